@@ -1,0 +1,74 @@
+"""Timing two things against each other in one run.
+
+The machine is shared and its clock speed wanders, so a time alone means nothing: candidate and
+reference run in turns, and the figure is the median of the paired ratios.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the results: a value, what it was compared with, and whether the goal is met.
+
+    ``met`` is None where there is no goal, only a figure.
+    """
+
+    name: str
+    value: float
+    unit: str
+    reference: str
+    ratio: float | None
+    goal: str
+    met: bool | None
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Median seconds of both sides, and the median of reference/candidate over the pairs."""
+
+    candidate_seconds: float
+    reference_seconds: float
+    ratio: float
+
+
+def paired_ratio(
+    candidate: Callable[[], object],
+    reference: Callable[[], object],
+    repeats: int = 15,
+    inner_candidate: int = 1,
+    inner_reference: int = 1,
+) -> Paired:
+    """How many times faster ``candidate`` is than ``reference``, run in turns after a warm-up."""
+    candidate(), reference()
+    pairs = [
+        (_seconds(candidate, inner_candidate), _seconds(reference, inner_reference))
+        for _ in range(repeats)
+    ]
+    return Paired(
+        statistics.median(pair[0] for pair in pairs),
+        statistics.median(pair[1] for pair in pairs),
+        statistics.median(pair[1] / pair[0] for pair in pairs),
+    )
+
+
+def _seconds(call: Callable[[], object], inner: int) -> float:
+    """Seconds of one call, the mean over ``inner`` calls, with the collector held back."""
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for _ in range(inner):
+            call()
+        return (time.perf_counter() - start) / inner
+    finally:
+        gc.enable()

@@ -1,0 +1,198 @@
+"""What a model is made of: widths and options, checked when built.
+
+Defaults are the paper's: encoder 384-256-128-(64, 64), decoder [64; 32]-128-64-K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from lpf.errors import ConfigError, UnknownPredicateError
+
+PairInput = Literal["difference", "concatenation"]
+Normalisation = Literal["softmax", "l1"]
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ConfigError(message)
+
+
+def _check_widths(name: str, widths: tuple[int, ...]) -> None:
+    _require(
+        all(isinstance(width, int) and width > 0 for width in widths),
+        f"{name}: every width must be a whole number above 0, got {widths!r}.",
+    )
+
+
+def _check_dropout(name: str, rate: float) -> None:
+    _require(0.0 <= rate < 1.0, f"{name}: must lie in [0, 1), got {rate!r}.")
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Features -> (μ, log σ). ``input_width`` is the reader's. A ``deterministic`` encoder has
+    σ = 0: the baseline without the variational part."""
+
+    input_width: int = 384
+    hidden: tuple[int, ...] = (256, 128)
+    latent_width: int = 64
+    dropout: float = 0.2
+    deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        _check_widths("encoder.input_width", (self.input_width,))
+        _check_widths("encoder.hidden", self.hidden)
+        _check_widths("encoder.latent_width", (self.latent_width,))
+        _check_dropout("encoder.dropout", self.dropout)
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """[z; predicate embedding] -> logits, one head a predicate."""
+
+    hidden: tuple[int, ...] = (128, 64)
+    predicate_width: int = 32
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        _require(bool(self.hidden), "decoder.hidden: needs at least one layer.")
+        _check_widths("decoder.hidden", self.hidden)
+        _check_widths("decoder.predicate_width", (self.predicate_width,))
+        _check_dropout("decoder.dropout", self.dropout)
+
+
+@dataclass(frozen=True)
+class AggregatorConfig:
+    """The learned aggregator (Algorithm 3). The shapes published in the paper are the class
+    methods below; the default is the one of section 5 made symmetric, c(i, j) = c(j, i).
+
+    ``mean_sigma_input`` adds mean σ to the quality network's input (129 wide at d = 64).
+    ``pair_input`` is [μi-μj, |Δ log σ²|] (2d wide) or both items side by side (4d wide).
+    ``aggregate_logvar`` also reports Σ wᵢ log σ²ᵢ; the answer does not depend on it.
+    """
+
+    quality_hidden: tuple[int, ...] = (128, 64)
+    consistency_hidden: tuple[int, ...] = (128, 64)
+    weight_hidden: tuple[int, ...] = (64, 32)
+    pair_input: PairInput = "difference"
+    mean_sigma_input: bool = False
+    symmetric: bool = True
+    normalisation: Normalisation = "softmax"
+    aggregate_logvar: bool = True
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("quality_hidden", "consistency_hidden", "weight_hidden"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            _check_widths(f"aggregator.{name}", getattr(self, name))
+        for name, kind in (("pair_input", PairInput), ("normalisation", Normalisation)):
+            value = getattr(self, name)
+            _require(
+                value in get_args(kind),
+                f"aggregator.{name}: must be one of {get_args(kind)}, got {value!r}.",
+            )
+        _check_dropout("aggregator.dropout", self.dropout)
+
+    def quality_width(self, latent_width: int) -> int:
+        return 2 * latent_width + int(self.mean_sigma_input)
+
+    def pair_width(self, latent_width: int) -> int:
+        return (2 if self.pair_input == "difference" else 4) * latent_width
+
+    @classmethod
+    def section_4(cls) -> AggregatorConfig:
+        """129-64-32-1, 256-128-64-1 and 2-32-1."""
+        return cls(
+            (64, 32), (128, 64), (32,), "concatenation", mean_sigma_input=True, symmetric=False
+        )
+
+    @classmethod
+    def worked_example(cls) -> AggregatorConfig:
+        """[128, 64] networks with a [64, 32] weight network, not symmetric."""
+        return cls(symmetric=False)
+
+    @classmethod
+    def implementation_details(cls) -> AggregatorConfig:
+        """128-64-32-1 twice and 2-32-16-1, weights normalised by L1 as Algorithm 3 has it."""
+        return cls((64, 32), (64, 32), (32, 16), symmetric=False, normalisation="l1")
+
+
+@dataclass(frozen=True)
+class PredicateHead:
+    """A predicate the decoder can answer: its values, and π, the shares of the labels it was
+    trained on (never the schema's prior)."""
+
+    name: str
+    values: tuple[str, ...]
+    training_shares: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        _require(bool(self.values), f"predicate {self.name!r}: needs at least one value.")
+        shares = tuple(map(float, self.training_shares)) or (1.0 / len(self.values),) * len(
+            self.values
+        )
+        object.__setattr__(self, "training_shares", shares)
+        _require(
+            len(shares) == len(self.values) and min(shares) > 0 and abs(sum(shares) - 1) < 1e-6,
+            f"predicate {self.name!r}: training_shares must be {len(self.values)} numbers above 0 "
+            f"that sum to 1 (smooth the counts first), got {shares!r}.",
+        )
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A whole model: ``members`` networks of one shape (an ensemble when more than one).
+
+    ``calibration`` holds, per predicate, what was fitted for robust mode, as plain numbers.
+    """
+
+    predicates: tuple[PredicateHead, ...]
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    decoder: DecoderConfig = field(default_factory=DecoderConfig)
+    aggregator: AggregatorConfig | None = None
+    members: int = 1
+    seeds: tuple[int, ...] = ()
+    reader_id: str = ""
+    calibration: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "predicates", tuple(self.predicates))
+        object.__setattr__(self, "seeds", tuple(self.seeds))
+        _require(bool(self.predicates), "predicates: a model needs at least one.")
+        names = [head.name for head in self.predicates]
+        _require(len(set(names)) == len(names), f"predicates: given more than once in {names}.")
+        _require(self.members >= 1, f"members: must be at least 1, got {self.members!r}.")
+        for name in self.calibration:
+            _require(name in names, f"calibration: {name!r} is not a predicate of the model.")
+
+    def head(self, predicate: str) -> PredicateHead:
+        for head in self.predicates:
+            if head.name == predicate:
+                return head
+        raise UnknownPredicateError(
+            f"predicate {predicate!r} is not one the model was trained on; it knows "
+            f"{[head.name for head in self.predicates]}. Train a head for it first."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> ModelConfig:
+        """Builds from plain data; ConfigError for a field that is not known."""
+        plain = dict(document)
+        try:
+            plain["predicates"] = tuple(PredicateHead(**head) for head in plain["predicates"])
+            plain["encoder"] = EncoderConfig(**plain["encoder"])
+            plain["decoder"] = DecoderConfig(**plain["decoder"])
+            if plain.get("aggregator") is not None:
+                plain["aggregator"] = AggregatorConfig(**plain["aggregator"])
+            return cls(**plain)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"model config: {error}.") from error

@@ -1,0 +1,165 @@
+"""The nouns of the paper, as frozen dataclasses.
+
+``LatentPosterior`` and ``SoftFactor`` speak of one item, for people, records and tests. Work is done
+on many items at once: ``Posteriors`` and ``Factors`` hold the same things as arrays, and hand out
+the single ones on request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.errors import EvidenceError
+
+FloatArray = NDArray[np.float64]
+Float32Array = NDArray[np.float32]
+KeyArray = NDArray[np.uint64]
+EvidenceType = Literal["text", "structured", "hybrid"]
+
+# Floors of the paper's algorithms. They belong to paper mode and are written into its records.
+SIGMA_FLOOR = 1e-6
+NORMALISE_EPSILON = 1e-8
+LOG_EPSILON = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One piece of evidence about one entity and predicate.
+
+    ``credibility`` is the chance in [0, 1] that the item says anything, None where nobody knows.
+    ``claim`` is the text it is to be read against. ``supports_value`` is a label, for training.
+    """
+
+    evidence_id: str
+    entity_id: str
+    predicate: str
+    text_content: str
+    credibility: float | None = None
+    timestamp: datetime | None = None
+    evidence_type: EvidenceType = "text"
+    source: str | None = None
+    supports_value: str | None = None
+    claim: str | None = None
+    embedding_id: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("evidence_id", "entity_id", "predicate", "text_content"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
+                self._refuse(name, "must be a non-empty text")
+        if self.credibility is not None and not 0.0 <= self.credibility <= 1.0:
+            self._refuse("credibility", "must lie in [0, 1]")
+        if self.timestamp is not None and self.timestamp.tzinfo is None:
+            self._refuse("timestamp", "must carry a time zone")
+        if self.evidence_type not in get_args(EvidenceType):
+            self._refuse("evidence_type", f"must be one of {get_args(EvidenceType)}")
+
+    def _refuse(self, name: str, rule: str) -> None:
+        raise EvidenceError(
+            f"evidence {self.evidence_id!r}: {name} {rule}, got {getattr(self, name)!r}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LatentPosterior:
+    """q(z|e) of one item under one model: a diagonal Gaussian of ``d`` dimensions."""
+
+    evidence_id: str
+    mu: Float32Array
+    sigma: Float32Array
+    logvar: Float32Array
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Posteriors:
+    """q(z|e) of N items under S models: ``mu`` and ``sigma`` are [S, N, d]."""
+
+    evidence_ids: Sequence[str]
+    mu: Float32Array
+    sigma: Float32Array
+
+    def __len__(self) -> int:
+        return int(self.mu.shape[1])
+
+    @property
+    def mean_sigma(self) -> FloatArray:
+        """Mean of σ over dimensions and models, [N]."""
+        return np.asarray(self.sigma.mean(axis=(0, 2), dtype=np.float64))
+
+    @property
+    def confidence(self) -> FloatArray:
+        """1 / (1 + mean σ), [N] (Algorithm 2, line 13)."""
+        return 1.0 / (1.0 + self.mean_sigma)
+
+    def item(self, position: int, member: int = 0) -> LatentPosterior:
+        sigma = self.sigma[member, position]
+        return LatentPosterior(
+            self.evidence_ids[position],
+            self.mu[member, position],
+            sigma,
+            2.0 * np.log(sigma, out=np.full_like(sigma, -np.inf), where=sigma > 0),
+            1.0 / (1.0 + float(sigma.mean(dtype=np.float64))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SoftFactor:
+    """Φ_e(y) of one item: what it says about ``variables[0]``, and how much it weighs.
+
+    ``group_id`` names the copies the item belongs to; items without one stand alone.
+    """
+
+    evidence_id: str
+    variables: tuple[str, ...]
+    potential: Mapping[str, float]
+    weight: float
+    group_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Soft factors of N items over one predicate of V values.
+
+    ``potential`` [N, V] float64 is what the combination works on and what a record keeps, so an
+    answer can be recomputed from it bit for bit. ``mean_sigma`` [N] is that of the posteriors.
+    """
+
+    evidence_ids: Sequence[str]
+    predicate: str
+    values: tuple[str, ...]
+    potential: FloatArray
+    mean_sigma: FloatArray
+    sampler: str
+    n_samples: int
+    temperature: float
+
+    def __len__(self) -> int:
+        return int(self.potential.shape[0])
+
+    @property
+    def confidence(self) -> FloatArray:
+        """1 / (1 + mean σ), [N]."""
+        return 1.0 / (1.0 + self.mean_sigma)
+
+    def item(self, position: int, weight: float, group_id: str | None = None) -> SoftFactor:
+        return SoftFactor(
+            evidence_id=self.evidence_ids[position],
+            variables=(self.predicate,),
+            potential=dict(zip(self.values, map(float, self.potential[position]), strict=True)),
+            weight=weight,
+            group_id=group_id,
+            metadata={
+                "n_samples": self.n_samples,
+                "temperature": self.temperature,
+                "mean_sigma": float(self.mean_sigma[position]),
+                "base_confidence": float(1.0 / (1.0 + self.mean_sigma[position])),
+                "sampler": self.sampler,
+            },
+        )
