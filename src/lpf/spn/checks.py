@@ -45,7 +45,9 @@ def topological_order(nodes: Sequence[Node], root: int) -> list[int]:
         elif index not in finished:
             open_nodes.add(index)
             stack.append((index, True))
-            stack.extend((c, False) for c in reversed(children_of(nodes[index])) if c not in finished)
+            stack.extend(
+                (c, False) for c in reversed(children_of(nodes[index])) if c not in finished
+            )
     return order
 
 

@@ -71,7 +71,9 @@ def _is_plain(error: Exception) -> bool:
 
 
 def _circuit(content: Any) -> Circuit:
-    variables = tuple(Variable(_text(name), _texts(values)) for name, values in content["variables"])
+    variables = tuple(
+        Variable(_text(name), _texts(values)) for name, values in content["variables"]
+    )
     nodes = tuple(_node(entry) for entry in content["nodes"])
     return Circuit(variables, nodes, _index(content["root"]))
 

@@ -1,0 +1,100 @@
+"""What every way of combining returns, and how items are laid out by entity.
+
+Items of E entities lie one after the other in arrays of N rows; ``Segments`` says where each
+entity's begin. One entity is the case E = 1, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.errors import EvidenceError, ImpossibleEvidenceError
+from lpf.types import FloatArray
+
+Space = Literal["log", "probability"]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Entity e owns the rows offsets[e] .. offsets[e+1]; an entity may own none."""
+
+    offsets: NDArray[np.intp]
+
+    @classmethod
+    def of_counts(cls, counts: Sequence[int] | NDArray[np.intp]) -> Segments:
+        return cls(np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
+
+    @classmethod
+    def one(cls, count: int) -> Segments:
+        return cls(np.array([0, count], dtype=np.intp))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def counts(self) -> NDArray[np.intp]:
+        return np.diff(self.offsets)
+
+    @cached_property
+    def owner(self) -> NDArray[np.intp]:
+        """The entity of each row, [N]."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    def sum(self, rows: FloatArray) -> FloatArray:
+        """Sums [N, ...] by entity -> [E, ...]; zero where an entity owns no row."""
+        if len(self) == 1:
+            return np.asarray(rows.sum(axis=0, keepdims=True))
+        filled = np.flatnonzero(self.counts)
+        total = np.zeros((len(self), *rows.shape[1:]))
+        if len(filled):
+            # reduceat would repeat a row for an empty segment, so only filled ones take part.
+            total[filled] = np.add.reduceat(rows, self.offsets[filled], axis=0)
+        return total
+
+    def check(self, count: int) -> None:
+        if int(self.offsets[-1]) != count:
+            raise EvidenceError(f"segments cover {int(self.offsets[-1])} items of {count}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """Answers for E entities.
+
+    ``distribution`` [E, V]. In log space, ``base`` [E, V] plus the entity's ``contributions``
+    [N, V] is the answer before normalising; in probability space they add up to the answer itself.
+    ``log_evidence`` [E] is the logarithm of what was divided out.
+    """
+
+    distribution: FloatArray
+    base: FloatArray
+    contributions: FloatArray
+    segments: Segments
+    log_evidence: FloatArray
+    space: Space = "log"
+
+
+def normalised(base: FloatArray, contributions: FloatArray, segments: Segments) -> Combined:
+    """Adds up in log space and normalises. ImpossibleEvidenceError where nothing is left."""
+    scores = base + segments.sum(contributions)
+    top = scores.max(axis=1, keepdims=True)
+    if not np.isfinite(top).all():
+        _refuse(top[:, 0])
+    weights = np.exp(scores - top)
+    total = weights.sum(axis=1, keepdims=True)
+    log_evidence = (top + np.log(total))[:, 0]
+    return Combined(weights / total, base, contributions, segments, log_evidence)
+
+
+def _refuse(top: FloatArray) -> None:
+    rows = np.flatnonzero(~np.isfinite(top))
+    raise ImpossibleEvidenceError(
+        f"entities at positions {rows[:10].tolist()} ({len(rows)} in all): evidence and known "
+        "facts rule out every value. Nothing was answered; look for a factor with a zero and a "
+        "fact that contradict each other."
+    )

@@ -1,0 +1,51 @@
+"""Paper mode: log P = log P0 + Σ wᵢ log(Φᵢ + 1e-12), to the letter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from lpf.combine.combined import Combined, Segments, normalised
+from lpf.errors import ConfigError
+from lpf.types import LOG_EPSILON, FloatArray
+
+WeightForm = Literal["product", "sigmoid"]
+
+
+@dataclass(frozen=True)
+class PaperParameters:
+    """α and the form of the credibility weight: Algorithm 1's confidence times penalty, or the
+    penalty alone, as section 4 has it."""
+
+    alpha: float = 2.0
+    weight_form: WeightForm = "product"
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.alpha) or self.alpha < 0:
+            raise ConfigError(f"alpha: must be 0 or above, got {self.alpha!r}.")
+        if self.weight_form not in get_args(WeightForm):
+            raise ConfigError(
+                f"weight_form: must be one of {get_args(WeightForm)}, got {self.weight_form!r}."
+            )
+
+
+def credibility_weight(mean_sigma: FloatArray, parameters: PaperParameters) -> FloatArray:
+    """w of each item: 1/(1+exp(α·mean σ)), times 1/(1+mean σ) in the product form. Below 0.5
+    always, and hardly different between items (see docs/paper.md)."""
+    # exp(-x) / (1 + exp(-x)) instead of 1 / (1 + exp(x)): no overflow for large sigma.
+    decay = np.exp(-parameters.alpha * mean_sigma)
+    penalty = decay / (1.0 + decay)
+    return penalty / (1.0 + mean_sigma) if parameters.weight_form == "product" else penalty
+
+
+def combine_paper(
+    potential: FloatArray, weight: FloatArray, log_prior: FloatArray, segments: Segments
+) -> Combined:
+    """``potential`` [N, V], ``weight`` [N], ``log_prior`` [E, V] or [V]: the circuit's joint with
+    the known facts, or the schema's prior."""
+    segments.check(len(potential))
+    contributions = weight[:, None] * np.log(potential + LOG_EPSILON)
+    base = np.broadcast_to(log_prior, (len(segments), potential.shape[1]))
+    return normalised(base, contributions, segments)

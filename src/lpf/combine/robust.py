@@ -1,0 +1,165 @@
+"""Robust mode, the default: a product of tempered likelihood ratios.
+
+    Φ'ᵢ = (1-εᵢ)·Φᵢ + εᵢ·π      the item speaks, or says nothing
+    λᵢ  = Φ'ᵢ / π                a likelihood ratio; its mean under π is 1
+    aᵢ  = dᵢ / (1 + (K_eff-1)·ρ) dᵢ = 1/(copies of i), K_eff = Σ dᵢ, ρ: error the items share
+    P(y | E, F) ∝ P_circuit(y, F) · Π λᵢ(y)^aᵢ
+
+Items of a source that may be unreliable as a whole share one switch more:
+(1-ε_s)·Π λᵢ^aᵢ + ε_s over the items of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.combine.combined import Combined, Segments, normalised
+from lpf.errors import ConfigError, EvidenceError
+from lpf.types import FloatArray
+
+DEFAULT_EPSILON = 0.1
+DEFAULT_RHO = 0.05
+# A credibility of exactly 0 or 1 has an infinite logit. Fitted reliabilities treat anything
+# beyond these bounds as the bound; unfitted ones use 1 - credibility as it is.
+CREDIBILITY_BOUNDS = (0.001, 0.999)
+
+
+@dataclass(frozen=True)
+class RobustParameters:
+    """What calibration fits. Unfitted, εᵢ is 1 - credibility, or ``epsilon`` where none is given.
+
+    Fitted, logit εᵢ = logit(epsilon) - slope·(logit credibilityᵢ - centre), so ``epsilon`` is that
+    of an item of typical or unknown credibility, and slope 0 means credibility predicts nothing.
+    """
+
+    temperature: float = 1.0
+    rho: float = DEFAULT_RHO
+    epsilon: float = DEFAULT_EPSILON
+    slope: float = 0.0
+    centre: float = 0.0
+    fitted: bool = False
+    source_epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("temperature", 0.0, np.inf),
+            ("rho", -1e-12, 1.0 + 1e-12),
+            ("epsilon", -1e-12, 1.0 + 1e-12),
+            ("slope", -1e-12, np.inf),
+            ("source_epsilon", -1e-12, 1.0),
+        ):
+            value = getattr(self, name)
+            if not low < value < high:
+                raise ConfigError(
+                    f"robust.{name}: must lie between {low:g} and {high:g}, got {value!r}."
+                )
+
+    def to_dict(self) -> dict[str, float]:
+        return {name: float(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, float]) -> RobustParameters:
+        plain = dict(numbers)
+        return cls(**{**plain, "fitted": bool(plain.get("fitted", False))})  # type: ignore[arg-type]
+
+    def item_epsilon(self, credibility: FloatArray) -> FloatArray:
+        """εᵢ [N] for credibilities [N], NaN where none is given."""
+        unknown = np.isnan(credibility)
+        if not self.fitted:
+            return np.where(unknown, self.epsilon, 1.0 - credibility)
+        bounded = np.clip(np.where(unknown, 0.5, credibility), *CREDIBILITY_BOUNDS)
+        distance = np.where(unknown, 0.0, logit(bounded) - self.centre)
+        return expit(logit(np.float64(self.epsilon)) - self.slope * distance)
+
+
+def logit(share: FloatArray | np.float64) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(share) - np.log1p(-share))
+
+
+def expit(score: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-x)), without overflow."""
+    decay = np.exp(-np.abs(score))
+    return np.asarray(np.where(score >= 0, 1.0, decay) / (1.0 + decay))
+
+
+def copy_discount(groups: NDArray[np.int64] | None, segments: Segments, count: int) -> FloatArray:
+    """dᵢ = 1/(size of i's group of copies). ``groups`` [N] are numbers within an entity, -1 for an
+    item that stands alone."""
+    discount = np.ones(count)
+    if groups is None:
+        return discount
+    if len(groups) != count:
+        raise EvidenceError(f"{len(groups)} group numbers for {count} items.")
+    copied = np.flatnonzero(groups >= 0)
+    pairs = np.stack([segments.owner[copied], groups[copied]], axis=1)
+    _, members, sizes = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    discount[copied] = 1.0 / sizes[members.reshape(-1)]
+    return discount
+
+
+def exponents(discount: FloatArray, rho: float, segments: Segments) -> FloatArray:
+    """aᵢ = dᵢ / (1 + (K_eff - 1)·ρ), [N]."""
+    effective = segments.sum(discount)
+    # Fewer than one effective item cannot share an error: the denominator never falls below 1.
+    shared = 1.0 + np.maximum(effective - 1.0, 0.0) * rho
+    return discount / shared[segments.owner]
+
+
+def log_likelihood_ratios(
+    potential: FloatArray, epsilon: FloatArray, shares: FloatArray
+) -> FloatArray:
+    """log λᵢ [N, V]; -inf only where Φ is 0 and ε is 0: the item rules the value out."""
+    ratio = (1.0 - epsilon)[:, None] * (potential / shares) + epsilon[:, None]
+    with np.errstate(divide="ignore"):
+        return np.log(ratio)
+
+
+def combine_robust(
+    potential: FloatArray,
+    credibility: FloatArray,
+    shares: FloatArray,
+    log_prior: FloatArray,
+    segments: Segments,
+    parameters: RobustParameters,
+    groups: NDArray[np.int64] | None = None,
+    sources: NDArray[np.int64] | None = None,
+) -> Combined:
+    """``potential`` [N, V] at the fitted temperature, ``credibility`` [N] (NaN unknown), ``shares``
+    [V] the model's π, ``log_prior`` [E, V] or [V] the circuit's joint with the known facts.
+    ``sources`` [N] number the sources within an entity, -1 for none."""
+    segments.check(len(potential))
+    discount = copy_discount(groups, segments, len(potential))
+    exponent = exponents(discount, parameters.rho, segments)
+    epsilon = parameters.item_epsilon(credibility)
+    contributions = exponent[:, None] * log_likelihood_ratios(potential, epsilon, shares)
+    if sources is not None and parameters.source_epsilon > 0.0:
+        contributions = _switched(contributions, sources, segments, parameters.source_epsilon)
+    base = np.broadcast_to(log_prior, (len(segments), potential.shape[1]))
+    return normalised(base, contributions, segments)
+
+
+def _switched(
+    contributions: FloatArray, sources: NDArray[np.int64], segments: Segments, epsilon: float
+) -> FloatArray:
+    """One switch a source: log((1-ε)·exp(Σ) + ε), the correction shared evenly by its items so
+    that contributions still add up to the answer."""
+    named = np.flatnonzero(sources >= 0)
+    pairs = np.stack([segments.owner[named], sources[named]], axis=1)
+    _, member, sizes = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    member = member.reshape(-1)
+    total = np.zeros((len(sizes), contributions.shape[1]))
+    np.add.at(total, member, contributions[named])
+    switched = np.logaddexp(np.log1p(-epsilon) + total, np.log(epsilon))
+    result = contributions.copy()
+    finite = np.isfinite(total)
+    correction = np.where(finite, switched - np.where(finite, total, 0.0), 0.0) / sizes[:, None]
+    result[named] += correction[member]
+    # A source that rules a value out is still only believed up to its switch.
+    ruled_out = ~finite[member]
+    result[named] = np.where(ruled_out, (switched / sizes[:, None])[member], result[named])
+    return result

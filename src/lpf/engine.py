@@ -1,0 +1,269 @@
+"""From the features of items to answers: encode, convert, combine.
+
+Pure computation: no store, no clock, no ledger. One question is the case E = 1 of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.combine.average import combine_average
+from lpf.combine.combined import Combined, Segments
+from lpf.combine.learned import LearnedCombined, LearnedCombiner
+from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
+from lpf.combine.robust import RobustParameters, combine_robust
+from lpf.errors import EvidenceError
+from lpf.factors.convert import ConversionConfig, Converter
+from lpf.model.runtime import Runtime
+from lpf.schema import Schema
+from lpf.spn import Circuit, CompiledCircuit, Variable, compile_circuit, prior_circuit
+from lpf.types import Factors, Float32Array, FloatArray, KeyArray, QueryOptions
+from lpf.uncertainty.decompose import Uncertainty
+from lpf.uncertainty.draws import DRAW_SAMPLER, learned_uncertainty, spn_uncertainty
+
+Method = Literal["spn", "learned", "average"]
+GroupArray = NDArray[np.int64]
+Combination = Callable[[FloatArray], Combined]
+
+
+@dataclass(frozen=True)
+class Items:
+    """Evidence of one or many entities: ``features`` [N, width] and, where known, what goes with
+    each item. ``keys`` are where its randomness comes from (see ``factors.keys``); ``credibility``
+    is NaN where unknown; ``groups`` number copies and ``sources`` sources within an entity, -1 for
+    none."""
+
+    features: Float32Array
+    ids: Sequence[str] = ()
+    keys: KeyArray | None = None
+    credibility: FloatArray | None = None
+    groups: GroupArray | None = None
+    sources: GroupArray | None = None
+    segments: Segments | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("keys", "credibility", "groups", "sources"):
+            array = getattr(self, name)
+            if array is not None and len(array) != len(self.features):
+                raise EvidenceError(f"{name}: {len(array)} for {len(self.features)} items.")
+        if self.credibility is not None and _outside_unit(self.credibility):
+            raise EvidenceError("credibility: must lie in [0, 1] (NaN where unknown).")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Known facts of one entity about other predicates: certain ones as values, others as
+    likelihood vectors over the predicate's values."""
+
+    hard: Mapping[str, str] = field(default_factory=dict)
+    soft: Mapping[str, FloatArray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers for E entities: ``distribution`` [E, V] over ``values``, and all it was made of.
+
+    ``method`` says what was really used: ``average`` where the circuit does not cover the
+    predicate. ``weight`` [N] is paper mode's, else None.
+    """
+
+    predicate: str
+    values: tuple[str, ...]
+    distribution: FloatArray
+    method: Method
+    combined: Combined | LearnedCombined
+    factors: Factors | None
+    weight: FloatArray | None
+    parameters: RobustParameters | PaperParameters | None
+    uncertainty: Uncertainty | None
+
+    def __len__(self) -> int:
+        return len(self.distribution)
+
+    def top(self, position: int = 0) -> tuple[str, float]:
+        """The most probable value of an entity and its probability."""
+        row = self.distribution[position]
+        best = int(row.argmax())
+        return self.values[best], float(row[best])
+
+
+class Engine:
+    """A model, a circuit and a schema, ready to answer."""
+
+    def __init__(
+        self, runtime: Runtime, schema: Schema, circuit: CompiledCircuit | None = None
+    ) -> None:
+        self.runtime = runtime
+        self.schema = schema
+        self.circuit = circuit or compile_circuit(_prior_only(schema))
+        # Paper mode knows no ensemble: it answers with the best member, which comes first.
+        self._best = runtime.member(0)
+        self._converter = lru_cache(maxsize=64)(self._make_converter)
+        self._log_prior = lru_cache(maxsize=64)(self._make_log_prior)
+        self._shares = lru_cache(maxsize=64)(
+            lambda predicate: np.array(runtime.config.head(predicate).training_shares)
+        )
+        self._learned = lru_cache(maxsize=1)(lambda: LearnedCombiner(runtime))
+
+    def answer(
+        self,
+        items: Items,
+        predicate: str,
+        options: QueryOptions = QueryOptions(),  # noqa: B008 - frozen, so safe to share
+        facts: Sequence[Facts] = (),
+    ) -> Answers:
+        """One answer an entity of ``items.segments`` (all items are one entity's without).
+        ``facts`` has one entry an entity, or none at all."""
+        self.schema[predicate]
+        segments = items.segments or Segments.one(len(items.features))
+        if facts and len(facts) != len(segments):
+            raise EvidenceError(f"{len(facts)} entries of facts for {len(segments)} entities.")
+        if options.variant == "learned":
+            return self._answer_learned(items, predicate, options, segments)
+        return self._answer_spn(items, predicate, options, segments, facts)
+
+    def robust_parameters(self, predicate: str) -> RobustParameters:
+        """What was fitted for the predicate and kept with the model; else the defaults."""
+        fitted = self.runtime.config.calibration.get(predicate)
+        return RobustParameters() if fitted is None else RobustParameters.from_dict(fitted)
+
+    def _answer_spn(
+        self,
+        items: Items,
+        predicate: str,
+        options: QueryOptions,
+        segments: Segments,
+        facts: Sequence[Facts],
+    ) -> Answers:
+        converter, parameters = self._converter(predicate, options)
+        factors = converter.from_features(items.features, items.keys, items.ids)
+        weight: FloatArray | None = None
+        if isinstance(parameters, PaperParameters):
+            weight = credibility_weight(factors.mean_sigma, parameters)
+        combine = self._combination(items, predicate, parameters, segments, facts, weight)
+        combined = combine(factors.potential)
+        uncertainty = None
+        if options.uncertainty_samples:
+            uncertainty = spn_uncertainty(
+                converter,
+                items.features,
+                items.keys,
+                options.uncertainty_samples,
+                combine,
+                combined,
+            )
+        method: Method = "spn" if self.circuit.covers(predicate) else "average"
+        return Answers(
+            predicate,
+            factors.values,
+            combined.distribution,
+            method,
+            combined,
+            factors,
+            weight,
+            parameters,
+            uncertainty,
+        )
+
+    def _answer_learned(
+        self, items: Items, predicate: str, options: QueryOptions, segments: Segments
+    ) -> Answers:
+        temperature = 1.0 if options.temperature is None else options.temperature
+        posteriors = self.runtime.encode(items.features, items.ids)
+        combined = self._learned().combine(posteriors, segments, predicate, temperature)
+        uncertainty = None
+        if options.uncertainty_samples:
+            uncertainty = learned_uncertainty(
+                self.runtime,
+                ConversionConfig(
+                    DRAW_SAMPLER, options.uncertainty_samples, temperature, options.seed
+                ),
+                predicate,
+                combined,
+            )
+        values = self.runtime.config.head(predicate).values
+        return Answers(
+            predicate, values, combined.distribution, "learned", combined, None, None, None,
+            uncertainty,
+        )  # fmt: skip
+
+    def _make_converter(
+        self, predicate: str, options: QueryOptions
+    ) -> tuple[Converter, RobustParameters | PaperParameters]:
+        """What one kind of question needs, prepared once."""
+        parameters: RobustParameters | PaperParameters
+        if options.mode == "paper":
+            parameters = PaperParameters(
+                2.0 if options.alpha is None else options.alpha,
+                options.weight_form or "product",  # type: ignore[arg-type]
+            )
+            runtime, sampler, temperature = self._best, options.sampler or "plain", 1.0
+        else:
+            parameters = self.robust_parameters(predicate)
+            runtime, sampler = self.runtime, options.sampler or "mean"
+            temperature = parameters.temperature
+        if options.temperature is not None:
+            temperature = options.temperature
+        config = ConversionConfig(sampler, options.n_samples, temperature, options.seed)
+        return Converter(runtime, predicate, config), parameters
+
+    def _combination(
+        self,
+        items: Items,
+        predicate: str,
+        parameters: RobustParameters | PaperParameters,
+        segments: Segments,
+        facts: Sequence[Facts],
+        weight: FloatArray | None,
+    ) -> Combination:
+        """Everything but the potentials, so that draws are combined exactly as the answer is."""
+        if not self.circuit.covers(predicate):
+            return lambda potential: combine_average(potential, segments)
+        log_prior = self.log_prior(predicate, facts)
+        if isinstance(parameters, PaperParameters):
+            assert weight is not None  # paper mode always computes it
+            return lambda potential: combine_paper(potential, weight, log_prior, segments)
+        shares, credibility = self._shares(predicate), items.credibility
+        if credibility is None:
+            credibility = np.full(len(items.features), np.nan)
+        return lambda potential: combine_robust(
+            potential,
+            credibility,
+            shares,
+            log_prior,
+            segments,
+            parameters,
+            items.groups,
+            items.sources,
+        )
+
+    def log_prior(self, predicate: str, facts: Sequence[Facts]) -> FloatArray:
+        """log P_circuit(y, F): [V] where no entity has facts, else [E, V]."""
+        if not any(known.hard or known.soft for known in facts):
+            return self._log_prior(predicate)
+        rows = [
+            self.circuit.log_joint(predicate, known.hard, known.soft)
+            if known.hard or known.soft
+            else self._log_prior(predicate)
+            for known in facts
+        ]
+        return np.stack(rows)
+
+    def _make_log_prior(self, predicate: str) -> FloatArray:
+        return self.circuit.log_joint(predicate)
+
+
+def _prior_only(schema: Schema) -> Circuit:
+    variables = [Variable(predicate.name, predicate.values) for predicate in schema]
+    return prior_circuit(variables, {predicate.name: predicate.prior for predicate in schema})
+
+
+def _outside_unit(credibility: FloatArray) -> bool:
+    known = credibility[~np.isnan(credibility)]
+    return bool(((known < 0.0) | (known > 1.0)).any())

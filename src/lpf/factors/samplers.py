@@ -1,0 +1,120 @@
+"""Points ε ~ N(0, I) for the Monte Carlo integral, chosen by the items' keys.
+
+Except for ``plain``, which draws afresh for every item, the points come from a small pool of sets
+made once for each (sampler, M, d). An item's key picks the set and flips the sign of each
+dimension: all sets are symmetric in law, so the flipped set is as good as the first, and a flip
+costs N·d operations where a new set would cost N·M·d draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+
+from lpf.errors import ConfigError
+from lpf.factors.keys import mixed
+from lpf.types import Float32Array, KeyArray
+
+PointSet = Callable[[int, int, np.random.Generator], np.ndarray]
+
+POOL_SIZE = 64  # a power of two: the set is picked by masking bits
+_SIGN_STREAM, _SET_STREAM = 1, 0
+_POOL_SEED = 20  # any number; another one gives other sets of the same law
+_ONE_BITS = np.uint32(0x3F800000)  # 1.0 as an IEEE single; the top bit is its sign
+
+
+def _antithetic(count: int, width: int, generator: np.random.Generator) -> np.ndarray:
+    """M/2 independent points and their mirror images."""
+    half = generator.standard_normal((count // 2, width))
+    return np.concatenate([half, -half])
+
+
+def _orthogonal(count: int, width: int, generator: np.random.Generator) -> np.ndarray:
+    """Mirror pairs along directions at right angles, with the lengths of Gaussian points."""
+    blocks, left = [], count // 2
+    while left > 0:
+        directions, _ = np.linalg.qr(generator.standard_normal((width, width)))
+        lengths = np.sqrt(generator.chisquare(width, size=(min(left, width), 1)))
+        blocks.append(directions.T[:left] * lengths)
+        left -= width
+    half = np.concatenate(blocks)
+    return np.concatenate([half, -half])
+
+
+def _sobol(count: int, width: int, generator: np.random.Generator) -> np.ndarray:
+    """A scrambled Sobol sequence carried over by the inverse of the normal distribution."""
+    from scipy.special import ndtri  # scipy is slow to import and only needed here
+    from scipy.stats import qmc
+
+    sequence = qmc.Sobol(width, scramble=True, rng=generator)
+    cube = sequence.random_base2(count.bit_length() - 1)
+    # Scrambling can land on 0, whose normal quantile is -inf; the open cube starts half a cell in.
+    return np.asarray(ndtri(np.maximum(cube, 2.0**-33)))
+
+
+POOLED: Mapping[str, PointSet] = MappingProxyType(
+    {"antithetic": _antithetic, "orthogonal": _orthogonal, "sobol": _sobol}
+)
+SAMPLERS = ("plain", *POOLED)
+DETERMINISTIC = ("mean", "moments")
+
+
+def check_sampler(sampler: str, n_samples: int) -> None:
+    """ConfigError for an unknown sampler, or a number of samples it cannot use."""
+    if sampler not in SAMPLERS + DETERMINISTIC:
+        raise ConfigError(f"sampler: must be one of {SAMPLERS + DETERMINISTIC}, got {sampler!r}.")
+    if n_samples < 1:
+        raise ConfigError(f"n_samples: must be at least 1, got {n_samples!r}.")
+    if sampler in ("antithetic", "orthogonal") and n_samples % 2:
+        raise ConfigError(f"n_samples: {sampler} draws pairs and needs an even number, got "
+                          f"{n_samples}.")  # fmt: skip
+    if sampler == "sobol" and n_samples & (n_samples - 1):
+        raise ConfigError(f"n_samples: sobol needs a power of two, got {n_samples}.")
+
+
+def draw(sampler: str, keys: KeyArray, n_samples: int, width: int) -> Float32Array:
+    """Points [N, M, d]; item n's depend on ``keys[n]`` alone."""
+    if sampler == "plain":
+        return _draw_plain(keys, n_samples, width)
+    sets, signs = pooled_points(sampler, keys, n_samples, width)
+    return sets * signs[:, None, :]
+
+
+def pooled_points(
+    sampler: str, keys: KeyArray, n_samples: int, width: int
+) -> tuple[Float32Array, Float32Array]:
+    """Sets [N, M, d] and signs [N, d], apart: who scales by σ flips σ instead of the points."""
+    pool = _pool(sampler, n_samples, width)
+    chosen = mixed(keys, _SET_STREAM) & np.uint64(POOL_SIZE - 1)
+    return pool[chosen.astype(np.intp)], _signs(keys, width)
+
+
+def _signs(keys: KeyArray, width: int) -> Float32Array:
+    """±1 for each key and dimension, [N, d], from one 64-bit number for 64 dimensions."""
+    words = [mixed(keys, _SIGN_STREAM + i) for i in range((width + 63) // 64)]
+    joined = np.stack(words, axis=1).astype("<u8").view(np.uint8)
+    bits = np.unpackbits(joined, axis=1, count=width).astype(np.uint32)
+    return (_ONE_BITS | (bits << np.uint32(31))).view(np.float32)
+
+
+def _draw_plain(keys: KeyArray, n_samples: int, width: int) -> Float32Array:
+    points = np.empty((len(keys), n_samples, width), np.float32)
+    for row, key in zip(points, keys, strict=True):
+        generator = np.random.Generator(np.random.Philox(key=int(key)))
+        generator.standard_normal(dtype=np.float32, out=row)
+    return points
+
+
+@lru_cache(maxsize=16)
+def _pool(sampler: str, n_samples: int, width: int) -> Float32Array:
+    """[POOL_SIZE, M, d], the same on every machine up to the last bits of its linear algebra."""
+    sets = [
+        POOLED[sampler](n_samples, width, np.random.default_rng([_POOL_SEED, number]))
+        for number in range(POOL_SIZE)
+    ]
+    pool = np.stack(sets).astype(np.float32)
+    pool.flags.writeable = False
+    return pool

@@ -1,0 +1,23 @@
+"""Temperature on a distribution: normalise(Φ^(1/T)) (Algorithm 1, lines 29-36)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lpf.types import FloatArray
+
+
+def tempered(potential: FloatArray, temperature: float) -> FloatArray:
+    """Sharper below 1, softer above; zeros stay zeros. ``potential`` is [..., V]."""
+    if temperature == 1.0:
+        return potential
+    with np.errstate(divide="ignore"):
+        logs = np.log(potential)
+    return np.exp(log_tempered(logs, temperature))
+
+
+def log_tempered(log_potential: FloatArray, temperature: float) -> FloatArray:
+    """The same on logarithms, normalised; -inf stays -inf."""
+    scaled = log_potential / temperature
+    scaled = scaled - scaled.max(axis=-1, keepdims=True)
+    return np.asarray(scaled - np.log(np.exp(scaled).sum(axis=-1, keepdims=True)))

@@ -1,0 +1,92 @@
+"""Names and shapes of a model's tensors, derived from its config alone.
+
+Training, the artefact file and the lean runtime all go by this table. Every tensor has a leading
+axis S of members; a weight is [S, in, out], a bias [S, out].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from lpf.model.config import AggregatorConfig, ModelConfig
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def tensor_shapes(config: ModelConfig) -> Shapes:
+    """Every tensor of a model with this config."""
+    shapes = {**_encoder_shapes(config), **_decoder_shapes(config)}
+    if config.aggregator is not None:
+        shapes |= _aggregator_shapes(config.aggregator, config)
+    return shapes
+
+
+def parameter_count(config: ModelConfig, *, with_aggregator: bool = False) -> int:
+    """Numbers trained in one member; the aggregator's are counted on request."""
+    total = 0
+    for name, shape in tensor_shapes(config).items():
+        if with_aggregator or not name.startswith("aggregator."):
+            size = 1
+            for extent in shape[1:]:
+                size *= extent
+            total += size
+    return total
+
+
+def stack_shapes(prefix: str, members: int, widths: tuple[int, ...]) -> Shapes:
+    """Shapes of a multilayer perceptron whose layers go through ``widths``."""
+    shapes: Shapes = {}
+    for layer, (inputs, outputs) in enumerate(pairwise(widths)):
+        shapes |= _linear(f"{prefix}.{layer}", members, inputs, outputs)
+    return shapes
+
+
+def stack_depth(prefix: str, names: Mapping[str, object]) -> int:
+    """How many layers ``prefix`` has among ``names``."""
+    depth = 0
+    while f"{prefix}.{depth}.weight" in names:
+        depth += 1
+    return depth
+
+
+def _linear(prefix: str, members: int, inputs: int, outputs: int) -> Shapes:
+    return {
+        f"{prefix}.weight": (members, inputs, outputs),
+        f"{prefix}.bias": (members, outputs),
+    }
+
+
+def _encoder_shapes(config: ModelConfig) -> Shapes:
+    encoder, members = config.encoder, config.members
+    widths = (encoder.input_width, *encoder.hidden)
+    shapes = stack_shapes("encoder.trunk", members, widths)
+    shapes |= _linear("encoder.mu", members, widths[-1], encoder.latent_width)
+    if not encoder.deterministic:
+        shapes |= _linear("encoder.log_sigma", members, widths[-1], encoder.latent_width)
+    return shapes
+
+
+def _decoder_shapes(config: ModelConfig) -> Shapes:
+    decoder, members = config.decoder, config.members
+    inputs = config.encoder.latent_width + decoder.predicate_width
+    shapes = stack_shapes("decoder.trunk", members, (inputs, *decoder.hidden))
+    for head in config.predicates:
+        shapes[f"decoder.embedding.{head.name}"] = (members, decoder.predicate_width)
+        shapes |= _linear(
+            f"decoder.head.{head.name}", members, decoder.hidden[-1], len(head.values)
+        )
+    return shapes
+
+
+def _aggregator_shapes(aggregator: AggregatorConfig, config: ModelConfig) -> Shapes:
+    latent, members = config.encoder.latent_width, config.members
+    networks = {
+        "quality": (aggregator.quality_width(latent), *aggregator.quality_hidden, 1),
+        "consistency": (aggregator.pair_width(latent), *aggregator.consistency_hidden, 1),
+        "weight": (2, *aggregator.weight_hidden, 1),
+    }
+    shapes: Shapes = {}
+    for name, widths in networks.items():
+        shapes |= stack_shapes(f"aggregator.{name}", members, widths)
+    return shapes

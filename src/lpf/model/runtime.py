@@ -1,0 +1,213 @@
+"""Encoder and decoder in plain NumPy, for answering without torch.
+
+All members of an ensemble run together: every array has a leading axis S. float32 throughout, as
+trained. Dropout is absent: answers are deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from lpf.errors import ArtefactTensorError, EvidenceError, NonFiniteError
+from lpf.model.config import ModelConfig
+from lpf.model.layout import stack_depth, tensor_shapes
+from lpf.model.scratch import Scratch
+from lpf.types import SIGMA_FLOOR, Float32Array, Posteriors
+
+_ZERO = np.float32(0)
+
+Tensors = Mapping[str, Float32Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """x W + b for every member: ``weight`` [S, in, out], ``bias`` [S, 1, out]."""
+
+    weight: Float32Array
+    bias: Float32Array
+
+    @classmethod
+    def named(cls, tensors: Tensors, name: str) -> Layer:
+        return cls(tensors[f"{name}.weight"], tensors[f"{name}.bias"][:, None, :])
+
+    def __call__(self, inputs: Float32Array, out: Float32Array | None = None) -> Float32Array:
+        output: Float32Array = np.matmul(inputs, self.weight, out=out)
+        output += self.bias
+        return output
+
+    def relu(self, inputs: Float32Array, out: Float32Array | None = None) -> Float32Array:
+        output = self(inputs, out)
+        np.maximum(output, _ZERO, out=output)
+        return output
+
+    def space(self, scratch: Scratch, name: str, rows: int) -> Float32Array:
+        """Room for the output of ``rows`` inputs."""
+        members, _, width = self.weight.shape
+        return scratch.array(name, (members, rows, width))
+
+
+def stack(tensors: Tensors, prefix: str) -> tuple[Layer, ...]:
+    """The layers of one perceptron, in order."""
+    return tuple(Layer.named(tensors, f"{prefix}.{i}") for i in range(stack_depth(prefix, tensors)))
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """p(y|z) for one predicate. The predicate's embedding is folded into the first bias, so it is
+    multiplied once and not for every sample."""
+
+    hidden: tuple[Layer, ...]
+    head: Float32Array  # [S, h, V]
+    head_bias: Float32Array  # [S, V, 1]
+    scratch: Scratch
+
+    def logits(self, z: Float32Array) -> Float32Array:
+        """[S, N, d] -> [S, V, N]. With V outermost, a softmax runs along contiguous memory."""
+        activation = z
+        for depth, layer in enumerate(self.hidden):
+            space = layer.space(self.scratch, f"decoder.{depth}", z.shape[1])
+            activation = layer.relu(activation, space)
+        # A narrow product is faster this way round, and a copy of N x V costs next to nothing.
+        logits = np.ascontiguousarray(np.matmul(activation, self.head).swapaxes(1, 2))
+        logits += self.head_bias
+        return logits
+
+    def probabilities(self, z: Float32Array) -> Float32Array:
+        """[S, N, d] -> [S, V, N], normalised over V."""
+        return softmax_values(self.logits(z))
+
+
+def softmax_values(logits: Float32Array) -> Float32Array:
+    """In place over axis 1 of [S, V, N]."""
+    logits -= logits.max(axis=1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=1, keepdims=True)
+    return logits
+
+
+class Runtime:
+    """A loaded model: ``encode`` features, get the ``decoder`` of a predicate."""
+
+    def __init__(self, config: ModelConfig, tensors: Tensors, version: str = "unsaved") -> None:
+        check_tensors(config, tensors)
+        self.config = config
+        self.version = version
+        self.tensors = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+        self.scratch = Scratch()
+        self._trunk = stack(self.tensors, "encoder.trunk")
+        self._output = self._output_layer()
+        self.decoder = lru_cache(maxsize=None)(self._decoder)
+
+    @property
+    def members(self) -> int:
+        return self.config.members
+
+    def member(self, position: int) -> Runtime:
+        """One member alone, as a model of its own."""
+        if self.members == 1 and position == 0:
+            return self
+        document = self.config.to_dict() | {
+            "members": 1,
+            "seeds": self.config.seeds[position : position + 1],
+        }
+        tensors = {name: array[position : position + 1] for name, array in self.tensors.items()}
+        version = f"{self.version}/{position}"
+        return Runtime(ModelConfig.from_dict(document), tensors, version)
+
+    def encode(self, features: Float32Array, evidence_ids: Sequence[str] = ()) -> Posteriors:
+        """Algorithm 2 on [N, width] features. NonFiniteError names the items that hold NaN."""
+        ids = evidence_ids if len(evidence_ids) else range_ids(len(features))
+        check_features(features, ids, self.config.encoder.input_width)
+        mu, sigma = self.encode_arrays(features)
+        return Posteriors(ids, mu, sigma)
+
+    def encode_arrays(self, features: Float32Array) -> tuple[Float32Array, Float32Array]:
+        """μ and σ, each [S, N, d], of features already checked."""
+        activation = features[None]
+        for depth, layer in enumerate(self._trunk):
+            space = layer.space(self.scratch, f"encoder.{depth}", len(features))
+            activation = layer.relu(activation, space)
+        output = self._output(activation)
+        if self.config.encoder.deterministic:
+            return output, np.zeros_like(output)
+        width = self.config.encoder.latent_width
+        sigma = np.exp(output[..., width:])
+        np.maximum(sigma, np.float32(SIGMA_FLOOR), out=sigma)
+        return output[..., :width], sigma
+
+    def _output_layer(self) -> Layer:
+        """μ and log σ side by side: one product in place of two."""
+        mu = Layer.named(self.tensors, "encoder.mu")
+        if self.config.encoder.deterministic:
+            return mu
+        log_sigma = Layer.named(self.tensors, "encoder.log_sigma")
+        return Layer(
+            np.concatenate([mu.weight, log_sigma.weight], axis=2),
+            np.concatenate([mu.bias, log_sigma.bias], axis=2),
+        )
+
+    def _decoder(self, predicate: str) -> Decoder:
+        self.config.head(predicate)
+        first, *rest = stack(self.tensors, "decoder.trunk")
+        width = self.config.encoder.latent_width
+        embedding = self.tensors[f"decoder.embedding.{predicate}"][:, None, :]
+        folded = Layer(
+            np.ascontiguousarray(first.weight[:, :width]),
+            first.bias + np.matmul(embedding, first.weight[:, width:]),
+        )
+        head = Layer.named(self.tensors, f"decoder.head.{predicate}")
+        return Decoder(
+            (folded, *rest),
+            head.weight,
+            np.ascontiguousarray(head.bias.swapaxes(1, 2)),
+            self.scratch,
+        )
+
+
+def check_features(features: Float32Array, ids: Sequence[str], width: int) -> None:
+    """Refuses features of the wrong width, and NaN or infinity with the items' ids."""
+    if features.ndim != 2 or features.shape[1] != width:
+        raise EvidenceError(
+            f"features have shape {features.shape}, the model reads [N, {width}]. They probably "
+            "come from another reader; read the texts again with the model's own."
+        )
+    if len(ids) != len(features):
+        raise EvidenceError(f"{len(ids)} evidence ids for {len(features)} rows of features.")
+    # The sum is NaN or infinite exactly when some entry is (features are far from overflow), and
+    # costs a tenth of looking at every entry.
+    if not np.isfinite(features.sum(dtype=np.float64)):
+        bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
+        named = ", ".join(str(ids[position]) for position in bad[:10])
+        raise NonFiniteError(
+            f"features of {len(bad)} item(s) hold NaN or infinity: {named}. Nothing was answered; "
+            "read these texts again."
+        )
+
+
+def check_tensors(config: ModelConfig, tensors: Tensors) -> None:
+    """Every tensor the config asks for, no other, each of the right shape, type and finite."""
+    shapes = tensor_shapes(config)
+    missing, surplus = (
+        sorted(shapes.keys() - tensors.keys()),
+        sorted(tensors.keys() - shapes.keys()),
+    )
+    if missing or surplus:
+        raise ArtefactTensorError(f"tensors missing: {missing}; not expected: {surplus}.")
+    for name, shape in shapes.items():
+        array = tensors[name]
+        if tuple(array.shape) != shape or array.dtype != np.float32:
+            raise ArtefactTensorError(
+                f"tensor {name!r} is {array.dtype} {tuple(array.shape)}, "
+                f"the config asks for float32 {shape}."
+            )
+        if not np.isfinite(array).all():
+            raise ArtefactTensorError(f"tensor {name!r} holds NaN or infinity.")
+
+
+def range_ids(count: int) -> tuple[str, ...]:
+    """Names for items that came without: their positions."""
+    return tuple(map(str, range(count)))

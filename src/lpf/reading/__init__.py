@@ -1,0 +1,18 @@
+"""Text to features. Importing this loads neither torch nor ONNX; opening a reader does."""
+
+from lpf.reading.export import export_minilm
+from lpf.reading.factory import open_reader
+from lpf.reading.minilm import MiniLMReader
+from lpf.reading.pair import PairReader
+from lpf.reading.reader import Reader, ReadRequest
+from lpf.reading.sentence_transformer import SentenceTransformerReader
+
+__all__ = [
+    "MiniLMReader",
+    "PairReader",
+    "ReadRequest",
+    "Reader",
+    "SentenceTransformerReader",
+    "export_minilm",
+    "open_reader",
+]

@@ -1,0 +1,200 @@
+"""The exported reader on disk: made once, checked on every load, safe for many first users.
+
+An export is a folder with ``model.onnx``, ``tokenizer.json`` and ``manifest.json``; the manifest
+is written last, so a folder without a valid one is simply not an export yet. Copy the folder to
+a machine without the weights and the reader works there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lpf.errors import ReaderIntegrityError, ReaderUnavailableError
+from lpf.reading import weights as genuine
+from lpf.reading.graph import GRAPH_VERSION, Precision, build_model
+
+CACHE_VARIABLE = "LPF_CACHE_DIR"
+MODEL_FILE = "model.onnx"
+MANIFEST_FILE = "manifest.json"
+UNFINISHED = ".unfinished"
+LOCK_SECONDS = 120.0
+
+
+def default_cache_dir() -> Path:
+    """$LPF_CACHE_DIR, or the user's cache folder of this platform."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("lpf"))
+
+
+def export_folder(cache_dir: Path, precision: Precision) -> Path:
+    """Where the export of this precision, written by this version of the graph, belongs."""
+    name = f"{genuine.MODEL_NAME}-{precision}-v{GRAPH_VERSION}"
+    return cache_dir / "reading" / name
+
+
+def export_minilm(
+    cache_dir: Path | str | None = None,
+    *,
+    precision: Precision = "float32",
+    weights_dir: Path | str | None = None,
+) -> Path:
+    """A folder with a checked export, made now if there is none; gives its path.
+
+    Raises ReaderUnavailableError without an export and weights, or if the folder cannot be
+    written; ReaderIntegrityError for weights that are not the published ones, or for a damaged
+    export that cannot be made again.
+    """
+    root = default_cache_dir() if cache_dir is None else Path(cache_dir)
+    folder = export_folder(root, precision)
+    damage = find_damage(folder, precision)
+    if damage is None:
+        return folder
+    source = _weights_folder(folder, weights_dir, damage)
+    with _writable(folder), _locked(folder):
+        # Another process may have made it while this one waited for the lock.
+        if find_damage(folder, precision) is not None:
+            _write_export(folder, precision, source)
+    return folder
+
+
+def find_damage(folder: Path, precision: Precision) -> str | None:
+    """What is wrong with an export, or None if every file matches its hash."""
+    try:
+        manifest = json.loads((folder / MANIFEST_FILE).read_bytes())
+    except FileNotFoundError:
+        return f"{MANIFEST_FILE} is missing"
+    except (OSError, ValueError) as error:
+        return f"{MANIFEST_FILE} cannot be read: {error}"
+    if not isinstance(manifest, dict) or manifest.get("source") != _source(precision):
+        return f"{MANIFEST_FILE} is of another model or version"
+    recorded = {
+        MODEL_FILE: manifest.get("model_sha256"),
+        genuine.TOKENIZER_FILE: genuine.TOKENIZER_SHA256,
+    }
+    for name, expected in recorded.items():
+        if not (folder / name).is_file():
+            return f"{name} is missing"
+        if genuine.file_sha256(folder / name) != expected:
+            return f"{name} does not match its sha-256"
+    return None
+
+
+def _source(precision: Precision) -> dict[str, Any]:
+    """What an export is made from; an export with any other source is not ours."""
+    return {
+        "model": genuine.MODEL_NAME,
+        "weights_sha256": genuine.WEIGHTS_SHA256,
+        "precision": precision,
+        "graph_version": GRAPH_VERSION,
+    }
+
+
+def _weights_folder(folder: Path, weights_dir: Path | str | None, damage: str) -> Path:
+    found = genuine.installed_weights() if weights_dir is None else Path(weights_dir)
+    if found is not None:
+        return found
+    if (folder / MODEL_FILE).exists():
+        raise ReaderIntegrityError(
+            f"the exported reader in {folder} is damaged ({damage}) and the weights to make it "
+            f"again are not installed. {genuine.INSTALL_HINT}"
+        )
+    raise ReaderUnavailableError(
+        f"the weights of {genuine.MODEL_NAME} are not installed and {folder} holds no export. "
+        f"{genuine.INSTALL_HINT}"
+    )
+
+
+def _write_export(folder: Path, precision: Precision, source: Path) -> None:
+    content = genuine.genuine_bytes(source / genuine.WEIGHTS_FILE, genuine.WEIGHTS_SHA256)
+    tokenizer_path = source / genuine.TOKENIZER_FILE
+    tokenizer = genuine.genuine_bytes(tokenizer_path, genuine.TOKENIZER_SHA256)
+    model = _model_bytes(content, precision)
+    manifest = {
+        "source": _source(precision),
+        "model_sha256": hashlib.sha256(model).hexdigest(),
+        "tokenizer_sha256": genuine.TOKENIZER_SHA256,
+    }
+    for leftover in folder.glob(f"*{UNFINISHED}"):
+        leftover.unlink()
+    _replace(folder / MODEL_FILE, model)
+    _replace(folder / genuine.TOKENIZER_FILE, tokenizer)
+    _replace(folder / MANIFEST_FILE, json.dumps(manifest, indent=2).encode())
+
+
+def _model_bytes(content: bytes, precision: Precision) -> bytes:
+    from safetensors.numpy import load
+
+    try:
+        return build_model(load(content), precision)
+    except ImportError as error:
+        raise ReaderUnavailableError(
+            "the export needs the package onnx, once: `pip install onnx`. Nothing was exported"
+        ) from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a crash, sees all of it or nothing."""
+    descriptor, unfinished = tempfile.mkstemp(dir=path.parent, suffix=UNFINISHED)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp gives 0600; an export is for every user who may enter the folder.
+        Path(unfinished).chmod(0o644)
+        Path(unfinished).replace(path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened, and need not be
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "export.lock")
+    try:
+        lock.acquire(timeout=LOCK_SECONDS)
+    except Timeout as error:
+        raise ReaderUnavailableError(
+            f"another process has held {lock.lock_file} for {LOCK_SECONDS:.0f} s; nothing was "
+            "exported. Wait for it to end, or choose another folder"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ReaderUnavailableError(
+            f"cannot write the exported reader to {folder}: {error}. Choose a folder you may "
+            f"write to with the environment variable {CACHE_VARIABLE} or the argument cache_dir"
+        ) from error

@@ -1,0 +1,43 @@
+"""A reader from the few words of a settings file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lpf.errors import ConfigError
+from lpf.reading.graph import Precision
+from lpf.reading.minilm import MiniLMReader
+from lpf.reading.pair import PairReader
+from lpf.reading.reader import Reader
+from lpf.reading.sentence_transformer import SentenceTransformerReader
+
+OTHER_MODEL = "sentence-transformers:"
+
+
+def open_reader(
+    name: str = "minilm",
+    *,
+    precision: Precision | None = None,
+    cache_dir: Path | str | None = None,
+    threads: int | None = None,
+    with_claim: bool = False,
+) -> Reader:
+    """``"minilm"``, or ``"sentence-transformers:NAME"`` with a model's folder or hub name.
+
+    ``with_claim`` reads each text against its claim (see PairReader). Raises ConfigError for
+    another name, or for a setting that the named reader does not have.
+    """
+    settings = {"precision": precision, "cache_dir": cache_dir, "threads": threads}
+    given = sorted(key for key, value in settings.items() if value is not None)
+    reader: Reader
+    if name == "minilm":
+        reader = MiniLMReader(
+            precision=precision or "float32", cache_dir=cache_dir, threads=threads
+        )
+    elif name.startswith(OTHER_MODEL) and name != OTHER_MODEL:
+        if given:
+            raise ConfigError(f"{', '.join(given)}: apply to the reader minilm, not to {name}")
+        reader = SentenceTransformerReader(name.removeprefix(OTHER_MODEL))
+    else:
+        raise ConfigError(f'reader must be "minilm" or "{OTHER_MODEL}NAME", got {name!r}')
+    return PairReader(reader) if with_claim else reader

@@ -1,0 +1,155 @@
+"""The default reader: all-MiniLM-L6-v2 on ONNX Runtime, without torch or transformers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import numpy as np
+
+from lpf.errors import ConfigError, EvidenceError, ReaderError
+from lpf.reading import weights as genuine
+from lpf.reading.batching import pad, run_batches, token_batches
+from lpf.reading.export import MODEL_FILE, export_minilm
+from lpf.reading.graph import GRAPH_VERSION, Precision
+from lpf.reading.reader import Features, Fields, Progress, ReadRequest, as_requests
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+WIDTH: Final = 384
+MAX_LENGTH: Final = 256  # what sentence-transformers uses for this model
+LONGEST_MAX_LENGTH: Final = 512  # rows of the table of positions
+SPECIAL_TOKENS: Final = 2
+# Texts tokenised together: enough to find neighbours of like length, little enough to hold.
+WINDOW: Final = 4096
+
+
+class MiniLMReader:
+    """Features [384] of length 1, the text alone; claims and fields are ignored.
+
+    A text longer than ``max_length`` tokens is read up to there, as sentence-transformers does.
+    ``precision="int8"`` is about twice as fast and a third of the size on CPUs with VNNI; its
+    features have a cosine of 0.997 on average (0.994 at the least measured) with float32's.
+
+    The first use exports the weights to ``cache_dir`` (default ``$LPF_CACHE_DIR``, else the user's
+    cache folder). ``threads`` defaults to the processors this process may use. One reader may be
+    shared by threads. Raises as ``export_minilm`` does.
+    """
+
+    def __init__(
+        self,
+        *,
+        precision: Precision = "float32",
+        max_length: int = MAX_LENGTH,
+        threads: int | None = None,
+        cache_dir: Path | str | None = None,
+        weights_dir: Path | str | None = None,
+    ) -> None:
+        self._threads = _usable_processors() if threads is None else threads
+        _check_settings(precision, max_length, self._threads)
+        folder = export_minilm(cache_dir, precision=precision, weights_dir=weights_dir)
+        self._session = _open_session(folder / MODEL_FILE)
+        self._tokenizer = _open_tokenizer(folder / genuine.TOKENIZER_FILE, max_length)
+        self._reader_id = (
+            f"{genuine.MODEL_NAME}@{genuine.WEIGHTS_SHA256[:16]}"
+            f";precision={precision};max_length={max_length};graph={GRAPH_VERSION}"
+        )
+
+    @property
+    def reader_id(self) -> str:
+        return self._reader_id
+
+    @property
+    def width(self) -> int:
+        return WIDTH
+
+    @property
+    def uses_claim(self) -> bool:
+        return False
+
+    @property
+    def uses_fields(self) -> bool:
+        return False
+
+    def read(self, text: str, claim: str | None = None, fields: Fields | None = None) -> Features:
+        features: Features = self.read_many([ReadRequest(text, claim, fields)])[0]
+        return features
+
+    def read_many(
+        self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None
+    ) -> Features:
+        texts = [request.text for request in as_requests(items)]
+        features = np.empty((len(texts), WIDTH), dtype=np.float32)
+        done = 0
+        for start in range(0, len(texts), WINDOW):
+            window = slice(start, start + WINDOW)
+            tokens = self._tokenise(texts[window], start)
+            for size in self._run(tokens, features[window]):
+                done += size
+                if progress is not None:
+                    progress(done, len(texts))
+        return features
+
+    def _tokenise(self, texts: list[str], start: int) -> list[list[int]]:
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]
+        for index, row in enumerate(tokens, start):
+            if len(row) <= SPECIAL_TOKENS:
+                raise EvidenceError(f"item {index}: text has no readable character")
+        return tokens
+
+    def _run(self, tokens: list[list[int]], features: Features) -> Iterator[int]:
+        """Fill ``features`` [N, 384]; yields the number of items as batches are done."""
+
+        def work(batch: list[int]) -> None:
+            ids, lengths = pad([tokens[index] for index in batch])
+            features[batch] = self._session.run(None, {"ids": ids, "lengths": lengths})[0]
+
+        batches = token_batches([len(row) for row in tokens])
+        return run_batches(work, batches, self._threads)
+
+
+def _check_settings(precision: str, max_length: int, threads: int) -> None:
+    if precision not in get_args(Precision):
+        raise ConfigError(f"precision must be one of {get_args(Precision)}, got {precision!r}")
+    if not SPECIAL_TOKENS < max_length <= LONGEST_MAX_LENGTH:
+        raise ConfigError(
+            f"max_length must be from {SPECIAL_TOKENS + 1} to {LONGEST_MAX_LENGTH}, "
+            f"got {max_length}"
+        )
+    if threads < 1:
+        raise ConfigError(f"threads must be at least 1, got {threads}")
+
+
+def _usable_processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _open_session(path: Path) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # Batches run side by side instead of one batch on all threads: measured 10 % faster on two
+    # processors, and a session without threads of its own survives a fork.
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime raises many kinds, none of them public
+        raise ReaderError(
+            f"onnxruntime {onnxruntime.__version__} cannot open {path}: {error}. "
+            "Upgrade it with `pip install -U onnxruntime`"
+        ) from error
+
+
+def _open_tokenizer(path: Path, max_length: int) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length)
+    return tokenizer

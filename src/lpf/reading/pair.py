@@ -1,0 +1,80 @@
+"""A reader of evidence against a claim, made from any reader of plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from lpf.errors import ConfigError, EvidenceError
+from lpf.reading.reader import (
+    Features,
+    Fields,
+    Progress,
+    Reader,
+    ReadRequest,
+    as_requests,
+    check_text,
+)
+
+PARTS: Final = 4
+
+
+class PairReader:
+    """Features [c, e, |c - e|, c * e] of claim c and evidence e: four times the inner width.
+
+    Every item needs a claim: one without raises EvidenceError with its index. A claim shared by
+    several items is read once a call. Fields go to the inner reader with the text.
+    """
+
+    def __init__(self, inner: Reader) -> None:
+        if inner.uses_claim:
+            raise ConfigError(f"the inner reader {inner.reader_id} already reads the claim")
+        self._inner = inner
+
+    @property
+    def reader_id(self) -> str:
+        return f"pair({self._inner.reader_id})"
+
+    @property
+    def width(self) -> int:
+        return PARTS * self._inner.width
+
+    @property
+    def uses_claim(self) -> bool:
+        return True
+
+    @property
+    def uses_fields(self) -> bool:
+        return self._inner.uses_fields
+
+    def read(self, text: str, claim: str | None = None, fields: Fields | None = None) -> Features:
+        features: Features = self.read_many([ReadRequest(text, claim, fields)])[0]
+        return features
+
+    def read_many(
+        self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None
+    ) -> Features:
+        requests = as_requests(items)
+        claims = _claims(requests)
+        places = {claim: place for place, claim in enumerate(dict.fromkeys(claims))}
+        distinct = self._inner.read_many(list(places))
+        claim_features = distinct[[places[claim] for claim in claims]]
+        texts = [ReadRequest(request.text, fields=request.fields) for request in requests]
+        text_features = self._inner.read_many(texts, progress=progress)
+        return _combine(claim_features, text_features)
+
+
+def _claims(requests: list[ReadRequest]) -> list[str]:
+    claims = []
+    for index, request in enumerate(requests):
+        if request.claim is None:
+            raise EvidenceError(f"item {index}: this reader needs a claim; nothing was read")
+        check_text(request.claim, "claim", index)
+        claims.append(request.claim)
+    return claims
+
+
+def _combine(claims: Features, texts: Features) -> Features:
+    return np.concatenate([claims, texts, np.abs(claims - texts), claims * texts], axis=1)

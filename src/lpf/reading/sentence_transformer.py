@@ -1,0 +1,117 @@
+"""Any sentence-transformers model as a reader, for those who have the package and the model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from lpf.errors import ReaderUnavailableError
+from lpf.reading.reader import Features, Fields, Progress, ReadRequest, as_requests
+
+WINDOW: Final = 1024  # texts between two progress reports
+
+
+class SentenceTransformerReader:
+    """Features of a model given by its folder or hub name; the text alone.
+
+    Nothing is downloaded unless ``allow_download`` is set: a model that is not on this machine
+    raises ReaderUnavailableError, as does a missing package. The id holds a hash over all
+    parameters, so two models of one name never share features.
+    """
+
+    def __init__(
+        self,
+        name: str | Path,
+        *,
+        device: str = "cpu",
+        batch_size: int = 32,
+        allow_download: bool = False,
+    ) -> None:
+        self._model = _load(str(name), device, allow_download)
+        self._batch_size = batch_size
+        self._width = int(_dimension(self._model))
+        self._reader_id = _describe(str(name), self._model)
+
+    @property
+    def reader_id(self) -> str:
+        return self._reader_id
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    @property
+    def uses_claim(self) -> bool:
+        return False
+
+    @property
+    def uses_fields(self) -> bool:
+        return False
+
+    def read(self, text: str, claim: str | None = None, fields: Fields | None = None) -> Features:
+        features: Features = self.read_many([ReadRequest(text, claim, fields)])[0]
+        return features
+
+    def read_many(
+        self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None
+    ) -> Features:
+        texts = [request.text for request in as_requests(items)]
+        features = np.empty((len(texts), self._width), dtype=np.float32)
+        for start in range(0, len(texts), WINDOW):
+            window = slice(start, start + WINDOW)
+            features[window] = self._encode(texts[window])
+            if progress is not None:
+                progress(min(start + WINDOW, len(texts)), len(texts))
+        return features
+
+    def _encode(self, texts: list[str]) -> Features:
+        encoded: Features = self._model.encode(
+            texts, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
+        )
+        return encoded
+
+
+def _load(name: str, device: str, allow_download: bool) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ReaderUnavailableError(
+            f"reading with {name} needs sentence-transformers: `pip install sentence-transformers`"
+        ) from error
+    try:
+        return SentenceTransformer(name, device=device, local_files_only=not allow_download)
+    except OSError as error:
+        raise ReaderUnavailableError(
+            f"the model {name} could not be loaded: {error}. Give the folder it lies in, or set "
+            "allow_download=True to fetch it from the hub"
+        ) from error
+
+
+def _dimension(model: Any) -> Any:
+    # Renamed in sentence-transformers 5; the old name warns there.
+    if hasattr(model, "get_embedding_dimension"):
+        return model.get_embedding_dimension()
+    return model.get_sentence_embedding_dimension()
+
+
+def _describe(name: str, model: Any) -> str:
+    digest, kinds = hashlib.sha256(), set()
+    for key, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{key}:{tuple(tensor.shape)}:{tensor.dtype};".encode())
+        digest.update(_raw_bytes(tensor))
+        kinds.add(str(tensor.dtype).removeprefix("torch."))
+    return (
+        f"sentence-transformers:{Path(name).name}@{digest.hexdigest()[:16]}"
+        f";precision={'+'.join(sorted(kinds))};max_length={model.max_seq_length}"
+    )
+
+
+def _raw_bytes(tensor: Any) -> Any:
+    """The tensor's memory; by way of bytes since NumPy has no bfloat16."""
+    import torch
+
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
