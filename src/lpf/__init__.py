@@ -1,5 +1,62 @@
-"""Latent Posterior Factors."""
+"""Latent Posterior Factors: several noisy texts about one entity, one calibrated answer.
+
+Names are loaded when first used, so importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from lpf.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from lpf.engine import Answers, Engine, Facts, Items
+    from lpf.errors import LPFError
+    from lpf.model.artefact import load_model, save_model
+    from lpf.reading import open_reader
+    from lpf.schema import Predicate, Relation, Schema
+    from lpf.types import Evidence, QueryOptions
+
+_HOMES = {
+    "Answers": "lpf.engine",
+    "Engine": "lpf.engine",
+    "Facts": "lpf.engine",
+    "Items": "lpf.engine",
+    "LPFError": "lpf.errors",
+    "load_model": "lpf.model.artefact",
+    "save_model": "lpf.model.artefact",
+    "open_reader": "lpf.reading",
+    "Predicate": "lpf.schema",
+    "Relation": "lpf.schema",
+    "Schema": "lpf.schema",
+    "Evidence": "lpf.types",
+    "QueryOptions": "lpf.types",
+}
+
+__all__ = [
+    "Answers",
+    "Engine",
+    "Evidence",
+    "Facts",
+    "Items",
+    "LPFError",
+    "Predicate",
+    "QueryOptions",
+    "Relation",
+    "Schema",
+    "__version__",
+    "load_model",
+    "open_reader",
+    "save_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'lpf' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

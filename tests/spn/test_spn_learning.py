@@ -105,9 +105,9 @@ def test_learned_circuits_explain_new_rows_better_than_independence(learner):
     test = Table(variables, sample(truth, 2000, generator=rng(2))).log_inputs()
     learned = compile_circuit(learner(train)).log_likelihood_batch(test).mean()
     counts = train.one_hot().sum(axis=0).reshape(6, 3)
-    independent = prior_circuit(
-        variables, {v.name: smoothed(c, [1 / 3] * 3, 1.0) for v, c in zip(variables, counts)}
-    )
+    names = [variable.name for variable in variables]
+    priors = {name: smoothed(counts[i], [1 / 3] * 3, 1.0) for i, name in enumerate(names)}
+    independent = prior_circuit(variables, priors)
     alone = compile_circuit(independent).log_likelihood_batch(test).mean()
     best = truth.log_likelihood_batch(test).mean()
     assert alone + 0.2 * (best - alone) < learned <= best + 0.02

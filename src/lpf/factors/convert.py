@@ -13,7 +13,7 @@ from lpf.factors.keys import context_key
 from lpf.factors.samplers import DETERMINISTIC, check_sampler, draw, pooled_points
 from lpf.factors.tempering import tempered
 from lpf.model.blocks import for_blocks
-from lpf.model.runtime import Decoder, Runtime, check_features, range_ids
+from lpf.model.runtime import Runtime, check_features, range_ids
 from lpf.types import Factors, Float32Array, FloatArray, KeyArray, Posteriors
 
 DEFAULT_SAMPLES = 16  # the paper's M
@@ -76,11 +76,14 @@ class Converter:
         mean_sigma = np.empty(len(features))
 
         def work(block: slice) -> None:
-            mu, sigma = self.runtime.encode_arrays(features[block])
-            mean_sigma[block] = _mean_sigma(sigma)
-            potential[block] = self._block_potential(mu, sigma, keys[block])
+            # An exploded network overflows here; its factors are refused below, by name.
+            with np.errstate(over="ignore", invalid="ignore"):
+                mu, sigma = self.runtime.encode_arrays(features[block])
+                mean_sigma[block] = _mean_sigma(sigma)
+                potential[block] = self._block_potential(mu, sigma, keys[block])
 
         for_blocks(work, len(features), self._block)
+        _refuse_non_finite(potential, ids)
         return self._factors(ids, potential, mean_sigma)
 
     def from_posteriors(self, posteriors: Posteriors, keys: KeyArray | None = None) -> Factors:
@@ -92,9 +95,11 @@ class Converter:
 
         def work(block: slice) -> None:
             mu, sigma = posteriors.mu[:, block], posteriors.sigma[:, block]
-            potential[block] = self._block_potential(mu, sigma, keys[block])
+            with np.errstate(over="ignore", invalid="ignore"):
+                potential[block] = self._block_potential(mu, sigma, keys[block])
 
         for_blocks(work, count, self._block)
+        _refuse_non_finite(potential, posteriors.evidence_ids)
         return self._factors(posteriors.evidence_ids, potential, posteriors.mean_sigma)
 
     def sampled(self, posteriors: Posteriors, keys: KeyArray | None = None) -> FloatArray:
@@ -197,8 +202,15 @@ def geometric_mean(potential: FloatArray) -> FloatArray:
     return np.asarray(logs / logs.sum(axis=1, keepdims=True))
 
 
+def _refuse_non_finite(potential: FloatArray, ids: Sequence[str]) -> None:
+    if not np.isfinite(potential).all():
+        bad = np.flatnonzero(~np.isfinite(potential).all(axis=1))
+        named = ", ".join(ids[int(position)] for position in bad[:10])
+        raise NonFiniteError(
+            f"the model overflows on {len(bad)} item(s): {named}. Nothing was answered; its "
+            "weights or these features are far outside what it was trained on."
+        )
+
+
 def _mean_sigma(sigma: Float32Array) -> FloatArray:
     return np.asarray(sigma.mean(axis=(0, 2), dtype=np.float64))
-
-
-__all__ = ["ConversionConfig", "Converter", "Decoder", "geometric_mean"]

@@ -18,7 +18,7 @@ from lpf.types import Float32Array, FloatArray
 MAX_TENSOR_CONTRASTS = 5  # 3^5 = 243 nodes; beyond that, cubature of degree 3 with 2(K-1) nodes
 Remainder = tuple[Float32Array, Float32Array]
 
-_TINY = np.float32(1e-30)
+_TINY = np.float32(1e-12)
 _ROOT_TWO_PI = np.float32(np.sqrt(2.0 * np.pi))
 
 
@@ -77,7 +77,7 @@ def _relu_moments(
     deviation = np.sqrt(variance)
     ratio = centre / np.maximum(deviation, _TINY)  # ±huge at σ = 0: the slope is then 0 or 1
     slope = ndtr(ratio)
-    density = np.exp(-0.5 * np.minimum(ratio * ratio, np.float32(170))) / _ROOT_TWO_PI
+    density = np.exp(np.float32(-0.5) * ratio * ratio) / _ROOT_TWO_PI
     mean = centre * slope + deviation * density
     square = (centre * centre + variance) * slope + centre * deviation * density
     return mean, slope, np.maximum(square - mean * mean, np.float32(0))

@@ -72,8 +72,6 @@ def find_damage(folder: Path, precision: Precision) -> str | None:
     """What is wrong with an export, or None if every file matches its hash."""
     try:
         manifest = json.loads((folder / MANIFEST_FILE).read_bytes())
-    except FileNotFoundError:
-        return f"{MANIFEST_FILE} is missing"
     except (OSError, ValueError) as error:
         return f"{MANIFEST_FILE} cannot be read: {error}"
     if not isinstance(manifest, dict) or manifest.get("source") != _source(precision):
@@ -83,9 +81,11 @@ def find_damage(folder: Path, precision: Precision) -> str | None:
         genuine.TOKENIZER_FILE: genuine.TOKENIZER_SHA256,
     }
     for name, expected in recorded.items():
-        if not (folder / name).is_file():
-            return f"{name} is missing"
-        if genuine.file_sha256(folder / name) != expected:
+        try:
+            found = genuine.file_sha256(folder / name)
+        except OSError as error:
+            return f"{name} cannot be read: {error}"
+        if found != expected:
             return f"{name} does not match its sha-256"
     return None
 

@@ -31,8 +31,9 @@ class MiniLMReader:
     """Features [384] of length 1, the text alone; claims and fields are ignored.
 
     A text longer than ``max_length`` tokens is read up to there, as sentence-transformers does.
-    ``precision="int8"`` is about twice as fast and a third of the size on CPUs with VNNI; its
-    features have a cosine of 0.997 on average (0.994 at the least measured) with float32's.
+    ``precision="int8"`` is about 1.8 times as fast and a quarter of the size, on CPUs with VNNI;
+    over 1500 evidence sentences the cosine with the float32 features was 0.9971 on average, 0.990
+    at the least, and the cosine between two texts moved by 0.006 on average, 0.05 at the most.
 
     The first use exports the weights to ``cache_dir`` (default ``$LPF_CACHE_DIR``, else the user's
     cache folder). ``threads`` defaults to the processors this process may use. One reader may be

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +21,7 @@ class SentenceTransformerReader:
 
     Nothing is downloaded unless ``allow_download`` is set: a model that is not on this machine
     raises ReaderUnavailableError, as does a missing package. The id holds a hash over all
-    parameters, so two models of one name never share features.
+    parameters and module settings, so two models of one name never share features.
     """
 
     def __init__(
@@ -100,6 +101,11 @@ def _dimension(model: Any) -> Any:
 
 def _describe(name: str, model: Any) -> str:
     digest, kinds = hashlib.sha256(), set()
+    for module in model:
+        # Pooling and the like have no parameters, yet the features depend on them.
+        settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
+        settings_text = json.dumps(settings, sort_keys=True, default=str)
+        digest.update(f"{type(module).__name__}:{settings_text};".encode())
     for key, tensor in sorted(model.state_dict().items()):
         digest.update(f"{key}:{tuple(tensor.shape)}:{tensor.dtype};".encode())
         digest.update(_raw_bytes(tensor))

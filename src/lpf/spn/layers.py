@@ -23,7 +23,7 @@ IntArray = npt.NDArray[np.int64]
 Columns = slice | IntArray
 
 # Turns 0/0 into 0: a node of value 0 has no flow, and only zeros are changed by the maximum.
-_SMALLEST = float(np.nextafter(0.0, 1.0))
+_SMALLEST = np.array(np.nextafter(0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class SumLayer:
     edge_log_weight: FloatArray
 
     def upward(self, values: FloatArray) -> None:
-        values[self.rows] = self.matrix @ values[self.columns]
+        values[self.rows] = self.matrix.dot(values[self.columns])
 
     def downward(self, values: FloatArray, flow: FloatArray) -> None:
-        arriving = self.matrix_transposed @ self._share(values, flow)
+        arriving = self.matrix_transposed.dot(self._share(values, flow))
         if self.exclusive and isinstance(self.columns, slice):
-            np.multiply(arriving, values[self.columns], flow[self.columns])
+            np.multiply(arriving, values[self.columns], out=flow[self.columns])
         else:
             flow[self.columns] += arriving * values[self.columns]
 
@@ -81,10 +81,15 @@ class SumLayer:
         """log(weight x child) of each edge, [E, B]."""
         return values[self.edge_child] + self.edge_log_weight[:, None]
 
+    def edges_of(self, place: int) -> slice:
+        """Where the edges of one node of the layer stand."""
+        ends = [*self.edge_starts[place + 1 : place + 2], len(self.edge_parent)]
+        return slice(int(self.edge_starts[place]), int(ends[0]))
+
     def _share(self, values: FloatArray, flow: FloatArray) -> FloatArray:
         """flow / value of each node, [n, B]; 0 where the value is 0."""
         share: FloatArray = np.maximum(values[self.rows], _SMALLEST)
-        return np.divide(flow[self.rows], share, share)
+        return np.divide(flow[self.rows], share, out=share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +104,10 @@ class ProductLayer:
     spread: Any
 
     def upward(self, values: FloatArray) -> None:
-        np.multiply.reduce(self._gather(values), 1, None, values[self.rows])
+        np.multiply.reduce(self._gather(values), axis=1, out=values[self.rows])
 
     def upward_log(self, values: FloatArray) -> None:
-        np.add.reduce(self._gather(values), 1, None, values[self.rows])
+        np.add.reduce(self._gather(values), axis=1, out=values[self.rows])
 
     def downward(self, values: FloatArray, flow: FloatArray) -> None:
         if isinstance(self.children, slice):
@@ -112,7 +117,7 @@ class ProductLayer:
             else:
                 children += parents
         else:
-            flow[self.spread_rows] += self.spread @ flow[self.rows]
+            flow[self.spread_rows] += self.spread.dot(flow[self.rows])
 
     # The flow through a product does not depend on its value, in whichever space that is.
     def downward_log(self, values: FloatArray, flow: FloatArray) -> None:

@@ -67,10 +67,10 @@ def _choose(
     draws: IntArray,
     rng: np.random.Generator,
 ) -> list[tuple[int, IntArray]]:
-    edges = np.nonzero(layer.edge_parent == place)[0]
+    edges = layer.edges_of(place)
     children = layer.edge_child[edges]
     shares = np.exp(layer.edge_log_weight[edges] + values[children, 0] - values[row, 0])
-    picks = rng.choice(len(edges), size=draws.size, p=shares / shares.sum())
+    picks = rng.choice(len(children), size=draws.size, p=shares / shares.sum())
     return [(int(child), draws[picks == pick]) for pick, child in enumerate(children)]
 
 

@@ -1,0 +1,121 @@
+"""What every reader must do, whatever is behind it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lpf.errors import EvidenceError
+from lpf.reading import (
+    MiniLMReader,
+    PairReader,
+    Reader,
+    ReadRequest,
+    SentenceTransformerReader,
+)
+from lpf.reading.weights import installed_weights
+
+TEXTS = [
+    "A longer sentence about the plant's third inspection this year, which found nothing at all.",
+    "Short.",
+    "Déjà vu in 東京.",
+    "The report is late. " * 80,
+]
+ITEMS = [ReadRequest(text, f"Claim {n % 2}.", {"rating": n}) for n, text in enumerate(TEXTS)]
+
+
+def sentence_transformer() -> Reader:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its dependencies warn while they are imported
+        return SentenceTransformerReader(str(installed_weights()))
+
+
+BUILDERS: dict[str, Callable[[Path], Reader]] = {
+    "minilm": lambda cache: MiniLMReader(cache_dir=cache),
+    "minilm-int8": lambda cache: MiniLMReader(cache_dir=cache, precision="int8"),
+    "pair": lambda cache: PairReader(MiniLMReader(cache_dir=cache)),
+    "sentence-transformer": lambda cache: sentence_transformer(),
+}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module", params=BUILDERS)
+def reader(request: pytest.FixtureRequest, cache: Path) -> Reader:
+    return BUILDERS[request.param](cache)
+
+
+def test_it_is_a_reader(reader: Reader) -> None:
+    assert isinstance(reader, Reader)
+    assert isinstance(reader.uses_claim, bool)
+    assert isinstance(reader.uses_fields, bool)
+
+
+def test_rows_are_finite_float32_of_its_width(reader: Reader) -> None:
+    features = reader.read_many(ITEMS)
+    assert features.shape == (len(ITEMS), reader.width)
+    assert features.dtype == np.float32
+    assert np.isfinite(features).all()
+
+
+def test_no_items_give_no_rows(reader: Reader) -> None:
+    features = reader.read_many([])
+    assert features.shape == (0, reader.width)
+    assert features.dtype == np.float32
+
+
+def test_one_item_reads_as_it_does_among_others(reader: Reader) -> None:
+    alone = np.stack([reader.read(item.text, item.claim, item.fields) for item in ITEMS])
+    np.testing.assert_allclose(alone, reader.read_many(ITEMS), atol=1e-6, rtol=0)
+
+
+def test_rows_keep_the_order(reader: Reader) -> None:
+    backwards = reader.read_many(ITEMS[::-1])
+    np.testing.assert_allclose(backwards[::-1], reader.read_many(ITEMS), atol=1e-6, rtol=0)
+
+
+def test_reading_twice_gives_the_same_bits(reader: Reader) -> None:
+    np.testing.assert_array_equal(reader.read_many(ITEMS), reader.read_many(ITEMS))
+
+
+def test_claim_counts_exactly_if_it_says_so(reader: Reader) -> None:
+    first, second = reader.read("A text.", "One claim."), reader.read("A text.", "Another thing.")
+    assert np.allclose(first, second, atol=1e-6) != reader.uses_claim
+
+
+def test_fields_count_exactly_if_it_says_so(reader: Reader) -> None:
+    first = reader.read("A text.", "A claim.", {"rating": 1})
+    second = reader.read("A text.", "A claim.", {"rating": 5})
+    assert np.allclose(first, second, atol=1e-6) != reader.uses_fields
+
+
+def test_progress_ends_at_the_total(reader: Reader) -> None:
+    seen: list[tuple[int, int]] = []
+    reader.read_many(ITEMS, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(ITEMS), len(ITEMS))
+
+
+@pytest.mark.parametrize("bad", ["", "  ", None, 7])
+def test_unusable_text_is_refused_by_index(reader: Reader, bad: object) -> None:
+    items = [ReadRequest("A text.", "A claim."), ReadRequest(bad, "A claim.")]  # type: ignore[arg-type]
+    with pytest.raises(EvidenceError, match="item 1"):
+        reader.read_many(items)
+
+
+def test_id_is_stable_and_says_precision_and_length(reader: Reader) -> None:
+    assert reader.reader_id == reader.reader_id
+    assert "precision=" in reader.reader_id
+    assert "max_length=" in reader.reader_id
+
+
+def test_no_two_readers_share_an_id(cache: Path) -> None:
+    ids = [build(cache).reader_id for build in BUILDERS.values()]
+    assert len(set(ids)) == len(ids)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from builders import features, model_config, sharp_tensors
+from lpf.errors import ArtefactFormatError, ArtefactHashError, ArtefactTensorError
+from lpf.model import artefact
+from lpf.model.artefact import FILES, load_model, save_model
+from lpf.model.card import ModelCard
+
+CARD = ModelCard(
+    name="test",
+    data="random weights",
+    intended_use="tests",
+    unsuitable_use="anything else",
+    metrics={"accuracy": 0.5},
+    notes=("never trained",),
+)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    config = model_config(2, seeds=(0, 1), calibration={"level": {"rho": 0.07}})
+    return tmp_path / save_model(tmp_path, config, sharp_tensors(config), CARD)
+
+
+def resealed(folder: Path) -> Path:
+    """The folder under the name its content now asks for, as a forger would leave it."""
+    contents = {name: (folder / name).read_bytes() for name in FILES}
+    return folder.rename(folder.parent / artefact._version(contents))
+
+
+def test_what_is_loaded_is_what_was_saved(saved: Path) -> None:
+    loaded = load_model(saved)
+    config = model_config(2, seeds=(0, 1), calibration={"level": {"rho": 0.07}})
+    assert loaded.config == config
+    assert loaded.card == CARD
+    tensors = sharp_tensors(config)
+    assert all((loaded.tensors[name] == tensors[name]).all() for name in tensors)
+    assert loaded.runtime().version == saved.name
+    assert loaded.runtime().encode(features(2)).mu.shape == (2, 2, 64)
+
+
+def test_the_same_model_is_the_same_version_and_another_is_not(tmp_path: Path) -> None:
+    config = model_config()
+    one = save_model(tmp_path, config, sharp_tensors(config), CARD)
+    again = save_model(tmp_path, config, sharp_tensors(config), CARD)
+    other = save_model(tmp_path, config, sharp_tensors(config, seed=1), CARD)
+    assert one == again != other
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([one, other])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_changed_byte_is_found(saved: Path, name: str) -> None:
+    content = bytearray((saved / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (saved / name).write_bytes(content)
+    with pytest.raises(ArtefactHashError, match="the content hashes to"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(saved: Path, name: str) -> None:
+    (saved / name).unlink()
+    with pytest.raises(ArtefactFormatError, match=name):
+        load_model(saved)
+
+
+def test_a_pickle_is_never_opened(saved: Path, tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple:
+            return (Path.touch, (tmp_path / "exploded",))
+
+    (saved / "weights.safetensors").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ArtefactFormatError, match="not a safetensors file"):
+        load_model(resealed(saved))
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_missing_and_misshaped_tensors_are_named(saved: Path) -> None:
+    tensors = load_file(saved / "weights.safetensors")
+    removed = tensors.pop("decoder.head.level.bias")
+    save_file(tensors, saved / "weights.safetensors")
+    saved = resealed(saved)
+    with pytest.raises(ArtefactTensorError, match=r"weights.safetensors.*decoder.head.level.bias"):
+        load_model(saved)
+    tensors["decoder.head.level.bias"] = np.ascontiguousarray(removed[:, :2])
+    save_file(tensors, saved / "weights.safetensors")
+    with pytest.raises(ArtefactTensorError, match=r"float32 \(2, 2\).*float32 \(2, 3\)"):
+        load_model(resealed(saved))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"format": "lpf-model/2"}, "this version reads 'lpf-model/1'"),
+        ({"surprise": 1}, "surprise"),
+        ({"members": 0}, "members"),
+        ({"encoder": {"__class__": "os.system"}}, "encoder|__class__"),
+    ],
+)
+def test_an_unknown_config_is_refused(saved: Path, change: dict, named: str) -> None:
+    document = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps(document | change))
+    with pytest.raises(ArtefactFormatError, match=named):
+        load_model(resealed(saved))
+
+
+def test_files_that_are_not_json_are_refused(saved: Path) -> None:
+    (saved / "config.json").write_text("{not json")
+    with pytest.raises(ArtefactFormatError, match=r"config.json: not valid JSON"):
+        load_model(resealed(saved))
+
+
+def test_the_card_for_people_has_every_section() -> None:
+    text = CARD.to_markdown()
+    for part in ("# test", "random weights", "accuracy: 0.5", "anything else", "never trained"):
+        assert part in text

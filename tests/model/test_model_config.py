@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from builders import LEVELS, model_config, runtime
+from lpf.errors import ConfigError, UnknownPredicateError
+from lpf.model.config import (
+    AggregatorConfig,
+    DecoderConfig,
+    EncoderConfig,
+    ModelConfig,
+    PredicateHead,
+)
+from lpf.model.layout import parameter_count, tensor_shapes
+
+
+def test_the_paper_model_has_168867_parameters() -> None:
+    """384-256-128-(64, 64) and [64; 32]-128-64-3: nowhere near the "50M" of the paper."""
+    assert parameter_count(ModelConfig((PredicateHead("level", LEVELS),))) == 168_867
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "quality", "consistency", "weight"),
+    [
+        (AggregatorConfig.section_4(), [129, 64, 32, 1], [256, 128, 64, 1], [2, 32, 1]),
+        (AggregatorConfig.worked_example(), [128, 128, 64, 1], [128, 128, 64, 1], [2, 64, 32, 1]),
+        (
+            AggregatorConfig.implementation_details(),
+            [128, 64, 32, 1],
+            [128, 64, 32, 1],
+            [2, 32, 16, 1],
+        ),
+    ],
+)
+def test_published_aggregator_shapes(
+    aggregator: AggregatorConfig, quality: list, consistency: list, weight: list
+) -> None:
+    shapes = tensor_shapes(model_config(aggregator=aggregator))
+    for network, widths in (("quality", quality), ("consistency", consistency), ("weight", weight)):
+        layers = [shapes[f"aggregator.{network}.{i}.weight"] for i in range(len(widths) - 1)]
+        assert [layers[0][1], *(layer[2] for layer in layers)] == widths
+
+
+def test_config_survives_json() -> None:
+    config = model_config(3, seeds=(1, 2, 3), calibration={"level": {"rho": 0.1}})
+    assert ModelConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize(
+    ("build", "named"),
+    [
+        (lambda: EncoderConfig(hidden=(0,)), "encoder.hidden"),
+        (lambda: EncoderConfig(dropout=1.0), "encoder.dropout"),
+        (lambda: EncoderConfig(latent_width=-1), "encoder.latent_width"),
+        (lambda: DecoderConfig(hidden=()), "decoder.hidden"),
+        (lambda: AggregatorConfig(pair_input="sum"), "aggregator.pair_input"),
+        (lambda: AggregatorConfig(normalisation="max"), "aggregator.normalisation"),
+        (lambda: PredicateHead("p", ()), "'p'"),
+        (lambda: PredicateHead("p", ("a", "b"), (1.0, 0.0)), "training_shares"),
+        (lambda: ModelConfig(()), "predicates"),
+        (lambda: model_config(0), "members"),
+        (lambda: model_config(calibration={"other": {}}), "calibration"),
+        (lambda: ModelConfig.from_dict({"predicates": [{"nome": "x"}]}), "model config"),
+    ],
+)
+def test_a_wrong_setting_is_named(build: object, named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        build()
+
+
+def test_an_unknown_predicate_says_what_the_model_knows() -> None:
+    with pytest.raises(UnknownPredicateError, match="level"):
+        runtime().decoder("nothing")

@@ -1,0 +1,24 @@
+"""One export and one reader for all tests of this folder: an export takes a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lpf.reading import MiniLMReader
+
+
+@pytest.fixture(scope="session")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def minilm(cache_dir: Path) -> MiniLMReader:
+    return MiniLMReader(cache_dir=cache_dir)
+
+
+@pytest.fixture(scope="session")
+def minilm_int8(cache_dir: Path) -> MiniLMReader:
+    return MiniLMReader(cache_dir=cache_dir, precision="int8")

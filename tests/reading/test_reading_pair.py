@@ -1,0 +1,70 @@
+"""Reading against a claim, and choosing a reader by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lpf.errors import ConfigError, EvidenceError
+from lpf.reading import MiniLMReader, PairReader, ReadRequest, open_reader
+
+
+class CountingReader(MiniLMReader):
+    """Remembers every text it was asked to read."""
+
+    seen: list[str]
+
+    def read_many(self, items, *, progress=None):
+        self.seen.extend(getattr(item, "text", item) for item in items)
+        return super().read_many(items, progress=progress)
+
+
+def test_features_are_claim_evidence_difference_product(minilm: MiniLMReader) -> None:
+    claim, text = minilm.read("It rains."), minilm.read("The streets are wet.")
+    features = PairReader(minilm).read("The streets are wet.", "It rains.")
+    expected = np.concatenate([claim, text, abs(claim - text), claim * text])
+    np.testing.assert_allclose(features, expected, atol=1e-6)
+
+
+def test_a_shared_claim_is_read_once(cache_dir: Path) -> None:
+    inner = CountingReader(cache_dir=cache_dir)
+    inner.seen = []
+    PairReader(inner).read_many([ReadRequest(f"Text {n}.", f"Claim {n % 2}.") for n in range(6)])
+    assert sorted(inner.seen) == sorted([*(f"Text {n}." for n in range(6)), "Claim 0.", "Claim 1."])
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ("no claim", "needs a claim"),
+        (ReadRequest("text"), "needs a claim"),
+        (ReadRequest("text", " "), "claim is empty"),
+    ],
+)
+def test_item_without_claim_is_refused_by_index(minilm: MiniLMReader, item, reason: str) -> None:
+    with pytest.raises(EvidenceError, match=f"item 1: .*{reason}"):
+        PairReader(minilm).read_many([ReadRequest("text", "claim"), item])
+
+
+def test_pair_of_a_pair_is_refused(minilm: MiniLMReader) -> None:
+    with pytest.raises(ConfigError, match="already reads the claim"):
+        PairReader(PairReader(minilm))
+
+
+def test_reader_by_name(cache_dir: Path, minilm: MiniLMReader) -> None:
+    assert open_reader(cache_dir=cache_dir).reader_id == minilm.reader_id
+    assert open_reader(cache_dir=cache_dir, with_claim=True).width == 4 * minilm.width
+    assert "int8" in open_reader(precision="int8", cache_dir=cache_dir).reader_id
+
+
+def test_setting_that_does_not_apply_is_refused() -> None:
+    with pytest.raises(ConfigError, match="precision, threads: apply to the reader minilm"):
+        open_reader("sentence-transformers:model", precision="int8", threads=2)
+
+
+@pytest.mark.parametrize("name", ["bert", "", "sentence-transformers:"])
+def test_unknown_reader_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="reader must be"):
+        open_reader(name)

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from builders import LEVELS, features, model_config, runtime, schema, sharp_tensors
+from lpf.combine import RobustParameters, Segments
+from lpf.engine import Engine, Facts, Items
+from lpf.errors import (
+    ConfigError,
+    EvidenceError,
+    ImpossibleEvidenceError,
+    NonFiniteError,
+    UnknownPredicateError,
+)
+from lpf.model.runtime import Runtime
+from lpf.schema import Predicate, Schema
+from lpf.spn import Table, Variable, compile_circuit, learn_chow_liu, prior_circuit
+from lpf.types import QueryOptions
+
+EVERY_WAY = {
+    "robust": QueryOptions(),
+    "robust moments": QueryOptions(sampler="moments"),
+    "robust sampled": QueryOptions(sampler="orthogonal", n_samples=8),
+    "paper": QueryOptions.paper(),
+    "paper-best": QueryOptions.paper_best(),
+    "paper pooled": QueryOptions(mode="paper", sampler="orthogonal"),
+    "paper, section 4 weight": QueryOptions(mode="paper", weight_form="sigmoid"),
+    "learned": QueryOptions(variant="learned"),
+}
+
+
+def items(counts: list[int], seed: int = 0) -> Items:
+    total = sum(counts)
+    generator = np.random.default_rng(seed)
+    return Items(
+        features(total, seed),
+        ids=tuple(f"E{i}" for i in range(total)),
+        keys=generator.integers(0, 2**63, total).astype(np.uint64),
+        credibility=np.where(generator.random(total) < 0.2, np.nan, generator.random(total)),
+        groups=generator.integers(-1, 2, total),
+        sources=generator.integers(-1, 2, total),
+        segments=Segments.of_counts(counts),
+    )
+
+
+def part(whole: Items, rows: slice | np.ndarray, counts: list[int]) -> Items:
+    return Items(
+        whole.features[rows],
+        ids=tuple(np.array(whole.ids)[rows]),
+        keys=whole.keys[rows],
+        credibility=whole.credibility[rows],
+        groups=whole.groups[rows],
+        sources=whole.sources[rows],
+        segments=Segments.of_counts(counts),
+    )
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine(runtime(3), schema())
+
+
+@pytest.mark.parametrize("way", EVERY_WAY)
+def test_an_answer_is_the_same_alone_in_a_batch_and_in_any_order(engine: Engine, way: str) -> None:
+    counts = [5, 1, 3, 8, 2, 5] * 40
+    whole = items(counts)
+    together = engine.answer(whole, "level", EVERY_WAY[way]).distribution
+    np.testing.assert_allclose(together.sum(axis=1), 1.0, atol=1e-12)
+    starts = np.cumsum([0, *counts])
+    order = np.random.default_rng(1).permutation(len(counts))
+    rows = np.concatenate([np.arange(starts[e], starts[e + 1]) for e in order])
+    shuffled = engine.answer(
+        part(whole, rows, [counts[e] for e in order]), "level", EVERY_WAY[way]
+    ).distribution
+    np.testing.assert_allclose(shuffled, together[order], atol=1e-6)
+    for entity in range(0, len(counts), 31):
+        rows = slice(starts[entity], starts[entity + 1])
+        alone = engine.answer(part(whole, rows, [counts[entity]]), "level", EVERY_WAY[way])
+        np.testing.assert_allclose(alone.distribution[0], together[entity], atol=1e-6)
+        assert alone.top()[0] == LEVELS[together[entity].argmax()]
+
+
+@pytest.mark.parametrize("way", ["robust", "paper", "learned"])
+def test_the_order_of_an_entity_s_items_does_not_matter(engine: Engine, way: str) -> None:
+    whole = items([6])
+    order = np.array([3, 1, 5, 0, 4, 2])
+    one = engine.answer(whole, "level", EVERY_WAY[way]).distribution
+    other = engine.answer(part(whole, order, [6]), "level", EVERY_WAY[way]).distribution
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize("way", EVERY_WAY)
+def test_the_answer_is_rebuilt_bit_for_bit_from_its_parts(engine: Engine, way: str) -> None:
+    answers = engine.answer(items([5]), "level", EVERY_WAY[way])
+    again = engine.answer(items([5]), "level", EVERY_WAY[way])
+    assert (answers.distribution == again.distribution).all()
+    if answers.factors is not None:
+        combined = answers.combined
+        total = combined.base + combined.segments.sum(combined.contributions)
+        weights = np.exp(total - total.max(axis=1, keepdims=True))
+        assert (weights / weights.sum(axis=1, keepdims=True) == answers.distribution).all()
+
+
+def related_circuit():
+    variables = [Variable("level", LEVELS), Variable("outcome", ("clean", "qualified"))]
+    likely = {"low": "qualified", "medium": "clean", "high": "clean"}
+    rows = [{"level": level, "outcome": likely[level]} for level in LEVELS for _ in range(30)]
+    return compile_circuit(learn_chow_liu(Table.from_rows(variables, rows)))
+
+
+def test_known_facts_change_the_answer() -> None:
+    engine = Engine(runtime(), schema(), related_circuit())
+    evidence = items([4])
+    nothing = engine.answer(evidence, "level").distribution[0]
+    clean = engine.answer(evidence, "level", facts=[Facts(hard={"outcome": "clean"})])
+    qualified = engine.answer(evidence, "level", facts=[Facts(hard={"outcome": "qualified"})])
+    assert qualified.distribution[0, 0] > nothing[0] > clean.distribution[0, 0]
+    doubtful = engine.answer(
+        evidence, "level", facts=[Facts(soft={"outcome": np.array([0.1, 0.9])})]
+    )
+    assert nothing[0] < doubtful.distribution[0, 0] < qualified.distribution[0, 0]
+
+
+def test_facts_without_evidence_still_answer_and_nothing_gives_the_prior() -> None:
+    engine = Engine(runtime(), schema(), related_circuit())
+    nothing = Items(features(0))
+    known = engine.answer(nothing, "level", facts=[Facts(hard={"outcome": "qualified"})])
+    assert known.top()[0] == "low"
+    np.testing.assert_allclose(engine.answer(nothing, "level").distribution[0], 1 / 3, atol=0.02)
+
+
+def test_some_entities_of_a_batch_have_facts() -> None:
+    engine = Engine(runtime(), schema(), related_circuit())
+    facts = [Facts(), Facts(hard={"outcome": "qualified"}), Facts()]
+    whole = items([2, 3, 1])
+    many = engine.answer(whole, "level", facts=facts).distribution
+    one = engine.answer(part(whole, slice(2, 5), [3]), "level", facts=facts[1:2]).distribution
+    np.testing.assert_allclose(many[1], one[0], atol=1e-6)
+
+
+def test_contradictory_hard_facts_are_a_named_error() -> None:
+    variables = [Variable("level", LEVELS), Variable("outcome", ("clean", "qualified"))]
+    impossible = prior_circuit(variables, {"outcome": (1.0, 0.0)})
+    engine = Engine(runtime(), schema(), compile_circuit(impossible))
+    with pytest.raises(ImpossibleEvidenceError):
+        engine.answer(items([1]), "level", facts=[Facts(hard={"outcome": "qualified"})])
+
+
+def test_where_the_circuit_does_not_cover_the_predicate_factors_are_averaged() -> None:
+    circuit = compile_circuit(prior_circuit([Variable("outcome", ("clean", "qualified"))], None))
+    answers = Engine(runtime(), schema(), circuit).answer(items([3]), "level")
+    assert answers.method == "average"
+    np.testing.assert_allclose(answers.distribution[0], answers.factors.potential.mean(axis=0))
+
+
+def test_fitted_numbers_kept_with_the_model_are_used() -> None:
+    fitted = RobustParameters(2.0, 0.3, 0.2, 0.5, 0.1, True)
+    config = model_config(calibration={"level": fitted.to_dict()})
+    model = Runtime(config, sharp_tensors(config))
+    engine = Engine(model, schema())
+    answers = engine.answer(items([3]), "level")
+    assert answers.parameters == fitted
+    assert answers.factors.temperature == 2.0
+    plain = Engine(runtime(), schema()).answer(items([3]), "level")
+    assert not np.allclose(answers.distribution, plain.distribution)
+
+
+def test_paper_mode_uses_the_best_member_alone() -> None:
+    model = runtime(3)
+    whole = Engine(model, schema()).answer(items([4]), "level", QueryOptions.paper())
+    alone = Engine(model.member(0), schema()).answer(items([4]), "level", QueryOptions.paper())
+    np.testing.assert_allclose(whole.distribution, alone.distribution, atol=1e-12)
+
+
+def test_the_schema_prior_counts() -> None:
+    skewed = Schema((Predicate("level", LEVELS, (0.98, 0.01, 0.01)),))
+    model = runtime()
+    found = Engine(model, skewed).answer(items([1]), "level").distribution[0, 0]
+    assert found > Engine(model, schema()).answer(items([1]), "level").distribution[0, 0]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_non_finite_features_are_refused_with_the_id(engine: Engine, wrong: float) -> None:
+    evidence = items([3])
+    evidence.features[1, 0] = wrong
+    for way in EVERY_WAY.values():
+        with pytest.raises(NonFiniteError, match="E1"):
+            engine.answer(evidence, "level", way)
+
+
+def test_wrong_calls_are_refused_by_name(engine: Engine) -> None:
+    with pytest.raises(UnknownPredicateError, match="nothing"):
+        engine.answer(items([1]), "nothing")
+    with pytest.raises(EvidenceError, match="credibility: 2 for 3 items"):
+        Items(features(3), credibility=np.ones(2))
+    with pytest.raises(EvidenceError, match="credibility: must lie in"):
+        Items(features(1), credibility=np.array([1.5]))
+    with pytest.raises(EvidenceError, match="2 entries of facts for 1"):
+        engine.answer(items([1]), "level", facts=[Facts(), Facts()])
+    with pytest.raises(EvidenceError, match="segments cover 5 items of 3"):
+        engine.answer(Items(features(3), segments=Segments.of_counts([5])), "level")
+    with pytest.raises(ConfigError, match="weight_form"):
+        engine.answer(items([1]), "level", QueryOptions(mode="paper", weight_form="best"))
+
+
+def test_the_learned_variant_needs_an_aggregator_and_evidence(engine: Engine) -> None:
+    learned = QueryOptions(variant="learned")
+    with pytest.raises(ConfigError, match="second stage"):
+        Engine(runtime(aggregator=None), schema()).answer(items([1]), "level", learned)
+    with pytest.raises(EvidenceError, match="no item to aggregate"):
+        engine.answer(items([1, 0]), "level", learned)
+
+
+def test_learned_weights_sum_to_one_over_each_entity(engine: Engine) -> None:
+    answers = engine.answer(items([5, 1, 3]), "level", QueryOptions(variant="learned"))
+    sums = answers.combined.segments.sum(answers.combined.weight)
+    np.testing.assert_allclose(sums, 1.0, atol=1e-9)
+    assert answers.combined.weight[5] == pytest.approx(1.0)
+
+
+def test_a_thousand_items_about_one_entity(engine: Engine) -> None:
+    evidence = Items(features(1000))
+    for way in EVERY_WAY.values():
+        distribution = engine.answer(evidence, "level", way).distribution
+        assert np.isfinite(distribution).all()
+        assert distribution.sum() == pytest.approx(1.0)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lpf.errors import SchemaError, UnknownPredicateError, UnknownValueError
+from lpf.schema import Predicate, Relation, Schema
+
+TOML = """
+[[predicates]]
+name = "level"
+values = ["low", "medium", "high"]
+prior = [0.3, 0.4, 0.3]
+staleness_days = 10
+
+[[predicates]]
+name = "outcome"
+values = ["clean", "qualified"]
+
+[[relations]]
+between = ["level", "outcome"]
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "schema.toml"
+    path.write_text(text)
+    return path
+
+
+def test_toml_and_python_give_the_same_schema(tmp_path: Path) -> None:
+    built = Schema(
+        (
+            Predicate("level", ("low", "medium", "high"), (0.3, 0.4, 0.3), 10),
+            Predicate("outcome", ("clean", "qualified")),
+        ),
+        (Relation(("level", "outcome")),),
+    )
+    read = Schema.from_toml(write(tmp_path, TOML))
+    assert read == built
+    assert read.hash == built.hash
+    assert Schema.from_dict(built.to_dict()) == built
+
+
+def test_the_prior_is_uniform_and_staleness_thirty_days_unless_given() -> None:
+    predicate = Predicate("outcome", ("clean", "qualified"))
+    assert predicate.prior == (0.5, 0.5)
+    assert predicate.staleness_days == 30
+
+
+def test_the_order_of_values_is_kept_and_counts_for_the_hash() -> None:
+    one, other = Schema((Predicate("p", ("a", "b")),)), Schema((Predicate("p", ("b", "a")),))
+    assert one["p"].position("b") == 1
+    assert one.hash != other.hash
+
+
+def test_related_predicates_are_found_over_others() -> None:
+    names = ("a", "b", "c", "d")
+    schema = Schema(
+        tuple(Predicate(name, ("x", "y")) for name in names),
+        (Relation(("a", "b")), Relation(("b", "c"))),
+    )
+    assert schema.related("a") == ("b", "c")
+    assert schema.related("d") == ()
+
+
+def test_one_value_is_a_domain() -> None:
+    assert Predicate("p", ("only",)).prior == (1.0,)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (('values = ["low", "medium", "high"]', "values = []"), "values"),
+        (('"medium", "high"]', '"low", "high"]'), "values: ['low'] given more than once"),
+        (("0.4", "0.5"), "prior: sums to 1.1"),
+        (("[0.3, 0.4, 0.3]", "[0.3, 0.7]"), "prior: has 2 numbers for 3 values"),
+        (("0.4, 0.3]", "1.0, -0.3]"), "prior: must be finite and not negative"),
+        (("staleness_days = 10", "staleness_days = 0"), "staleness_days"),
+        (('name = "level"', 'name = " "'), "predicates[0]: name"),
+        (('name = "level"', 'name = "outcome"'), "predicates: ['outcome'] given more than once"),
+        (('"outcome"]', '"nobody"]'), "relations[0].between: 'nobody' is not a predicate"),
+        (('["level", "outcome"]', '["level"]'), "between"),
+        (("staleness_days = 10", "stale = 10"), "predicates[0].stale: unknown field"),
+        (('values = ["low", "medium", "high"]\n', ""), "predicates[0].values: is missing"),
+        (('values = ["low", "medium", "high"]', 'values = "low"'), "must be a list"),
+        (("[[relations]]", "[[relations"), "not valid TOML"),
+    ],
+)
+def test_a_bad_schema_is_refused_with_file_and_field(
+    tmp_path: Path, change: tuple[str, str], named: str
+) -> None:
+    assert change[0] in TOML
+    path = write(tmp_path, TOML.replace(*change, 1))
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_toml(path)
+    assert str(path) in str(caught.value)
+    assert named in str(caught.value)
+
+
+def test_a_schema_without_predicates_is_refused() -> None:
+    with pytest.raises(SchemaError, match="at least one predicate"):
+        Schema(())
+
+
+def test_unknown_names_say_what_there_is() -> None:
+    schema = Schema((Predicate("p", ("a", "b")),))
+    with pytest.raises(UnknownPredicateError, match=r"it has \['p'\]"):
+        schema["q"]
+    with pytest.raises(UnknownValueError, match=r"its values are \['a', 'b'\]"):
+        schema["p"].position("c")

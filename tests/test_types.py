@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from builders import features, runtime
+from lpf.errors import ConfigError, EvidenceError
+from lpf.types import Evidence, QueryOptions
+
+
+def evidence(**changes: object) -> Evidence:
+    plain = {"evidence_id": "E1", "entity_id": "C1", "predicate": "p", "text_content": "words"}
+    return Evidence(**{**plain, **changes})
+
+
+def test_evidence_takes_what_is_right() -> None:
+    item = evidence(credibility=1.0, timestamp=datetime(2026, 1, 1, tzinfo=UTC), claim="c")
+    assert item.evidence_type == "text"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("text_content", "  "),
+        ("entity_id", ""),
+        ("credibility", 1.2),
+        ("credibility", float("nan")),
+        ("timestamp", datetime(2026, 1, 1)),  # noqa: DTZ001
+        ("evidence_type", "image"),
+    ],
+)
+def test_evidence_refuses_with_its_id_and_the_field(field: str, value: object) -> None:
+    with pytest.raises(EvidenceError, match=rf"'E1': {field}"):
+        evidence(**{field: value})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"variant": "both"},
+        {"mode": "fast"},
+        {"top_k": 0},
+        {"min_credibility": -0.1},
+        {"alpha": 2.0},
+        {"weight_form": "sigmoid"},
+        {"variant": "learned", "sampler": "plain"},
+        {"variant": "learned", "n_samples": 4},
+        {"as_of": datetime(2026, 1, 1)},  # noqa: DTZ001
+    ],
+)
+def test_options_that_do_not_apply_are_refused(wrong: dict) -> None:
+    named = next(name for name in reversed(wrong))
+    with pytest.raises(ConfigError, match=rf"options\.{named}"):
+        QueryOptions(**wrong)
+
+
+def test_the_published_settings() -> None:
+    paper, best = QueryOptions.paper(), QueryOptions.paper_best()
+    assert (paper.n_samples, paper.temperature, paper.alpha, paper.top_k) == (16, 1.0, 2.0, 5)
+    assert (best.n_samples, best.temperature, best.alpha, best.top_k) == (4, 0.8, 0.1, 5)
+
+
+def test_one_posterior_is_the_row_of_the_many() -> None:
+    posteriors = runtime(members=2).encode(features(3), ("a", "b", "c"))
+    one = posteriors.item(1, member=1)
+    assert one.evidence_id == "b"
+    assert (one.mu == posteriors.mu[1, 1]).all()
+    assert one.logvar == pytest.approx(2 * np.log(one.sigma))
+    assert one.confidence == pytest.approx(1 / (1 + one.sigma.mean()))
