@@ -27,7 +27,7 @@ def test_evidence_takes_what_is_right() -> None:
         ("entity_id", ""),
         ("credibility", 1.2),
         ("credibility", float("nan")),
-        ("timestamp", datetime(2026, 1, 1)),  # noqa: DTZ001
+        ("timestamp", datetime(2026, 1, 1)),
         ("evidence_type", "image"),
     ],
 )
@@ -47,7 +47,7 @@ def test_evidence_refuses_with_its_id_and_the_field(field: str, value: object) -
         {"weight_form": "sigmoid"},
         {"variant": "learned", "sampler": "plain"},
         {"variant": "learned", "n_samples": 4},
-        {"as_of": datetime(2026, 1, 1)},  # noqa: DTZ001
+        {"as_of": datetime(2026, 1, 1)},
     ],
 )
 def test_options_that_do_not_apply_are_refused(wrong: dict) -> None:

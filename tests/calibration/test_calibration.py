@@ -9,6 +9,7 @@ from lpf.calibration.subsets import MAX_SIZES, draw_subsets
 from lpf.combine import RobustParameters, Segments
 from lpf.combine.robust import combine_robust
 from lpf.errors import EvidenceError
+from lpf.factors import tempered
 
 VALUES = 3
 SHARES = np.full(VALUES, 1 / VALUES)
@@ -186,20 +187,27 @@ def test_an_impossible_label_has_no_temperature() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shared_error", [0.0, 0.3])
-def test_calibrated_answers_hold_what_they_promise(shared_error: float) -> None:
-    """On 20,000 fresh entities of mixed sizes the mean confidence equals the accuracy."""
+@pytest.mark.parametrize(
+    ("shared_error", "allowed"),
+    [
+        (0.0, 0.015),
+        # One exponent cannot express "all items are wrong together, three times in ten", so the
+        # fit settles on too little confidence. That much, and never too much, is the claim.
+        (0.3, 0.06),
+    ],
+)
+def test_calibrated_answers_hold_what_they_promise(shared_error: float, allowed: float) -> None:
+    """Mean confidence against accuracy on 20,000 fresh entities, for small and large K."""
     fitted = fit(simulated(1500, 6, overconfidence=1.7, shared_error=shared_error)).parameters
     for items in (1, 3, 6):
         test = simulated(20_000, items, overconfidence=1.7, shared_error=shared_error, seed=5)
         combined = combine_robust(
-            (test.potential ** (1 / fitted.temperature))
-            / (test.potential ** (1 / fitted.temperature)).sum(axis=1, keepdims=True),
+            tempered(test.potential, fitted.temperature),
             test.credibility, SHARES, np.log(SHARES), test.segments, fitted,
         )  # fmt: skip
         confidence = combined.distribution.max(axis=1).mean()
         accuracy = (combined.distribution.argmax(axis=1) == test.labels).mean()
-        assert abs(confidence - accuracy) < 0.03, (items, confidence, accuracy)
+        assert -allowed < confidence - accuracy < 0.015, (items, confidence, accuracy)
 
 
 def test_default_parameters_are_unfitted() -> None:

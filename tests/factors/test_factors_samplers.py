@@ -94,5 +94,5 @@ def test_the_context_holds_model_predicate_and_seed() -> None:
 
 
 def test_mixing_spreads_neighbouring_keys() -> None:
-    bits = np.unpackbits(mixed(np.arange(1000, dtype=np.uint64), 0).view(np.uint8))
+    bits = np.unpackbits(mixed(np.arange(1000, dtype=np.uint64), 2).view(np.uint8))
     assert abs(bits.mean() - 0.5) < 0.01

@@ -2,12 +2,20 @@
 
 from math import inf, log
 
+import numpy as np
 import pytest
 from circuit_strategies import cases, mixture, with_evidence
 from hypothesis import given, settings
 
 from lpf.errors import ConfigError, ImpossibleEvidenceError
-from lpf.spn import CircuitBuilder, Variable, compile_circuit, most_probable_explanation
+from lpf.spn import (
+    CircuitBuilder,
+    Table,
+    Variable,
+    compile_circuit,
+    learn_chow_liu,
+    most_probable_explanation,
+)
 
 A = Variable("a", ("x", "y"))
 B = Variable("b", ("x", "y"))
@@ -40,6 +48,18 @@ def test_where_max_product_is_wrong():
     found = most_probable_explanation(compile_circuit(circuit))
     assert found.assignment == {"a": "y", "b": "y"}
     assert found.log_joint == pytest.approx(log(0.6))
+
+
+def test_a_tree_needs_one_expansion_a_variable():
+    # All sums of a Chow-Liu circuit are selective, so the first bound is already exact.
+    rng = np.random.default_rng(0)
+    variables = tuple(Variable(f"v{i}", ("x", "y", "z")) for i in range(30))
+    codes = np.cumsum(rng.random((300, 30)) < 0.2, axis=1) % 3
+    compiled = compile_circuit(learn_chow_liu(Table(variables, codes)))
+    found = most_probable_explanation(compiled, {"v7": "y"}, max_expansions=30)
+    assert found.exact
+    assert found.assignment["v7"] == "y"
+    assert found.log_joint == pytest.approx(compiled.log_likelihood(found.assignment), rel=1e-12)
 
 
 def test_out_of_expansions_says_so():

@@ -63,6 +63,7 @@ class Converter:
         self._decoder = runtime.decoder(predicate)
         self._context = context_key(runtime.version, predicate, config.seed)
         self._integrate = self._integrator()
+        self._sample_weights = np.full(config.samples, 1 / max(1, config.samples), np.float32)
         self._block = max(1, BLOCK_ROWS // max(1, config.samples) // runtime.members)
 
     def from_features(
@@ -131,9 +132,11 @@ class Converter:
 
     def _by_sampling(self, mu: Float32Array, sigma: Float32Array, keys: KeyArray) -> FloatArray:
         drawn = self._decode_samples(mu, sigma, keys)
-        mean = drawn.mean(axis=3).swapaxes(1, 2).astype(np.float64)
+        # A product with 1/M is the mean, and several times faster than asking for it.
+        mean = np.matmul(drawn, self._sample_weights).swapaxes(1, 2).astype(np.float64)
         # Rounding of float32 leaves sums off 1 in the seventh digit; records keep exact ones.
-        return np.asarray(mean / mean.sum(axis=2, keepdims=True))
+        mean /= np.add.reduce(mean, axis=2, keepdims=True)
+        return np.asarray(mean)
 
     def _decode_samples(
         self, mu: Float32Array, sigma: Float32Array, keys: KeyArray
@@ -213,4 +216,6 @@ def _refuse_non_finite(potential: FloatArray, ids: Sequence[str]) -> None:
 
 
 def _mean_sigma(sigma: Float32Array) -> FloatArray:
-    return np.asarray(sigma.mean(axis=(0, 2), dtype=np.float64))
+    members, _, width = sigma.shape
+    total: FloatArray = np.einsum("snd->n", sigma)
+    return total / (members * width)

@@ -14,8 +14,9 @@ import numpy as np
 
 from lpf.types import KeyArray
 
-_GOLDEN = 0x9E3779B97F4A7C15
-_WORD = 0xFFFFFFFFFFFFFFFF
+_GOLDEN, _WORD = 0x9E3779B97F4A7C15, 0xFFFFFFFFFFFFFFFF
+MAX_STREAMS = 65
+_STEPS = np.array([_GOLDEN * i & _WORD for i in range(1, MAX_STREAMS + 1)], dtype=np.uint64)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
@@ -32,10 +33,10 @@ def context_key(model_version: str, predicate: str, seed: int) -> np.uint64:
     return np.uint64(_hash_64(model_version, predicate, str(seed)))
 
 
-def mixed(keys: KeyArray, stream: int) -> KeyArray:
-    """A fresh 64-bit number a key and ``stream`` (the SplitMix64 finaliser): vectorised, so that
-    thousands of items cost no more than a few array operations."""
-    state = keys + np.uint64(_GOLDEN * (stream + 1) & _WORD)
+def mixed(keys: KeyArray, streams: int) -> KeyArray:
+    """``streams`` fresh 64-bit numbers a key, [N, streams] (the SplitMix64 generator started at
+    the key): vectorised, so that thousands of items cost no more than a few array operations."""
+    state = keys[:, None] + _STEPS[:streams]
     state ^= state >> _SHIFTS[0]
     state *= _MIX_1
     state ^= state >> _SHIFTS[1]

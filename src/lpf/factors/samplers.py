@@ -21,9 +21,10 @@ from lpf.types import Float32Array, KeyArray
 PointSet = Callable[[int, int, np.random.Generator], np.ndarray]
 
 POOL_SIZE = 64  # a power of two: the set is picked by masking bits
-_SIGN_STREAM, _SET_STREAM = 1, 0
+_SET_MASK = np.uint64(POOL_SIZE - 1)
+_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+_SIGNS = _SIGNS.astype(np.float32)  # [256, 8]: the signs that a byte stands for
 _POOL_SEED = 20  # any number; another one gives other sets of the same law
-_ONE_BITS = np.uint32(0x3F800000)  # 1.0 as an IEEE single; the top bit is its sign
 
 
 def _antithetic(count: int, width: int, generator: np.random.Generator) -> np.ndarray:
@@ -88,16 +89,11 @@ def pooled_points(
 ) -> tuple[Float32Array, Float32Array]:
     """Sets [N, M, d] and signs [N, d], apart: who scales by σ flips σ instead of the points."""
     pool = _pool(sampler, n_samples, width)
-    chosen = mixed(keys, _SET_STREAM) & np.uint64(POOL_SIZE - 1)
-    return pool[chosen.astype(np.intp)], _signs(keys, width)
-
-
-def _signs(keys: KeyArray, width: int) -> Float32Array:
-    """±1 for each key and dimension, [N, d], from one 64-bit number for 64 dimensions."""
-    words = [mixed(keys, _SIGN_STREAM + i) for i in range((width + 63) // 64)]
-    joined = np.stack(words, axis=1).astype("<u8").view(np.uint8)
-    bits = np.unpackbits(joined, axis=1, count=width).astype(np.uint32)
-    return (_ONE_BITS | (bits << np.uint32(31))).view(np.float32)
+    numbers = mixed(keys, 1 + (width + 63) // 64)
+    chosen = (numbers[:, 0] & _SET_MASK).astype(np.intp)
+    # Each byte of the other numbers is eight signs, looked up together.
+    signs = _SIGNS[numbers[:, 1:].copy().view(np.uint8)].reshape(len(keys), -1)
+    return pool[chosen], signs[:, :width]
 
 
 def _draw_plain(keys: KeyArray, n_samples: int, width: int) -> Float32Array:

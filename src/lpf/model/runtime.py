@@ -83,9 +83,9 @@ class Decoder:
 
 def softmax_values(logits: Float32Array) -> Float32Array:
     """In place over axis 1 of [S, V, N]."""
-    logits -= logits.max(axis=1, keepdims=True)
+    logits -= np.maximum.reduce(logits, axis=1, keepdims=True)
     np.exp(logits, out=logits)
-    logits /= logits.sum(axis=1, keepdims=True)
+    logits /= np.add.reduce(logits, axis=1, keepdims=True)
     return logits
 
 

@@ -56,24 +56,36 @@ def expected_flows(layout: Layout, log_inputs: FloatArray) -> tuple[list[FloatAr
     The flow of an edge is how often it was used, in expectation given the evidence. Raises
     ImpossibleEvidenceError naming the rows.
     """
-    layers = [layer for layer in layout.layers if isinstance(layer, SumLayer)]
+    layers = sum_layers(layout)
     totals = [np.zeros(len(layer.edge_weight)) for layer in layers]
     log_likelihood = 0.0
     for part, chunk, _ in _chunks(layout, log_inputs):
         shift = _upward(layout, log_inputs[part], chunk)
         safe = chunk[layout.root] >= SAFE_ROOT
-        values = chunk[:, safe]
+        values = chunk if safe.all() else chunk[:, safe]
         flow = np.empty_like(values)
         passes.downward(layout, values, flow)
-        log_likelihood += float((np.log(values[layout.root]) + shift[safe]).sum())
-        rows = part.start + np.nonzero(~safe)[0]
-        logs = upward_log_rows(layout, log_inputs, rows)
-        flow_of_logs = passes.downward_log(layout, logs)
-        log_likelihood += float(logs[layout.root].sum())
         for total, layer in zip(totals, layers, strict=True):
             total += layer.edge_flow(values, flow).sum(axis=1)
-            total += layer.edge_flow_log(logs, flow_of_logs).sum(axis=1)
+        log_likelihood += float((np.log(values[layout.root]) + shift[safe]).sum())
+        if not safe.all():
+            rows = part.start + np.nonzero(~safe)[0]
+            log_likelihood += _add_flows_in_logs(layout, log_inputs, rows, totals)
     return totals, log_likelihood
+
+
+def sum_layers(layout: Layout) -> list[SumLayer]:
+    return [layer for layer in layout.layers if isinstance(layer, SumLayer)]
+
+
+def _add_flows_in_logs(
+    layout: Layout, log_inputs: FloatArray, rows: IntArray, totals: list[FloatArray]
+) -> float:
+    values = upward_log_rows(layout, log_inputs, rows)
+    flow = passes.downward_log(layout, values)
+    for total, layer in zip(totals, sum_layers(layout), strict=True):
+        total += layer.edge_flow_log(values, flow).sum(axis=1)
+    return float(values[layout.root].sum())
 
 
 def upward_log_rows(layout: Layout, log_inputs: FloatArray, rows: IntArray) -> FloatArray:
@@ -95,7 +107,7 @@ def _chunks(
     layout: Layout, log_inputs: FloatArray
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
     """Slices of rows, each with work arrays for values and flow, [N, rows], used again."""
-    size = min(passes.chunk_size(layout), max(1, len(log_inputs)))
+    size = min(layout.chunk, max(1, len(log_inputs)))
     values = np.empty((layout.n_rows, size))
     flow = np.empty_like(values)
     for start in range(0, len(log_inputs), size):

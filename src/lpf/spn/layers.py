@@ -81,6 +81,12 @@ class SumLayer:
         """log(weight x child) of each edge, [E, B]."""
         return values[self.edge_child] + self.edge_log_weight[:, None]
 
+    def possible_children(self, place: int) -> list[int]:
+        """Rows of the children of one node with a weight above zero."""
+        edges = self.edges_of(place)
+        rows: list[int] = self.edge_child[edges][self.edge_weight[edges] > 0.0].tolist()
+        return rows
+
     def edges_of(self, place: int) -> slice:
         """Where the edges of one node of the layer stand."""
         ends = [*self.edge_starts[place + 1 : place + 2], len(self.edge_parent)]
@@ -123,7 +129,7 @@ class ProductLayer:
     def downward_log(self, values: FloatArray, flow: FloatArray) -> None:
         self.downward(values, flow)
 
-    def children_of(self, place: int) -> list[int]:
+    def possible_children(self, place: int) -> list[int]:
         """Rows of the children of one product of the layer."""
         first, last = place * self.arity, (place + 1) * self.arity
         if isinstance(self.children, slice):

@@ -16,8 +16,16 @@ from lpf.spn.layers import Columns, FloatArray, IntArray, Layer, ProductLayer, S
 from lpf.spn.nodes import Leaf, Node, Product, children_of
 from lpf.spn.variables import Variable
 
-# Up to this many entries a dense product beats the overhead of a sparse one.
-_DENSE_LIMIT = 1 << 15
+# Up to this many entries a dense product beats a sparse one.
+_DENSE_LIMIT = 1 << 11
+# OpenBLAS shares out products of 2**18 multiplications or more. On a busy machine its threads then
+# wait for each other (measured: 25 times slower), so chunks of queries stay below that.
+_MULTIPLICATIONS_LIMIT = (1 << 18) - 1
+# Work arrays of a chunk stay small enough for the allocator to hand out the same memory again;
+# fresh pages from the system cost several times the arithmetic.
+_CHUNK_NUMBERS = 1 << 14
+# Below this many queries the overhead of a call outweighs its arithmetic.
+_SMALLEST_CHUNK = 128
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,8 @@ class Layout:
 
     ``slots`` gives the input rows of each variable, ``slot_table`` [largest V, X] the same as a
     table and ``slot_variable`` [S] the variable of each. There are ``n_slots`` = S inputs and
-    ``n_rows`` = N rows in all. ``root`` is the row of the root.
+    ``n_rows`` = N rows in all. ``chunk`` is how many queries to work on at once; ``root`` is the
+    row of the root.
     """
 
     slots: dict[str, slice]
@@ -34,6 +43,7 @@ class Layout:
     slot_variable: IntArray
     n_slots: int
     n_rows: int
+    chunk: int
     root: int
     layers: tuple[Layer, ...]
 
@@ -54,9 +64,16 @@ def build_layout(circuit: Circuit) -> Layout:
         slot_variable=np.repeat(np.arange(len(sizes)), sizes),
         n_slots=n_slots,
         n_rows=n_slots + len(row_of),
+        chunk=_chunk(n_slots + len(row_of), layers),
         root=row_of[circuit.root],
         layers=layers,
     )
+
+
+def _chunk(n_rows: int, layers: tuple[Layer, ...]) -> int:
+    matrices = [m.matrix if isinstance(m, SumLayer) else m.spread for m in layers]
+    largest = max((m.size for m in matrices if isinstance(m, np.ndarray)), default=1)
+    return min(max(_SMALLEST_CHUNK, _CHUNK_NUMBERS // n_rows), _MULTIPLICATIONS_LIMIT // largest)
 
 
 def variable_slots(variables: Iterable[Variable]) -> dict[str, slice]:

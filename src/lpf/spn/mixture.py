@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from lpf.spn.layers import FloatArray, IntArray
 
@@ -38,7 +37,7 @@ def _fit(
     previous = -np.inf
     for _ in range(iterations):
         log_joint = _log_joint(one_hot, slots, shares)
-        evidence = logsumexp(log_joint, axis=1, keepdims=True)
+        evidence = np.logaddexp.reduce(log_joint, axis=1, keepdims=True)
         total = float(evidence.sum())
         shares = np.exp(log_joint - evidence)
         if total - previous < 1e-6 * len(one_hot):

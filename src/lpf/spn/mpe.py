@@ -1,19 +1,24 @@
 """The most probable explanation, exact, by best-first branch and bound.
 
 In a circuit whose sums are real mixtures, replacing sums by maxima does not give the most probable
-assignment. We search instead: a partial assignment is bounded by evaluating the circuit with every
-leaf of a free variable at its maximum. That never underestimates (the maximum of a sum is at most
-the sum of the maxima) and is the exact probability once all variables are assigned.
+assignment. We search instead, with a bound for partial assignments: the circuit evaluated with a
+maximum at each *selective* sum (one whose children cannot be possible together, as the values of a
+leaf or of a variable in a tree) and with a sum elsewhere. That never underestimates, because the
+maximum of a sum is at most the sum of the maxima; it is exact once all variables are assigned, and
+at once if all sums are selective.
 """
 
 from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from functools import reduce
 from itertools import count
 from math import inf
+from operator import or_
 
 import numpy as np
+import numpy.typing as npt
 
 from lpf.errors import ConfigError, ImpossibleEvidenceError
 from lpf.spn.evaluator import CompiledCircuit
@@ -74,8 +79,9 @@ class _Search:
     def __init__(self, compiled: CompiledCircuit, hard: Hard, soft: Soft, log_soft: Soft) -> None:
         self._compiled = compiled
         self._layout = compiled.layout
+        self._selective = _selective_sums(compiled.layout)
         self._base = np.array(compiled.encoder.log_inputs(hard, soft, log_soft))
-        bound = float(_bounds(self._layout, self._base[None, :])[0])
+        bound = float(_bounds(self._layout, self._selective, self._base[None, :])[0])
         self._ticket = count()  # breaks ties in a fixed way
         self._heap: list[tuple[float, int, tuple[int, ...]]] = [(-bound, next(self._ticket), ())]
         self._order = self._variable_order(hard, soft, log_soft) if bound > -inf else []
@@ -114,7 +120,7 @@ class _Search:
         size = slot.stop - slot.start
         rows = np.tile(inputs, (size, 1))
         _keep_only(rows[:, slot], range(size))
-        bounds = _bounds(self._layout, rows).tolist()
+        bounds = _bounds(self._layout, self._selective, rows).tolist()
         return [
             (-bound, next(self._ticket), (*places, place))
             for place, bound in enumerate(bounds)
@@ -132,15 +138,41 @@ def _keep_only(block: FloatArray, places: range | list[int]) -> None:
     block[np.arange(block.shape[1]) != np.array(places)[:, None]] = -inf
 
 
-def _bounds(layout: Layout, log_inputs: FloatArray) -> FloatArray:
+def _bounds(
+    layout: Layout, selective: list[npt.NDArray[np.bool_]], log_inputs: FloatArray
+) -> FloatArray:
     """Upper bounds [B] of log P(best completion, evidence), from inputs [B, S]."""
     values = np.empty((layout.n_rows, len(log_inputs)))
     values[: layout.n_slots] = log_inputs.T
-    leaves = layout.layers[0]
-    assert isinstance(leaves, SumLayer)  # leaves have height 0, hence come first
-    terms = leaves.log_terms(values)
-    values[leaves.rows] = np.maximum.reduceat(terms, leaves.edge_starts, axis=0)
-    for layer in layout.layers[1:]:
+    for layer, at_most_one in zip(layout.layers, selective, strict=True):
         layer.upward_log(values)
+        if isinstance(layer, SumLayer) and at_most_one.any():
+            peak = np.maximum.reduceat(layer.log_terms(values), layer.edge_starts, axis=0)
+            values[layer.rows][at_most_one] = peak[at_most_one]
     bounds: FloatArray = values[layout.root]
     return bounds
+
+
+def _selective_sums(layout: Layout) -> list[npt.NDArray[np.bool_]]:
+    """For each layer, which of its sums have children that exclude each other.
+
+    A node's support is an integer with one bit for each input it may depend on with weight above
+    zero. Children exclude each other when, for some variable, their supports have no bit in common.
+    """
+    support = [1 << row for row in range(layout.n_slots)]
+    masks = [sum(support[slot]) for slot in layout.slots.values()]
+    result = []
+    for layer in layout.layers:
+        flags = []
+        for place in range(layer.rows.stop - layer.rows.start):
+            parts = [support[child] for child in layer.possible_children(place)]
+            support.append(reduce(or_, parts, 0))
+            flags.append(isinstance(layer, SumLayer) and any(_disjoint(parts, m) for m in masks))
+        result.append(np.array(flags))
+    return result
+
+
+def _disjoint(parts: list[int], mask: int) -> bool:
+    union = reduce(or_, parts, 0) & mask
+    # A part without the variable says nothing about it; then the union is empty for all of them.
+    return bool(union) and sum((p & mask).bit_count() for p in parts) == union.bit_count()

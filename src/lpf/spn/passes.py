@@ -14,9 +14,6 @@ from lpf.spn.layers import FloatArray
 from lpf.spn.layout import Layout
 
 SAFE_ROOT = 1e-280
-# Temporary arrays of a chunk stay small enough for the allocator to hand out the same memory again;
-# fresh pages from the system cost several times the arithmetic.
-_CHUNK_NUMBERS = 1 << 14
 # Replaces a peak of -inf. Any number would do: such a query is impossible or done in log space.
 _LOWEST_PEAK = -1e300
 
@@ -64,8 +61,3 @@ def scale_inputs(layout: Layout, inputs: FloatArray) -> FloatArray:
     np.exp(inputs, out=inputs)
     shift: FloatArray = peak.sum(axis=0)
     return shift
-
-
-def chunk_size(layout: Layout) -> int:
-    """How many queries to work on at once."""
-    return max(32, _CHUNK_NUMBERS // layout.n_rows)

@@ -10,7 +10,7 @@ from lpf.errors import EvidenceError
 from lpf.spn import batch
 from lpf.spn.circuit import Circuit
 from lpf.spn.config import RefineConfig
-from lpf.spn.layers import FloatArray, SumLayer
+from lpf.spn.layers import FloatArray
 from lpf.spn.layout import build_layout
 from lpf.spn.nodes import Leaf, Node, Sum
 from lpf.spn.table import Table
@@ -53,8 +53,7 @@ def _step(
     layout = build_layout(circuit)
     totals, log_likelihood = batch.expected_flows(layout, log_inputs)
     nodes = list(circuit.nodes)
-    layers = [layer for layer in layout.layers if isinstance(layer, SumLayer)]
-    for layer, total in zip(layers, totals, strict=True):
+    for layer, total in zip(batch.sum_layers(layout), totals, strict=True):
         for index, counts in zip(layer.nodes, np.split(total, layer.edge_starts[1:]), strict=True):
             counts += smoothing * len(counts) * _numbers(start.nodes[index])
             nodes[index] = _updated(nodes[index], counts)

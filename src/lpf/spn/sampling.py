@@ -55,7 +55,7 @@ def _descend(
             for child, chosen in _choose(layer, place, row, values, draws, rng):
                 visitors.setdefault(child, []).append(chosen)
         else:
-            for child in layer.children_of(place):
+            for child in layer.possible_children(place):
                 visitors.setdefault(child, []).append(draws)
 
 

@@ -1,0 +1,223 @@
+"""The engine's own time: one question, a thousand questions, and the memory of many items."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+
+from benchmarks.measure import Row, paired_ratio
+from lpf.combine import Segments
+from lpf.engine import Engine, Items
+from lpf.factors import ConversionConfig, Converter
+from lpf.model.config import ModelConfig, PredicateHead
+from lpf.model.initialise import fresh_tensors
+from lpf.model.runtime import Runtime
+from lpf.schema import Predicate, Schema
+from lpf.types import QueryOptions
+
+VALUES = ("low", "medium", "high")
+ITEMS, SAMPLES, QUERIES = 5, 16, 1000
+OPTIONS = QueryOptions(mode="paper", sampler="orthogonal", n_samples=SAMPLES)
+
+
+def run() -> list[Row]:
+    engine = Engine(model(), Schema((Predicate("level", VALUES),)))
+    return [
+        one_query_against_numpy(engine),
+        one_query_against_literal(engine),
+        many(engine),
+        memory(),
+    ]
+
+
+def model() -> Runtime:
+    config = ModelConfig((PredicateHead("level", VALUES),))
+    return Runtime(config, fresh_tensors(config, [0]), "benchmark")
+
+
+def features(count: int) -> np.ndarray:
+    drawn = np.random.default_rng(0).standard_normal((count, 384))
+    return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+
+
+def one_query() -> Items:
+    ids = tuple(f"E{i}" for i in range(ITEMS))
+    return Items(features(ITEMS), ids, keys=np.arange(ITEMS, dtype=np.uint64) * np.uint64(977))
+
+
+class BareNumPy:
+    """The same matrices, written down as briefly as NumPy allows: no checks, no keys, no parts,
+    points drawn beforehand. What nobody can undercut without leaving NumPy."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        tensors = {name: array[0] for name, array in runtime.tensors.items()}
+        self.weights = [tensors[f"encoder.trunk.{i}.weight"] for i in (0, 1)]
+        self.biases = [tensors[f"encoder.trunk.{i}.bias"] for i in (0, 1)]
+        both = ("encoder.mu", "encoder.log_sigma")
+        self.weights.append(np.hstack([tensors[f"{name}.weight"] for name in both]))
+        self.biases.append(np.hstack([tensors[f"{name}.bias"] for name in both]))
+        embedding = tensors["decoder.embedding.level"]
+        first = tensors["decoder.trunk.0.weight"]
+        self.weights += [np.ascontiguousarray(first[:64]), tensors["decoder.trunk.1.weight"]]
+        self.biases += [
+            tensors["decoder.trunk.0.bias"] + embedding @ first[64:],
+            tensors["decoder.trunk.1.bias"],
+        ]
+        self.weights.append(tensors["decoder.head.level.weight"])
+        self.biases.append(tensors["decoder.head.level.bias"])
+        generator = np.random.default_rng(0)
+        self.points = generator.standard_normal((ITEMS, SAMPLES, 64)).astype(np.float32)
+
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        (w0, w1, w2, w3, w4, w5), (b0, b1, b2, b3, b4, b5) = self.weights, self.biases
+        hidden = np.maximum(inputs @ w0 + b0, 0)
+        hidden = np.maximum(hidden @ w1 + b1, 0)
+        output = hidden @ w2 + b2
+        mu, sigma = output[:, :64], np.exp(output[:, 64:])
+        z = (mu[:, None] + sigma[:, None] * self.points).reshape(-1, 64)
+        hidden = np.maximum(z @ w3 + b3, 0)
+        hidden = np.maximum(hidden @ w4 + b4, 0)
+        logits = hidden @ w5 + b5
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        phi = weights.reshape(len(inputs), SAMPLES, -1).mean(axis=1)
+        mean_sigma = sigma.mean(axis=1)
+        credibility = 1 / (1 + mean_sigma) / (1 + np.exp(2 * mean_sigma))
+        scores = (credibility[:, None] * np.log(phi + 1e-12)).sum(axis=0)
+        answer = np.exp(scores - scores.max())
+        return answer / answer.sum()
+
+
+def literal(runtime: Runtime, inputs: np.ndarray) -> np.ndarray:
+    """Algorithms 1, 2 and 4 as written: one item, one sample, one decode at a time."""
+    bare = BareNumPy(runtime)
+    generator = np.random.default_rng(0)
+    (w0, w1, w2, w3, w4, w5), (b0, b1, b2, b3, b4, b5) = bare.weights, bare.biases
+    scores = np.zeros(3)
+    for row in inputs:
+        hidden = np.maximum(row @ w0 + b0, 0)
+        hidden = np.maximum(hidden @ w1 + b1, 0)
+        output = hidden @ w2 + b2
+        mu, sigma = output[:64], np.exp(output[64:])
+        distributions = []
+        for _ in range(SAMPLES):
+            z = mu + sigma * generator.standard_normal(64).astype(np.float32)
+            hidden = np.maximum(z @ w3 + b3, 0)
+            hidden = np.maximum(hidden @ w4 + b4, 0)
+            logits = hidden @ w5 + b5
+            weights = np.exp(logits - logits.max())
+            distributions.append(weights / weights.sum())
+        phi = {value: np.mean([d[k] for d in distributions]) for k, value in enumerate(VALUES)}
+        total = sum(phi.values()) + 1e-8
+        weight = 1 / (1 + sigma.mean()) / (1 + np.exp(2 * sigma.mean()))
+        scores += weight * np.log(np.array([phi[v] / total for v in VALUES]) + 1e-12)
+    answer = np.exp(scores - scores.max())
+    return answer / answer.sum()
+
+
+def one_query_against_numpy(engine: Engine) -> Row:
+    items, bare = one_query(), BareNumPy(engine.runtime)
+    paired = paired_ratio(
+        lambda: engine.answer(items, "level", OPTIONS),
+        lambda: bare(items.features),
+        repeats=41,
+        inner_candidate=200,
+        inner_reference=200,
+    )
+    ratio = 1 / paired.ratio
+    return Row(
+        "one query, K=5 M=16",
+        paired.candidate_seconds * 1e6,
+        "us",
+        "a bare NumPy pass of the same matrices",
+        ratio,
+        "<= 1.6x its time",
+        ratio <= 1.6,
+    )
+
+
+def one_query_against_literal(engine: Engine) -> Row:
+    items = one_query()
+    paired = paired_ratio(
+        lambda: engine.answer(items, "level", OPTIONS),
+        lambda: literal(engine.runtime, items.features),
+        repeats=21,
+        inner_candidate=100,
+        inner_reference=5,
+    )
+    return Row(
+        "one query, K=5 M=16",
+        paired.candidate_seconds * 1e6,
+        "us",
+        "Algorithm 1 taken literally, one decode a sample",
+        paired.ratio,
+        ">= 30x faster",
+        paired.ratio >= 30,
+    )
+
+
+def flops(items: int, samples: int) -> float:
+    """Of the networks' matrix products alone."""
+    encoder = 384 * 256 + 256 * 128 + 128 * 128
+    decoder = 64 * 128 + 128 * 64 + 64 * 3
+    return 2.0 * items * (encoder + samples * decoder)
+
+
+def many(engine: Engine) -> Row:
+    total = QUERIES * ITEMS
+    items = Items(
+        features(total),
+        tuple(map(str, range(total))),
+        np.arange(total, dtype=np.uint64),
+        segments=Segments.of_counts([ITEMS] * QUERIES),
+    )
+    matrix = np.random.default_rng(0).standard_normal((2048, 2048)).astype(np.float32)
+    paired = paired_ratio(
+        lambda: engine.answer(items, "level", OPTIONS), lambda: matrix @ matrix, repeats=31
+    )
+    rate = flops(total, SAMPLES) / paired.candidate_seconds
+    share = paired.ratio * flops(total, SAMPLES) / (2.0 * 2048**3)
+    return Row(
+        f"{QUERIES} queries at once, K=5 M=16",
+        rate / 1e9,
+        "GFLOP/s of the networks' products",
+        "the machine's 2048 x 2048 float32 product, all cores",
+        share,
+        ">= 0.50 of its rate",
+        share >= 0.5,
+    )
+
+
+MEMORY_CHILD = "--memory-child"
+
+
+def memory() -> Row:
+    """In a process of its own, because the peak never falls again."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.engine", MEMORY_CHILD],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=dict(os.environ),
+    )
+    added = float(done.stdout)
+    return Row(
+        "10,000 items at M=64, memory added", added, "MB", "the process before", None, "< 500 MB",
+        added < 500,
+    )  # fmt: skip
+
+
+def _memory_child() -> None:
+    converter = Converter(model(), "level", ConversionConfig("orthogonal", 64))
+    inputs, keys = features(10_000), np.arange(10_000, dtype=np.uint64)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    converter.from_features(inputs, keys)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+
+
+if __name__ == "__main__" and MEMORY_CHILD in sys.argv:
+    _memory_child()

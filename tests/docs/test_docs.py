@@ -1,0 +1,47 @@
+"""Documentation cannot drift: its Python runs, its commands exist, every command is described."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lpf.cli.main import app
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def snippets() -> list:
+    found = []
+    for page in PAGES:
+        blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+        found += [pytest.param(block, id=f"{page.name}:{i}") for i, block in enumerate(blocks)]
+    return found
+
+
+@pytest.mark.parametrize("snippet", snippets())
+def test_python_in_the_documentation_runs(snippet: str, capsys: pytest.CaptureFixture) -> None:
+    exec(compile(snippet, "documentation", "exec"), {})
+
+
+def test_make_targets_named_in_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in set(re.findall(r"make ([a-z-]+)", (ROOT / "README.md").read_text())):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert link.startswith("http") or (page.parent / link).exists(), (page.name, link)
+
+
+def test_every_command_is_documented_and_has_an_example() -> None:
+    pages = "".join(page.read_text() for page in PAGES)
+    for command in app.registered_commands:
+        name = command.name or command.callback.__name__
+        assert f"lpf {name}" in pages or f"make {name}" in pages, name
+        assert command.epilog, f"{name} has no example"
+        assert "Example" in command.epilog
