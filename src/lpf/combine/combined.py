@@ -49,7 +49,7 @@ class Segments:
     def sum(self, rows: FloatArray) -> FloatArray:
         """Sums [N, ...] by entity -> [E, ...]; zero where an entity owns no row."""
         if len(self) == 1:
-            return np.asarray(rows.sum(axis=0, keepdims=True))
+            return np.asarray(np.add.reduce(rows, axis=0, keepdims=True))
         filled = np.flatnonzero(self.counts)
         total = np.zeros((len(self), *rows.shape[1:]))
         if len(filled):
@@ -79,16 +79,24 @@ class Combined:
     space: Space = "log"
 
 
-def normalised(base: FloatArray, contributions: FloatArray, segments: Segments) -> Combined:
-    """Adds up in log space and normalises. ImpossibleEvidenceError where nothing is left."""
+def normalised(log_prior: FloatArray, contributions: FloatArray, segments: Segments) -> Combined:
+    """Adds up in log space and normalises; ``log_prior`` is [V] for all or [E, V].
+    ImpossibleEvidenceError where nothing is left."""
+    base = _one_row_each(log_prior, len(segments))
     scores = base + segments.sum(contributions)
-    top = scores.max(axis=1, keepdims=True)
-    if not np.isfinite(top).all():
+    top = np.maximum.reduce(scores, axis=1, keepdims=True)
+    if not np.minimum.reduce(top, axis=None) > -np.inf:
         _refuse(top[:, 0])
     weights = np.exp(scores - top)
-    total = weights.sum(axis=1, keepdims=True)
+    total = np.add.reduce(weights, axis=1, keepdims=True)
     log_evidence = (top + np.log(total))[:, 0]
     return Combined(weights / total, base, contributions, segments, log_evidence)
+
+
+def _one_row_each(log_prior: FloatArray, entities: int) -> FloatArray:
+    if log_prior.ndim == 2:
+        return log_prior
+    return log_prior[None] if entities == 1 else np.tile(log_prior, (entities, 1))
 
 
 def _refuse(top: FloatArray) -> None:

@@ -47,5 +47,4 @@ def combine_paper(
     the known facts, or the schema's prior."""
     segments.check(len(potential))
     contributions = weight[:, None] * np.log(potential + LOG_EPSILON)
-    base = np.broadcast_to(log_prior, (len(segments), potential.shape[1]))
-    return normalised(base, contributions, segments)
+    return normalised(log_prior, contributions, segments)

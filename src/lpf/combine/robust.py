@@ -139,8 +139,7 @@ def combine_robust(
     contributions = exponent[:, None] * log_likelihood_ratios(potential, epsilon, shares)
     if sources is not None and parameters.source_epsilon > 0.0:
         contributions = _switched(contributions, sources, segments, parameters.source_epsilon)
-    base = np.broadcast_to(log_prior, (len(segments), potential.shape[1]))
-    return normalised(base, contributions, segments)
+    return normalised(log_prior, contributions, segments)
 
 
 def _switched(

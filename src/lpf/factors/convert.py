@@ -197,7 +197,7 @@ def geometric_mean(potential: FloatArray) -> FloatArray:
     """Normalised geometric mean over members: [S, N, V] -> [N, V]. A value that one member rules
     out is out, unless the members together rule out every value, which no softmax does."""
     if potential.shape[0] == 1:
-        return potential[0]
+        return np.asarray(potential[0])
     with np.errstate(divide="ignore"):
         logs = np.log(potential).mean(axis=0)
     logs -= logs.max(axis=1, keepdims=True)
@@ -218,4 +218,4 @@ def _refuse_non_finite(potential: FloatArray, ids: Sequence[str]) -> None:
 def _mean_sigma(sigma: Float32Array) -> FloatArray:
     members, _, width = sigma.shape
     total: FloatArray = np.einsum("snd->n", sigma)
-    return total / (members * width)
+    return np.asarray(total / (members * width))
