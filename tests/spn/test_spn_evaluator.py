@@ -196,6 +196,44 @@ def test_log_joint_keeps_values_too_small_for_linear_numbers():
     assert joint[0] == pytest.approx(2.0 * log(1e-300), rel=1e-14)
 
 
+@pytest.mark.parametrize("exponent", range(120, 200, 5))
+def test_nothing_is_rounded_on_the_way_to_underflow(exponent):
+    # Two components, (p, p) and (3p, 3p) for (yes, wet): the posterior is 1 to 9 whatever p is.
+    # From p = 1e-154 on, p * p is below what float64 can hold with all its digits.
+    p = 10.0**-exponent
+    builder = CircuitBuilder([RAIN, LAWN])
+    parts = [
+        builder.product([builder.leaf(name, [q, 1.0 - q]) for name in ("rain", "lawn")])
+        for q in (p, 3.0 * p)
+    ]
+    compiled = compile_circuit(builder.build(builder.sum(parts, [0.5, 0.5])))
+    evidence = {"rain": "yes", "lawn": "wet"}
+    expected = log(5.0) - 2.0 * exponent * log(10.0)
+    rows = np.array([[0.0, -inf, 0.0, -inf]])
+    assert compiled.log_likelihood(evidence) == pytest.approx(expected, rel=1e-13)
+    assert compiled.log_likelihood_batch(rows) == pytest.approx([expected], rel=1e-13)
+    assert compiled.log_joint("rain", {"lawn": "wet"})[0] <= log(2.0 * p)
+    for found in (compiled.marginals(evidence), compiled.marginals_batch(rows)):
+        assert found["rain"].ravel() == pytest.approx([1.0, 0.0], abs=1e-13)
+    third = compile_circuit(_with_cause(p))
+    assert third.marginals(evidence)["cause"] == pytest.approx([0.1, 0.9], abs=1e-12)
+
+
+def _with_cause(p):
+    """The same two components, with a third variable that tells which one it was."""
+    builder = CircuitBuilder([RAIN, LAWN, Variable("cause", ("first", "second"))])
+    parts = [
+        builder.product(
+            [
+                *(builder.leaf(name, [q, 1.0 - q]) for name in ("rain", "lawn")),
+                builder.indicator("cause", place, 2),
+            ]
+        )
+        for place, q in enumerate((p, 3.0 * p))
+    ]
+    return builder.build(builder.sum(parts, [0.5, 0.5]))
+
+
 def test_likelihoods_too_small_for_linear_numbers_still_decide(certain):
     # rain = yes is 1e-400 as likely, yet lawn = wet leaves no other world.
     logs = {"rain": [-921.0, 0.0]}

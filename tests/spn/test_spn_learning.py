@@ -98,6 +98,18 @@ def test_a_variable_nobody_knows_keeps_its_prior(learner):
     assert marginals["c"] == pytest.approx([0.7, 0.2, 0.1], abs=1e-9)
 
 
+def test_rows_that_know_nothing_teach_nothing():
+    full = dependent_table(gaps=0.0)
+    empty = np.full((2000, 3), -1)
+    padded = Table(full.variables, np.concatenate([full.codes, empty]))
+    config = LearnSPNConfig(refinements=0)
+    share = [
+        compile_circuit(learn_spn(table, config, generator=rng())).marginals()["a"][0]
+        for table in (full, padded)
+    ]
+    assert share[1] == pytest.approx(share[0], abs=0.02)
+
+
 def test_learned_circuits_explain_new_rows_better_than_independence(learner):
     truth = compile_circuit(mixture(seed=5, variables=6, components=3))
     variables = truth.circuit.variables
