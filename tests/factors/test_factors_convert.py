@@ -47,7 +47,7 @@ def test_the_fast_way_equals_algorithm_1_taken_literally(sampler: str, temperatu
 
     making = converter(sampler, 8, temperature=temperature)
     keys = np.arange(6, dtype=np.uint64)
-    points = draw(sampler, keys ^ making._context, 8, 64)
+    points = draw(sampler, keys ^ making._context, 8, 64).swapaxes(0, 1)
     expected = literal_algorithm_1(making, features(6), points)
     found = making.from_features(features(6), keys).potential
     np.testing.assert_allclose(found, expected, atol=1e-6)

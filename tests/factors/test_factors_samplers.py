@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from lpf.errors import ConfigError
 from lpf.factors.keys import context_key, item_keys, mixed
-from lpf.factors.samplers import POOLED, SAMPLERS, check_sampler, draw
+from lpf.factors.samplers import POOLED, SAMPLERS, check_sampler
+from lpf.factors.samplers import draw as draw_planes
+
+
+def draw(sampler: str, keys: np.ndarray, samples: int, width: int) -> np.ndarray:
+    """Points by item, [N, M, d]."""
+    return np.ascontiguousarray(draw_planes(sampler, keys, samples, width).swapaxes(0, 1))
+
 
 KEYS = np.arange(400, dtype=np.uint64) * np.uint64(7919)
 

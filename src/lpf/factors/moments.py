@@ -32,10 +32,10 @@ def _one_member(decoder: Decoder, member: int, mu: Float32Array, sigma: Float32A
     mean: Float32Array = mu
     linear: Float32Array | None = None
     remainders: list[Remainder] = []
-    for layer in decoder.hidden:
+    for layer in decoder.layers:
         mean, linear, remainders = _relu_layer(layer, member, mean, sigma, linear, remainders)
-    head = decoder.head[member].T  # [V, h]
-    logits = mean @ head.T + decoder.head_bias[member, :, 0]
+    head = decoder.head.weight[member].T  # [V, h]
+    logits = mean @ head.T + decoder.head.bias[member, 0]
     covariance = _head_covariance(head, linear, remainders)
     return _softmax_expectation(logits.astype(np.float64), covariance)
 

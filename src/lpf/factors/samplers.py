@@ -13,6 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpf.errors import ConfigError
 from lpf.factors.keys import mixed
@@ -77,23 +78,22 @@ def check_sampler(sampler: str, n_samples: int) -> None:
 
 
 def draw(sampler: str, keys: KeyArray, n_samples: int, width: int) -> Float32Array:
-    """Points [N, M, d]; item n's depend on ``keys[n]`` alone."""
+    """Points [M, N, d]; item n's depend on ``keys[n]`` alone."""
     if sampler == "plain":
         return _draw_plain(keys, n_samples, width)
-    sets, signs = pooled_points(sampler, keys, n_samples, width)
-    return sets * signs[:, None, :]
+    chosen, signs = choose(keys, width)
+    return pool_of(sampler, n_samples, width)[:, chosen] * signs
 
 
-def pooled_points(
-    sampler: str, keys: KeyArray, n_samples: int, width: int
-) -> tuple[Float32Array, Float32Array]:
-    """Sets [N, M, d] and signs [N, d], apart: who scales by σ flips σ instead of the points."""
-    pool = _pool(sampler, n_samples, width)
+def choose(keys: KeyArray, width: int) -> tuple[NDArray[np.intp], Float32Array]:
+    """Which set of the pool each item takes, [N], and the signs it flips it by, [N, d]. Who scales
+    points by σ can flip σ instead."""
     numbers = mixed(keys, 1 + (width + 63) // 64)
     chosen = (numbers[:, 0] & _SET_MASK).astype(np.intp)
     # Each byte of the other numbers is eight signs, looked up together.
-    signs = _SIGNS[numbers[:, 1:].copy().view(np.uint8)].reshape(len(keys), -1)
-    return pool[chosen], signs[:, :width]
+    bytes_ = numbers[:, 1:].copy().view(np.uint8)
+    signs = np.take(_SIGNS, bytes_, axis=0, mode="clip").reshape(len(keys), -1)
+    return chosen, signs[:, :width]
 
 
 def _draw_plain(keys: KeyArray, n_samples: int, width: int) -> Float32Array:
@@ -101,16 +101,16 @@ def _draw_plain(keys: KeyArray, n_samples: int, width: int) -> Float32Array:
     for row, key in zip(points, keys, strict=True):
         generator = np.random.Generator(np.random.Philox(key=int(key)))
         generator.standard_normal(dtype=np.float32, out=row)
-    return points
+    return points.swapaxes(0, 1)
 
 
 @lru_cache(maxsize=16)
-def _pool(sampler: str, n_samples: int, width: int) -> Float32Array:
-    """[POOL_SIZE, M, d], the same on every machine up to the last bits of its linear algebra."""
+def pool_of(sampler: str, n_samples: int, width: int) -> Float32Array:
+    """[M, POOL_SIZE, d], the same on every machine up to the last bits of its linear algebra."""
     sets = [
         POOLED[sampler](n_samples, width, np.random.default_rng([_POOL_SEED, number]))
         for number in range(POOL_SIZE)
     ]
-    pool = np.stack(sets).astype(np.float32)
+    pool = np.ascontiguousarray(np.stack(sets, axis=1), dtype=np.float32)
     pool.flags.writeable = False
     return pool

@@ -19,16 +19,23 @@ from threadpoolctl import ThreadpoolController
 BlockWork = Callable[[slice], None]
 
 
-def for_blocks(work: BlockWork, count: int, block: int, threads: int | None = None) -> None:
+def for_blocks(work: BlockWork, count: int, block: int) -> None:
     """Calls ``work`` on slices that cover range(count). Errors of a block are raised here."""
     slices = [slice(start, min(start + block, count)) for start in range(0, count, block)]
     if len(slices) <= 1:
         for one in slices:
             work(one)
         return
-    with _SINGLE_THREADED_BLAS.held(), ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        for _ in pool.map(work, slices):
+    with _SINGLE_THREADED_BLAS.held():
+        for _ in _workers(os.getpid()).map(work, slices):
             pass
+
+
+@lru_cache(maxsize=1)
+def _workers(process: int) -> ThreadPoolExecutor:
+    """Kept between calls, so that the threads' scratch arrays are. A forked child has none of its
+    parent's threads, hence one pool a process."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="lpf-block")
 
 
 class _BlasThreads:

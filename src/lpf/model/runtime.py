@@ -18,7 +18,8 @@ from lpf.model.layout import stack_depth, tensor_shapes
 from lpf.model.scratch import Scratch
 from lpf.types import SIGMA_FLOOR, Float32Array, Posteriors
 
-_ZERO = np.float32(0)
+# Activations of one layer and the next; networks take turns in them, so the cache holds less.
+SPACES = ("hidden.0", "hidden.1")
 
 Tensors = Mapping[str, Float32Array]
 
@@ -34,20 +35,39 @@ class Layer:
     def named(cls, tensors: Tensors, name: str) -> Layer:
         return cls(tensors[f"{name}.weight"], tensors[f"{name}.bias"][:, None, :])
 
-    def __call__(self, inputs: Float32Array, out: Float32Array | None = None) -> Float32Array:
-        output: Float32Array = np.matmul(inputs, self.weight, out=out)
+    def __call__(self, inputs: Float32Array) -> Float32Array:
+        output: Float32Array = np.matmul(inputs, self.weight)
         output += self.bias
         return output
 
-    def relu(self, inputs: Float32Array, out: Float32Array | None = None) -> Float32Array:
-        output = self(inputs, out)
-        np.maximum(output, _ZERO, out=output)
+    def relu(self, inputs: Float32Array) -> Float32Array:
+        output = self(inputs)
+        np.maximum(output, np.float32(0), out=output)
         return output
 
-    def space(self, scratch: Scratch, name: str, rows: int) -> Float32Array:
-        """Room for the output of ``rows`` inputs."""
+    def after(self, shift: Float32Array) -> Layer:
+        """The layer for inputs that lack ``shift`` [S, 1, in]."""
+        missing = np.matmul(shift.astype(np.float64), self.weight.astype(np.float64))
+        return Layer(self.weight, (self.bias + missing).astype(np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class Rectified:
+    """A hidden layer in one pass over memory less.
+
+    relu(x + b) = max(x, -b) + b, and the b behind the maximum is a constant that the next layer's
+    bias takes up. So each hidden layer is one product and one maximum.
+    """
+
+    weight: Float32Array
+    floor: Float32Array  # -b, [S, 1, out]
+
+    def __call__(self, inputs: Float32Array, scratch: Scratch, name: str) -> Float32Array:
         members, _, width = self.weight.shape
-        return scratch.array(name, (members, rows, width))
+        output = scratch.array(name, (members, inputs.shape[1], width))
+        np.matmul(inputs, self.weight, out=output)
+        np.maximum(output, self.floor, out=output)
+        return output
 
 
 def stack(tensors: Tensors, prefix: str) -> tuple[Layer, ...]:
@@ -55,25 +75,42 @@ def stack(tensors: Tensors, prefix: str) -> tuple[Layer, ...]:
     return tuple(Layer.named(tensors, f"{prefix}.{i}") for i in range(stack_depth(prefix, tensors)))
 
 
+def rectify(layers: Sequence[Layer], last: Layer) -> tuple[tuple[Rectified, ...], Layer]:
+    """Hidden layers and the layer that follows them, with every bias moved one layer on."""
+    hidden: list[Rectified] = []
+    shift: Float32Array | None = None
+    for layer in layers:
+        moved = layer if shift is None else layer.after(shift)
+        hidden.append(Rectified(moved.weight, -moved.bias))
+        shift = moved.bias
+    return tuple(hidden), last if shift is None else last.after(shift)
+
+
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """p(y|z) for one predicate. The predicate's embedding is folded into the first bias, so it is
     multiplied once and not for every sample."""
 
-    hidden: tuple[Layer, ...]
-    head: Float32Array  # [S, h, V]
-    head_bias: Float32Array  # [S, V, 1]
+    layers: tuple[Layer, ...]  # the hidden ones as trained
+    head: Layer
+    hidden: tuple[Rectified, ...]  # and as evaluated
+    moved_head: Layer
     scratch: Scratch
+
+    @classmethod
+    def of(cls, layers: tuple[Layer, ...], head: Layer, scratch: Scratch) -> Decoder:
+        hidden, moved = rectify(layers, head)
+        turned = Layer(moved.weight, np.ascontiguousarray(moved.bias.swapaxes(1, 2)))
+        return cls(layers, head, hidden, turned, scratch)
 
     def logits(self, z: Float32Array) -> Float32Array:
         """[S, N, d] -> [S, V, N]. With V outermost, a softmax runs along contiguous memory."""
         activation = z
         for depth, layer in enumerate(self.hidden):
-            space = layer.space(self.scratch, f"decoder.{depth}", z.shape[1])
-            activation = layer.relu(activation, space)
+            activation = layer(activation, self.scratch, SPACES[depth % 2])
         # A narrow product is faster this way round, and a copy of N x V costs next to nothing.
-        logits = np.ascontiguousarray(np.matmul(activation, self.head).swapaxes(1, 2))
-        logits += self.head_bias
+        logits = np.ascontiguousarray(np.matmul(activation, self.moved_head.weight).swapaxes(1, 2))
+        logits += self.moved_head.bias
         return logits
 
     def probabilities(self, z: Float32Array) -> Float32Array:
@@ -98,8 +135,8 @@ class Runtime:
         self.version = version
         self.tensors = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
         self.scratch = Scratch()
-        self._trunk = stack(self.tensors, "encoder.trunk")
-        self._output = self._output_layer()
+        trunk = stack(self.tensors, "encoder.trunk")
+        self._trunk, self._output = rectify(trunk, self._output_layer())
         self.decoder = lru_cache(maxsize=None)(self._decoder)
 
     @property
@@ -129,15 +166,14 @@ class Runtime:
         """μ and σ, each [S, N, d], of features already checked."""
         activation = features[None]
         for depth, layer in enumerate(self._trunk):
-            space = layer.space(self.scratch, f"encoder.{depth}", len(features))
-            activation = layer.relu(activation, space)
+            activation = layer(activation, self.scratch, SPACES[depth % 2])
         output = self._output(activation)
         if self.config.encoder.deterministic:
             return output, np.zeros_like(output)
         width = self.config.encoder.latent_width
         sigma = np.exp(output[..., width:])
         np.maximum(sigma, np.float32(SIGMA_FLOOR), out=sigma)
-        return output[..., :width], sigma
+        return np.ascontiguousarray(output[..., :width]), sigma
 
     def _output_layer(self) -> Layer:
         """μ and log σ side by side: one product in place of two."""
@@ -160,12 +196,7 @@ class Runtime:
             first.bias + np.matmul(embedding, first.weight[:, width:]),
         )
         head = Layer.named(self.tensors, f"decoder.head.{predicate}")
-        return Decoder(
-            (folded, *rest),
-            head.weight,
-            np.ascontiguousarray(head.bias.swapaxes(1, 2)),
-            self.scratch,
-        )
+        return Decoder.of((folded, *rest), head, self.scratch)
 
 
 def check_features(features: Float32Array, ids: Sequence[str], width: int) -> None:
