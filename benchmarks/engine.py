@@ -177,7 +177,12 @@ def many(engine: Engine) -> Row:
     )
     matrix = np.random.default_rng(0).standard_normal((2048, 2048)).astype(np.float32)
     paired = paired_ratio(
-        lambda: engine.answer(items, "level", OPTIONS), lambda: matrix @ matrix, repeats=31
+        lambda: engine.answer(items, "level", OPTIONS),
+        lambda: matrix @ matrix,
+        repeats=31,
+        inner_candidate=3,
+        inner_reference=3,
+        settle=0.3,
     )
     rate = flops(total, SAMPLES) / paired.candidate_seconds
     share = paired.ratio * flops(total, SAMPLES) / (2.0 * 2048**3)

@@ -47,13 +47,20 @@ def paired_ratio(
     repeats: int = 15,
     inner_candidate: int = 1,
     inner_reference: int = 1,
+    settle: float = 0.0,
 ) -> Paired:
-    """How many times faster ``candidate`` is than ``reference``, run in turns after a warm-up."""
+    """How many times faster ``candidate`` is than ``reference``, run in turns after a warm-up.
+
+    ``settle`` seconds are slept before each run where one side leaves threads spinning that would
+    take a core from the other (OpenBLAS does, for about a tenth of a second).
+    """
     candidate(), reference()
-    pairs = [
-        (_seconds(candidate, inner_candidate), _seconds(reference, inner_reference))
-        for _ in range(repeats)
-    ]
+    pairs = []
+    for _ in range(repeats):
+        time.sleep(settle)
+        mine = _seconds(candidate, inner_candidate)
+        time.sleep(settle)
+        pairs.append((mine, _seconds(reference, inner_reference)))
     return Paired(
         statistics.median(pair[0] for pair in pairs),
         statistics.median(pair[1] for pair in pairs),

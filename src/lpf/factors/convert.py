@@ -10,7 +10,7 @@ import numpy as np
 from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.factors import moments
 from lpf.factors.keys import context_key
-from lpf.factors.samplers import DETERMINISTIC, check_sampler, choose, draw, pool_of
+from lpf.factors.samplers import DETERMINISTIC, PAIRED, check_sampler, choose, draw, pool_of
 from lpf.factors.tempering import tempered
 from lpf.model.blocks import for_blocks
 from lpf.model.runtime import Runtime, check_features, range_ids
@@ -141,20 +141,29 @@ class Converter:
     ) -> Float32Array:
         """p(y|z) [S, V, M, N]. Samples are outermost: σ and μ then repeat over whole planes, and
         the arithmetic runs along contiguous memory."""
-        members, count, width = mu.shape
-        samples = self.config.samples
-        z = self.runtime.scratch.array("z", (members, samples, count, width))
-        if self.config.sampler == "plain":
-            np.multiply(draw("plain", keys, samples, width), sigma[:, None], out=z)
-        else:
-            chosen, signs = choose(keys, width)
-            pool = pool_of(self.config.sampler, samples, width)
-            # Straight into z, where they are scaled in place: one array less in the cache.
-            points = np.take(pool, chosen, axis=1, out=z[-1], mode="clip")
-            np.multiply(points, (sigma * signs)[:, None], out=z)
-        z += mu[:, None]
-        flat = self._decoder.probabilities(z.reshape(members, samples * count, width))
+        swing = self._swing(sigma, keys)
+        if self.config.sampler in PAIRED:
+            return self._decoder.pair_probabilities(mu, swing)
+        swing += mu[:, None]
+        members, samples, count, width = swing.shape
+        flat = self._decoder.probabilities(swing.reshape(members, samples * count, width))
         return flat.reshape(members, -1, samples, count)
+
+    def _swing(self, sigma: Float32Array, keys: KeyArray) -> Float32Array:
+        """σ ⊙ ε [S, M, N, d], of mirror pairs the first half alone."""
+        members, count, width = sigma.shape
+        sampler, samples = self.config.sampler, self.config.samples
+        drawn = samples // 2 if sampler in PAIRED else samples
+        swing = self.runtime.scratch.array("swing", (members, drawn, count, width))
+        if sampler == "plain":
+            np.multiply(draw(sampler, keys, samples, width), sigma[:, None], out=swing)
+            return swing
+        chosen, signs = choose(keys, width)
+        pool = pool_of(sampler, samples, width)[:drawn]
+        # Straight into place and scaled there: one array less in the cache.
+        points = np.take(pool, chosen, axis=1, out=swing[-1], mode="clip")
+        np.multiply(points, (sigma * signs)[:, None], out=swing)
+        return swing
 
     def _question_keys(self, keys: KeyArray | None, count: int) -> KeyArray:
         if keys is None:

@@ -61,6 +61,7 @@ POOLED: Mapping[str, PointSet] = MappingProxyType(
     {"antithetic": _antithetic, "orthogonal": _orthogonal, "sobol": _sobol}
 )
 SAMPLERS = ("plain", *POOLED)
+PAIRED = ("antithetic", "orthogonal")  # the second half of a set mirrors the first
 DETERMINISTIC = ("mean", "moments")
 
 
@@ -70,7 +71,7 @@ def check_sampler(sampler: str, n_samples: int) -> None:
         raise ConfigError(f"sampler: must be one of {SAMPLERS + DETERMINISTIC}, got {sampler!r}.")
     if n_samples < 1:
         raise ConfigError(f"n_samples: must be at least 1, got {n_samples!r}.")
-    if sampler in ("antithetic", "orthogonal") and n_samples % 2:
+    if sampler in PAIRED and n_samples % 2:
         raise ConfigError(f"n_samples: {sampler} draws pairs and needs an even number, got "
                           f"{n_samples}.")  # fmt: skip
     if sampler == "sobol" and n_samples & (n_samples - 1):

@@ -105,17 +105,41 @@ class Decoder:
 
     def logits(self, z: Float32Array) -> Float32Array:
         """[S, N, d] -> [S, V, N]. With V outermost, a softmax runs along contiguous memory."""
-        activation = z
-        for depth, layer in enumerate(self.hidden):
-            activation = layer(activation, self.scratch, SPACES[depth % 2])
-        # A narrow product is faster this way round, and a copy of N x V costs next to nothing.
-        logits = np.ascontiguousarray(np.matmul(activation, self.moved_head.weight).swapaxes(1, 2))
-        logits += self.moved_head.bias
-        return logits
+        return self._logits_from(z, 0)
 
     def probabilities(self, z: Float32Array) -> Float32Array:
         """[S, N, d] -> [S, V, N], normalised over V."""
         return softmax_values(self.logits(z))
+
+    def pair_probabilities(self, mu: Float32Array, swing: Float32Array) -> Float32Array:
+        """p(y|z) at z = μ ± swing: [S, N, d] and [S, H, N, d] -> [S, V, 2H, N], all plus before
+        all minus.
+
+        The first layer is linear, so a mirror pair shares its product: W(μ ± s) = Wμ ± Ws.
+        """
+        first = self.hidden[0]
+        members, half, count, width = swing.shape
+        units = first.weight.shape[2]
+        moved = self.scratch.array(SPACES[1], (members, half * count, units))
+        np.matmul(swing.reshape(members, half * count, width), first.weight, out=moved)
+        moved = moved.reshape(members, half, count, units)
+        centre = np.matmul(mu, first.weight)[:, None]
+        both = self.scratch.array(SPACES[0], (members, 2, half, count, units))
+        np.add(centre, moved, out=both[:, 0])
+        np.subtract(centre, moved, out=both[:, 1])
+        activation = both.reshape(members, 2 * half * count, units)
+        np.maximum(activation, first.floor, out=activation)
+        logits = softmax_values(self._logits_from(activation, 1))
+        return logits.reshape(members, -1, 2 * half, count)
+
+    def _logits_from(self, activation: Float32Array, depth: int) -> Float32Array:
+        """The layers from ``depth`` on and the head, [S, N, ...] -> [S, V, N]."""
+        for level in range(depth, len(self.hidden)):
+            activation = self.hidden[level](activation, self.scratch, SPACES[level % 2])
+        # A narrow product is faster this way round, and a copy of N x V costs next to nothing.
+        logits = np.ascontiguousarray(np.matmul(activation, self.moved_head.weight).swapaxes(1, 2))
+        logits += self.moved_head.bias
+        return logits
 
 
 def softmax_values(logits: Float32Array) -> Float32Array:
