@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from builders import deterministic_encoder, features, runtime
+from lpf.factors.tempering import softmax
 from lpf.model import networks
 from lpf.model.aggregator import Aggregator
 from lpf.model.config import AggregatorConfig, DecoderConfig, EncoderConfig
@@ -46,7 +47,7 @@ def test_encoder_and_decoder_agree(shape: str, members: int) -> None:
         parameters = networks.to_torch(model.tensors)
         logits = networks.decode(parameters, model.config, mu, predicate)
         expected = torch.softmax(logits, dim=2).detach().numpy()
-        found = model.decoder(predicate).probabilities(posteriors.mu).swapaxes(1, 2)
+        found = softmax(model.decoder(predicate).logits(posteriors.mu))
         np.testing.assert_allclose(found, expected, atol=TOLERANCE)
 
 

@@ -12,6 +12,7 @@ from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.factors import ConversionConfig, Converter, tempered
 from lpf.factors.convert import geometric_mean
 from lpf.factors.samplers import DETERMINISTIC, SAMPLERS
+from lpf.factors.tempering import softmax
 from lpf.model.config import PredicateHead
 from lpf.model.runtime import Runtime
 from lpf.types import Posteriors
@@ -34,7 +35,7 @@ def literal_algorithm_1(making: Converter, inputs: np.ndarray, points: np.ndarra
         drawn = []
         for epsilon in points[item]:
             z = one.mu + one.sigma * epsilon
-            drawn.append(decoder.probabilities(z[None, None])[0, :, 0].astype(np.float64))
+            drawn.append(softmax(decoder.logits(z[None, None])[0, 0].astype(np.float64)))
         mean = np.mean(drawn, axis=0) ** (1 / making.config.temperature)
         rows.append(mean / mean.sum())
     return np.array(rows)

@@ -78,9 +78,9 @@ def test_a_predicate_is_added_without_touching_the_trunk() -> None:
     after, inputs = Runtime(config, tensors), features(3)
     mu = before.encode(inputs).mu
     assert (after.encode(inputs).mu == mu).all()
-    old = before.decoder("level").probabilities(mu).copy()
-    assert (after.decoder("level").probabilities(mu) == old).all()
-    assert after.decoder("rating").probabilities(mu).shape == (2, 4, 3)
+    old = before.decoder("level").logits(mu)
+    assert (after.decoder("level").logits(mu) == old).all()
+    assert after.decoder("rating").logits(mu).shape == (2, 3, 4)
     with pytest.raises(ConfigError, match="given more than once"):
         add_predicate(config, tensors, head, [7, 8])
 

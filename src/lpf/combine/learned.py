@@ -9,7 +9,7 @@ import numpy as np
 from lpf.combine.combined import Segments
 from lpf.errors import EvidenceError
 from lpf.factors.convert import geometric_mean
-from lpf.factors.tempering import tempered
+from lpf.factors.tempering import softmax, tempered
 from lpf.model.aggregator import Aggregator, log_variance
 from lpf.model.runtime import Runtime
 from lpf.types import Float32Array, FloatArray, Posteriors
@@ -81,10 +81,7 @@ class LearnedCombiner:
     ) -> LearnedCombined:
         decoder = self._runtime.decoder(predicate)
         z: Float32Array = state.mu.astype(np.float32)
-        logits = decoder.logits(z).swapaxes(1, 2).astype(np.float64)
-        logits -= logits.max(axis=2, keepdims=True)
-        probabilities = np.exp(logits)
-        probabilities /= probabilities.sum(axis=2, keepdims=True)
+        probabilities = softmax(decoder.logits(z).astype(np.float64))
         distribution = tempered(geometric_mean(probabilities), temperature)
         return LearnedCombined(
             distribution,

@@ -11,16 +11,16 @@ from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.factors import moments
 from lpf.factors.keys import context_key
 from lpf.factors.samplers import DETERMINISTIC, PAIRED, check_sampler, choose, draw, pool_of
-from lpf.factors.tempering import tempered
+from lpf.factors.tempering import softmax, tempered
 from lpf.model.blocks import for_blocks
-from lpf.model.runtime import Runtime, check_features, range_ids
+from lpf.model.runtime import Runtime, check_shape, range_ids, refuse_non_finite
 from lpf.types import Factors, Float32Array, FloatArray, KeyArray, Posteriors
 
 DEFAULT_SAMPLES = 16  # the paper's M
 
 # Rows of decoder input in a block: small enough for a core's cache, large enough that handing the
 # interpreter's lock from thread to thread does not count.
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,14 @@ class Converter:
     ) -> Factors:
         """Encodes and converts [N, width] features block by block, keeping no posterior."""
         ids = ids if len(ids) else range_ids(len(features))
-        check_features(features, ids, self.runtime.config.encoder.input_width)
+        check_shape(features, ids, self.runtime.config.encoder.input_width)
         keys = self._question_keys(keys, len(features))
         potential = np.empty((len(features), len(self.values)))
         mean_sigma = np.empty(len(features))
 
         def work(block: slice) -> None:
             # An exploded network overflows here; its factors are refused below, by name.
+            refuse_non_finite(features[block], ids[block])
             with np.errstate(over="ignore", invalid="ignore"):
                 mu, sigma = self.runtime.encode_arrays(features[block])
                 mean_sigma[block] = _mean_sigma(sigma)
@@ -108,7 +109,8 @@ class Converter:
             raise ConfigError(f"sampler: {self.config.sampler!r} draws no samples.")
         keys = self._question_keys(keys, len(posteriors))
         drawn = self._decode_samples(posteriors.mu, posteriors.sigma, keys)
-        return drawn.transpose(0, 3, 2, 1).astype(np.float64)
+        items = np.moveaxis(drawn, (1, 4, 0, 3, 2), (0, 1, 2, 3, 4)).astype(np.float64)
+        return items.reshape(*items.shape[:2], self.config.samples, -1)
 
     def _block_potential(self, mu: Float32Array, sigma: Float32Array, keys: KeyArray) -> FloatArray:
         potential = geometric_mean(self._integrate(mu, sigma, keys))
@@ -123,15 +125,11 @@ class Converter:
         return self._by_sampling
 
     def _at_mean(self, mu: Float32Array) -> FloatArray:
-        logits = self._decoder.logits(mu).swapaxes(1, 2).astype(np.float64)
-        logits -= logits.max(axis=2, keepdims=True)
-        np.exp(logits, out=logits)
-        logits /= logits.sum(axis=2, keepdims=True)
-        return logits
+        return softmax(self._decoder.logits(mu).astype(np.float64))
 
     def _by_sampling(self, mu: Float32Array, sigma: Float32Array, keys: KeyArray) -> FloatArray:
         drawn = self._decode_samples(mu, sigma, keys)
-        mean = np.add.reduce(drawn, axis=2).swapaxes(1, 2).astype(np.float64)
+        mean = np.add.reduce(drawn, axis=(0, 3)).swapaxes(1, 2).astype(np.float64)
         # Dividing by the sum in place of M also takes out float32's rounding.
         mean /= np.add.reduce(mean, axis=2, keepdims=True)
         return np.asarray(mean)
@@ -139,15 +137,10 @@ class Converter:
     def _decode_samples(
         self, mu: Float32Array, sigma: Float32Array, keys: KeyArray
     ) -> Float32Array:
-        """p(y|z) [S, V, M, N]. Samples are outermost: σ and μ then repeat over whole planes, and
-        the arithmetic runs along contiguous memory."""
-        swing = self._swing(sigma, keys)
-        if self.config.sampler in PAIRED:
-            return self._decoder.pair_probabilities(mu, swing)
-        swing += mu[:, None]
-        members, samples, count, width = swing.shape
-        flat = self._decoder.probabilities(swing.reshape(members, samples * count, width))
-        return flat.reshape(members, -1, samples, count)
+        """p(y|z) [P, S, V, H, N] of P·H = M samples. Samples lie outside items: what belongs to an
+        item then repeats over whole planes, and the arithmetic runs along contiguous memory."""
+        mirrored = self.config.sampler in PAIRED
+        return self._decoder.around(mu, self._swing(sigma, keys), mirrored=mirrored)
 
     def _swing(self, sigma: Float32Array, keys: KeyArray) -> Float32Array:
         """σ ⊙ ε [S, M, N, d], of mirror pairs the first half alone."""

@@ -12,7 +12,8 @@ from itertools import product
 
 import numpy as np
 
-from lpf.model.runtime import Decoder, Layer
+from lpf.model.decoder import Decoder
+from lpf.model.linear import Layer
 from lpf.types import Float32Array, FloatArray
 
 MAX_TENSOR_CONTRASTS = 5  # 3^5 = 243 nodes; beyond that, cubature of degree 3 with 2(K-1) nodes
@@ -32,7 +33,7 @@ def _one_member(decoder: Decoder, member: int, mu: Float32Array, sigma: Float32A
     mean: Float32Array = mu
     linear: Float32Array | None = None
     remainders: list[Remainder] = []
-    for layer in decoder.layers:
+    for layer in decoder.hidden:
         mean, linear, remainders = _relu_layer(layer, member, mean, sigma, linear, remainders)
     head = decoder.head.weight[member].T  # [V, h]
     logits = mean @ head.T + decoder.head.bias[member, 0]

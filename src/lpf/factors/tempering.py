@@ -1,4 +1,4 @@
-"""Temperature on a distribution: normalise(Φ^(1/T)) (Algorithm 1, lines 29-36)."""
+"""Logits to probabilities, and temperature: normalise(Φ^(1/T)) (Algorithm 1, lines 29-36)."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ def log_tempered(log_potential: FloatArray, temperature: float) -> FloatArray:
     scaled = log_potential / temperature
     scaled = scaled - scaled.max(axis=-1, keepdims=True)
     return np.asarray(scaled - np.log(np.exp(scaled).sum(axis=-1, keepdims=True)))
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    """Over the last axis, in place."""
+    logits -= np.maximum.reduce(logits, axis=-1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= np.add.reduce(logits, axis=-1, keepdims=True)
+    return logits

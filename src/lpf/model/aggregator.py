@@ -12,7 +12,8 @@ import numpy as np
 
 from lpf.errors import ConfigError
 from lpf.model.config import AggregatorConfig
-from lpf.model.runtime import Layer, Runtime, stack
+from lpf.model.linear import Layer, stack
+from lpf.model.runtime import Runtime
 from lpf.types import SIGMA_FLOOR, Float32Array, FloatArray
 
 # Pairs in one block: their features (2d or 4d float32) then take a few megabytes, however many

@@ -6,148 +6,18 @@ trained. Dropout is absent: answers are deterministic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from lpf.errors import ArtefactTensorError, EvidenceError, NonFiniteError
 from lpf.model.config import ModelConfig
-from lpf.model.layout import stack_depth, tensor_shapes
+from lpf.model.decoder import Decoder
+from lpf.model.layout import tensor_shapes
+from lpf.model.linear import Layer, Tensors, rectify, stack
 from lpf.model.scratch import Scratch
 from lpf.types import SIGMA_FLOOR, Float32Array, Posteriors
-
-# Activations of one layer and the next; networks take turns in them, so the cache holds less.
-SPACES = ("hidden.0", "hidden.1")
-
-Tensors = Mapping[str, Float32Array]
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """x W + b for every member: ``weight`` [S, in, out], ``bias`` [S, 1, out]."""
-
-    weight: Float32Array
-    bias: Float32Array
-
-    @classmethod
-    def named(cls, tensors: Tensors, name: str) -> Layer:
-        return cls(tensors[f"{name}.weight"], tensors[f"{name}.bias"][:, None, :])
-
-    def __call__(self, inputs: Float32Array) -> Float32Array:
-        output: Float32Array = np.matmul(inputs, self.weight)
-        output += self.bias
-        return output
-
-    def relu(self, inputs: Float32Array) -> Float32Array:
-        output = self(inputs)
-        np.maximum(output, np.float32(0), out=output)
-        return output
-
-    def after(self, shift: Float32Array) -> Layer:
-        """The layer for inputs that lack ``shift`` [S, 1, in]."""
-        missing = np.matmul(shift.astype(np.float64), self.weight.astype(np.float64))
-        return Layer(self.weight, (self.bias + missing).astype(np.float32))
-
-
-@dataclass(frozen=True, slots=True)
-class Rectified:
-    """A hidden layer in one pass over memory less.
-
-    relu(x + b) = max(x, -b) + b, and the b behind the maximum is a constant that the next layer's
-    bias takes up. So each hidden layer is one product and one maximum.
-    """
-
-    weight: Float32Array
-    floor: Float32Array  # -b, [S, 1, out]
-
-    def __call__(self, inputs: Float32Array, scratch: Scratch, name: str) -> Float32Array:
-        members, _, width = self.weight.shape
-        output = scratch.array(name, (members, inputs.shape[1], width))
-        np.matmul(inputs, self.weight, out=output)
-        np.maximum(output, self.floor, out=output)
-        return output
-
-
-def stack(tensors: Tensors, prefix: str) -> tuple[Layer, ...]:
-    """The layers of one perceptron, in order."""
-    return tuple(Layer.named(tensors, f"{prefix}.{i}") for i in range(stack_depth(prefix, tensors)))
-
-
-def rectify(layers: Sequence[Layer], last: Layer) -> tuple[tuple[Rectified, ...], Layer]:
-    """Hidden layers and the layer that follows them, with every bias moved one layer on."""
-    hidden: list[Rectified] = []
-    shift: Float32Array | None = None
-    for layer in layers:
-        moved = layer if shift is None else layer.after(shift)
-        hidden.append(Rectified(moved.weight, -moved.bias))
-        shift = moved.bias
-    return tuple(hidden), last if shift is None else last.after(shift)
-
-
-@dataclass(frozen=True, slots=True)
-class Decoder:
-    """p(y|z) for one predicate. The predicate's embedding is folded into the first bias, so it is
-    multiplied once and not for every sample."""
-
-    layers: tuple[Layer, ...]  # the hidden ones as trained
-    head: Layer
-    hidden: tuple[Rectified, ...]  # and as evaluated
-    moved_head: Layer
-    scratch: Scratch
-
-    @classmethod
-    def of(cls, layers: tuple[Layer, ...], head: Layer, scratch: Scratch) -> Decoder:
-        hidden, moved = rectify(layers, head)
-        turned = Layer(moved.weight, np.ascontiguousarray(moved.bias.swapaxes(1, 2)))
-        return cls(layers, head, hidden, turned, scratch)
-
-    def logits(self, z: Float32Array) -> Float32Array:
-        """[S, N, d] -> [S, V, N]. With V outermost, a softmax runs along contiguous memory."""
-        return self._logits_from(z, 0)
-
-    def probabilities(self, z: Float32Array) -> Float32Array:
-        """[S, N, d] -> [S, V, N], normalised over V."""
-        return softmax_values(self.logits(z))
-
-    def pair_probabilities(self, mu: Float32Array, swing: Float32Array) -> Float32Array:
-        """p(y|z) at z = μ ± swing: [S, N, d] and [S, H, N, d] -> [S, V, 2H, N], all plus before
-        all minus.
-
-        The first layer is linear, so a mirror pair shares its product: W(μ ± s) = Wμ ± Ws.
-        """
-        first = self.hidden[0]
-        members, half, count, width = swing.shape
-        units = first.weight.shape[2]
-        moved = self.scratch.array(SPACES[1], (members, half * count, units))
-        np.matmul(swing.reshape(members, half * count, width), first.weight, out=moved)
-        moved = moved.reshape(members, half, count, units)
-        centre = np.matmul(mu, first.weight)[:, None]
-        both = self.scratch.array(SPACES[0], (members, 2, half, count, units))
-        np.add(centre, moved, out=both[:, 0])
-        np.subtract(centre, moved, out=both[:, 1])
-        activation = both.reshape(members, 2 * half * count, units)
-        np.maximum(activation, first.floor, out=activation)
-        logits = softmax_values(self._logits_from(activation, 1))
-        return logits.reshape(members, -1, 2 * half, count)
-
-    def _logits_from(self, activation: Float32Array, depth: int) -> Float32Array:
-        """The layers from ``depth`` on and the head, [S, N, ...] -> [S, V, N]."""
-        for level in range(depth, len(self.hidden)):
-            activation = self.hidden[level](activation, self.scratch, SPACES[level % 2])
-        # A narrow product is faster this way round, and a copy of N x V costs next to nothing.
-        logits = np.ascontiguousarray(np.matmul(activation, self.moved_head.weight).swapaxes(1, 2))
-        logits += self.moved_head.bias
-        return logits
-
-
-def softmax_values(logits: Float32Array) -> Float32Array:
-    """In place over axis 1 of [S, V, N]."""
-    logits -= np.maximum.reduce(logits, axis=1, keepdims=True)
-    np.exp(logits, out=logits)
-    logits /= np.add.reduce(logits, axis=1, keepdims=True)
-    return logits
 
 
 class Runtime:
@@ -182,15 +52,16 @@ class Runtime:
     def encode(self, features: Float32Array, evidence_ids: Sequence[str] = ()) -> Posteriors:
         """Algorithm 2 on [N, width] features. NonFiniteError names the items that hold NaN."""
         ids = evidence_ids if len(evidence_ids) else range_ids(len(features))
-        check_features(features, ids, self.config.encoder.input_width)
+        check_shape(features, ids, self.config.encoder.input_width)
+        refuse_non_finite(features, ids)
         mu, sigma = self.encode_arrays(features)
         return Posteriors(ids, mu, sigma)
 
     def encode_arrays(self, features: Float32Array) -> tuple[Float32Array, Float32Array]:
         """μ and σ, each [S, N, d], of features already checked."""
         activation = features[None]
-        for depth, layer in enumerate(self._trunk):
-            activation = layer(activation, self.scratch, SPACES[depth % 2])
+        for layer in self._trunk:
+            activation = layer(activation)
         output = self._output(activation)
         if self.config.encoder.deterministic:
             return output, np.zeros_like(output)
@@ -223,8 +94,8 @@ class Runtime:
         return Decoder.of((folded, *rest), head, self.scratch)
 
 
-def check_features(features: Float32Array, ids: Sequence[str], width: int) -> None:
-    """Refuses features of the wrong width, and NaN or infinity with the items' ids."""
+def check_shape(features: Float32Array, ids: Sequence[str], width: int) -> None:
+    """Refuses features that are not the model's, and ids that do not match them."""
     if features.ndim != 2 or features.shape[1] != width:
         raise EvidenceError(
             f"features have shape {features.shape}, the model reads [N, {width}]. They probably "
@@ -232,6 +103,10 @@ def check_features(features: Float32Array, ids: Sequence[str], width: int) -> No
         )
     if len(ids) != len(features):
         raise EvidenceError(f"{len(ids)} evidence ids for {len(features)} rows of features.")
+
+
+def refuse_non_finite(features: Float32Array, ids: Sequence[str]) -> None:
+    """NonFiniteError with the ids of the items whose features hold NaN or infinity."""
     if not np.isfinite(features).all():
         bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
         named = ", ".join(str(ids[position]) for position in bad[:10])
