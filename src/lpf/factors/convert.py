@@ -72,19 +72,18 @@ class Converter:
         ids = ids if len(ids) else range_ids(len(features))
         check_shape(features, ids, self.runtime.config.encoder.input_width)
         keys = self._question_keys(keys, len(features))
-        potential = np.empty((len(features), len(self.values)))
-        mean_sigma = np.empty(len(features))
+        if len(features) <= self._block:
+            potential, mean_sigma = self._from_block(features, keys, ids)
+        else:
+            potential = np.empty((len(features), len(self.values)))
+            mean_sigma = np.empty(len(features))
 
-        def work(block: slice) -> None:
-            # An exploded network overflows here; its factors are refused below, by name.
-            refuse_non_finite(features[block], ids[block])
-            with np.errstate(over="ignore", invalid="ignore"):
-                mu, sigma = self.runtime.encode_arrays(features[block])
-                mean_sigma[block] = _mean_sigma(sigma)
-                potential[block] = self._block_potential(mu, sigma, keys[block])
+            def work(block: slice) -> None:
+                found = self._from_block(features[block], keys[block], ids[block])
+                potential[block], mean_sigma[block] = found
 
-        for_blocks(work, len(features), self._block)
-        _refuse_non_finite(potential, ids)
+            for_blocks(work, len(features), self._block)
+        _refuse_overflow(potential, ids)
         return self._factors(ids, potential, mean_sigma)
 
     def from_posteriors(self, posteriors: Posteriors, keys: KeyArray | None = None) -> Factors:
@@ -100,7 +99,7 @@ class Converter:
                 potential[block] = self._block_potential(mu, sigma, keys[block])
 
         for_blocks(work, count, self._block)
-        _refuse_non_finite(potential, posteriors.evidence_ids)
+        _refuse_overflow(potential, posteriors.evidence_ids)
         return self._factors(posteriors.evidence_ids, potential, posteriors.mean_sigma)
 
     def sampled(self, posteriors: Posteriors, keys: KeyArray | None = None) -> FloatArray:
@@ -109,8 +108,17 @@ class Converter:
             raise ConfigError(f"sampler: {self.config.sampler!r} draws no samples.")
         keys = self._question_keys(keys, len(posteriors))
         drawn = self._decode_samples(posteriors.mu, posteriors.sigma, keys)
-        items = np.moveaxis(drawn, (1, 4, 0, 3, 2), (0, 1, 2, 3, 4)).astype(np.float64)
-        return items.reshape(*items.shape[:2], self.config.samples, -1)
+        return drawn.transpose(0, 3, 2, 1).astype(np.float64)
+
+    def _from_block(
+        self, features: Float32Array, keys: KeyArray, ids: Sequence[str]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Potentials [n, V] and mean σ [n] of a block's features."""
+        refuse_non_finite(features, ids)
+        # An exploded network overflows here; its factors are refused afterwards, by name.
+        with np.errstate(over="ignore", invalid="ignore"):
+            mu, sigma = self.runtime.encode_arrays(features)
+            return self._block_potential(mu, sigma, keys), _mean_sigma(sigma)
 
     def _block_potential(self, mu: Float32Array, sigma: Float32Array, keys: KeyArray) -> FloatArray:
         potential = geometric_mean(self._integrate(mu, sigma, keys))
@@ -129,7 +137,7 @@ class Converter:
 
     def _by_sampling(self, mu: Float32Array, sigma: Float32Array, keys: KeyArray) -> FloatArray:
         drawn = self._decode_samples(mu, sigma, keys)
-        mean = np.add.reduce(drawn, axis=(0, 3)).swapaxes(1, 2).astype(np.float64)
+        mean = np.add.reduce(drawn, axis=2).swapaxes(1, 2).astype(np.float64)
         # Dividing by the sum in place of M also takes out float32's rounding.
         mean /= np.add.reduce(mean, axis=2, keepdims=True)
         return np.asarray(mean)
@@ -137,8 +145,8 @@ class Converter:
     def _decode_samples(
         self, mu: Float32Array, sigma: Float32Array, keys: KeyArray
     ) -> Float32Array:
-        """p(y|z) [P, S, V, H, N] of P·H = M samples. Samples lie outside items: what belongs to an
-        item then repeats over whole planes, and the arithmetic runs along contiguous memory."""
+        """p(y|z) [S, V, M, N]. Samples lie outside items: what belongs to an item then repeats over
+        whole planes, and the arithmetic runs along contiguous memory."""
         mirrored = self.config.sampler in PAIRED
         return self._decoder.around(mu, self._swing(sigma, keys), mirrored=mirrored)
 
@@ -208,7 +216,7 @@ def geometric_mean(potential: FloatArray) -> FloatArray:
     return np.asarray(logs / logs.sum(axis=1, keepdims=True))
 
 
-def _refuse_non_finite(potential: FloatArray, ids: Sequence[str]) -> None:
+def _refuse_overflow(potential: FloatArray, ids: Sequence[str]) -> None:
     if not np.isfinite(potential).all():
         bad = np.flatnonzero(~np.isfinite(potential).all(axis=1))
         named = ", ".join(ids[int(position)] for position in bad[:10])

@@ -45,8 +45,7 @@ class Decoder:
     def around(self, mu: Float32Array, swing: Float32Array, *, mirrored: bool) -> Float32Array:
         """p(y|z) at z = μ + swing and, when ``mirrored``, at z = μ - swing.
 
-        μ [S, N, d] and swing [S, H, N, d] -> [P, S, V, H, N], P = 2 sides when mirrored, else 1.
-        The result is valid until the same thread calls again.
+        μ [S, N, d] and swing [S, H, N, d] -> [S, V, M, N], M = 2H when mirrored, else H.
         """
         sides, rows = (2 if mirrored else 1), swing.shape[1] * swing.shape[2]
         if rows < RELATIVE_ROWS:
@@ -62,16 +61,16 @@ class Decoder:
     def _one_by_one(self, mu: Float32Array, swing: Float32Array, sides: int) -> Float32Array:
         """Every sample through all layers: fewer steps, which is what counts for few samples."""
         members, half, count, width = swing.shape
-        z = np.empty((sides, *swing.shape), np.float32)
-        np.add(mu[:, None], swing, out=z[0])
+        z = np.empty((members, sides * half, count, width), np.float32)
+        np.add(mu[:, None], swing, out=z[:, :half])
         if sides == 2:
-            np.subtract(mu[:, None], swing, out=z[1])
-        activation = z.reshape(sides, members, half * count, width)
+            np.subtract(mu[:, None], swing, out=z[:, half:])
+        activation = z.reshape(members, sides * half * count, width)
         for layer in self.rectified:
             activation = layer(activation)
         products = np.matmul(activation, self.moved_head.weight)
-        turned = products.reshape(sides, members, half, count, -1).transpose(0, 1, 4, 2, 3)
-        return _softmax(turned + self.moved_head.bias.swapaxes(1, 2)[:, :, None])
+        logits = products.swapaxes(1, 2) + self.moved_head.bias.swapaxes(1, 2)
+        return _softmax(logits.reshape(members, logits.shape[1], sides * half, count))
 
     def _first_layer(
         self, layer: Layer, swing: Float32Array, centre: Float32Array, sides: int
@@ -106,16 +105,16 @@ class Decoder:
         flat = samples.reshape(sides, members, half * count, width)
         products = np.matmul(flat, self.head.weight).reshape(sides, members, half, count, -1)
         turned, centre = products.transpose(0, 1, 4, 2, 3), centre.swapaxes(1, 2)[:, :, None]
-        logits = np.empty(turned.shape, np.float32)
-        np.add(centre, turned[0], out=logits[0])
+        logits = np.empty((members, turned.shape[2], sides * half, count), np.float32)
+        np.add(centre, turned[0], out=logits[:, :, :half])
         if sides == 2:
-            np.subtract(centre, turned[1], out=logits[1])
+            np.subtract(centre, turned[1], out=logits[:, :, half:])
         return _softmax(logits)
 
 
 def _softmax(logits: Float32Array) -> Float32Array:
-    """In place over V of [P, S, V, H, N]: with samples inside, it runs along contiguous memory."""
-    logits -= np.maximum.reduce(logits, axis=2, keepdims=True)
+    """In place over V of [S, V, M, N]: with samples inside, it runs along contiguous memory."""
+    logits -= np.maximum.reduce(logits, axis=1, keepdims=True)
     np.exp(logits, out=logits)
-    logits /= np.add.reduce(logits, axis=2, keepdims=True)
+    logits /= np.add.reduce(logits, axis=1, keepdims=True)
     return logits
