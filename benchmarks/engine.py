@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -14,7 +15,6 @@ from benchmarks.measure import Row, paired_ratio
 from lpf.combine import Segments
 from lpf.engine import Engine, Items
 from lpf.factors import ConversionConfig, Converter
-from lpf.model import networks
 from lpf.model.config import ModelConfig, PredicateHead
 from lpf.model.initialise import fresh_tensors
 from lpf.model.runtime import Runtime
@@ -95,21 +95,49 @@ class BareNumPy:
         return answer / answer.sum()
 
 
+class LiteralNetworks(torch.nn.Module):
+    """Encoder and decoder as one would write them down from the paper's description."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk = _layers(384, 256, 128)
+        self.mu, self.log_sigma = torch.nn.Linear(128, 64), torch.nn.Linear(128, 64)
+        self.embedding = torch.nn.Embedding(1, 32)
+        self.decoder = _layers(96, 128, 64)
+        self.heads = torch.nn.ModuleDict({"level": torch.nn.Linear(64, 3)})
+        self.index = {"level": torch.tensor(0)}
+
+    def encode(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = self.trunk(features)
+        return self.mu(hidden), torch.exp(self.log_sigma(hidden))
+
+    def decode(self, z: torch.Tensor, predicate: str) -> dict[str, float]:
+        joined = torch.cat([z, self.embedding(self.index[predicate])])
+        logits = self.heads[predicate](self.decoder(joined))
+        return dict(zip(VALUES, torch.softmax(logits, dim=0).tolist(), strict=True))
+
+
+def _layers(*widths: int) -> torch.nn.Sequential:
+    parts: list[torch.nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        parts += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU(), torch.nn.Dropout(0.2)]
+    return torch.nn.Sequential(*parts)
+
+
 class Literal:
     """Algorithms 1, 2 and 4 as written, on the paper's own stack (PyTorch, eager): one item after
     the other, one decode a sample, distributions as dictionaries."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self.config = runtime.config
-        self.parameters = networks.to_torch(runtime.tensors)
-        self.generator = torch.Generator().manual_seed(0)
+    def __init__(self) -> None:
+        self.networks = LiteralNetworks().eval()
 
     @torch.no_grad()
     def __call__(self, inputs: np.ndarray) -> dict[str, float]:
         scores = dict.fromkeys(VALUES, 0.0)
         for row in torch.tensor(inputs):
-            mu, sigma = networks.encode(self.parameters, self.config, row[None, None])
-            drawn = [self.decode(mu, sigma) for _ in range(SAMPLES)]
+            mu, sigma = self.networks.encode(row)
+            samples = [mu + sigma * torch.randn(64) for _ in range(SAMPLES)]
+            drawn = [self.networks.decode(z, "level") for z in samples]
             phi = {value: float(np.mean([one[value] for one in drawn])) for value in VALUES}
             total = sum(phi.values()) + 1e-8
             spread = float(sigma.mean())
@@ -119,11 +147,6 @@ class Literal:
         top = max(scores.values())
         weights = {value: np.exp(score - top) for value, score in scores.items()}
         return {value: weight / sum(weights.values()) for value, weight in weights.items()}
-
-    def decode(self, mu: torch.Tensor, sigma: torch.Tensor) -> dict[str, float]:
-        z = mu + sigma * torch.randn(mu.shape, generator=self.generator)
-        logits = networks.decode(self.parameters, self.config, z, "level")
-        return dict(zip(VALUES, torch.softmax(logits, dim=2)[0, 0].tolist(), strict=True))
 
 
 def one_query_against_numpy(engine: Engine) -> Row:
@@ -148,7 +171,7 @@ def one_query_against_numpy(engine: Engine) -> Row:
 
 
 def one_query_against_literal(engine: Engine) -> Row:
-    items, literal = one_query(), Literal(engine.runtime)
+    items, literal = one_query(), Literal()
     paired = paired_ratio(
         lambda: engine.answer(items, "level", OPTIONS),
         lambda: literal(items.features),

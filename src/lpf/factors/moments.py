@@ -16,7 +16,9 @@ from lpf.model.decoder import Decoder
 from lpf.model.linear import Layer
 from lpf.types import Float32Array, FloatArray
 
-MAX_TENSOR_CONTRASTS = 5  # 3^5 = 243 nodes; beyond that, cubature of degree 3 with 2(K-1) nodes
+# Nodes on each contrast: as many as keep their product affordable. With more than five contrasts
+# (six values), cubature of degree 3 with 2(K-1) nodes takes over.
+NODES_BY_CONTRASTS = {1: 7, 2: 5, 3: 5, 4: 3, 5: 3}
 Remainder = tuple[Float32Array, Float32Array]
 
 _TINY = np.float32(1e-12)
@@ -136,10 +138,10 @@ def _cholesky(matrices: FloatArray) -> FloatArray:
 @lru_cache(maxsize=8)
 def _nodes(contrasts: int) -> tuple[FloatArray, FloatArray]:
     """Nodes [Q, n] and weights [Q] for the standard normal in n dimensions."""
-    if contrasts > MAX_TENSOR_CONTRASTS:
+    if contrasts not in NODES_BY_CONTRASTS:
         axis = np.sqrt(contrasts) * np.eye(contrasts)
         return np.concatenate([axis, -axis]), np.full(2 * contrasts, 0.5 / contrasts)
-    line, mass = (-np.sqrt(3.0), 0.0, np.sqrt(3.0)), (1 / 6, 2 / 3, 1 / 6)
+    line, mass = np.polynomial.hermite_e.hermegauss(NODES_BY_CONTRASTS[contrasts])
     nodes = np.array(list(product(line, repeat=contrasts)))
     weights = np.array([np.prod(combination) for combination in product(mass, repeat=contrasts)])
-    return nodes, weights
+    return nodes, weights / weights.sum()

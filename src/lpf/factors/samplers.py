@@ -89,11 +89,12 @@ def draw(sampler: str, keys: KeyArray, n_samples: int, width: int) -> Float32Arr
 def choose(keys: KeyArray, width: int) -> tuple[NDArray[np.intp], Float32Array]:
     """Which set of the pool each item takes, [N], and the signs it flips it by, [N, d]. Who scales
     points by σ can flip σ instead."""
-    numbers = mixed(keys, 1 + (width + 63) // 64)
+    words = (width + 63) // 64
+    numbers = mixed(keys, 1 + words)
     chosen = (numbers[:, 0] & _SET_MASK).astype(np.intp)
     # Each byte of the other numbers is eight signs, looked up together.
-    bytes_ = numbers[:, 1:].copy().view(np.uint8)
-    signs = np.take(_SIGNS, bytes_, axis=0, mode="clip").reshape(len(keys), -1)
+    eights = numbers[:, 1:].copy().view(np.uint8)
+    signs = np.take(_SIGNS, eights, axis=0, mode="clip").reshape(len(keys), 64 * words)
     return chosen, signs[:, :width]
 
 

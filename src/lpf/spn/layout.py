@@ -19,7 +19,7 @@ from lpf.spn.variables import Variable
 # Up to this many entries a dense product beats a sparse one.
 _DENSE_LIMIT = 1 << 11
 # OpenBLAS shares out products of 2**18 multiplications or more. On a busy machine its threads then
-# wait for each other (measured: 25 times slower), so chunks of queries stay below that.
+# wait for each other (measured: up to 17 times slower), so chunks of queries stay below that.
 _MULTIPLICATIONS_LIMIT = (1 << 18) - 1
 # Work arrays of a chunk stay small enough for the allocator to hand out the same memory again;
 # fresh pages from the system cost several times the arithmetic.
