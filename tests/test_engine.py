@@ -225,3 +225,19 @@ def test_a_thousand_items_about_one_entity(engine: Engine) -> None:
         distribution = engine.answer(evidence, "level", way).distribution
         assert np.isfinite(distribution).all()
         assert distribution.sum() == pytest.approx(1.0)
+
+
+def test_every_intermediate_of_an_item_is_there(engine: Engine) -> None:
+    answers = engine.answer(items([5, 2]), "level")
+    parts = answers.combined.parts
+    assert parts.keys() == {"epsilon", "discount", "exponent", "log_ratio"}
+    again = parts["exponent"][:, None] * parts["log_ratio"]
+    assert (again == answers.combined.contributions).all()
+    factor = answers.soft_factor(6, group_id="g")
+    assert factor.evidence_id == "E6"
+    assert factor.weight == factor.metadata["exponent"] == parts["exponent"][6]
+    assert factor.metadata["epsilon"] == parts["epsilon"][6]
+    paper = engine.answer(items([3]), "level", QueryOptions.paper())
+    assert paper.soft_factor(0).weight == paper.weight[0] < 0.5
+    with pytest.raises(ConfigError, match="weights, not factors"):
+        engine.answer(items([3]), "level", QueryOptions(variant="learned")).soft_factor(0)

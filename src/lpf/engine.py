@@ -18,12 +18,12 @@ from lpf.combine.combined import Combined, Segments
 from lpf.combine.learned import LearnedCombined, LearnedCombiner
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
-from lpf.errors import EvidenceError
+from lpf.errors import ConfigError, EvidenceError
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.model.runtime import Runtime
 from lpf.schema import Schema
 from lpf.spn import Circuit, CompiledCircuit, Variable, compile_circuit, prior_circuit
-from lpf.types import Factors, Float32Array, FloatArray, KeyArray, QueryOptions
+from lpf.types import Factors, Float32Array, FloatArray, KeyArray, QueryOptions, SoftFactor
 from lpf.uncertainty.decompose import Uncertainty
 from lpf.uncertainty.draws import DRAW_SAMPLER, learned_uncertainty, spn_uncertainty
 
@@ -91,6 +91,18 @@ class Answers:
         row = self.distribution[position]
         best = int(row.argmax())
         return self.values[best], float(row[best])
+
+    def soft_factor(self, position: int, group_id: str | None = None) -> SoftFactor:
+        """One item's factor as a record keeps it. Its weight is the exponent it entered with.
+        ConfigError for the variant ``learned``, which has no factors."""
+        if self.factors is None or not isinstance(self.combined, Combined):
+            raise ConfigError("the variant 'learned' has weights, not factors.")
+        parts = self.combined.parts
+        named = {
+            name: float(parts[name][position]) for name in ("epsilon", "exponent") if name in parts
+        }
+        weight = named.get("exponent", 1.0 / len(self.factors))
+        return self.factors.item(position, weight, group_id, **named)
 
 
 class Engine:

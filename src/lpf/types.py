@@ -150,7 +150,10 @@ class Factors:
         """1 / (1 + mean σ), [N]."""
         return 1.0 / (1.0 + self.mean_sigma)
 
-    def item(self, position: int, weight: float, group_id: str | None = None) -> SoftFactor:
+    def item(
+        self, position: int, weight: float, group_id: str | None = None, **metadata: float
+    ) -> SoftFactor:
+        """One item's factor. ``metadata`` adds what the combination made of it."""
         return SoftFactor(
             evidence_id=self.evidence_ids[position],
             variables=(self.predicate,),
@@ -163,6 +166,7 @@ class Factors:
                 "mean_sigma": float(self.mean_sigma[position]),
                 "base_confidence": float(1.0 / (1.0 + self.mean_sigma[position])),
                 "sampler": self.sampler,
+                **metadata,
             },
         )
 

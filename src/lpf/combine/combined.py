@@ -6,8 +6,8 @@ entity's begin. One entity is the case E = 1, nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -68,7 +68,8 @@ class Combined:
 
     ``distribution`` [E, V]. In log space, ``base`` [E, V] plus the entity's ``contributions``
     [N, V] is the answer before normalising; in probability space they add up to the answer itself.
-    ``log_evidence`` [E] is the logarithm of what was divided out.
+    ``log_evidence`` [E] is the logarithm of what was divided out. ``parts`` holds what each item's
+    contribution was made of, [N] or [N, V] by name.
     """
 
     distribution: FloatArray
@@ -77,9 +78,15 @@ class Combined:
     segments: Segments
     log_evidence: FloatArray
     space: Space = "log"
+    parts: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
-def normalised(log_prior: FloatArray, contributions: FloatArray, segments: Segments) -> Combined:
+def normalised(
+    log_prior: FloatArray,
+    contributions: FloatArray,
+    segments: Segments,
+    parts: Mapping[str, FloatArray],
+) -> Combined:
     """Adds up in log space and normalises; ``log_prior`` is [V] for all or [E, V].
     ImpossibleEvidenceError where nothing is left."""
     base = _one_row_each(log_prior, len(segments))
@@ -90,7 +97,7 @@ def normalised(log_prior: FloatArray, contributions: FloatArray, segments: Segme
     weights = np.exp(scores - top)
     total = np.add.reduce(weights, axis=1, keepdims=True)
     log_evidence = (top + np.log(total))[:, 0]
-    return Combined(weights / total, base, contributions, segments, log_evidence)
+    return Combined(weights / total, base, contributions, segments, log_evidence, "log", parts)
 
 
 def _one_row_each(log_prior: FloatArray, entities: int) -> FloatArray:

@@ -47,4 +47,4 @@ def combine_paper(
     the known facts, or the schema's prior."""
     segments.check(len(potential))
     contributions = weight[:, None] * np.log(potential + LOG_EPSILON)
-    return normalised(log_prior, contributions, segments)
+    return normalised(log_prior, contributions, segments, {"exponent": weight})

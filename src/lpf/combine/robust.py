@@ -136,10 +136,17 @@ def combine_robust(
     discount = copy_discount(groups, segments, len(potential))
     exponent = exponents(discount, parameters.rho, segments)
     epsilon = parameters.item_epsilon(credibility)
-    contributions = exponent[:, None] * log_likelihood_ratios(potential, epsilon, shares)
+    log_ratio = log_likelihood_ratios(potential, epsilon, shares)
+    contributions = exponent[:, None] * log_ratio
     if sources is not None and parameters.source_epsilon > 0.0:
         contributions = _switched(contributions, sources, segments, parameters.source_epsilon)
-    return normalised(log_prior, contributions, segments)
+    parts = {
+        "epsilon": epsilon,
+        "discount": discount,
+        "exponent": exponent,
+        "log_ratio": log_ratio,
+    }
+    return normalised(log_prior, contributions, segments, parts)
 
 
 def _switched(
