@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarks.measure import Paired, Row, paired_ratio
 
+from benchmarks.measure import Paired, Row, paired_ratio
 from lpf.spn import Circuit, CircuitBuilder, CompiledCircuit, Leaf, Variable, compile_circuit
 from lpf.spn import Sum as OurSum
 

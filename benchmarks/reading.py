@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarks.measure import Row, paired_ratio
 
+from benchmarks.measure import Row, paired_ratio
 from lpf.reading import MiniLMReader, export_minilm
 from lpf.reading.weights import installed_weights
 
