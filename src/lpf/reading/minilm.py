@@ -14,7 +14,7 @@ from lpf.reading import weights as genuine
 from lpf.reading.batching import pad, run_batches, token_batches
 from lpf.reading.export import MODEL_FILE, export_minilm
 from lpf.reading.graph import GRAPH_VERSION, Precision
-from lpf.reading.reader import Features, Fields, Progress, ReadRequest, as_requests
+from lpf.reading.reader import Features, Progress, Reader, ReadRequest, as_requests
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -27,7 +27,7 @@ SPECIAL_TOKENS: Final = 2
 WINDOW: Final = 4096
 
 
-class MiniLMReader:
+class MiniLMReader(Reader):
     """Features [384] of length 1, the text alone; claims and fields are ignored.
 
     A text longer than ``max_length`` tokens is read up to there, as sentence-transformers does.
@@ -66,18 +66,6 @@ class MiniLMReader:
     @property
     def width(self) -> int:
         return WIDTH
-
-    @property
-    def uses_claim(self) -> bool:
-        return False
-
-    @property
-    def uses_fields(self) -> bool:
-        return False
-
-    def read(self, text: str, claim: str | None = None, fields: Fields | None = None) -> Features:
-        features: Features = self.read_many([ReadRequest(text, claim, fields)])[0]
-        return features
 
     def read_many(
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None

@@ -10,7 +10,6 @@ import numpy as np
 from lpf.errors import ConfigError, EvidenceError
 from lpf.reading.reader import (
     Features,
-    Fields,
     Progress,
     Reader,
     ReadRequest,
@@ -21,7 +20,7 @@ from lpf.reading.reader import (
 PARTS: Final = 4
 
 
-class PairReader:
+class PairReader(Reader):
     """Features [c, e, |c - e|, c * e] of claim c and evidence e: four times the inner width.
 
     Every item needs a claim: one without raises EvidenceError with its index. A claim shared by
@@ -48,10 +47,6 @@ class PairReader:
     @property
     def uses_fields(self) -> bool:
         return self._inner.uses_fields
-
-    def read(self, text: str, claim: str | None = None, fields: Fields | None = None) -> Features:
-        features: Features = self.read_many([ReadRequest(text, claim, fields)])[0]
-        return features
 
     def read_many(
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None

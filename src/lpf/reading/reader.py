@@ -35,7 +35,7 @@ class Reader(Protocol):
     """Text to features, deterministic for a given ``reader_id``.
 
     A reader that cannot use a claim or fields ignores them and says so: a caller that depends on
-    them checks ``uses_claim`` and ``uses_fields`` first.
+    them checks ``uses_claim`` and ``uses_fields`` first. Readers here inherit what has a body.
     """
 
     @property
@@ -49,13 +49,17 @@ class Reader(Protocol):
     @property
     def uses_claim(self) -> bool:
         """Whether features depend on the claim."""
+        return False
 
     @property
     def uses_fields(self) -> bool:
         """Whether features depend on the fields."""
+        return False
 
     def read(self, text: str, claim: str | None = None, fields: Fields | None = None) -> Features:
         """Features [width] of one item. Raises EvidenceError if it cannot be read."""
+        features: Features = self.read_many([ReadRequest(text, claim, fields)])[0]
+        return features
 
     def read_many(
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None

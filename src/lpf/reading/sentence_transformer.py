@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from lpf.errors import ReaderUnavailableError
-from lpf.reading.reader import Features, Fields, Progress, ReadRequest, as_requests
+from lpf.reading.reader import Features, Progress, Reader, ReadRequest, as_requests
 
 WINDOW: Final = 1024  # texts between two progress reports
 
 
-class SentenceTransformerReader:
+class SentenceTransformerReader(Reader):
     """Features of a model given by its folder or hub name; the text alone.
 
     Nothing is downloaded unless ``allow_download`` is set: a model that is not on this machine
@@ -44,18 +44,6 @@ class SentenceTransformerReader:
     @property
     def width(self) -> int:
         return self._width
-
-    @property
-    def uses_claim(self) -> bool:
-        return False
-
-    @property
-    def uses_fields(self) -> bool:
-        return False
-
-    def read(self, text: str, claim: str | None = None, fields: Fields | None = None) -> Features:
-        features: Features = self.read_many([ReadRequest(text, claim, fields)])[0]
-        return features
 
     def read_many(
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None

@@ -1,108 +1,28 @@
-"""From the features of items to answers: encode, convert, combine.
-
-Pure computation: no store, no clock, no ledger. One question is the case E = 1 of many.
-"""
+"""The order of the steps: which parts answer which kind of question."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lpf.combine.average import combine_average
 from lpf.combine.combined import Combined, Segments
-from lpf.combine.learned import LearnedCombined, LearnedCombiner
+from lpf.combine.learned import LearnedCombiner
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
-from lpf.errors import ConfigError, EvidenceError
+from lpf.engine.answers import Answers, Method
+from lpf.engine.items import Facts, Items
+from lpf.errors import EvidenceError
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.model.runtime import Runtime
 from lpf.schema import Schema
 from lpf.spn import Circuit, CompiledCircuit, Variable, compile_circuit, prior_circuit
-from lpf.types import Factors, Float32Array, FloatArray, KeyArray, QueryOptions, SoftFactor
-from lpf.uncertainty.decompose import Uncertainty
+from lpf.types import FloatArray, QueryOptions
 from lpf.uncertainty.draws import DRAW_SAMPLER, learned_uncertainty, spn_uncertainty
 
-Method = Literal["spn", "learned", "average"]
-GroupArray = NDArray[np.int64]
 Combination = Callable[[FloatArray], Combined]
-
-
-@dataclass(frozen=True)
-class Items:
-    """Evidence of one or many entities: ``features`` [N, width] and, where known, what goes with
-    each item. ``keys`` are where its randomness comes from (see ``factors.keys``); ``credibility``
-    is NaN where unknown; ``groups`` number copies and ``sources`` sources within an entity, -1 for
-    none."""
-
-    features: Float32Array
-    ids: Sequence[str] = ()
-    keys: KeyArray | None = None
-    credibility: FloatArray | None = None
-    groups: GroupArray | None = None
-    sources: GroupArray | None = None
-    segments: Segments | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("keys", "credibility", "groups", "sources"):
-            array = getattr(self, name)
-            if array is not None and len(array) != len(self.features):
-                raise EvidenceError(f"{name}: {len(array)} for {len(self.features)} items.")
-        if self.credibility is not None and _outside_unit(self.credibility):
-            raise EvidenceError("credibility: must lie in [0, 1] (NaN where unknown).")
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Known facts of one entity about other predicates: certain ones as values, others as
-    likelihood vectors over the predicate's values."""
-
-    hard: Mapping[str, str] = field(default_factory=dict)
-    soft: Mapping[str, FloatArray] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """Answers for E entities: ``distribution`` [E, V] over ``values``, and all it was made of.
-
-    ``method`` says what was really used: ``average`` where the circuit does not cover the
-    predicate. ``weight`` [N] is paper mode's, else None.
-    """
-
-    predicate: str
-    values: tuple[str, ...]
-    distribution: FloatArray
-    method: Method
-    combined: Combined | LearnedCombined
-    factors: Factors | None
-    weight: FloatArray | None
-    parameters: RobustParameters | PaperParameters | None
-    uncertainty: Uncertainty | None
-
-    def __len__(self) -> int:
-        return len(self.distribution)
-
-    def top(self, position: int = 0) -> tuple[str, float]:
-        """The most probable value of an entity and its probability."""
-        row = self.distribution[position]
-        best = int(row.argmax())
-        return self.values[best], float(row[best])
-
-    def soft_factor(self, position: int, group_id: str | None = None) -> SoftFactor:
-        """One item's factor as a record keeps it. Its weight is the exponent it entered with.
-        ConfigError for the variant ``learned``, which has no factors."""
-        if self.factors is None or not isinstance(self.combined, Combined):
-            raise ConfigError("the variant 'learned' has weights, not factors.")
-        parts = self.combined.parts
-        named = {
-            name: float(parts[name][position]) for name in ("epsilon", "exponent") if name in parts
-        }
-        weight = named.get("exponent", 1.0 / len(self.factors))
-        return self.factors.item(position, weight, group_id, **named)
 
 
 class Engine:
@@ -274,8 +194,3 @@ class Engine:
 def _prior_only(schema: Schema) -> Circuit:
     variables = [Variable(predicate.name, predicate.values) for predicate in schema]
     return prior_circuit(variables, {predicate.name: predicate.prior for predicate in schema})
-
-
-def _outside_unit(credibility: FloatArray) -> bool:
-    known = credibility[~np.isnan(credibility)]
-    return bool(((known < 0.0) | (known > 1.0)).any())
