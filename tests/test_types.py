@@ -41,6 +41,8 @@ def test_evidence_refuses_with_its_id_and_the_field(field: str, value: object) -
     [
         {"variant": "both"},
         {"mode": "fast"},
+        {"temperature": 0.0},
+        {"variant": "learned", "temperature": -1.0},
         {"top_k": 0},
         {"min_credibility": -0.1},
         {"alpha": 2.0},

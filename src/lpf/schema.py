@@ -50,7 +50,8 @@ class Predicate:
         _check_values(self.values, f"predicate {self.name!r}: values")
         prior = tuple(self.prior) or (1.0 / len(self.values),) * len(self.values)
         _check_prior(prior, self.values, f"predicate {self.name!r}: prior")
-        object.__setattr__(self, "prior", tuple(float(p) for p in prior))
+        # Whoever uses the prior may rely on it summing to 1 to the last digits.
+        object.__setattr__(self, "prior", tuple(p / math.fsum(prior) for p in prior))
         _check_staleness(self.staleness_days, f"predicate {self.name!r}: staleness_days")
 
     @cached_property

@@ -26,7 +26,6 @@ Mode = Literal["robust", "paper"]
 
 # Floors of the paper's algorithms. They belong to paper mode and are written into its records.
 SIGMA_FLOOR = 1e-6
-NORMALISE_EPSILON = 1e-8
 LOG_EPSILON = 1e-12
 
 
@@ -178,7 +177,8 @@ class QueryOptions:
     ``robust`` is the default mode; ``paper`` follows the published algorithms to the letter, and
     ``QueryOptions.paper()`` and ``paper_best()`` are its two published settings. None means the
     mode's own default: for the sampler ``mean`` (robust) or ``plain`` (paper), for the temperature
-    the fitted one (robust) or 1 (paper), for alpha 2 (paper).
+    the fitted one (robust) or 1 (paper), for alpha 2 (paper). ``top_k``, ``min_credibility``,
+    ``query_text`` and ``as_of`` choose the evidence, before the engine sees it.
     """
 
     variant: Variant = "spn"
@@ -200,6 +200,8 @@ class QueryOptions:
         self._check(self.mode in get_args(Mode), "mode", f"one of {get_args(Mode)}")
         self._check(self.top_k >= 1, "top_k", "at least 1")
         self._check(0.0 <= self.min_credibility <= 1.0, "min_credibility", "in [0, 1]")
+        warm = self.temperature is None or 0.0 < self.temperature < float("inf")
+        self._check(warm, "temperature", "above 0")
         self._check(self.uncertainty_samples >= 0, "uncertainty_samples", "0 (off) or above")
         aware = self.as_of is None or self.as_of.tzinfo is not None
         self._check(aware, "as_of", "a time with its zone")

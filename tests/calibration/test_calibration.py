@@ -154,6 +154,32 @@ def test_data_that_cannot_be_fitted_is_refused(counts: list, labels: list, named
         )  # fmt: skip
 
 
+def test_labels_that_cannot_be_are_refused() -> None:
+    data = simulated(6, 2)
+    with pytest.raises(EvidenceError, match="labels must lie in 0 to 2"):
+        LabelledFactors(
+            data.potential, data.credibility, data.segments, data.labels - 3, SHARES, np.log(SHARES)
+        )
+    with np.errstate(divide="ignore"):
+        prior = np.log(np.array([0.0, 0.5, 0.5]))
+    data.labels[:] = 0
+    impossible = LabelledFactors(
+        data.potential, data.credibility, data.segments, data.labels, SHARES, prior
+    )
+    with pytest.raises(EvidenceError, match=r"prior gives the labels at positions \[0, 1"):
+        fit(impossible)
+
+
+def test_a_prior_of_each_entity_can_be_fitted_with() -> None:
+    data = simulated(40, 3)
+    each = LabelledFactors(
+        data.potential, data.credibility, data.segments, data.labels, SHARES,
+        np.tile(np.log(SHARES), (40, 1)),
+    )  # fmt: skip
+    assert fit(each).parameters == fit(data).parameters
+    assert fit(each).converged
+
+
 def test_subsets_have_every_size_and_only_own_items() -> None:
     segments = Segments.of_counts([3, 1, 50])
     rows, parts, owners = draw_subsets(segments, np.random.default_rng(0))

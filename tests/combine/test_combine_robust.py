@@ -229,6 +229,17 @@ def test_fitted_reliability_by_hand() -> None:
     np.testing.assert_allclose(flat.item_epsilon(np.array([0.0, 1.0])), 0.2)
 
 
+def test_segments_must_make_sense() -> None:
+    for offsets in ([0, 5, 3, 4], [2, 4]):
+        with pytest.raises(EvidenceError, match="never fall"):
+            robust(distributions(4), segments=Segments(np.array(offsets)))
+
+
+def test_unknown_parameters_are_refused() -> None:
+    with pytest.raises(ConfigError, match="gamma"):
+        RobustParameters.from_dict({"gamma": 1.0})
+
+
 def test_parameters_survive_plain_numbers() -> None:
     parameters = RobustParameters(1.3, 0.2, 0.05, 0.7, 1.1, True)
     assert RobustParameters.from_dict(parameters.to_dict()) == parameters
@@ -243,6 +254,8 @@ def test_parameters_survive_plain_numbers() -> None:
         (lambda: RobustParameters(slope=-1.0), "slope"),
         (lambda: RobustParameters(source_epsilon=1.0), "source_epsilon"),
         (lambda: RobustParameters(rho=float("nan")), "rho"),
+        (lambda: RobustParameters(centre=float("nan")), "centre"),
+        (lambda: RobustParameters(epsilon=-1e-13), "epsilon"),
         (lambda: PaperParameters(alpha=-1.0), "alpha"),
         (lambda: PaperParameters(weight_form="w"), "weight_form"),
     ],

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from builders import LEVELS, features, model_config, runtime, schema, sharp_tensors
-from lpf.combine import RobustParameters, Segments
+from lpf.combine import RobustParameters, Segments, combine_paper, credibility_weight
 from lpf.engine import Engine, Facts, Items
 from lpf.errors import (
     ConfigError,
     EvidenceError,
     ImpossibleEvidenceError,
     NonFiniteError,
+    SchemaError,
     UnknownPredicateError,
 )
 from lpf.model.runtime import Runtime
@@ -166,11 +169,93 @@ def test_fitted_numbers_kept_with_the_model_are_used() -> None:
     assert not np.allclose(answers.distribution, plain.distribution)
 
 
-def test_paper_mode_uses_the_best_member_alone() -> None:
+@pytest.mark.parametrize(
+    "options", [QueryOptions.paper(), QueryOptions(variant="learned", mode="paper")]
+)
+def test_paper_mode_uses_the_best_member_alone(options: QueryOptions) -> None:
     model = runtime(3)
-    whole = Engine(model, schema()).answer(items([4]), "level", QueryOptions.paper())
-    alone = Engine(model.member(0), schema()).answer(items([4]), "level", QueryOptions.paper())
+    whole = Engine(model, schema()).answer(items([4]), "level", options)
+    alone = Engine(model.member(0), schema()).answer(items([4]), "level", options)
     np.testing.assert_allclose(whole.distribution, alone.distribution, atol=1e-12)
+
+
+def test_values_in_another_order_are_refused() -> None:
+    """Arrays are matched by position: a schema in another order would swap answers silently."""
+    turned = Schema((Predicate("level", LEVELS[::-1], (0.98, 0.01, 0.01)),))
+    with pytest.raises(SchemaError, match="in the same order"):
+        Engine(runtime(), turned)
+    circuit = compile_circuit(prior_circuit([Variable("level", LEVELS[::-1])], None))
+    with pytest.raises(SchemaError, match="the circuit"):
+        Engine(runtime(), schema(), circuit)
+
+
+def test_no_entities_give_no_answers(engine: Engine) -> None:
+    nothing = Items(features(0), segments=Segments.of_counts([]))
+    assert engine.answer(nothing, "level").distribution.shape == (0, 3)
+
+
+def test_what_an_answer_rests_on_is_said() -> None:
+    engine = Engine(runtime(), schema(), related_circuit())
+    facts = [Facts(), Facts(hard={"outcome": "clean"}), Facts()]
+    answers = engine.answer(items([2, 0, 0]), "level", facts=facts)
+    assert [answers.source(e) for e in range(3)] == ["inference", "facts", "none"]
+
+
+@pytest.mark.parametrize("case", ["learned", "average"])
+def test_facts_that_cannot_count_are_refused(case: str) -> None:
+    circuit = compile_circuit(prior_circuit([Variable("outcome", ("clean", "qualified"))], None))
+    engine = Engine(runtime(), schema(), circuit if case == "average" else None)
+    options = QueryOptions(variant="learned") if case == "learned" else QueryOptions()
+    with pytest.raises(ConfigError, match="only the circuit"):
+        engine.answer(items([2]), "level", options, [Facts(hard={"outcome": "clean"})])
+
+
+def test_a_result_cannot_spoil_the_next(engine: Engine) -> None:
+    answers = engine.answer(items([2]), "level")
+    with pytest.raises(ValueError, match="read-only"):
+        answers.combined.base[0, 0] = 5.0
+
+
+@pytest.mark.parametrize("way", EVERY_WAY)
+def test_a_network_that_overflows_is_refused_in_every_variant(engine: Engine, way: str) -> None:
+    huge = Items(features(2) * np.float32(1e38), ids=("a", "b"))
+    with pytest.raises(NonFiniteError, match="overflows"):
+        engine.answer(huge, "level", EVERY_WAY[way])
+
+
+@pytest.mark.parametrize("variant", ["spn", "learned"])
+@pytest.mark.parametrize("with_keys", [True, False])
+def test_uncertainty_does_not_depend_on_the_company(
+    engine: Engine, variant: str, with_keys: bool
+) -> None:
+    whole = items([3, 4])
+    keys = whole.keys if with_keys else None
+    options = QueryOptions(variant=variant, uncertainty_samples=8)
+    both = Items(whole.features, keys=keys, segments=whole.segments)
+    alone = Items(whole.features[3:], keys=None if keys is None else keys[3:])
+    many = engine.answer(both, "level", options).uncertainty
+    one = engine.answer(alone, "level", options).uncertainty
+    assert many.item(1) == pytest.approx(one.item(0), abs=1e-5)
+
+
+def test_items_without_keys_are_drawn_by_their_features(engine: Engine) -> None:
+    inputs, options = features(6), QueryOptions.paper()
+    both = Items(inputs, segments=Segments.of_counts([2, 4]))
+    many = engine.answer(both, "level", options).distribution[1]
+    one = engine.answer(Items(inputs[2:]), "level", options).distribution[0]
+    np.testing.assert_allclose(many, one, atol=1e-6)
+
+
+def test_paper_mode_is_rebuilt_bit_for_bit_from_recorded_factors(engine: Engine) -> None:
+    answers = engine.answer(items([5]), "level", QueryOptions.paper())
+    document = json.loads(json.dumps([answers.factors.potential.tolist(),
+                                      answers.factors.mean_sigma.tolist()]))  # fmt: skip
+    potential, sigma = map(np.array, document)
+    weight = credibility_weight(sigma, answers.parameters)
+    prior = np.log(np.full(3, 1 / 3))
+    again = combine_paper(potential, weight, answers.combined.base[0], Segments.one(5))
+    np.testing.assert_allclose(answers.combined.base[0], prior)
+    assert (again.distribution == answers.distribution).all()
 
 
 def test_the_schema_prior_counts() -> None:

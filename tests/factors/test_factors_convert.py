@@ -212,6 +212,7 @@ def test_keys_must_match_the_items() -> None:
         ({"temperature": 0.0}, "temperature"),
         ({"temperature": float("nan")}, "temperature"),
         ({"sampler": "magic"}, "sampler"),
+        ({"sampler": "plain", "n_samples": 0}, "n_samples"),
     ],
 )
 def test_a_wrong_setting_is_refused_when_built(config: dict, named: str) -> None:
@@ -255,10 +256,22 @@ def test_model_config_fixture_has_the_paper_widths() -> None:
 
 def test_ten_thousand_items_at_64_samples_stay_below_500_megabytes() -> None:
     """All activations at once would take 330 MB a layer; blocks take a few."""
-    making = converter("orthogonal", 64)
-    inputs, keys = features(10_000), np.arange(10_000, dtype=np.uint64)
+    for sampler, samples in (("orthogonal", 64), ("plain", 64), ("moments", None)):
+        making = converter(sampler, samples)
+        inputs, keys = features(10_000), np.arange(10_000, dtype=np.uint64)
+        tracemalloc.start()
+        making.from_features(inputs, keys)
+        peak = tracemalloc.get_traced_memory()[1] / 2**20
+        tracemalloc.stop()
+        assert 1 < peak < 150, f"{sampler}: {peak:.0f} MB"
+
+
+def test_draws_for_the_uncertainty_are_made_in_blocks_too() -> None:
+    making = converter("plain", 64)
+    posteriors = making.runtime.encode(features(10_000))
     tracemalloc.start()
-    making.from_features(inputs, keys)
+    drawn = making.sampled(posteriors)
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
-    assert 1 < peak < 100, f"{peak:.0f} MB"
+    assert drawn.shape == (1, 10_000, 64, 3)
+    assert peak < 150, f"{peak:.0f} MB"

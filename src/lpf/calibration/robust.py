@@ -35,7 +35,8 @@ FOLDS = 5
 @dataclass(frozen=True)
 class LabelledFactors:
     """Validation entities: Φ at T = 1 [N, V], credibility [N] (NaN unknown), segments, the label
-    of each entity [E], the model's π [V], the prior as logarithms [V], groups of copies [N]."""
+    of each entity [E], the model's π [V], the prior as logarithms ([V], or [E, V] where known
+    facts differ), groups of copies [N]."""
 
     potential: FloatArray
     credibility: FloatArray
@@ -52,6 +53,11 @@ class LabelledFactors:
                 f"calibration: {len(self.labels)} labels for {len(self.segments)} entities; it "
                 "needs one for each, and at least one entity."
             )
+        if self.labels.min() < 0 or self.labels.max() >= self.potential.shape[1]:
+            raise EvidenceError(
+                f"calibration: labels must lie in 0 to {self.potential.shape[1] - 1}, got "
+                f"{int(self.labels.min())} to {int(self.labels.max())}."
+            )
         if (self.segments.counts == 0).any():
             empty = np.flatnonzero(self.segments.counts == 0)[:10].tolist()
             raise EvidenceError(f"calibration: entities at positions {empty} have no evidence.")
@@ -62,22 +68,24 @@ class LabelledFactors:
         rows = np.concatenate(
             [np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)]
         ).astype(np.intp)
-        return self._rows(rows, Segments.of_counts(counts), self.labels[entities])
+        return self._rows(rows, Segments.of_counts(counts), entities)
 
     def subsets(self, generator: np.random.Generator) -> LabelledFactors:
         """Every entity once with each number of its items."""
         rows, segments, owners = draw_subsets(self.segments, generator)
-        return self._rows(rows, segments, self.labels[owners])
+        return self._rows(rows, segments, owners)
 
     def _rows(
-        self, rows: NDArray[np.intp], segments: Segments, labels: NDArray[np.intp]
+        self, rows: NDArray[np.intp], segments: Segments, entities: NDArray[np.intp]
     ) -> LabelledFactors:
+        prior = self.log_prior
         return replace(
             self,
             potential=self.potential[rows],
             credibility=self.credibility[rows],
             segments=segments,
-            labels=labels,
+            labels=self.labels[entities],
+            log_prior=prior[entities] if prior.ndim == 2 else prior,
             groups=None if self.groups is None else self.groups[rows],
         )
 
@@ -85,18 +93,21 @@ class LabelledFactors:
 @dataclass(frozen=True)
 class CalibrationFit:
     """What was fitted and what it gained: mean NLL of whole entities before and after, and after
-    on held-out folds where there are few entities (None otherwise)."""
+    on held-out folds where there are few entities (None otherwise). ``converged`` is the
+    optimiser's own word."""
 
     parameters: RobustParameters
     entities: int
     nll_before: float
     nll_after: float
     nll_cross_fitted: float | None
+    converged: bool
 
 
 def fit_robust(data: LabelledFactors, *, generator: np.random.Generator) -> CalibrationFit:
     """Fits on random subsets of every size. The generator draws subsets and folds."""
-    parameters = _maximise(data.subsets(generator))
+    _refuse_impossible(data)
+    parameters, converged = _maximise(data.subsets(generator))
     few = FOLDS <= len(data.labels) < CROSS_FIT_BELOW
     return CalibrationFit(
         parameters,
@@ -104,6 +115,7 @@ def fit_robust(data: LabelledFactors, *, generator: np.random.Generator) -> Cali
         mean_nll(data, RobustParameters()),
         mean_nll(data, parameters),
         _cross_fitted(data, generator) if few else None,
+        converged,
     )
 
 
@@ -117,12 +129,23 @@ def _cross_fitted(data: LabelledFactors, generator: np.random.Generator) -> floa
     total = 0.0
     for fold in range(FOLDS):
         kept, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        fitted = _maximise(data.select(kept).subsets(generator))
+        fitted, _ = _maximise(data.select(kept).subsets(generator))
         total += mean_nll(data.select(held), fitted) * len(held)
     return total / len(data.labels)
 
 
-def _maximise(data: LabelledFactors) -> RobustParameters:
+def _refuse_impossible(data: LabelledFactors) -> None:
+    """No parameter can give probability to a label whose prior is zero."""
+    prior = np.broadcast_to(data.log_prior, (len(data.labels), data.potential.shape[1]))
+    zero = np.flatnonzero(np.isneginf(prior[np.arange(len(data.labels)), data.labels]))
+    if len(zero):
+        raise EvidenceError(
+            f"calibration: the prior gives the labels at positions {zero[:10].tolist()} "
+            "probability zero; correct the labels or the prior."
+        )
+
+
+def _maximise(data: LabelledFactors) -> tuple[RobustParameters, bool]:
     from scipy.optimize import minimize
 
     logs = _safe_log(data.potential)
@@ -135,7 +158,7 @@ def _maximise(data: LabelledFactors) -> RobustParameters:
     known = bool(np.isfinite(data.credibility).any())
     bounds = [(-3.0, 3.0), (-9.0, 9.0), (-9.0, 9.0), (0.0, 5.0 if known else 0.0)]
     result = minimize(loss, start, method="L-BFGS-B", bounds=bounds)
-    return _parameters(result.x, centre)
+    return _parameters(result.x, centre), bool(result.success)
 
 
 def _parameters(point: FloatArray, centre: float) -> RobustParameters:

@@ -58,6 +58,9 @@ class Segments:
         return total
 
     def check(self, count: int) -> None:
+        """Refuses segments that do not cover ``count`` items one after the other."""
+        if self.offsets[0] != 0 or (len(self) > 1 and bool((np.diff(self.offsets) < 0).any())):
+            raise EvidenceError("segments must start at 0 and never fall.")
         if int(self.offsets[-1]) != count:
             raise EvidenceError(f"segments cover {int(self.offsets[-1])} items of {count}.")
 
@@ -92,7 +95,7 @@ def normalised(
     base = _one_row_each(log_prior, len(segments))
     scores = base + segments.sum(contributions)
     top = np.maximum.reduce(scores, axis=1, keepdims=True)
-    if not np.minimum.reduce(top, axis=None) > -np.inf:
+    if not np.minimum.reduce(top, axis=None, initial=np.inf) > -np.inf:
         _refuse(top[:, 0])
     weights = np.exp(scores - top)
     total = np.add.reduce(weights, axis=1, keepdims=True)

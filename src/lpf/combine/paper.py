@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from lpf.combine.combined import Combined, Segments, normalised
 from lpf.errors import ConfigError
-from lpf.types import LOG_EPSILON, FloatArray
+from lpf.types import LOG_EPSILON, SIGMA_FLOOR, FloatArray
 
 WeightForm = Literal["product", "sigmoid"]
 
@@ -21,6 +21,10 @@ class PaperParameters:
 
     alpha: float = 2.0
     weight_form: WeightForm = "product"
+
+    def to_dict(self) -> dict[str, float | str]:
+        """For a record: the settings and the floors that belong to this mode."""
+        return {**asdict(self), "log_epsilon": LOG_EPSILON, "sigma_floor": SIGMA_FLOOR}
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.alpha) or self.alpha < 0:

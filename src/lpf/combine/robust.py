@@ -12,7 +12,8 @@ Items of a source that may be unreliable as a whole share one switch more:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,26 +46,28 @@ class RobustParameters:
     source_epsilon: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("temperature", 0.0, np.inf),
-            ("rho", -1e-12, 1.0 + 1e-12),
-            ("epsilon", -1e-12, 1.0 + 1e-12),
-            ("slope", -1e-12, np.inf),
-            ("source_epsilon", -1e-12, 1.0),
+        for name, holds, rule in (
+            ("temperature", 0.0 < self.temperature < np.inf, "above 0"),
+            ("rho", 0.0 <= self.rho <= 1.0, "in [0, 1]"),
+            ("epsilon", 0.0 <= self.epsilon <= 1.0, "in [0, 1]"),
+            ("slope", 0.0 <= self.slope < np.inf, "0 or above"),
+            ("centre", bool(np.isfinite(self.centre)), "finite"),
+            ("source_epsilon", 0.0 <= self.source_epsilon < 1.0, "in [0, 1)"),
         ):
-            value = getattr(self, name)
-            if not low < value < high:
-                raise ConfigError(
-                    f"robust.{name}: must lie between {low:g} and {high:g}, got {value!r}."
-                )
+            if not holds:
+                raise ConfigError(f"robust.{name}: must be {rule}, got {getattr(self, name)!r}.")
 
     def to_dict(self) -> dict[str, float]:
         return {name: float(value) for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, float]) -> RobustParameters:
-        plain = dict(numbers)
-        return cls(**{**plain, "fitted": bool(plain.get("fitted", False))})  # type: ignore[arg-type]
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(numbers.keys() - known)
+        if unknown:
+            raise ConfigError(f"robust: {unknown} are no parameters; those are {sorted(known)}.")
+        plain: dict[str, Any] = dict(numbers)
+        return cls(**plain | {"fitted": bool(plain.get("fitted", False))})
 
     def item_epsilon(self, credibility: FloatArray) -> FloatArray:
         """εᵢ [N] for credibilities [N], NaN where none is given."""

@@ -14,6 +14,7 @@ from lpf.types import Factors, FloatArray, SoftFactor
 from lpf.uncertainty.decompose import Uncertainty
 
 Method = Literal["spn", "learned", "average"]
+Source = Literal["inference", "facts", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Answers:
     """Answers for E entities: ``distribution`` [E, V] over ``values``, and all it was made of.
 
     ``method`` says what was really used: ``average`` where the circuit does not cover the
-    predicate. ``weight`` [N] is paper mode's, else None.
+    predicate. ``weight`` [N] is paper mode's, else None. ``has_facts`` says which entities came
+    with known facts; empty where none did.
     """
 
     predicate: str
@@ -33,6 +35,7 @@ class Answers:
     weight: FloatArray | None
     parameters: RobustParameters | PaperParameters | None
     uncertainty: Uncertainty | None
+    has_facts: tuple[bool, ...] = ()
 
     def __len__(self) -> int:
         return len(self.distribution)
@@ -42,6 +45,13 @@ class Answers:
         row = self.distribution[position]
         best = int(row.argmax())
         return self.values[best], float(row[best])
+
+    def source(self, position: int = 0) -> Source:
+        """What the answer rests on: ``inference`` from evidence, known ``facts`` without any, or
+        ``none``, that is, the prior alone."""
+        if self.combined.segments.counts[position] > 0:
+            return "inference"
+        return "facts" if self.has_facts and self.has_facts[position] else "none"
 
     def soft_factor(self, position: int, group_id: str | None = None) -> SoftFactor:
         """One item's factor as a record keeps it. Its weight is the exponent it entered with.

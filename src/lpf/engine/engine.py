@@ -14,13 +14,19 @@ from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
 from lpf.engine.answers import Answers, Method
 from lpf.engine.items import Facts, Items
-from lpf.errors import EvidenceError
+from lpf.errors import ConfigError, EvidenceError, SchemaError
 from lpf.factors.convert import ConversionConfig, Converter
+from lpf.factors.keys import feature_keys
 from lpf.model.runtime import Runtime
 from lpf.schema import Schema
 from lpf.spn import Circuit, CompiledCircuit, Variable, compile_circuit, prior_circuit
 from lpf.types import FloatArray, QueryOptions
-from lpf.uncertainty.draws import DRAW_SAMPLER, learned_uncertainty, spn_uncertainty
+from lpf.uncertainty.draws import (
+    DRAW_SAMPLER,
+    entity_keys,
+    learned_uncertainty,
+    spn_uncertainty,
+)
 
 Combination = Callable[[FloatArray], Combined]
 
@@ -34,14 +40,15 @@ class Engine:
         self.runtime = runtime
         self.schema = schema
         self.circuit = circuit or compile_circuit(_prior_only(schema))
+        _check_values_agree(runtime, schema, self.circuit)
         # Paper mode knows no ensemble: it answers with the best member, which comes first.
         self._best = runtime.member(0)
         self._converter = lru_cache(maxsize=64)(self._make_converter)
         self._log_prior = lru_cache(maxsize=64)(self._make_log_prior)
         self._shares = lru_cache(maxsize=64)(
-            lambda predicate: np.array(runtime.config.head(predicate).training_shares)
+            lambda predicate: _frozen(np.array(runtime.config.head(predicate).training_shares))
         )
-        self._learned = lru_cache(maxsize=1)(lambda: LearnedCombiner(runtime))
+        self._learned = lru_cache(maxsize=2)(LearnedCombiner)
 
     def answer(
         self,
@@ -53,9 +60,17 @@ class Engine:
         """One answer an entity of ``items.segments`` (all items are one entity's without).
         ``facts`` has one entry an entity, or none at all."""
         self.schema[predicate]
-        segments = items.segments or Segments.one(len(items.features))
+        segments = items.segments
+        if segments is None:
+            segments = Segments.one(len(items.features))
         if facts and len(facts) != len(segments):
             raise EvidenceError(f"{len(facts)} entries of facts for {len(segments)} entities.")
+        if any(facts) and (options.variant == "learned" or not self.circuit.covers(predicate)):
+            raise ConfigError(
+                f"facts: only the circuit can take them into account, and the variant 'learned' or "
+                f"an average over {predicate!r} does not use it. Leave them out, or ask the "
+                "variant 'spn' of a circuit that covers the predicate."
+            )
         if options.variant == "learned":
             return self._answer_learned(items, predicate, options, segments)
         return self._answer_spn(items, predicate, options, segments, facts)
@@ -101,23 +116,27 @@ class Engine:
             weight,
             parameters,
             uncertainty,
+            tuple(map(bool, facts)),
         )
 
     def _answer_learned(
         self, items: Items, predicate: str, options: QueryOptions, segments: Segments
     ) -> Answers:
         temperature = 1.0 if options.temperature is None else options.temperature
-        posteriors = self.runtime.encode(items.features, items.ids)
-        combined = self._learned().combine(posteriors, segments, predicate, temperature)
+        runtime = self._best if options.mode == "paper" else self.runtime
+        posteriors = runtime.encode(items.features, items.ids)
+        combined = self._learned(runtime).combine(posteriors, segments, predicate, temperature)
         uncertainty = None
         if options.uncertainty_samples:
+            keys = feature_keys(items.features) if items.keys is None else items.keys
             uncertainty = learned_uncertainty(
-                self.runtime,
+                runtime,
                 ConversionConfig(
                     DRAW_SAMPLER, options.uncertainty_samples, temperature, options.seed
                 ),
                 predicate,
                 combined,
+                entity_keys(keys, segments),
             )
         values = self.runtime.config.head(predicate).values
         return Answers(
@@ -177,18 +196,38 @@ class Engine:
 
     def log_prior(self, predicate: str, facts: Sequence[Facts]) -> FloatArray:
         """log P_circuit(y, F): [V] where no entity has facts, else [E, V]."""
-        if not any(known.hard or known.soft for known in facts):
+        if not any(facts):
             return self._log_prior(predicate)
         rows = [
             self.circuit.log_joint(predicate, known.hard, known.soft)
-            if known.hard or known.soft
+            if known
             else self._log_prior(predicate)
             for known in facts
         ]
         return np.stack(rows)
 
     def _make_log_prior(self, predicate: str) -> FloatArray:
-        return self.circuit.log_joint(predicate)
+        return _frozen(self.circuit.log_joint(predicate))
+
+
+def _check_values_agree(runtime: Runtime, schema: Schema, circuit: CompiledCircuit) -> None:
+    """Arrays are matched by position, so model, schema and circuit must list values alike."""
+    variables = {variable.name: variable.values for variable in circuit.circuit.variables}
+    heads = {head.name: head.values for head in runtime.config.predicates}
+    for predicate in schema:
+        for whose, lists in (("model", heads), ("circuit", variables)):
+            values = lists.get(predicate.name, predicate.values)
+            if tuple(values) != predicate.values:
+                raise SchemaError(
+                    f"predicate {predicate.name!r}: the schema lists {list(predicate.values)}, the "
+                    f"{whose} {list(values)}. Values must be the same, in the same order."
+                )
+
+
+def _frozen(array: FloatArray) -> FloatArray:
+    """Kept between answers, so nobody may write into it."""
+    array.flags.writeable = False
+    return array
 
 
 def _prior_only(schema: Schema) -> Circuit:

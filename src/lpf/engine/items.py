@@ -47,6 +47,9 @@ class Facts:
     hard: Mapping[str, str] = field(default_factory=dict)
     soft: Mapping[str, FloatArray] = field(default_factory=dict)
 
+    def __bool__(self) -> bool:
+        return bool(self.hard or self.soft)
+
 
 def _outside_unit(credibility: FloatArray) -> bool:
     known = credibility[~np.isnan(credibility)]

@@ -9,11 +9,11 @@ import numpy as np
 
 from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.factors import moments
-from lpf.factors.keys import context_key
+from lpf.factors.keys import context_key, feature_keys
 from lpf.factors.samplers import DETERMINISTIC, PAIRED, check_sampler, choose, draw, pool_of
 from lpf.factors.tempering import softmax, tempered
 from lpf.model.blocks import for_blocks
-from lpf.model.runtime import Runtime, check_shape, range_ids, refuse_non_finite
+from lpf.model.runtime import Runtime, check_shape, range_ids, refuse_non_finite, refuse_overflow
 from lpf.types import Factors, Float32Array, FloatArray, KeyArray, Posteriors
 
 DEFAULT_SAMPLES = 16  # the paper's M
@@ -21,6 +21,7 @@ DEFAULT_SAMPLES = 16  # the paper's M
 # Rows of decoder input in a block: small enough for a core's cache, large enough that handing the
 # interpreter's lock from thread to thread does not count.
 BLOCK_ROWS = 8192
+MOMENT_ROWS = 128  # an item in moments takes the room of about that many samples
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class ConversionConfig:
     def __post_init__(self) -> None:
         if self.sampler in DETERMINISTIC and self.n_samples is not None:
             raise ConfigError(f"n_samples: does not apply to the sampler {self.sampler!r}.")
-        check_sampler(self.sampler, self.samples or 1)
+        check_sampler(self.sampler, 1 if self.sampler in DETERMINISTIC else self.samples)
         if not self.temperature > 0 or not np.isfinite(self.temperature):
             raise ConfigError(f"temperature: must be above 0, got {self.temperature!r}.")
 
@@ -63,7 +64,8 @@ class Converter:
         self._decoder = runtime.decoder(predicate)
         self._context = context_key(runtime.version, predicate, config.seed)
         self._integrate = self._integrator()
-        self._block = max(1, BLOCK_ROWS // max(1, config.samples) // runtime.members)
+        rows = MOMENT_ROWS if config.sampler == "moments" else max(1, config.samples)
+        self._block = max(1, BLOCK_ROWS // rows // runtime.members)
 
     def from_features(
         self, features: Float32Array, keys: KeyArray | None = None, ids: Sequence[str] = ()
@@ -71,7 +73,7 @@ class Converter:
         """Encodes and converts [N, width] features block by block, keeping no posterior."""
         ids = ids if len(ids) else range_ids(len(features))
         check_shape(features, ids, self.runtime.config.encoder.input_width)
-        keys = self._question_keys(keys, len(features))
+        keys = self._question_keys(feature_keys(features) if keys is None else keys, len(features))
         if len(features) <= self._block:
             potential, mean_sigma = self._from_block(features, keys, ids)
         else:
@@ -83,14 +85,14 @@ class Converter:
                 potential[block], mean_sigma[block] = found
 
             for_blocks(work, len(features), self._block)
-        _refuse_overflow(potential, ids)
+        refuse_overflow(ids, potential, mean_sigma)
         return self._factors(ids, potential, mean_sigma)
 
     def from_posteriors(self, posteriors: Posteriors, keys: KeyArray | None = None) -> Factors:
         """Converts posteriors [S, N, d] made before."""
         self._check(posteriors)
         count = len(posteriors)
-        keys = self._question_keys(keys, count)
+        keys = self._keys_of(posteriors, keys)
         potential = np.empty((count, len(self.values)))
 
         def work(block: slice) -> None:
@@ -99,16 +101,23 @@ class Converter:
                 potential[block] = self._block_potential(mu, sigma, keys[block])
 
         for_blocks(work, count, self._block)
-        _refuse_overflow(potential, posteriors.evidence_ids)
+        refuse_overflow(posteriors.evidence_ids, potential)
         return self._factors(posteriors.evidence_ids, potential, posteriors.mean_sigma)
 
     def sampled(self, posteriors: Posteriors, keys: KeyArray | None = None) -> FloatArray:
         """p(y|z) of every draw, [S, N, M, V], for the uncertainty of an answer."""
         if not self.config.samples:
             raise ConfigError(f"sampler: {self.config.sampler!r} draws no samples.")
-        keys = self._question_keys(keys, len(posteriors))
-        drawn = self._decode_samples(posteriors.mu, posteriors.sigma, keys)
-        return drawn.transpose(0, 3, 2, 1).astype(np.float64)
+        keys, samples = self._keys_of(posteriors, keys), self.config.samples
+        drawn = np.empty((self.runtime.members, len(posteriors), samples, len(self.values)))
+
+        def work(block: slice) -> None:
+            mu, sigma = posteriors.mu[:, block], posteriors.sigma[:, block]
+            decoded = self._decode_samples(mu, sigma, keys[block])
+            drawn[:, block] = decoded.transpose(0, 3, 2, 1)
+
+        for_blocks(work, len(posteriors), self._block)
+        return drawn
 
     def _from_block(
         self, features: Float32Array, keys: KeyArray, ids: Sequence[str]
@@ -166,10 +175,12 @@ class Converter:
         np.multiply(points, (sigma * signs)[:, None], out=swing)
         return swing
 
-    def _question_keys(self, keys: KeyArray | None, count: int) -> KeyArray:
-        if keys is None:
-            keys = np.arange(count, dtype=np.uint64)
-        elif len(keys) != count:
+    def _keys_of(self, posteriors: Posteriors, keys: KeyArray | None) -> KeyArray:
+        own = feature_keys(posteriors.mu[0]) if keys is None else keys
+        return self._question_keys(own, len(posteriors))
+
+    def _question_keys(self, keys: KeyArray, count: int) -> KeyArray:
+        if len(keys) != count:
             raise EvidenceError(f"{len(keys)} keys for {count} items.")
         return keys ^ self._context
 
@@ -206,7 +217,7 @@ class Converter:
 
 def geometric_mean(potential: FloatArray) -> FloatArray:
     """Normalised geometric mean over members: [S, N, V] -> [N, V]. A value that one member rules
-    out is out, unless the members together rule out every value, which no softmax does."""
+    out is out; members that together rule out every value give NaN, which is refused."""
     if potential.shape[0] == 1:
         return np.asarray(potential[0])
     with np.errstate(divide="ignore"):
@@ -216,17 +227,7 @@ def geometric_mean(potential: FloatArray) -> FloatArray:
     return np.asarray(logs / logs.sum(axis=1, keepdims=True))
 
 
-def _refuse_overflow(potential: FloatArray, ids: Sequence[str]) -> None:
-    if not np.isfinite(potential).all():
-        bad = np.flatnonzero(~np.isfinite(potential).all(axis=1))
-        named = ", ".join(ids[int(position)] for position in bad[:10])
-        raise NonFiniteError(
-            f"the model overflows on {len(bad)} item(s): {named}. Nothing was answered; its "
-            "weights or these features are far outside what it was trained on."
-        )
-
-
 def _mean_sigma(sigma: Float32Array) -> FloatArray:
     members, _, width = sigma.shape
-    total: FloatArray = np.einsum("snd->n", sigma)
+    total: FloatArray = np.einsum("snd->n", sigma, dtype=np.float64)
     return np.asarray(total / (members * width))

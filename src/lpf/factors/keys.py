@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lpf.types import KeyArray
+from lpf.types import Float32Array, KeyArray
 
 _GOLDEN, _WORD = 0x9E3779B97F4A7C15, 0xFFFFFFFFFFFFFFFF
 MAX_STREAMS = 65
@@ -26,6 +26,13 @@ def item_keys(texts: Sequence[str], claims: Sequence[str | None], reader_id: str
     """One key per item, [N]. Equal texts read against equal claims have equal keys."""
     keys = [_hash_64(reader_id, text, claim) for text, claim in zip(texts, claims, strict=True)]
     return np.array(keys, dtype=np.uint64)
+
+
+def feature_keys(features: Float32Array) -> KeyArray:
+    """Keys for items known by their features [N, width] alone: equal rows have equal keys."""
+    bits = np.ascontiguousarray(features, np.float32).view(np.uint32).astype(np.uint64)
+    odd = mixed(np.arange(bits.shape[1], dtype=np.uint64), 1)[:, 0] | np.uint64(1)
+    return np.asarray((bits * odd).sum(axis=1, dtype=np.uint64))
 
 
 def context_key(model_version: str, predicate: str, seed: int) -> np.uint64:

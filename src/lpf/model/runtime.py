@@ -17,7 +17,7 @@ from lpf.model.decoder import Decoder
 from lpf.model.layout import tensor_shapes
 from lpf.model.linear import Layer, Tensors, rectify, stack
 from lpf.model.scratch import Scratch
-from lpf.types import SIGMA_FLOOR, Float32Array, Posteriors
+from lpf.types import SIGMA_FLOOR, Float32Array, FloatArray, Posteriors
 
 
 class Runtime:
@@ -54,7 +54,9 @@ class Runtime:
         ids = evidence_ids if len(evidence_ids) else range_ids(len(features))
         check_shape(features, ids, self.config.encoder.input_width)
         refuse_non_finite(features, ids)
-        mu, sigma = self.encode_arrays(features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mu, sigma = self.encode_arrays(features)
+        refuse_overflow(ids, mu.swapaxes(0, 1), sigma.swapaxes(0, 1))
         return Posteriors(ids, mu, sigma)
 
     def encode_arrays(self, features: Float32Array) -> tuple[Float32Array, Float32Array]:
@@ -114,6 +116,19 @@ def refuse_non_finite(features: Float32Array, ids: Sequence[str]) -> None:
             f"features of {len(bad)} item(s) hold NaN or infinity: {named}. Nothing was answered; "
             "read these texts again."
         )
+
+
+def refuse_overflow(ids: Sequence[str], *results: Float32Array | FloatArray) -> None:
+    """NonFiniteError with the ids of the items [N, ...] that left the finite numbers."""
+    if all(np.isfinite(result).all() for result in results):
+        return
+    flat = [np.isfinite(result).reshape(len(ids), -1).all(axis=1) for result in results]
+    bad = np.flatnonzero(~np.logical_and.reduce(flat))
+    named = ", ".join(str(ids[int(position)]) for position in bad[:10])
+    raise NonFiniteError(
+        f"the model overflows on {len(bad)} item(s): {named}. Nothing was answered; its "
+        "weights or these features are far outside what it was trained on."
+    )
 
 
 def check_tensors(config: ModelConfig, tensors: Tensors) -> None:

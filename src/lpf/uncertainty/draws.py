@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpf.combine.combined import Combined
+from lpf.combine.combined import Combined, Segments
 from lpf.combine.learned import LearnedCombined
 from lpf.factors.convert import ConversionConfig, Converter
+from lpf.factors.keys import mixed
 from lpf.factors.tempering import tempered
 from lpf.model.runtime import Runtime, range_ids
 from lpf.types import Float32Array, FloatArray, KeyArray, Posteriors
@@ -36,8 +37,20 @@ def spn_uncertainty(
     return decompose(answer.distribution, np.stack(draws))
 
 
+def entity_keys(keys: KeyArray, segments: Segments) -> KeyArray:
+    """One key an entity, from its items' keys in any order."""
+    spread = mixed(keys, 1)[:, 0]
+    result = np.zeros(len(segments), dtype=np.uint64)
+    np.add.at(result, segments.owner, spread)
+    return result
+
+
 def learned_uncertainty(
-    runtime: Runtime, config: ConversionConfig, predicate: str, answer: LearnedCombined
+    runtime: Runtime,
+    config: ConversionConfig,
+    predicate: str,
+    answer: LearnedCombined,
+    keys: KeyArray,
 ) -> Uncertainty:
     """Draws from the aggregated posterior: the weighted mean of independent Gaussians is one."""
     aggregated = Posteriors(
@@ -45,7 +58,7 @@ def learned_uncertainty(
         answer.mu.astype(np.float32),
         answer.sigma.astype(np.float32),
     )
-    drawn = Converter(runtime, predicate, config).sampled(aggregated)
+    drawn = Converter(runtime, predicate, config).sampled(aggregated, keys)
     drawn = tempered(drawn, config.temperature)
     members, entities, samples, values = drawn.shape
     draws = drawn.swapaxes(1, 2).reshape(members * samples, entities, values)
