@@ -19,6 +19,4 @@ def combine_average(potential: FloatArray, segments: Segments) -> Combined:
     contributions = potential / segments.counts[segments.owner][:, None]
     distribution = segments.sum(contributions)
     nothing = np.zeros_like(distribution)
-    return Combined(
-        distribution, nothing, contributions, segments, np.zeros(len(segments)), "probability"
-    )
+    return Combined(distribution, nothing, contributions, segments, "probability")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -30,9 +30,11 @@ class Segments:
     def of_counts(cls, counts: Sequence[int] | NDArray[np.intp]) -> Segments:
         return cls(np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
 
-    @classmethod
-    def one(cls, count: int) -> Segments:
-        return cls(np.array([0, count], dtype=np.intp))
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def one(count: int) -> Segments:
+        """All rows belong to one entity."""
+        return Segments(np.array([0, count], dtype=np.intp))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -71,17 +73,23 @@ class Combined:
 
     ``distribution`` [E, V]. In log space, ``base`` [E, V] plus the entity's ``contributions``
     [N, V] is the answer before normalising; in probability space they add up to the answer itself.
-    ``log_evidence`` [E] is the logarithm of what was divided out. ``parts`` holds what each item's
-    contribution was made of, [N] or [N, V] by name.
+    ``parts`` holds what each item's contribution was made of, [N] or [N, V] by name.
     """
 
     distribution: FloatArray
     base: FloatArray
     contributions: FloatArray
     segments: Segments
-    log_evidence: FloatArray
     space: Space = "log"
     parts: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def log_evidence(self) -> FloatArray:
+        """The logarithm of what was divided out, [E]; zero in probability space."""
+        if self.space == "probability":
+            return np.zeros(len(self.segments))
+        scores = self.base + self.segments.sum(self.contributions)
+        return np.asarray(np.logaddexp.reduce(scores, axis=1))
 
 
 def normalised(
@@ -99,8 +107,7 @@ def normalised(
         _refuse(top[:, 0])
     weights = np.exp(scores - top)
     total = np.add.reduce(weights, axis=1, keepdims=True)
-    log_evidence = (top + np.log(total))[:, 0]
-    return Combined(weights / total, base, contributions, segments, log_evidence, "log", parts)
+    return Combined(weights / total, base, contributions, segments, "log", parts)
 
 
 def _one_row_each(log_prior: FloatArray, entities: int) -> FloatArray:

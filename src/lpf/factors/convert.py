@@ -171,7 +171,7 @@ class Converter:
         chosen, signs = choose(keys, width)
         pool = pool_of(sampler, samples, width)[:drawn]
         # Straight into place and scaled there: one array less in the cache.
-        points = np.take(pool, chosen, axis=1, out=swing[-1], mode="clip")
+        points = pool.take(chosen, axis=1, out=swing[-1], mode="clip")
         np.multiply(points, (sigma * signs)[:, None], out=swing)
         return swing
 
@@ -229,5 +229,5 @@ def geometric_mean(potential: FloatArray) -> FloatArray:
 
 def _mean_sigma(sigma: Float32Array) -> FloatArray:
     members, _, width = sigma.shape
-    total: FloatArray = np.einsum("snd->n", sigma, dtype=np.float64)
-    return np.asarray(total / (members * width))
+    # float64 before dividing: the weight must follow from the number that a record keeps.
+    return np.asarray(np.add.reduce(sigma, axis=(0, 2)).astype(np.float64) / (members * width))

@@ -94,7 +94,7 @@ def choose(keys: KeyArray, width: int) -> tuple[NDArray[np.intp], Float32Array]:
     chosen = (numbers[:, 0] & _SET_MASK).astype(np.intp)
     # Each byte of the other numbers is eight signs, looked up together.
     eights = numbers[:, 1:].copy().view(np.uint8)
-    signs = np.take(_SIGNS, eights, axis=0, mode="clip").reshape(len(keys), 64 * words)
+    signs = _SIGNS.take(eights, axis=0, mode="clip").reshape(len(keys), 64 * words)
     return chosen, signs[:, :width]
 
 
