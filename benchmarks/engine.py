@@ -29,7 +29,7 @@ def run() -> list[Row]:
     return [
         one_query_against_numpy(engine),
         *one_query_against_literal(engine),
-        many(engine),
+        *many(engine),
         memory(),
     ]
 
@@ -230,7 +230,16 @@ def flops(items: int, samples: int) -> float:
     return 2.0 * items * (encoder + samples * decoder)
 
 
-def many(engine: Engine) -> Row:
+def flops_done(items: int, samples: int) -> float:
+    """What is really multiplied: mirror pairs share their first product, and each item's mean goes
+    through the decoder once more."""
+    encoder = 384 * 256 + 256 * 128 + 128 * 128
+    mean = 64 * 128 + 128 * 64 + 64 * 3
+    decoder = samples // 2 * 64 * 128 + samples * (128 * 64 + 64 * 3)
+    return 2.0 * items * (encoder + mean + decoder)
+
+
+def many(engine: Engine) -> list[Row]:
     total = QUERIES * ITEMS
     items = Items(
         features(total),
@@ -247,17 +256,21 @@ def many(engine: Engine) -> Row:
         inner_reference=10,
         settle=0.3,
     )
-    rate = flops(total, SAMPLES) / paired.candidate_seconds
-    share = paired.ratio * flops(total, SAMPLES) / (2.0 * 2048**3)
-    return Row(
-        f"{QUERIES} queries at once, K=5 M=16",
-        rate / 1e9,
-        "GFLOP/s, products counted as written",
-        "the machine's 2048 x 2048 float32 product, all cores",
-        share,
-        ">= 0.50 of its rate",
-        share >= 0.5,
-    )
+    rows = []
+    for label, count in (("as written", flops), ("really done", flops_done)):
+        share = paired.ratio * count(total, SAMPLES) / (2.0 * 2048**3)
+        rows.append(
+            Row(
+                f"{QUERIES} queries at once, K=5 M=16, products {label}",
+                count(total, SAMPLES) / paired.candidate_seconds / 1e9,
+                "GFLOP/s",
+                "the machine's 2048 x 2048 float32 product, all cores",
+                share,
+                ">= 0.50 of its rate",
+                share >= 0.5,
+            )
+        )
+    return rows
 
 
 def memory() -> Row:
