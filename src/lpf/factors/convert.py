@@ -28,8 +28,8 @@ MOMENT_ROWS = 128  # an item in moments takes the room of about that many sample
 class ConversionConfig:
     """How q(z|e) becomes Φ: by which integrator, with how many samples, at which temperature.
 
-    ``mean`` decodes at the posterior's mean, ``moments`` integrates without sampling; both take no
-    ``n_samples`` and ignore no seed: they have none to use.
+    ``mean`` decodes at the posterior's mean, ``moments`` integrates without sampling. Both draw
+    nothing: they refuse ``n_samples``, and ``seed`` makes no difference to them.
     """
 
     sampler: str = "mean"
