@@ -234,7 +234,3 @@ def test_calibrated_answers_hold_what_they_promise(shared_error: float, allowed:
         confidence = combined.distribution.max(axis=1).mean()
         accuracy = (combined.distribution.argmax(axis=1) == test.labels).mean()
         assert -allowed < confidence - accuracy < 0.015, (items, confidence, accuracy)
-
-
-def test_default_parameters_are_unfitted() -> None:
-    assert not RobustParameters().fitted

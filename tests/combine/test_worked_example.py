@@ -17,6 +17,8 @@ from lpf.combine import (
     credibility_weight,
 )
 from lpf.factors import tempered
+from lpf.model.aggregator import normalised_weights
+from lpf.model.config import AggregatorConfig
 from lpf.spn import Variable, compile_circuit, prior_circuit
 
 VALUES = ("low", "medium", "high")
@@ -122,14 +124,8 @@ def test_mean_consistency() -> None:
 
 
 def test_softmax_weights_sum_to_one() -> None:
-    from lpf.model.aggregator import Aggregator
-
-    raw = np.array([[[0.88, 0.85, 0.82, 0.75, 0.90]]])
-    aggregator = Aggregator.__new__(Aggregator)
-    from lpf.model.config import AggregatorConfig
-
-    aggregator.config = AggregatorConfig()
-    weights = aggregator._normalise(raw)[0, 0]
+    raw = np.array([0.88, 0.85, 0.82, 0.75, 0.90])
+    weights = normalised_weights(raw, AggregatorConfig())
     # printed: .217 .209 .203 .185 .223, which sum to 1.037
     np.testing.assert_allclose(weights, [0.208, 0.202, 0.196, 0.183, 0.212], atol=5e-4)
     assert weights.sum() == pytest.approx(1.0)

@@ -250,10 +250,6 @@ def test_no_items_give_no_factors() -> None:
         assert converter(sampler).from_features(features(0)).potential.shape == (0, 3)
 
 
-def test_model_config_fixture_has_the_paper_widths() -> None:
-    assert model_config().encoder.hidden == (256, 128)
-
-
 def test_ten_thousand_items_at_64_samples_stay_below_500_megabytes() -> None:
     """All activations at once would take 330 MB a layer; blocks take a few."""
     for sampler, samples in (("orthogonal", 64), ("plain", 64), ("moments", None)):

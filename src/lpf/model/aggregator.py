@@ -50,7 +50,7 @@ class Aggregator:
         quality = self._item_quality(mu, sigma, logvar)
         consistency = self._mean_consistency(mu, logvar)
         raw = _softplus(_scores(self._weight, np.stack([quality, consistency], axis=-1)))
-        return ItemWeights(self._normalise(raw), quality, consistency)
+        return ItemWeights(normalised_weights(raw, self.config), quality, consistency)
 
     def _item_quality(
         self, mu: Float32Array, sigma: Float32Array, logvar: Float32Array
@@ -102,11 +102,13 @@ class Aggregator:
         shape = np.broadcast_shapes(left_mu.shape, right_mu.shape)
         return np.concatenate([np.broadcast_to(part, shape) for part in parts], axis=-1)
 
-    def _normalise(self, raw: FloatArray) -> FloatArray:
-        if self.config.normalisation == "l1":
-            return np.asarray(raw / raw.sum(axis=-1, keepdims=True))
-        weights = np.exp(raw - raw.max(axis=-1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+def normalised_weights(raw: FloatArray, config: AggregatorConfig) -> FloatArray:
+    """Positive scores [..., K] to weights that sum to 1 (Algorithm 3, line 34)."""
+    if config.normalisation == "l1":
+        return np.asarray(raw / raw.sum(axis=-1, keepdims=True))
+    weights = np.exp(raw - raw.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def log_variance(sigma: Float32Array) -> Float32Array:
