@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lpf"
 LAYERS = (
     {"errors", "types", "schema", "metrics", "version"},
     {"reading", "storage", "spn", "model", "datasets"},
-    {"index", "factors", "ledger"},
+    {"index", "factors", "ledger", "ingest"},
     {"combine"},
     {"calibration", "uncertainty", "explain"},
     {"engine"},

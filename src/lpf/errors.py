@@ -18,9 +18,26 @@
     │   ├── NotNormalisedError     weights or leaf probabilities do not sum to 1
     │   ├── MalformedCircuitError  cycles, dangling children, unknown variables, wrong sizes
     │   └── CircuitFormatError     a circuit file that is not ours or was changed
-    └── ReaderError            the sentence encoder cannot be used
-        ├── ReaderUnavailableError  weights or a package are missing; says what to install
-        └── ReaderIntegrityError    weights or the exported file are not the genuine ones
+    ├── ReaderError            the sentence encoder cannot be used
+    │   ├── ReaderUnavailableError  weights or a package are missing; says what to install
+    │   └── ReaderIntegrityError    weights or the exported file are not the genuine ones
+    ├── StorageError           the store did not do what was asked of it
+    │   ├── StoreUnavailableError   it is not there, not running, or refuses the login
+    │   ├── StoreVersionError       a newer version of this package wrote it
+    │   ├── StoreFullError          no space is left
+    │   ├── StoreReadOnlyError      it may not be written to
+    │   ├── StoreBusyError          another process held it for too long
+    │   └── StoreDamagedError       its file is not a sound database
+    ├── FactError              a fact that is refused; names the row
+    ├── InputFileError         a file that cannot be read; names file, line and field
+    ├── UnknownEvidenceError   an evidence id that is not in the store, or was erased
+    ├── LedgerError            the ledger did not do what was asked of it
+    │   ├── LedgerKeyError          the signing key is missing, exposed or another ledger's
+    │   ├── LedgerBrokenError       records, tree or signatures do not hold; carries the findings
+    │   ├── ProofError              a proof or its bundle does not hold
+    │   └── UnknownRecordError      a record id that the ledger does not have
+    ├── ReplayError            a record cannot be recomputed; says what is missing
+    └── WorkspaceError         a folder that is no workspace, or one that cannot be used
 
 A message says what is wrong, where, what was not done and how to mend it. Errors about a wrong
 value are also ``ValueError``; look-ups that fail are also ``KeyError``.
@@ -115,3 +132,75 @@ class ReaderUnavailableError(ReaderError):
 
 class ReaderIntegrityError(ReaderError, ValueError):
     """Weights or an exported file are not the genuine ones."""
+
+
+class StorageError(LPFError):
+    """The store did not do what was asked of it; nothing of that was written."""
+
+
+class StoreUnavailableError(StorageError):
+    """The store is not there, not running, or refuses the login."""
+
+
+class StoreVersionError(StorageError):
+    """The store was written by a newer version of this package."""
+
+
+class StoreFullError(StorageError):
+    """No space is left for what was to be written."""
+
+
+class StoreReadOnlyError(StorageError):
+    """The store may not be written to."""
+
+
+class StoreBusyError(StorageError):
+    """Another process held the store for too long."""
+
+
+class StoreDamagedError(StorageError):
+    """The store's file is not a sound database."""
+
+
+class FactError(LPFError, ValueError):
+    """A fact is refused. The message names the row."""
+
+
+class InputFileError(LPFError, ValueError):
+    """A file, or a line of it, cannot be read. The message names file, line and field."""
+
+
+class UnknownEvidenceError(LPFError, KeyError):
+    """An evidence id is not in the store, or was erased."""
+
+
+class LedgerError(LPFError):
+    """The ledger did not do what was asked of it."""
+
+
+class LedgerKeyError(LedgerError):
+    """The signing key is missing, readable by others, or another ledger's."""
+
+
+class LedgerBrokenError(LedgerError, ValueError):
+    """Records, tree or signatures do not hold. ``findings`` says where."""
+
+    def __init__(self, message: str, findings: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.findings = findings
+
+
+class ProofError(LedgerError, ValueError):
+    """A proof or the bundle that carries it does not hold."""
+
+
+class UnknownRecordError(LedgerError, KeyError):
+    """A record id is not in the ledger."""
+
+
+class ReplayError(LPFError):
+    """A record cannot be recomputed. The message says what is missing."""
+
+
+class WorkspaceError(LPFError):
+    """A folder is no workspace, or one that cannot be used."""

@@ -35,6 +35,7 @@ class Evidence:
 
     ``credibility`` is the chance in [0, 1] that the item says anything, None where nobody knows.
     ``claim`` is the text it is to be read against. ``supports_value`` is a label, for training.
+    Items of one ``report_id`` repeat each other: together they count as one.
     """
 
     evidence_id: str
@@ -48,6 +49,7 @@ class Evidence:
     supports_value: str | None = None
     claim: str | None = None
     embedding_id: int | None = None
+    report_id: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("evidence_id", "entity_id", "predicate", "text_content"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,10 +23,21 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
+def content_key(text: str, claim: str | None) -> bytes:
+    """16 bytes that stand for a text and the claim it is read against."""
+    return _digest(16, text, claim)
+
+
 def item_keys(texts: Sequence[str], claims: Sequence[str | None], reader_id: str) -> KeyArray:
     """One key per item, [N]. Equal texts read against equal claims have equal keys."""
-    keys = [_hash_64(reader_id, text, claim) for text, claim in zip(texts, claims, strict=True)]
-    return np.array(keys, dtype=np.uint64)
+    pairs = zip(texts, claims, strict=True)
+    return stored_keys([content_key(text, claim) for text, claim in pairs], reader_id)
+
+
+def stored_keys(content_keys: Sequence[bytes], reader_id: str) -> KeyArray:
+    """The same keys from ``content_key``s made before, without the texts."""
+    halves = np.frombuffer(b"".join(content_keys), dtype="<u8").reshape(-1, 2)
+    return np.asarray(halves[:, 0] ^ _reader_key(reader_id), dtype=np.uint64)
 
 
 def feature_keys(features: Float32Array) -> KeyArray:
@@ -52,11 +64,20 @@ def mixed(keys: KeyArray, streams: int) -> KeyArray:
     return state
 
 
+@lru_cache(maxsize=64)
+def _reader_key(reader_id: str) -> np.uint64:
+    return np.uint64(_hash_64(reader_id))
+
+
 def _hash_64(*parts: str | None) -> int:
-    digest = hashlib.blake2b(digest_size=8)
+    return int.from_bytes(_digest(8, *parts), "little")
+
+
+def _digest(size: int, *parts: str | None) -> bytes:
+    digest = hashlib.blake2b(digest_size=size)
     for part in parts:
         # The length keeps ("ab", "c") apart from ("a", "bc"); -1 keeps None apart from "".
         encoded = b"" if part is None else part.encode()
         digest.update((-1 if part is None else len(encoded)).to_bytes(8, "little", signed=True))
         digest.update(encoded)
-    return int.from_bytes(digest.digest(), "little")
+    return digest.digest()

@@ -1,0 +1,103 @@
+"""What drivers say, in this package's words: one place for both databases."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lpf.errors import (
+    StorageError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnavailableError,
+)
+
+_SQLITE = {
+    sqlite3.SQLITE_FULL: StoreFullError,
+    sqlite3.SQLITE_READONLY: StoreReadOnlyError,
+    sqlite3.SQLITE_BUSY: StoreBusyError,
+    sqlite3.SQLITE_LOCKED: StoreBusyError,
+    sqlite3.SQLITE_CORRUPT: StoreDamagedError,
+    sqlite3.SQLITE_NOTADB: StoreDamagedError,
+    sqlite3.SQLITE_CANTOPEN: StoreUnavailableError,
+    sqlite3.SQLITE_PERM: StoreReadOnlyError,
+}
+# Classes of SQLSTATE; the longer prefix is looked for first.
+_POSTGRES = {
+    "53100": StoreFullError,
+    "25006": StoreReadOnlyError,
+    "55P03": StoreBusyError,
+    "40": StoreBusyError,
+    "XX": StoreDamagedError,
+    "08": StoreUnavailableError,
+    "57": StoreUnavailableError,
+    "53": StoreUnavailableError,
+    "28": StoreUnavailableError,
+    "3D": StoreUnavailableError,
+}
+_ADVICE = {
+    StoreFullError: "the disk is full. Nothing of this was written; free some space and repeat it",
+    StoreReadOnlyError: "the store cannot be written to. Nothing of this was written; check the "
+    "owner and permissions of its folder",
+    StoreBusyError: "another process held the store for too long. Nothing of this was written; "
+    "repeat it, or raise store.busy_seconds",
+    StoreDamagedError: "the store's file is damaged. Nothing of this was written; run 'lpf doctor' "
+    "and restore a backup",
+    StoreUnavailableError: "the store cannot be reached. Nothing of this was written; check that "
+    "it is there and running",
+    StorageError: "the store refused. Nothing of this was written",
+}
+
+
+@contextmanager
+def told_plainly(where: str) -> Iterator[None]:
+    """Turns what a driver raises within into a StorageError that names ``where``."""
+    try:
+        yield
+    except Exception as error:
+        kind = kind_of(error)
+        if kind is None:
+            raise
+        raise kind(
+            f"{where}: {_ADVICE[kind]} (the database says: {_first_line(error)})."
+        ) from error
+
+
+def kind_of(error: Exception) -> type[StorageError] | None:
+    """The error to raise in place of a driver's; None where it is not a driver's."""
+    if isinstance(error, sqlite3.Error):
+        code = getattr(error, "sqlite_errorcode", None)
+        return _sqlite_kind(code)
+    # psycopg is an extra: its errors are known by their SQLSTATE, not by their class.
+    if type(error).__module__.partition(".")[0] == "psycopg":
+        return _postgres_kind(getattr(error, "sqlstate", None))
+    return None
+
+
+def is_disconnect(error: Exception) -> bool:
+    """Whether a fresh connection may help."""
+    return not isinstance(error, sqlite3.Error) and kind_of(error) is StoreUnavailableError
+
+
+def _sqlite_kind(code: int | None) -> type[StorageError]:
+    if code is None:
+        return StorageError
+    if code == sqlite3.SQLITE_IOERR_WRITE or code & 0xFF == sqlite3.SQLITE_FULL:
+        return StoreFullError
+    return _SQLITE.get(code & 0xFF, StorageError)
+
+
+def _postgres_kind(state: str | None) -> type[StorageError]:
+    if state is None:  # a connection that broke has no state
+        return StoreUnavailableError
+    for length in (5, 2):
+        if state[:length] in _POSTGRES:
+            return _POSTGRES[state[:length]]
+    return StorageError
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")

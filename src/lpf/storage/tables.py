@@ -1,0 +1,141 @@
+"""The tables as the newest migration leaves them. Migrations do not read this file: it may change,
+what they did may not."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+)
+
+METADATA = MetaData()
+# SQLite's fastest key is the row number itself, which it only gives a column of type INTEGER.
+_ROW_NUMBER = BigInteger().with_variant(Integer, "sqlite")
+
+schema_versions = Table(
+    "schema_versions",
+    METADATA,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("applied_at", BigInteger, nullable=False),
+)
+
+counters = Table(
+    "counters",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+evidence = Table(
+    "evidence",
+    METADATA,
+    Column("row_id", _ROW_NUMBER, primary_key=True, autoincrement=False),
+    Column("evidence_id", Text, nullable=False, unique=True),
+    Column("entity_id", Text, nullable=False),
+    Column("predicate", Text, nullable=False),
+    Column("credibility", Double),
+    Column("timestamp", BigInteger),
+    Column("evidence_type", Text, nullable=False),
+    Column("source", Text),
+    Column("report_id", Text),
+    Column("supports_value", Text),
+    # What randomness and caches go by: a hash of text and claim. Dies with the text.
+    Column("content_key", LargeBinary, nullable=False),
+    # What makes ingestion idempotent: a hash of every field. Dies with the text.
+    Column("content_hash", LargeBinary, nullable=False),
+    # A record names the text by SHA-256(salt, text, claim). Without the salt nobody can guess it.
+    Column("salt", LargeBinary, nullable=False),
+    Column("commitment", LargeBinary, nullable=False),
+    Column("ingested_at", BigInteger, nullable=False),
+    Column("claim", Text),
+    Column("text_content", Text, nullable=False),
+)
+Index("evidence_by_question", evidence.c.entity_id, evidence.c.predicate)
+
+erased_evidence = Table(
+    "erased_evidence",
+    METADATA,
+    Column("evidence_id", Text, primary_key=True),
+    Column("erased_at", BigInteger, nullable=False),
+)
+
+readers = Table(
+    "readers",
+    METADATA,
+    Column("reader", SmallInteger, primary_key=True, autoincrement=False),
+    Column("reader_id", Text, nullable=False, unique=True),
+    Column("width", Integer, nullable=False),
+)
+
+features = Table(
+    "features",
+    METADATA,
+    Column("row_id", _ROW_NUMBER, primary_key=True, autoincrement=False),
+    Column("reader", SmallInteger, primary_key=True, autoincrement=False),
+    Column("vector", LargeBinary, nullable=False),
+)
+
+facts = Table(
+    "facts",
+    METADATA,
+    Column("fact_id", _ROW_NUMBER, primary_key=True, autoincrement=False),
+    Column("entity_id", Text, nullable=False),
+    Column("predicate", Text, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("confidence", Double, nullable=False),
+    Column("timestamp", BigInteger, nullable=False),
+    Column("source", Text),
+    Column("recorded_at", BigInteger, nullable=False),
+    Column("superseded_at", BigInteger),
+    Column("superseded_by", BigInteger),
+)
+Index("facts_by_question", facts.c.entity_id, facts.c.predicate, facts.c.timestamp)
+
+ledger_identity = Table(
+    "ledger_identity",
+    METADATA,
+    Column("origin", Text, primary_key=True),
+    Column("public_key", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+ledger = Table(
+    "ledger",
+    METADATA,
+    Column("seq", _ROW_NUMBER, primary_key=True, autoincrement=False),
+    Column("leaf", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    # The signed checkpoint over records 1..seq, where one was made.
+    Column("checkpoint", LargeBinary),
+)
+
+ledger_blobs = Table(
+    "ledger_blobs",
+    METADATA,
+    Column("hash", LargeBinary, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+ledger_tiles = Table(
+    "ledger_tiles",
+    METADATA,
+    Column("level", SmallInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("hashes", LargeBinary, nullable=False),
+)
+
+query_texts = Table(
+    "query_texts",
+    METADATA,
+    Column("commitment", LargeBinary, primary_key=True),
+    Column("salt", LargeBinary, nullable=False),
+    Column("text", Text, nullable=False),
+)
