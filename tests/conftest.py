@@ -9,24 +9,49 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import signal
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
 
-from servers import PostgresServer, RedisServer
+if TYPE_CHECKING:
+    from servers import PostgresServer, RedisServer
+
+
+def pytest_configure() -> None:
+    """A run that is told to end still takes its servers with it."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@contextmanager
+def server_folder(name: str) -> Iterator[Path]:
+    """Not one of pytest's, which are closed to other users whenever another run begins: run by
+    root, PostgreSQL works as a user of its own."""
+    with tempfile.TemporaryDirectory(prefix=f"lpf-{name}-") as folder:
+        yield Path(folder)
+
+
+# The first test that asks imports and starts a server; the others need neither it nor its package.
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def postgres() -> Iterator["PostgresServer"]:
     """A real PostgreSQL, started once a run; ``fresh_url()`` gives a blank database of it."""
-    with PostgresServer(tmp_path_factory.mktemp("postgres")) as server:
+    from servers import PostgresServer
+
+    with server_folder("postgres") as folder, PostgresServer(folder / "data") as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+def redis_server() -> Iterator["RedisServer"]:
     """A real Redis, started once a run."""
-    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+    from servers import RedisServer
+
+    with server_folder("redis") as folder, RedisServer(folder) as server:
         yield server
 
 

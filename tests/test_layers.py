@@ -11,7 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "lpf"
 LAYERS = (
-    {"errors", "types", "schema", "metrics", "version"},
+    {"errors", "types", "results", "schema", "metrics", "version"},
     {"reading", "storage", "spn", "model", "datasets"},
     {"index", "factors", "ledger", "ingest"},
     {"combine"},

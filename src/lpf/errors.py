@@ -27,7 +27,8 @@
     │   ├── StoreFullError          no space is left
     │   ├── StoreReadOnlyError      it may not be written to
     │   ├── StoreBusyError          another process held it for too long
-    │   └── StoreDamagedError       its file is not a sound database
+    │   ├── StoreDamagedError       its file is not a sound database
+    │   └── CacheUnavailableError   the shared cache did not erase what it was told to
     ├── FactError              a fact that is refused; names the row
     ├── InputFileError         a file that cannot be read; names file, line and field
     ├── UnknownEvidenceError   an evidence id that is not in the store, or was erased
@@ -160,6 +161,10 @@ class StoreBusyError(StorageError):
 
 class StoreDamagedError(StorageError):
     """The store's file is not a sound database."""
+
+
+class CacheUnavailableError(StorageError):
+    """The shared cache could not be reached, so that a copy there was not erased."""
 
 
 class FactError(LPFError, ValueError):

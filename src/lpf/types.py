@@ -23,6 +23,7 @@ KeyArray = NDArray[np.uint64]
 EvidenceType = Literal["text", "structured", "hybrid"]
 Variant = Literal["spn", "learned"]
 Mode = Literal["robust", "paper"]
+Fallback = Literal["average", "learned"]
 
 # Floors of the paper's algorithms. They belong to paper mode and are written into its records.
 SIGMA_FLOOR = 1e-6
@@ -180,7 +181,8 @@ class QueryOptions:
     ``QueryOptions.paper()`` and ``paper_best()`` are its two published settings. None means the
     mode's own default: for the sampler ``mean`` (robust) or ``plain`` (paper), for the temperature
     the fitted one (robust) or 1 (paper), for alpha 2 (paper). ``top_k``, ``min_credibility``,
-    ``query_text`` and ``as_of`` choose the evidence, before the engine sees it.
+    ``query_text`` and ``as_of`` choose the evidence, before the engine sees it. ``fallback`` says
+    how the variant ``spn`` answers where the circuit does not cover the predicate.
     """
 
     variant: Variant = "spn"
@@ -196,10 +198,12 @@ class QueryOptions:
     as_of: datetime | None = None
     seed: int = 0
     uncertainty_samples: int = 0
+    fallback: Fallback = "average"
 
     def __post_init__(self) -> None:
         self._check(self.variant in get_args(Variant), "variant", f"one of {get_args(Variant)}")
         self._check(self.mode in get_args(Mode), "mode", f"one of {get_args(Mode)}")
+        self._check(self.fallback in get_args(Fallback), "fallback", f"one of {get_args(Fallback)}")
         self._check(self.top_k >= 1, "top_k", "at least 1")
         self._check(0.0 <= self.min_credibility <= 1.0, "min_credibility", "in [0, 1]")
         warm = self.temperature is None or 0.0 < self.temperature < float("inf")

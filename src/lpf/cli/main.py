@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from lpf.cli import batch, doctor, evidence, facts, ingest, initialise, ledger, models, query
+from lpf.cli.common import AsJson, command
 from lpf.version import __version__
 
 app = typer.Typer(
@@ -13,8 +15,9 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
     help="Fuse several noisy texts about one entity into one calibrated, explained answer.",
-    epilog="Example: [bold]lpf demo[/bold]  ·  [bold]lpf demo --json[/bold]",
+    epilog="Example: [bold]lpf demo[/bold]  ·  [bold]lpf query C0001 compliance_level[/bold]",
 )
 
 
@@ -34,12 +37,8 @@ def root(
     """Options before a command."""
 
 
-@app.command(epilog="Example: [bold]lpf demo --json[/bold]")
-def demo(
-    json: Annotated[
-        bool, typer.Option("--json", help="One JSON document on standard output.")
-    ] = False,
-) -> None:
+@command(app, "lpf demo", "lpf demo --json")
+def demo(as_json: AsJson = False) -> None:
     """Answer the paper's worked question (how compliant is C0001?) from its five factors.
 
     Shows paper mode, robust mode, and robust mode with a known fact about a related predicate:
@@ -47,7 +46,19 @@ def demo(
     """
     from lpf.cli import worked_example
 
-    if json:
+    if as_json:
         typer.echo(worked_example.as_json())
     else:
         worked_example.show()
+
+
+# In the order in which a user meets them.
+for room in (initialise, ingest):
+    room.register(app)
+for subject in (facts, evidence):
+    app.add_typer(subject.app)
+for room in (query, batch):
+    room.register(app)
+for subject in (ledger, models):
+    app.add_typer(subject.app)
+doctor.register(app)

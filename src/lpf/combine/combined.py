@@ -18,6 +18,7 @@ from lpf.errors import EvidenceError, ImpossibleEvidenceError
 from lpf.types import FloatArray
 
 Space = Literal["log", "probability"]
+_START = np.zeros(1, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,12 @@ class Segments:
         return np.repeat(np.arange(len(self)), self.counts)
 
     def sum(self, rows: FloatArray) -> FloatArray:
-        """Sums [N, ...] by entity -> [E, ...]; zero where an entity owns no row."""
-        if len(self) == 1:
-            return np.asarray(np.add.reduce(rows, axis=0, keepdims=True))
+        """Sums [N, ...] by entity -> [E, ...]; zero where an entity owns no row.
+
+        Always by ``reduceat``, whose order of adding does not depend on E: an answer made among
+        many is recomputed alone to the last bit."""
+        if len(self) == 1 and len(rows):
+            return np.asarray(np.add.reduceat(rows, _START, axis=0))
         filled = np.flatnonzero(self.counts)
         total = np.zeros((len(self), *rows.shape[1:]))
         if len(filled):

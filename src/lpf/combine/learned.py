@@ -21,6 +21,7 @@ class LearnedCombined:
     entity), quality and mean consistency, averaged over the members of an ensemble; ``mu`` [S, E,
     d] of the aggregated posterior, with ``sigma``, the exact deviation of a weighted mean of
     independent Gaussians, and ``logvar``, the paper's Σ wᵢ log σ²ᵢ (None where not configured).
+    ``members`` [S, E, V] is what each member decodes; see ``joined``.
 
     Weights say how much an item moved the latent code. They do not add up to the answer.
     """
@@ -33,6 +34,7 @@ class LearnedCombined:
     sigma: FloatArray
     logvar: FloatArray | None
     segments: Segments
+    members: FloatArray
 
 
 class LearnedCombiner:
@@ -82,9 +84,8 @@ class LearnedCombiner:
         decoder = self._runtime.decoder(predicate)
         z: Float32Array = state.mu.astype(np.float32)
         probabilities = softmax(decoder.logits(z).astype(np.float64))
-        distribution = tempered(geometric_mean(probabilities), temperature)
         return LearnedCombined(
-            distribution,
+            joined(probabilities, temperature),
             state.weight,
             state.quality,
             state.consistency,
@@ -92,7 +93,13 @@ class LearnedCombiner:
             state.sigma,
             state.logvar if self._aggregator.config.aggregate_logvar else None,
             segments,
+            probabilities,
         )
+
+
+def joined(members: FloatArray, temperature: float) -> FloatArray:
+    """One answer [E, V] from those of the members [S, E, V]: their geometric mean, tempered."""
+    return tempered(geometric_mean(members), temperature)
 
 
 @dataclass(frozen=True, slots=True)

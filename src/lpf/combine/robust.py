@@ -99,6 +99,8 @@ def copy_discount(groups: NDArray[np.int64] | None, segments: Segments, count: i
     if len(groups) != count:
         raise EvidenceError(f"{len(groups)} group numbers for {count} items.")
     copied = np.flatnonzero(groups >= 0)
+    if not len(copied):
+        return discount
     pairs = np.stack([segments.owner[copied], groups[copied]], axis=1)
     _, members, sizes = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     discount[copied] = 1.0 / sizes[members.reshape(-1)]

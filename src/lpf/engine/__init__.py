@@ -4,7 +4,8 @@ Pure computation: no store, no clock, no ledger. One question is the case E = 1 
 """
 
 from lpf.engine.answers import Answers
+from lpf.engine.background import Background
 from lpf.engine.engine import Engine
 from lpf.engine.items import Facts, Items
 
-__all__ = ["Answers", "Engine", "Facts", "Items"]
+__all__ = ["Answers", "Background", "Engine", "Facts", "Items"]

@@ -13,14 +13,15 @@ from lpf.combine.learned import LearnedCombiner
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
 from lpf.engine.answers import Answers, Method
+from lpf.engine.background import Background, check_values_agree, frozen
 from lpf.engine.items import Facts, Items
-from lpf.errors import ConfigError, EvidenceError, SchemaError
-from lpf.factors.convert import ConversionConfig, Converter
+from lpf.errors import ConfigError, EvidenceError
+from lpf.factors.convert import ConversionConfig, Converter, StepTimes
 from lpf.factors.keys import feature_keys
 from lpf.model.runtime import Runtime
 from lpf.schema import Schema
-from lpf.spn import Circuit, CompiledCircuit, Variable, compile_circuit, prior_circuit
-from lpf.types import FloatArray, QueryOptions
+from lpf.spn import CompiledCircuit
+from lpf.types import Factors, FloatArray, Posteriors, QueryOptions
 from lpf.uncertainty.draws import (
     DRAW_SAMPLER,
     entity_keys,
@@ -39,14 +40,14 @@ class Engine:
     ) -> None:
         self.runtime = runtime
         self.schema = schema
-        self.circuit = circuit or compile_circuit(_prior_only(schema))
-        _check_values_agree(runtime, schema, self.circuit)
+        self.background = Background(schema, circuit)
+        heads = {head.name: head.values for head in runtime.config.predicates}
+        check_values_agree(schema, heads, "model")
         # Paper mode knows no ensemble: it answers with the best member, which comes first.
         self._best = runtime.member(0)
-        self._converter = lru_cache(maxsize=64)(self._make_converter)
-        self._log_prior = lru_cache(maxsize=64)(self._make_log_prior)
-        self._shares = lru_cache(maxsize=64)(
-            lambda predicate: _frozen(np.array(runtime.config.head(predicate).training_shares))
+        self.conversion = lru_cache(maxsize=64)(self._make_conversion)
+        self.shares = lru_cache(maxsize=64)(
+            lambda predicate: frozen(np.array(runtime.config.head(predicate).training_shares))
         )
         self._learned = lru_cache(maxsize=2)(LearnedCombiner)
 
@@ -56,24 +57,48 @@ class Engine:
         predicate: str,
         options: QueryOptions = QueryOptions(),  # noqa: B008 - frozen, so safe to share
         facts: Sequence[Facts] = (),
+        factors: Factors | None = None,
+        posteriors: Posteriors | None = None,
     ) -> Answers:
         """One answer an entity of ``items.segments`` (all items are one entity's without).
-        ``facts`` has one entry an entity, or none at all."""
+        ``facts`` has one entry an entity, or none at all. ``factors`` (or, for the variant
+        ``learned``, ``posteriors``) are those of the items where they were made before."""
         self.schema[predicate]
         segments = items.segments
         if segments is None:
             segments = Segments.one(len(items.features))
         if facts and len(facts) != len(segments):
             raise EvidenceError(f"{len(facts)} entries of facts for {len(segments)} entities.")
-        if any(facts) and (options.variant == "learned" or not self.circuit.covers(predicate)):
+        if any(facts) and (options.variant == "learned" or not self.background.covers(predicate)):
             raise ConfigError(
                 f"facts: only the circuit can take them into account, and the variant 'learned' or "
                 f"an average over {predicate!r} does not use it. Leave them out, or ask the "
                 "variant 'spn' of a circuit that covers the predicate."
             )
         if options.variant == "learned":
-            return self._answer_learned(items, predicate, options, segments)
-        return self._answer_spn(items, predicate, options, segments, facts)
+            found = posteriors or self.posteriors(items, options)
+            return self._answer_learned(items, predicate, options, segments, found)
+        made = factors or self.factors(items, predicate, options)
+        return self._answer_spn(items, predicate, options, segments, facts, made)
+
+    def factors(
+        self,
+        items: Items,
+        predicate: str,
+        options: QueryOptions,
+        times: StepTimes | None = None,
+    ) -> Factors:
+        """Algorithms 2 and 1: features to soft factors, as ``options`` ask for them."""
+        converter, _ = self.conversion(predicate, options)
+        return converter.from_features(items.features, items.keys, items.ids, times)
+
+    def posteriors(self, items: Items, options: QueryOptions) -> Posteriors:
+        """Algorithm 2 alone: features to q(z|e), under the members that ``options`` ask for."""
+        return self.model_for(options).encode(items.features, items.ids)
+
+    def model_for(self, options: QueryOptions) -> Runtime:
+        """The members that answer: the best alone in paper mode, else all."""
+        return self._best if options.mode == "paper" else self.runtime
 
     def robust_parameters(self, predicate: str) -> RobustParameters:
         """What was fitted for the predicate and kept with the model; else the defaults."""
@@ -87,9 +112,9 @@ class Engine:
         options: QueryOptions,
         segments: Segments,
         facts: Sequence[Facts],
+        factors: Factors,
     ) -> Answers:
-        converter, parameters = self._converter(predicate, options)
-        factors = converter.from_features(items.features, items.keys, items.ids)
+        converter, parameters = self.conversion(predicate, options)
         weight: FloatArray | None = None
         if isinstance(parameters, PaperParameters):
             weight = credibility_weight(factors.mean_sigma, parameters)
@@ -105,7 +130,7 @@ class Engine:
                 combine,
                 combined,
             )
-        method: Method = "spn" if self.circuit.covers(predicate) else "average"
+        method: Method = "spn" if self.background.covers(predicate) else "average"
         return Answers(
             predicate,
             factors.values,
@@ -120,11 +145,15 @@ class Engine:
         )
 
     def _answer_learned(
-        self, items: Items, predicate: str, options: QueryOptions, segments: Segments
+        self,
+        items: Items,
+        predicate: str,
+        options: QueryOptions,
+        segments: Segments,
+        posteriors: Posteriors,
     ) -> Answers:
         temperature = 1.0 if options.temperature is None else options.temperature
-        runtime = self._best if options.mode == "paper" else self.runtime
-        posteriors = runtime.encode(items.features, items.ids)
+        runtime = self.model_for(options)
         combined = self._learned(runtime).combine(posteriors, segments, predicate, temperature)
         uncertainty = None
         if options.uncertainty_samples:
@@ -144,7 +173,7 @@ class Engine:
             uncertainty,
         )  # fmt: skip
 
-    def _make_converter(
+    def _make_conversion(
         self, predicate: str, options: QueryOptions
     ) -> tuple[Converter, RobustParameters | PaperParameters]:
         """What one kind of question needs, prepared once."""
@@ -154,15 +183,14 @@ class Engine:
                 2.0 if options.alpha is None else options.alpha,
                 options.weight_form or "product",  # type: ignore[arg-type]
             )
-            runtime, sampler, temperature = self._best, options.sampler or "plain", 1.0
+            sampler, temperature = options.sampler or "plain", 1.0
         else:
             parameters = self.robust_parameters(predicate)
-            runtime, sampler = self.runtime, options.sampler or "mean"
-            temperature = parameters.temperature
+            sampler, temperature = options.sampler or "mean", parameters.temperature
         if options.temperature is not None:
             temperature = options.temperature
         config = ConversionConfig(sampler, options.n_samples, temperature, options.seed)
-        return Converter(runtime, predicate, config), parameters
+        return Converter(self.model_for(options), predicate, config), parameters
 
     def _combination(
         self,
@@ -174,13 +202,13 @@ class Engine:
         weight: FloatArray | None,
     ) -> Combination:
         """Everything but the potentials, so that draws are combined exactly as the answer is."""
-        if not self.circuit.covers(predicate):
+        if not self.background.covers(predicate):
             return lambda potential: combine_average(potential, segments)
-        log_prior = self.log_prior(predicate, facts)
+        log_prior = self.background.log_prior(predicate, facts)
         if isinstance(parameters, PaperParameters):
             assert weight is not None  # paper mode always computes it
             return lambda potential: combine_paper(potential, weight, log_prior, segments)
-        shares, credibility = self._shares(predicate), items.credibility
+        shares, credibility = self.shares(predicate), items.credibility
         if credibility is None:
             credibility = np.full(len(items.features), np.nan)
         return lambda potential: combine_robust(
@@ -193,43 +221,3 @@ class Engine:
             items.groups,
             items.sources,
         )
-
-    def log_prior(self, predicate: str, facts: Sequence[Facts]) -> FloatArray:
-        """log P_circuit(y, F): [V] where no entity has facts, else [E, V]."""
-        if not any(facts):
-            return self._log_prior(predicate)
-        rows = [
-            self.circuit.log_joint(predicate, known.hard, known.soft)
-            if known
-            else self._log_prior(predicate)
-            for known in facts
-        ]
-        return np.stack(rows)
-
-    def _make_log_prior(self, predicate: str) -> FloatArray:
-        return _frozen(self.circuit.log_joint(predicate))
-
-
-def _check_values_agree(runtime: Runtime, schema: Schema, circuit: CompiledCircuit) -> None:
-    """Arrays are matched by position, so model, schema and circuit must list values alike."""
-    variables = {variable.name: variable.values for variable in circuit.circuit.variables}
-    heads = {head.name: head.values for head in runtime.config.predicates}
-    for predicate in schema:
-        for whose, lists in (("model", heads), ("circuit", variables)):
-            values = lists.get(predicate.name, predicate.values)
-            if tuple(values) != predicate.values:
-                raise SchemaError(
-                    f"predicate {predicate.name!r}: the schema lists {list(predicate.values)}, the "
-                    f"{whose} {list(values)}. Values must be the same, in the same order."
-                )
-
-
-def _frozen(array: FloatArray) -> FloatArray:
-    """Kept between answers, so nobody may write into it."""
-    array.flags.writeable = False
-    return array
-
-
-def _prior_only(schema: Schema) -> Circuit:
-    variables = [Variable(predicate.name, predicate.values) for predicate in schema]
-    return prior_circuit(variables, {predicate.name: predicate.prior for predicate in schema})

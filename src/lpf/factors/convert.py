@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
@@ -22,6 +23,9 @@ DEFAULT_SAMPLES = 16  # the paper's M
 # interpreter's lock from thread to thread does not count.
 BLOCK_ROWS = 8192
 MOMENT_ROWS = 128  # an item in moments takes the room of about that many samples
+
+# Seconds of encoding and of converting, one pair a block.
+StepTimes = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -68,20 +72,25 @@ class Converter:
         self._block = max(1, BLOCK_ROWS // rows // runtime.members)
 
     def from_features(
-        self, features: Float32Array, keys: KeyArray | None = None, ids: Sequence[str] = ()
+        self,
+        features: Float32Array,
+        keys: KeyArray | None = None,
+        ids: Sequence[str] = (),
+        times: StepTimes | None = None,
     ) -> Factors:
-        """Encodes and converts [N, width] features block by block, keeping no posterior."""
+        """Encodes and converts [N, width] features block by block, keeping no posterior.
+        ``times`` collects how long each of the two took."""
         ids = ids if len(ids) else range_ids(len(features))
         check_shape(features, ids, self.runtime.config.encoder.input_width)
         keys = self._question_keys(feature_keys(features) if keys is None else keys, len(features))
         if len(features) <= self._block:
-            potential, mean_sigma = self._from_block(features, keys, ids)
+            potential, mean_sigma = self._from_block(features, keys, ids, times)
         else:
             potential = np.empty((len(features), len(self.values)))
             mean_sigma = np.empty(len(features))
 
             def work(block: slice) -> None:
-                found = self._from_block(features[block], keys[block], ids[block])
+                found = self._from_block(features[block], keys[block], ids[block], times)
                 potential[block], mean_sigma[block] = found
 
             for_blocks(work, len(features), self._block)
@@ -120,14 +129,19 @@ class Converter:
         return drawn
 
     def _from_block(
-        self, features: Float32Array, keys: KeyArray, ids: Sequence[str]
+        self, features: Float32Array, keys: KeyArray, ids: Sequence[str], times: StepTimes | None
     ) -> tuple[FloatArray, FloatArray]:
         """Potentials [n, V] and mean σ [n] of a block's features."""
         refuse_non_finite(features, ids)
+        begun = perf_counter()
         # An exploded network overflows here; its factors are refused afterwards, by name.
         with np.errstate(over="ignore", invalid="ignore"):
             mu, sigma = self.runtime.encode_arrays(features)
-            return self._block_potential(mu, sigma, keys), _mean_sigma(sigma)
+            encoded = perf_counter()
+            found = self._block_potential(mu, sigma, keys), _mean_sigma(sigma)
+        if times is not None:
+            times.append((encoded - begun, perf_counter() - encoded))
+        return found
 
     def _block_potential(self, mu: Float32Array, sigma: Float32Array, keys: KeyArray) -> FloatArray:
         potential = geometric_mean(self._integrate(mu, sigma, keys))

@@ -18,7 +18,7 @@ from lpf.storage.statements import Prepared
 from lpf.storage.tables import schema_versions
 from lpf.storage.times import now_micros
 
-LOCK_NUMBER = 0x6C7066  # "lpf": which advisory lock of a PostgreSQL server is ours
+LOCK_NUMBER = 0x6C7066  # "lpf": which advisory lock of a PostgreSQL database is ours
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,19 @@ MIGRATIONS: Sequence[Migration] = (
         1,
         "evidence with its vectors",
         (
-            "CREATE TABLE counters (name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
-            "CREATE TABLE evidence (row_id ROW_NUMBER PRIMARY KEY, evidence_id TEXT NOT NULL UNIQUE,"
-            " entity_id TEXT NOT NULL, predicate TEXT NOT NULL, credibility DOUBLE,"
-            " timestamp BIGINT, evidence_type TEXT NOT NULL, source TEXT, report_id TEXT,"
+            "CREATE TABLE counters (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL)",
+            "CREATE TABLE evidence (row_id ROW_NUMBER NOT NULL PRIMARY KEY,"
+            " evidence_id TEXT NOT NULL UNIQUE, entity_id TEXT NOT NULL,"
+            " predicate TEXT NOT NULL, credibility DOUBLE, timestamp BIGINT,"
+            " evidence_type TEXT NOT NULL, source TEXT, report_id TEXT,"
             " supports_value TEXT, content_key BLOB NOT NULL, content_hash BLOB NOT NULL,"
             " salt BLOB NOT NULL, commitment BLOB NOT NULL, ingested_at BIGINT NOT NULL,"
             " claim TEXT, text_content TEXT NOT NULL)",
             "CREATE INDEX evidence_by_question ON evidence (entity_id, predicate)",
-            "CREATE TABLE erased_evidence (evidence_id TEXT PRIMARY KEY, erased_at BIGINT NOT NULL)",
-            "CREATE TABLE readers (reader SMALLINT PRIMARY KEY, reader_id TEXT NOT NULL UNIQUE,"
-            " width INTEGER NOT NULL)",
+            "CREATE TABLE erased_evidence (evidence_id TEXT NOT NULL PRIMARY KEY,"
+            " erased_at BIGINT NOT NULL)",
+            "CREATE TABLE readers (reader SMALLINT NOT NULL PRIMARY KEY,"
+            " reader_id TEXT NOT NULL UNIQUE, width INTEGER NOT NULL)",
             "CREATE TABLE features (row_id ROW_NUMBER NOT NULL, reader SMALLINT NOT NULL,"
             " vector BLOB NOT NULL, PRIMARY KEY (row_id, reader))",
         ),
@@ -57,7 +59,7 @@ MIGRATIONS: Sequence[Migration] = (
         2,
         "canonical facts with their history",
         (
-            "CREATE TABLE facts (fact_id ROW_NUMBER PRIMARY KEY, entity_id TEXT NOT NULL,"
+            "CREATE TABLE facts (fact_id ROW_NUMBER NOT NULL PRIMARY KEY, entity_id TEXT NOT NULL,"
             " predicate TEXT NOT NULL, value TEXT NOT NULL, confidence DOUBLE NOT NULL,"
             " timestamp BIGINT NOT NULL, source TEXT, recorded_at BIGINT NOT NULL,"
             " superseded_at BIGINT, superseded_by BIGINT)",
@@ -68,14 +70,14 @@ MIGRATIONS: Sequence[Migration] = (
         3,
         "the provenance ledger",
         (
-            "CREATE TABLE ledger_identity (origin TEXT PRIMARY KEY, public_key BLOB NOT NULL,"
-            " created_at BIGINT NOT NULL)",
-            "CREATE TABLE ledger (seq ROW_NUMBER PRIMARY KEY, leaf BLOB NOT NULL,"
+            "CREATE TABLE ledger_identity (origin TEXT NOT NULL PRIMARY KEY,"
+            " public_key BLOB NOT NULL, created_at BIGINT NOT NULL)",
+            "CREATE TABLE ledger (seq ROW_NUMBER NOT NULL PRIMARY KEY, leaf BLOB NOT NULL,"
             " body BLOB NOT NULL, checkpoint BLOB)",
-            "CREATE TABLE ledger_blobs (hash BLOB PRIMARY KEY, body BLOB NOT NULL)",
+            "CREATE TABLE ledger_blobs (hash BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL)",
             "CREATE TABLE ledger_tiles (level SMALLINT NOT NULL, number BIGINT NOT NULL,"
             " hashes BLOB NOT NULL, PRIMARY KEY (level, number))",
-            "CREATE TABLE query_texts (commitment BLOB PRIMARY KEY, salt BLOB NOT NULL,"
+            "CREATE TABLE query_texts (commitment BLOB NOT NULL PRIMARY KEY, salt BLOB NOT NULL,"
             " text TEXT NOT NULL)",
         ),
     ),
@@ -89,6 +91,13 @@ _NOTE = Prepared(
     ),
     "version",
     "applied_at",
+)
+
+_KNOWN_TO_SQLITE = "SELECT 1 FROM sqlite_master WHERE name = 'schema_versions'"
+# Not by to_regclass(): that one remembers a table's absence beyond the wait for the lock.
+_KNOWN_TO_POSTGRES = (
+    "SELECT 1 FROM pg_catalog.pg_tables WHERE tablename = 'schema_versions'"
+    " AND schemaname = ANY (current_schemas(false))"
 )
 
 
@@ -121,7 +130,7 @@ def _apply(database: Database, migration: Migration) -> None:
             return  # another process was quicker
         connection.execute(
             "CREATE TABLE IF NOT EXISTS schema_versions"
-            " (version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL)"
+            " (version INTEGER NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)"
         )
         for statement in migration.statements:
             connection.execute(_worded(statement, database.is_sqlite))
@@ -129,11 +138,7 @@ def _apply(database: Database, migration: Migration) -> None:
 
 
 def _version_on(database: Database, connection: Connection) -> int:
-    known = (
-        "SELECT 1 FROM sqlite_master WHERE name = 'schema_versions'"
-        if database.is_sqlite
-        else "SELECT 1 WHERE to_regclass('schema_versions') IS NOT NULL"
-    )
+    known = _KNOWN_TO_SQLITE if database.is_sqlite else _KNOWN_TO_POSTGRES
     if connection.execute(known).fetchone() is None:
         return 0
     return int(database.run(connection, _VERSION).fetchone()[0] or 0)

@@ -38,10 +38,14 @@ class Prepared:
         assert not missing, f"{sorted(missing)} are not bound in: {compiled}"
         return str(compiled), None if wanted == self._names else self._picker(wanted, compiled)
 
-    def _picker(self, wanted: Sequence[str], compiled: Any) -> Pick:
+    def _picker(self, wanted: tuple[str, ...], compiled: Any) -> Pick:
         """Puts values where the text wants them; what has no name here is a constant of it."""
-        place = {name: number for number, name in enumerate(self._names)}
         constants = compiled.params
+        count = len(self._names)
+        if wanted[:count] == self._names:
+            rest = tuple(constants[name] for name in wanted[count:])
+            return lambda given: (*given, *rest)
+        place = {name: number for number, name in enumerate(self._names)}
         return lambda given: tuple(
             given[place[name]] if name in place else constants[name] for name in wanted
         )

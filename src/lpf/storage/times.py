@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_WITHOUT_ZONE = datetime(1970, 1, 1)  # its text is what counts here
 MICROSECOND = timedelta(microseconds=1)
 MICROS_PER_DAY = 86_400_000_000
 
@@ -25,4 +26,5 @@ def from_micros(micros: int) -> datetime:
 
 def iso(micros: int) -> str:
     """``2026-01-25T15:42:33.000000Z``: one fixed width, so texts sort as the moments do."""
-    return from_micros(micros).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    plain = _EPOCH_WITHOUT_ZONE + timedelta(microseconds=micros)
+    return plain.isoformat(timespec="microseconds") + "Z"

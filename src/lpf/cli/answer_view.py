@@ -1,0 +1,200 @@
+"""A QueryResult for people: the answer, what it rests on, how sure it is, where it is recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lpf.cli.rendering import (
+    count,
+    distribution,
+    indented,
+    number,
+    percent,
+    print_pairs,
+    print_table,
+    start_of,
+    table,
+    when,
+)
+from lpf.results import STAGES, EvidenceUsed, FactUsed, QueryResult
+from lpf.storage.times import from_micros
+from lpf.types import FloatArray
+from lpf.uncertainty import entropy
+
+WIDE = 100  # from so many columns on there is room for bars beside the numbers
+PUSH_WIDTH = 8
+
+METHODS = {"spn": "the circuit", "learned": "learned weights", "average": "the average"}
+DOUBTS = ((0.1, "hardly any"), (0.4, "little"), (0.8, "much"), (1.1, "nearly all there can be"))
+CONFLICTS = (
+    (0.02, "the items agree"),
+    (0.15, "the items mostly agree"),
+    (0.4, "the items disagree"),
+    (1.1, "the items contradict each other"),
+)
+AUDITS = {"pending": "pending: it is written in the background", "off": "not recorded"}
+
+
+def show_answer(output: Console, result: QueryResult, texts: Mapping[str, str]) -> None:
+    """``texts`` are those of the items by id; an item whose text is gone is shown without."""
+    title = Text.assemble(
+        (f"{result.entity_id} · {result.predicate}: ", ""),
+        (result.top_value, "bold"),
+        (f", {percent(result.confidence)}", "bold"),
+    )
+    output.print(title)
+    output.print(indented(Text(rests_on(result), style="dim")))
+    output.print()
+    output.print(indented(distribution(result.distribution, output.width)))
+    output.print()
+    if result.evidence is not None and len(result.evidence):
+        _show_evidence(output, result, result.evidence, texts)
+    if result.facts and result.source != "canonical":
+        output.print(Text("Known facts", style="bold"))
+        print_pairs(output, [(fact.predicate, _fact(fact)) for fact in result.facts])
+        output.print()
+    print_pairs(output, _closing(result))
+
+
+def rests_on(result: QueryResult) -> str:
+    """What answered, in words."""
+    if result.source == "canonical":
+        fact = result.facts[0]
+        return f"a known fact answers: confidence {fact.confidence:g}, {_since(fact)}"
+    if result.source == "none":
+        return "nothing is known of it: this is the prior"
+    if result.evidence is None:
+        return f"the circuit, from {count(len(result.facts), 'known fact')} alone"
+    used = result.evidence
+    parts = [f"{len(used)} of {count(used.considered, 'item')}"]
+    if result.facts:
+        parts.append(count(len(result.facts), "known fact"))
+    return f"{result.options.mode} mode: {METHODS[result.method]}, from {' and '.join(parts)}"
+
+
+def _show_evidence(
+    output: Console, result: QueryResult, used: EvidenceUsed, texts: Mapping[str, str]
+) -> None:
+    pushes = push(result, used)
+    title, wide = "Evidence", output.width >= WIDE
+    if pushes is not None:
+        title += f": what each item adds to {result.top_value} against {runner_up(result)}, in nats"
+    print_table(output, title, _evidence_table(result, used, texts, pushes, wide))
+    left_out = _left_out(result, used)
+    if left_out:
+        output.print(indented(Text(left_out, style="dim")))
+    output.print()
+
+
+def _evidence_table(
+    result: QueryResult,
+    used: EvidenceUsed,
+    texts: Mapping[str, str],
+    pushes: FloatArray | None,
+    wide: bool,
+) -> Table:
+    copied = bool((used.groups >= 0).any())
+    columns: dict[str, list[str | Text]] = {"item": list(used.ids)}
+    if used.potential is not None:
+        columns["says"] = [_says(result, row) for row in used.potential]
+    if pushes is not None:
+        columns["adds"] = [number(value, "+.2f") for value in pushes.tolist()]
+        if wide:
+            columns["      "] = _push_bars(pushes)
+    columns["weight"] = [number(value) for value in used.weight.tolist()]
+    columns["credible"] = [number(value) for value in used.credibility.tolist()]
+    if copied:
+        columns["copies"] = [f"#{group + 1}" if group >= 0 else "" for group in used.groups]
+    columns["text"] = [start_of(texts.get(name, "(erased)")) for name in used.ids]
+    rows = list(zip(*columns.values(), strict=True))
+    return table(list(columns), rows, right=("adds", "weight", "credible"), flexible="text")
+
+
+def push(result: QueryResult, used: EvidenceUsed) -> FloatArray | None:
+    """What each item adds to the top value against the runner-up, in nats, [K]; None where there
+    are no contributions, or only one value."""
+    if used.contributions is None or len(result.values) < 2:
+        return None
+    top, second = (result.values.index(name) for name in (result.top_value, runner_up(result)))
+    with np.errstate(invalid="ignore"):  # an item may rule out both: -inf - -inf
+        return np.asarray(used.contributions[:, top] - used.contributions[:, second])
+
+
+def runner_up(result: QueryResult) -> str:
+    others = [value for value in result.values if value != result.top_value]
+    return max(others, key=result.distribution.__getitem__)
+
+
+def _push_bars(pushes: FloatArray) -> list[str | Text]:
+    """Full for the strongest; what speaks against is drawn lighter, so that it shows uncoloured."""
+    sizes = np.abs(pushes)
+    largest = max(sizes[np.isfinite(sizes)], default=0.0) or 1.0
+    bars: list[str | Text] = []
+    for value in pushes.tolist():
+        share = 1.0 if math.isinf(value) else 0.0 if math.isnan(value) else abs(value) / largest
+        block, style = ("█", "green") if value > 0 else ("░", "red")
+        bars.append(Text(block * round(PUSH_WIDTH * share), style))
+    return bars
+
+
+def _says(result: QueryResult, potential: FloatArray) -> str:
+    best = int(potential.argmax())
+    return f"{result.values[best]} {100 * potential[best]:.0f} %"
+
+
+def _left_out(result: QueryResult, used: EvidenceUsed) -> str:
+    options, parts = result.options, []
+    if used.below_credibility:
+        parts.append(f"{used.below_credibility} below credibility {options.min_credibility:g}")
+    if used.cut:
+        parts.append(f"{used.cut} beyond the best {options.top_k}")
+    return f"left out: {', '.join(parts)}" if parts else ""
+
+
+def _fact(fact: FactUsed) -> str:
+    if fact.role == "hard":
+        return f"{fact.value}, certain, {_since(fact)}"
+    return f"{fact.value}, believed with {percent(fact.strength)}, {_since(fact)}"
+
+
+def _since(fact: FactUsed) -> str:
+    return f"of {when(from_micros(fact.timestamp))}"
+
+
+def _closing(result: QueryResult) -> list[tuple[str, str]]:
+    pairs = _doubt(result)
+    conflict = result.conflict
+    if conflict is not None and len(result.evidence_chain) > 1:
+        pairs.append(("conflict", f"{_worded(conflict, CONFLICTS)} ({conflict:.2f} of 1)"))
+    pairs += [("note", note) for note in result.notes]
+    pairs.append(("record", result.audit_ptr or AUDITS[result.audit]))
+    stages = [f"{name} {result.stages[name]:.1f}" for name in STAGES if name in result.stages]
+    pairs.append(("time", f"{result.execution_time_ms:.1f} ms: {' · '.join(stages)}"))
+    return pairs
+
+
+def _doubt(result: QueryResult) -> list[tuple[str, str]]:
+    """The entropy in words and numbers; where draws were asked for, theirs too, by its causes."""
+    most = math.log(len(result.values)) or 1.0
+    nats = abs(float(entropy(np.array(result.probabilities))))  # never -0.00
+    words = f"{_worded(nats / most, DOUBTS)}: entropy {nats:.2f} of {most:.2f} nats"
+    parts = result.uncertainty
+    if parts is None:
+        return [("doubt", words)]
+    total = parts["aleatoric"] + parts["epistemic"]
+    causes = (
+        f"{_worded(total / most, DOUBTS)} over {result.options.uncertainty_samples} draws: "
+        f"{parts['aleatoric']:.2f} as the items are ambiguous (aleatoric), "
+        f"{parts['epistemic']:.2f} as their reading is unsure (epistemic)"
+    )
+    return [("doubt", words), ("draws", causes)]
+
+
+def _worded(share: float, scale: tuple[tuple[float, str], ...]) -> str:
+    return next(words for limit, words in scale if share < limit)

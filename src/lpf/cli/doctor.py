@@ -1,0 +1,56 @@
+"""``lpf doctor``: what is wrong with a workspace, and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lpf.cli.common import AsJson, WorkspaceFolder, answer_no, command, print_document
+
+if TYPE_CHECKING:
+    from lpf.workspace.doctor import Check
+
+STYLES = {"ok": "green", "warning": "yellow", "fault": "bold red"}
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "lpf doctor", "lpf doctor --full --json")(doctor)
+
+
+def doctor(
+    full: Annotated[
+        bool, typer.Option("--full", help="Verify the whole ledger and store; takes longer.")
+    ] = False,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at every part of the workspace. Exit code 1 if one of them has a fault."""
+    from lpf.workspace.doctor import examine
+
+    checks = examine(workspace, full=full)
+    faults = sum(check.state == "fault" for check in checks)
+    if as_json:
+        print_document({"ok": not faults, "checks": [asdict(check) for check in checks]})
+    else:
+        _show(checks)
+    if faults:
+        answer_no()
+
+
+def _show(checks: list[Check]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from lpf.cli.rendering import console
+
+    body = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    for column in range(3):
+        body.add_column(no_wrap=column < 2, overflow="fold")
+    for check in checks:
+        message = Text(check.message)
+        if check.remedy:
+            message.append(f"\n→ {check.remedy}")
+        body.add_row(Text(check.state, STYLES[check.state]), check.name, message)
+    console().print(body)

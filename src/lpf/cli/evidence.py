@@ -1,0 +1,168 @@
+"""``lpf evidence``: what is in the store, found and erased."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpf.cli.common import AsJson, WorkspaceFolder, command, group, opened, print_document
+from lpf.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lpf.storage.evidence import StoredEvidence
+
+app = group("evidence", "Evidence: list, show, search, erase.")
+
+EvidenceId = Annotated[str, typer.Argument(metavar="ID", help="The item.")]
+Entity = Annotated[str | None, typer.Option(help="Only about this one.")]
+Predicate = Annotated[str | None, typer.Option(help="Only about this question.")]
+Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
+
+FIELDS = (
+    "evidence_id",
+    "entity_id",
+    "predicate",
+    "text_content",
+    "claim",
+    "credibility",
+    "timestamp",
+    "evidence_type",
+    "source",
+    "report_id",
+    "supports_value",
+)
+
+
+@command(app, "lpf evidence list --entity C0001", name="list")
+def list_items(
+    entity: Entity = None,
+    predicate: Predicate = None,
+    limit: Limit = 100,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """List items in the order they were added."""
+    with opened(workspace) as space:
+        found = space.evidence.listed(entity, predicate, limit)
+    if as_json:
+        print_document({"evidence": [_document(stored) for stored in found]})
+    else:
+        _show_list(found)
+
+
+@command(app, "lpf evidence show C0001_E001")
+def show(
+    evidence_id: EvidenceId, workspace: WorkspaceFolder = None, as_json: AsJson = False
+) -> None:
+    """Show one item with all its fields, and the salted hash that records name it by."""
+    with opened(workspace) as space:
+        stored = space.evidence.get(evidence_id)
+    document = {**_document(stored), "commitment": stored.commitment.hex()}
+    if as_json:
+        print_document(document)
+        return
+    from lpf.cli.rendering import console, print_pairs
+
+    given = {name: value for name, value in document.items() if value is not None}
+    print_pairs(console(), [(name, str(value)) for name, value in given.items()])
+
+
+@command(app, 'lpf evidence search "late filings" --limit 5')
+def search(
+    text: Annotated[str, typer.Argument(help="What the items should be about.")],
+    entity: Entity = None,
+    predicate: Predicate = None,
+    limit: Limit = 10,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find items near in meaning, of all entities."""
+    with opened(workspace) as space:
+        hits = space.vectors.search(text, limit, entity_id=entity, predicate=predicate)
+        found = space.evidence.get_many([hit.evidence_id for hit in hits])
+    pairs = [(hit.similarity, found[hit.evidence_id]) for hit in hits if hit.evidence_id in found]
+    if as_json:
+        print_document(
+            {"hits": [{"similarity": near, **_document(stored)} for near, stored in pairs]}
+        )
+    else:
+        _show_list([stored for _, stored in pairs], [near for near, _ in pairs])
+
+
+@command(app, "lpf evidence erase C0001_E001 --yes")
+def erase(
+    evidence_id: EvidenceId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Destroy an item: text, vectors and all that was computed from it. Its id stays taken.
+
+    Records that name it stay valid, but can no longer be recomputed from the text.
+    """
+    with opened(workspace) as space:
+        space.evidence.get(evidence_id)
+        _confirm(evidence_id, yes)
+        outcome = space.erase(evidence_id)
+    if as_json:
+        print_document(
+            {
+                "erased": evidence_id,
+                "rejects_removed": outcome.rejects_removed,
+                "warnings": list(outcome.warnings),
+            }
+        )
+        return
+    typer.echo(f"{evidence_id} was erased.")
+    for warning in outcome.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+
+
+def _confirm(evidence_id: str, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            f"{evidence_id}: erasing cannot be undone; say --yes. Nothing was erased."
+        )
+    typer.confirm(f"Erase {evidence_id} for good?", abort=True, err=True)
+
+
+def _document(stored: StoredEvidence) -> dict[str, Any]:
+    from lpf.storage.times import iso
+
+    plain = {name: getattr(stored.evidence, name) for name in FIELDS}
+    if stored.evidence.timestamp is not None:
+        plain["timestamp"] = stored.evidence.timestamp.isoformat()
+    return {**plain, "ingested_at": iso(stored.ingested_at)}
+
+
+def _show_list(found: Sequence[StoredEvidence], near: Sequence[float] = ()) -> None:
+    from lpf.cli.rendering import console, number, table
+
+    if not found:
+        typer.echo("There are no such items.")
+        return
+    names = ["item", "entity", "predicate", "credible", "date", "text"]
+    rows = [_row(stored) for stored in found]
+    if near:
+        names = ["near", *names]
+        rows = [[number(cosine), *row] for cosine, row in zip(near, rows, strict=True)]
+    console().print(table(names, rows, right=("near", "credible"), flexible="text"))
+
+
+def _row(stored: StoredEvidence) -> list[str]:
+    from lpf.cli.rendering import number, start_of, when
+
+    item = stored.evidence
+    return [
+        item.evidence_id,
+        item.entity_id,
+        item.predicate,
+        number(item.credibility),
+        when(item.timestamp)[:10],
+        start_of(item.text_content),
+    ]

@@ -1,0 +1,174 @@
+"""``lpf ledger``: the record of every answer, looked at, sealed and carried away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpf.cli import ledger_proofs
+from lpf.cli.common import (
+    AsJson,
+    WorkspaceFolder,
+    answer_no,
+    command,
+    group,
+    opened,
+    print_document,
+)
+from lpf.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lpf.ledger import StoredRecord
+    from lpf.orchestrator import Replay
+    from lpf.workspace import Workspace
+
+app = group("ledger", "The record of every answer: show, verify, prove, replay, export.")
+ledger_proofs.register(app)
+
+
+@command(app, "lpf ledger show INF00000042", "lpf ledger show --last 10")
+def show(
+    record_id: Annotated[str | None, typer.Argument(metavar="ID", help="One record.")] = None,
+    last: Annotated[int | None, typer.Option(min=1, help="The newest so many.")] = None,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a record in full, or the newest ones in a list."""
+    if (record_id is None) == (last is None):
+        raise ConfigError("ledger show: give the ID of a record, or --last N.")
+    with opened(workspace) as space:
+        if record_id is not None:
+            record = space.records.get(record_id)
+            _show_one({**space.records.expand(record), **_seal(record)}, as_json)
+        else:
+            _show_last(_newest(space, last or 1), as_json)
+
+
+@command(app, "lpf ledger replay INF00000042", "lpf ledger replay INF00000042 --deep")
+def replay(
+    record_id: Annotated[str, typer.Argument(metavar="ID", help="The record.")],
+    deep: Annotated[
+        bool, typer.Option("--deep", help="From the texts and the recorded model.")
+    ] = False,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute a record's answer again, from its own factors. Exit code 1 if it differs."""
+    with opened(workspace) as space:
+        found = space.replay(record_id, deep=deep)
+    agrees = found.exact or (deep and found.same_top and found.largest_difference <= DEEP_TOLERANCE)
+    if as_json:
+        print_document({**_replayed(found), "agrees": agrees})
+    else:
+        _show_replay(found, agrees)
+    if not agrees:
+        answer_no()
+
+
+# Products of float32 matrices differ in the last bits with the shape of the batch.
+DEEP_TOLERANCE = 1e-6
+
+
+@command(app, "lpf ledger export ledger.jsonl")
+def export(
+    file: Annotated[Path, typer.Argument(help="Where to.")],
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the whole ledger to a file that can be verified without the store."""
+    from lpf.ledger import export as write_export
+
+    with opened(workspace) as space:
+        records = write_export(space.database, file)
+    if as_json:
+        print_document({"file": str(file), "records": records})
+    else:
+        typer.echo(
+            f"{records:,} records are in {file}. Check it: lpf ledger verify --export {file}"
+        )
+
+
+@command(app, "lpf ledger checkpoint --out checkpoint.json")
+def checkpoint(
+    out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign the ledger as it is now. Kept elsewhere, the checkpoint shows any later rewriting."""
+    from lpf.workspace.files import write_atomically
+
+    with opened(workspace) as space:
+        signed = space.ledger.checkpoint()
+    if signed is None:
+        raise ConfigError("ledger checkpoint: there is no record yet. Nothing was signed.")
+    if out is not None:
+        write_atomically(out, signed.to_bytes() + b"\n")
+    if as_json:
+        print_document(signed.document())
+        return
+    typer.echo(f"Signed: {signed.size:,} records, root {signed.root.hex()}")
+    if out is not None:
+        typer.echo(f"Written to {out}. Keep it elsewhere: lpf ledger verify --trusted {out}")
+
+
+def _newest(workspace: Workspace, count: int) -> list[dict[str, Any]]:
+    """Newest first, without what they refer to."""
+    size = workspace.records.size
+    records = workspace.records.records(max(1, size - count + 1), size)
+    return [{**record.fields, **_seal(record)} for record in records][::-1]
+
+
+def _seal(record: StoredRecord) -> dict[str, Any]:
+    return {"leaf": record.leaf.hex(), "checkpoint": record.checkpoint is not None}
+
+
+def _show_one(document: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_document(document)
+        return
+    from lpf.cli.record_view import show_record
+    from lpf.cli.rendering import console
+
+    show_record(console(), document)
+
+
+def _show_last(documents: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_document({"records": documents})
+        return
+    from lpf.cli.record_view import show_records
+    from lpf.cli.rendering import console
+
+    show_records(console(), documents)
+
+
+def _replayed(found: Replay) -> dict[str, Any]:
+    return {
+        "record_id": found.record_id,
+        "deep": found.deep,
+        "exact": found.exact,
+        "same_top": found.same_top,
+        "largest_difference": found.largest_difference,
+        "recorded": dict(found.recorded),
+        "recomputed": dict(found.recomputed),
+        "notes": list(found.notes),
+    }
+
+
+def _show_replay(found: Replay, agrees: bool) -> None:
+    from lpf.cli.rendering import console, indented, table
+
+    output = console()
+    words = "bit for bit" if found.exact else f"to {found.largest_difference:.1e}"
+    verdict = f"the answer comes out again, {words}" if agrees else f"DIFFERS by {words[3:]}"
+    output.print(f"[bold]{found.record_id}[/bold]: {verdict}")
+    rows = [
+        [value, f"{found.recorded[value]:.9f}", f"{recomputed:.9f}"]
+        for value, recomputed in found.recomputed.items()
+    ]
+    numbers = ("recorded", "recomputed")
+    output.print(indented(table(("value", *numbers), rows, right=numbers)))
+    for note in found.notes:
+        output.print(f"  {note}")

@@ -1,0 +1,111 @@
+"""Records of the ledger for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lpf.cli.rendering import (
+    distribution,
+    indented,
+    number,
+    percent,
+    print_pairs,
+    print_table,
+    table,
+)
+
+MINUTE = len("2026-01-25T15:42")
+
+
+def show_records(output: Console, records: Sequence[Mapping[str, Any]]) -> None:
+    """A line a record; a star marks those that carry a checkpoint."""
+    if not records:
+        output.print("There is no record yet.")
+        return
+    names = ("record", "", "time", "entity", "predicate", "answer", "sure", "by")
+    output.print(table(names, map(_row, records), right=("sure",), flexible="entity"))
+
+
+def show_record(output: Console, record: Mapping[str, Any]) -> None:
+    """One record with what it refers to."""
+    title = f"{record['entity_id']} · {record['predicate']}: {record['top_value']}"
+    output.print(Text(f"{record['record_id']}  {title}", style="bold"))
+    output.print(indented(distribution(_in_order(record), output.width)))
+    output.print()
+    if record.get("evidence_chain"):
+        print_table(output, "Evidence and its factors", _items(record))
+        output.print()
+    print_pairs(output, _pairs(record))
+
+
+def _row(record: Mapping[str, Any]) -> list[str]:
+    return [
+        record["record_id"],
+        "*" if record["checkpoint"] else "",
+        _minute(record["timestamp"]),
+        record["entity_id"],
+        record["predicate"],
+        record["top_value"],
+        percent(record["confidence"]),
+        record["method"],
+    ]
+
+
+def _in_order(record: Mapping[str, Any]) -> dict[str, float]:
+    """A record's own keys are sorted; its context has the values as the schema lists them."""
+    return {value: record["distribution"][value] for value in record["context"]["values"]}
+
+
+def _items(record: Mapping[str, Any]) -> Table:
+    """What was read of each item, and the hash that stands for its text."""
+    factors, values = record["factors"], record["context"]["values"]
+    rows = [
+        [evidence_id, _factor(values, factors, place), commitment]
+        for place, (evidence_id, commitment) in enumerate(record["evidence_chain"])
+    ]
+    names = ("item", "weight" if "weight" in factors else "says", "salted hash of its text")
+    return table(names, rows, flexible=names[-1])
+
+
+def _factor(values: Sequence[str], factors: Mapping[str, Any], place: int) -> str:
+    if "weight" in factors:
+        return number(factors["weight"][place])
+    potential = factors["potential"][place]
+    best = max(range(len(values)), key=potential.__getitem__)
+    return f"{values[best]} {100 * potential[best]:.0f} %"
+
+
+def _pairs(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    context = record["context"]
+    pairs = [
+        ("answered", f"{record['timestamp']}, as of {record['as_of']}"),
+        ("by", f"{record['method']} ({record['query_type']})"),
+        *[("fact", _fact(fact)) for fact in record.get("facts", ())],
+        *[("note", note) for note in record.get("notes", ())],
+        *[(name, str(version)) for name, version in context["versions"].items()],
+        ("options", _options(context["hyperparameters"])),
+        ("leaf", record["leaf"]),
+        ("took", f"{record['execution_time_ms']} ms"),
+    ]
+    if record["checkpoint"]:
+        pairs.append(("checkpoint", "signed up to this record"))
+    return pairs
+
+
+def _fact(fact: Mapping[str, Any]) -> str:
+    believed = "certain" if fact["role"] == "hard" else f"believed with {percent(fact['strength'])}"
+    return f"{fact['predicate']} = {fact['value']}, {believed}, of {_minute(fact['timestamp'])}"
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    given = {name: value for name, value in options.items() if value is not None}
+    return ", ".join(f"{name} {value}" for name, value in given.items())
+
+
+def _minute(timestamp: str) -> str:
+    return timestamp[:MINUTE].replace("T", " ")

@@ -1,0 +1,121 @@
+"""Items that repeat each other, and how a question's items are cut with that in mind.
+
+Two items are copies when they come from one report, have the same text and claim, or have texts of
+nearly the same direction; so are copies of copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.errors import ConfigError
+from lpf.types import Float32Array
+
+GroupArray = NDArray[np.int64]
+
+# Between "the same news, worded alike" and "another year": see docs/retrieval.md for what was seen.
+DEFAULT_SIMILARITY = 0.97
+BLOCK_ROWS = 512  # rows compared with all others at once: 10 MB for 5,000 items
+
+
+def checked_similarity(similarity: float | None) -> float | None:
+    """The threshold as it is used; None and 0 turn the comparison of texts off."""
+    if similarity is not None and not 0.0 <= similarity <= 1.0:
+        raise ConfigError(
+            f"index.copy_similarity: must lie in (0, 1], or be 0 for off, got {similarity!r}."
+        )
+    return similarity or None
+
+
+def copy_labels(
+    content_keys: Sequence[bytes],
+    report_ids: Sequence[str | None],
+    texts: Float32Array,
+    similarity: float | None,
+) -> GroupArray | None:
+    """A number an item, the same for copies: the position of the group's first item. None where
+    no item is a copy of another."""
+    groups = [*_repeated(content_keys), *_repeated(report_ids)]
+    close = None if similarity is None else _close_texts(texts, similarity)
+    if not groups and close is None:
+        return None
+    labels = np.arange(len(texts))
+    for members in groups:
+        _join(labels, np.array(members))
+    for near in close or ():
+        _join(labels, near)
+    return labels if (labels != np.arange(len(texts))).any() else None
+
+
+def cut(order: Sequence[int], labels: GroupArray | None, top_k: int) -> list[int]:
+    """The ``top_k`` positions to keep, in the order given, best first: the best of each group of
+    copies before any second one of a group, so that copies do not crowd out what is independent."""
+    if labels is None or len(order) <= top_k:
+        return list(order[:top_k])
+    seen: set[int] = set()
+    firsts: list[int] = []
+    seconds: list[int] = []
+    for rank, label in enumerate(labels[order].tolist()):
+        (seconds if label in seen else firsts).append(rank)
+        seen.add(label)
+    return [order[rank] for rank in sorted((firsts + seconds)[:top_k])]
+
+
+def numbered(labels: Sequence[Hashable | None]) -> list[int]:
+    """Labels as numbers from 0 in the order they appear; None as -1."""
+    numbers: dict[Hashable, int] = {}
+    return [-1 if label is None else numbers.setdefault(label, len(numbers)) for label in labels]
+
+
+def _repeated(keys: Sequence[Hashable | None]) -> list[list[int]]:
+    """Positions of each key that occurs more than once; None is no key."""
+    if not any(keys) or len(set(keys)) == len(keys):
+        return []
+    places: dict[Hashable, list[int]] = {}
+    for position, key in enumerate(keys):
+        if key is not None:
+            places.setdefault(key, []).append(position)
+    return [positions for positions in places.values() if len(positions) > 1]
+
+
+def _close_texts(texts: Float32Array, similarity: float) -> Iterable[GroupArray] | None:
+    """For each row that has them, the rows whose cosine with it is at least ``similarity``,
+    itself among them; None where a glance shows that there are none."""
+    if len(texts) <= BLOCK_ROWS and _all_apart(texts, similarity):
+        return None
+    return _neighbours(texts, similarity)
+
+
+def _all_apart(texts: Float32Array, similarity: float) -> bool:
+    """Whether even the shortest row's length would leave all products too small. Rows of one
+    length, as readers give them, are thereby decided without normalising."""
+    # The copy keeps NumPy from its routine for symmetric products: three times as slow for a few.
+    products = texts.dot(texts.copy().T)
+    least = similarity * min(products.diagonal().tolist())
+    return bool(np.count_nonzero(products >= least) <= len(texts))
+
+
+def _neighbours(texts: Float32Array, similarity: float) -> Iterable[GroupArray]:
+    lengths = np.sqrt(np.einsum("ij,ij->i", texts, texts))
+    lengths[lengths == 0] = np.inf  # a row of zeros is like no other
+    for start in range(0, len(texts), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        # Earlier rows have met these already.
+        close = texts[block] @ texts[start:].T >= (
+            similarity * lengths[block, None] * lengths[start:]
+        )
+        for row in np.flatnonzero(np.count_nonzero(close, axis=1) > 1):
+            yield start + np.flatnonzero(close[row])
+
+
+def _join(labels: GroupArray, members: GroupArray) -> None:
+    """Makes the groups of ``members`` one, in place. Labels are positions, so they index too."""
+    theirs = labels[members]
+    first = theirs.min()
+    if (theirs != first).any():
+        joined = np.zeros(len(labels), dtype=bool)
+        joined[theirs] = True
+        labels[joined[labels]] = first

@@ -1,0 +1,134 @@
+"""The features of one reader in one store: those that are there, and those still to be read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from lpf.errors import ConfigError, EvidenceError
+from lpf.reading.pair import PARTS
+from lpf.reading.reader import Progress, Reader, ReadRequest
+from lpf.storage.database import Row
+from lpf.storage.evidence import EvidenceStore, StoredEvidence
+from lpf.types import Float32Array
+
+# Places in a row of ``EvidenceStore.candidates``.
+ROW_ID, EVIDENCE_ID, CREDIBILITY, VECTOR = 0, 1, 2, 8
+STORED: Final = np.dtype("<f4")
+ITEMS_AT_ONCE = 512
+
+
+def pair_text_part(width: int) -> slice:
+    """Where the evidence's own features lie in the ``width`` features of a PairReader."""
+    return slice(width // PARTS, 2 * width // PARTS)
+
+
+class FeatureSource:
+    """Features under one ``reader_id``. The reader itself is opened when something must be read.
+
+    ``text_part`` says which features are those of the text alone, None for all of them: what texts
+    and queries are compared by.
+    """
+
+    def __init__(
+        self,
+        store: EvidenceStore,
+        reader_id: str,
+        width: int,
+        open_reader: Callable[[], Reader],
+        text_part: slice | None = None,
+    ) -> None:
+        self.store = store
+        self.reader_id = reader_id
+        self.width = width
+        self.text_part = text_part
+        self.text_width = width if text_part is None else len(range(*text_part.indices(width)))
+        self.number = store.reader_number(reader_id, width)
+        self._open_reader = open_reader
+        self._reader: Reader | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def reader(self) -> Reader:
+        """Opened once. ConfigError where it is another than the features here are of."""
+        with self._lock:
+            if self._reader is None:
+                self._reader = self._opened()
+            return self._reader
+
+    def texts(self, features: Float32Array) -> Float32Array:
+        """The part of ``features`` [N, width] that speaks of the text alone."""
+        return features if self.text_part is None else features[:, self.text_part]
+
+    def query_vector(self, text: str) -> Float32Array:
+        """What a text is compared by, [text_width]."""
+        # A reader that needs a claim reads the text against itself: its text part is the same.
+        features = self.reader.read(text, text if self.reader.uses_claim else None)
+        vector: Float32Array = self.texts(features[None])[0]
+        return vector
+
+    def checked_query(self, vector: Float32Array) -> Float32Array:
+        """EvidenceError unless ``vector`` can be compared with the texts here."""
+        if np.shape(vector) != (self.text_width,) or not np.isfinite(vector).all():
+            raise EvidenceError(
+                f"query vector: must be {self.text_width} finite numbers for the reader "
+                f"{self.reader_id}, got shape {np.shape(vector)}. Nothing was looked up."
+            )
+        return vector
+
+    def completed(self, rows: list[Row]) -> list[Row]:
+        """Candidates with the vectors they lacked, read now and kept. Rows whose text was erased
+        meanwhile are left out."""
+        missing = [row[ROW_ID] for row in rows if row[VECTOR] is None]
+        stored = self.store.by_rows(missing)
+        features = self._read_and_keep(stored)
+        made = {item.row_id: features[place].tobytes() for place, item in enumerate(stored)}
+        filled = (
+            row if row[VECTOR] is not None else (*row[:VECTOR], made.get(row[ROW_ID]))
+            for row in rows
+        )
+        return [row for row in filled if row[VECTOR] is not None]
+
+    def read_missing(self, progress: Progress | None = None) -> int:
+        """Reads all items of the store that have no features of this reader yet; how many."""
+        total, done, last = self._lacking(), 0, 0
+        while stored := self.store.missing_features(self.number, ITEMS_AT_ONCE, last):
+            self._read_and_keep(stored)
+            last, done = stored[-1].row_id, done + len(stored)
+            if progress is not None:
+                progress(done, max(total, done))
+        return done
+
+    def _lacking(self) -> int:
+        return self.store.count() - self.store.state(self.number)[0]
+
+    def _read_and_keep(self, stored: Sequence[StoredEvidence]) -> Float32Array:
+        if not stored:
+            return np.empty((0, self.width), STORED)
+        items = [item.evidence for item in stored]
+        try:
+            features = self.reader.read_many(
+                [ReadRequest(item.text_content, item.claim) for item in items]
+            )
+        except EvidenceError as error:
+            names = ", ".join(item.evidence_id for item in items[:5])
+            raise EvidenceError(
+                f"{error}. Items were counted from {names} ...: they have no features of the "
+                f"reader {self.reader_id} yet, and it cannot read them. Use the reader they were "
+                "ingested with, or erase the item."
+            ) from error
+        self.store.put_features(self.number, [item.row_id for item in stored], features)
+        return features.astype(STORED, copy=False)
+
+    def _opened(self) -> Reader:
+        reader = self._open_reader()
+        if (reader.reader_id, reader.width) != (self.reader_id, self.width):
+            raise ConfigError(
+                f"reader: {reader.reader_id} of width {reader.width} was opened, but this index "
+                f"is of {self.reader_id} of width {self.width}. Nothing was read; open the index "
+                "with the id and width of the reader."
+            )
+        return reader

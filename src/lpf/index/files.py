@@ -1,0 +1,161 @@
+"""The vector file and its manifest. Neither is ever trusted, and both can be made anew at will.
+
+A file is replaced by renaming, so a crash leaves the old one, the new one, or none. What is
+replaced is overwritten with zeros before it is unlinked: it may hold vectors of erased texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from lpf.errors import StorageError, StoreBusyError
+from lpf.index.kinds import FaissIndex, Kind
+
+FORMAT = 1
+LOCK_SECONDS = 600.0  # another process may be building
+ZEROS = bytes(1 << 20)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a vector file holds. ``recall`` is the measured share of the true 10 nearest that it
+    finds when a query looks into ``nprobe`` of its ``lists``."""
+
+    kind: Kind
+    reader_id: str
+    width: int
+    count: int
+    last_row_id: int
+    erased_count: int
+    recall: float
+    recall_target: float
+    nprobe: int
+    lists: int
+    versions: Mapping[str, str]
+    sha256: str = ""
+    format: int = FORMAT
+
+    @property
+    def target_reached(self) -> bool:
+        return self.recall >= self.recall_target
+
+
+class VectorFile:
+    """``<hash of the reader's id>.faiss`` and ``.json`` in a folder."""
+
+    def __init__(self, folder: Path, reader_id: str) -> None:
+        stem = hashlib.sha256(reader_id.encode()).hexdigest()[:16]
+        self.folder = folder
+        self.path = folder / f"{stem}.faiss"
+        self.manifest_path = folder / f"{stem}.json"
+        self._new, self._old = folder / f"{stem}.new", folder / f"{stem}.old"
+        self._lock = folder / f"{stem}.lock"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone with the file. What a crash left behind is wiped first."""
+        with self._told_plainly():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(self._lock, timeout=LOCK_SECONDS):
+                for leftover in (self._new, self._old):
+                    wipe(leftover)
+                yield
+
+    def load(self) -> tuple[Manifest, FaissIndex] | None:
+        """None where there is none, or one that is damaged or of another format."""
+        manifest = self._read_manifest()
+        if manifest is None or not self.path.is_file():
+            return None
+        if _sha256(self.path) != manifest.sha256:
+            return None
+        import faiss
+
+        index = faiss.read_index(str(self.path))
+        return manifest, FaissIndex(manifest.kind, index, manifest.nprobe)
+
+    def save(self, index: FaissIndex, manifest: Manifest) -> Manifest:
+        """Puts a new file in the place of the old. Returns the manifest with the file's hash."""
+        import faiss
+
+        faiss.write_index(index.index, str(self._new))
+        _sync(self._new)
+        complete = Manifest(**{**asdict(manifest), "sha256": _sha256(self._new)})
+        with suppress(FileNotFoundError):
+            self.path.replace(self._old)
+        self._new.replace(self.path)
+        self._new.write_text(json.dumps(asdict(complete), indent=2, sort_keys=True) + "\n")
+        _sync(self._new)
+        self._new.replace(self.manifest_path)
+        _sync(self.folder)
+        wipe(self._old)
+        return complete
+
+    def discard(self) -> None:
+        """Wipes the file; it is made anew when next needed."""
+        wipe(self.path)
+        wipe(self.manifest_path)
+
+    def _read_manifest(self) -> Manifest | None:
+        try:
+            manifest = Manifest(**json.loads(self.manifest_path.read_text()))
+        except (OSError, ValueError, TypeError):  # whatever is wrong, the file is made anew
+            return None
+        return manifest if manifest.format == FORMAT else None
+
+    @contextmanager
+    def _told_plainly(self) -> Iterator[None]:
+        try:
+            yield
+        except Timeout as error:
+            raise StoreBusyError(
+                f"{self._lock}: another process held the vector file for {LOCK_SECONDS:.0f} s. "
+                "Nothing was searched or changed; try again when its index is built."
+            ) from error
+        except (OSError, RuntimeError) as error:  # FAISS raises RuntimeError for a full disk
+            raise StorageError(
+                f"{self.path}: the vector file could not be read or written ({error}). Nothing "
+                "was searched or changed; check the space and the permissions of its folder."
+            ) from error
+
+
+def wipe(path: Path) -> None:
+    """Overwrites a file with zeros, then unlinks it."""
+    with suppress(FileNotFoundError):
+        with path.open("r+b") as stream:
+            left = os.fstat(stream.fileno()).st_size
+            while left > 0:
+                left -= stream.write(ZEROS[:left])
+            stream.flush()
+            os.fsync(stream.fileno())
+        path.unlink()
+
+
+def versions() -> dict[str, str]:
+    """Of what wrote a file, for those who look into it."""
+    import faiss
+
+    from lpf.version import __version__
+
+    return {"lpf": __version__, "faiss": str(faiss.__version__)}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor: Any = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

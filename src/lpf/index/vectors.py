@@ -1,0 +1,164 @@
+"""Building an index over the store's own vectors, and measuring what it misses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lpf.index.features import FeatureSource
+from lpf.index.kinds import SAMPLE_PER_LIST, FaissIndex, IndexConfig, Kind, empty_index, list_count
+from lpf.index.lookups import vectors_of_rows
+from lpf.storage.evidence import RowNumbers
+from lpf.types import Float32Array
+
+RECALL_DEPTH = 10
+TIE = 1e-5  # products this near are equal: identical texts must not count as missed
+
+
+@dataclass(frozen=True)
+class Built:
+    """An index and what was found when it was made: ``recall`` is the share of the true 10 nearest
+    that it finds, 1 for one that compares all."""
+
+    index: FaissIndex
+    last_row_id: int
+    recall: float
+
+
+def build(source: FeatureSource, config: IndexConfig) -> Built:
+    """Reads the vectors of the store twice, chunk by chunk: to train, and to add and measure."""
+    count = source.store.state(source.number)[0]
+    kind = config.kind_for(count)
+    queries, training = _held_and_training(source, config, kind, count)
+    index = empty_index(kind, training.units, config, count)
+    exact, last = ExactNearest(queries, RECALL_DEPTH), 0
+    for row_ids, units in unit_chunks(source):
+        index.add(row_ids, units)
+        exact.see(row_ids, units)
+        last = int(row_ids[-1])
+    if kind == "flat":
+        return Built(index, last, 1.0)
+    tuned, recall = _tuned(source, config, index, exact)
+    return Built(tuned, last, recall)
+
+
+def unit_chunks(source: FeatureSource) -> Iterator[tuple[RowNumbers, Float32Array]]:
+    """All rows and their texts' unit vectors, in the order of the rows."""
+    for row_ids, features in source.store.vectors(source.number):
+        yield row_ids, units_of(source.texts(features))
+
+
+def units_of(texts: Float32Array) -> Float32Array:
+    """Rows of length 1; a row of zeros stays."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", texts, texts))[:, None]
+    units: Float32Array = np.divide(texts, lengths, out=np.zeros_like(texts), where=lengths > 0)
+    return units
+
+
+def approximate(
+    source: FeatureSource,
+    config: IndexConfig,
+    index: FaissIndex,
+    queries: Float32Array,
+    depth: int,
+    nprobe: int | None = None,
+) -> tuple[Float32Array, RowNumbers]:
+    """Cosines and rows [Q, depth], falling, -inf and -1 where there are fewer. All cosines are
+    exact: those of shortened vectors are computed again from the store."""
+    if index.kind != "ivf_pq":
+        return index.search(queries, depth, nprobe)
+    _, row_ids = index.search(queries, depth * config.rerank, nprobe)
+    ranked = [
+        _reranked(source, query, some[some >= 0], depth)
+        for query, some in zip(queries, row_ids, strict=True)
+    ]
+    return np.stack([cosines for cosines, _ in ranked]), np.stack([rows for _, rows in ranked])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    row_ids: RowNumbers
+    units: Float32Array
+
+
+class ExactNearest:
+    """The true nearest of some rows of the store among all others, as vectors come by."""
+
+    def __init__(self, queries: _Rows, depth: int) -> None:
+        self.queries = queries
+        self.cosines = np.full((len(queries.units), depth), -np.inf, np.float32)
+
+    def see(self, row_ids: RowNumbers, units: Float32Array) -> None:
+        cosines = self.queries.units @ units.T
+        cosines[self.queries.row_ids[:, None] == row_ids] = -np.inf  # not itself
+        both = np.concatenate([self.cosines, cosines], axis=1)
+        depth = self.cosines.shape[1]
+        self.cosines = -np.sort(np.partition(-both, depth - 1, axis=1)[:, :depth], axis=1)
+
+    def recall(self, cosines: Float32Array, row_ids: RowNumbers) -> float:
+        """The share of the true nearest among those found, [Q, depth + 1] as the query itself is
+        usually found too. Equally near is as good."""
+        depth = self.cosines.shape[1]
+        others = np.where(row_ids == self.queries.row_ids[:, None], -np.inf, cosines)
+        best = -np.sort(-others, axis=1)[:, :depth]
+        wanted = np.isfinite(self.cosines)
+        return float((best[wanted] >= self.cosines[wanted] - TIE).mean())
+
+
+def _tuned(
+    source: FeatureSource, config: IndexConfig, index: FaissIndex, exact: ExactNearest
+) -> tuple[FaissIndex, float]:
+    """The index with the fewest lists, in powers of two, that reach the target; with all of them
+    where none do."""
+    nprobe = 1
+    while True:
+        found = approximate(source, config, index, exact.queries.units, RECALL_DEPTH + 1, nprobe)
+        recall = exact.recall(*found)
+        if recall >= config.recall_target or nprobe >= index.lists:
+            return replace(index, nprobe=nprobe), recall
+        nprobe = min(2 * nprobe, index.lists)
+
+
+def _held_and_training(
+    source: FeatureSource, config: IndexConfig, kind: Kind, count: int
+) -> tuple[_Rows, _Rows]:
+    """Rows to measure with, and others to train on; none of either for an exact index."""
+    if kind == "flat":
+        nothing = _Rows(np.empty(0, np.int64), np.empty((0, source.text_width), np.float32))
+        return nothing, nothing
+    wanted = config.recall_queries + SAMPLE_PER_LIST * list_count(count)
+    random = np.random.default_rng(config.seed)
+    places = random.permutation(count)[:wanted]
+    drawn = _at(source, np.sort(places))
+    held = random.permutation(len(drawn.units))
+    queries, training = np.split(held, [min(config.recall_queries, count // 10)])
+    return (
+        _Rows(drawn.row_ids[queries], drawn.units[queries]),
+        _Rows(drawn.row_ids[training], drawn.units[training]),
+    )
+
+
+def _at(source: FeatureSource, places: RowNumbers) -> _Rows:
+    """The rows at these places, ascending, of the store's order."""
+    row_ids, units, start = [], [], 0
+    for chunk_ids, chunk in unit_chunks(source):
+        here = places[(places >= start) & (places < start + len(chunk))] - start
+        row_ids.append(chunk_ids[here])
+        units.append(chunk[here])
+        start += len(chunk)
+    return _Rows(np.concatenate(row_ids), np.concatenate(units))
+
+
+def _reranked(
+    source: FeatureSource, query: Float32Array, row_ids: RowNumbers, depth: int
+) -> tuple[Float32Array, RowNumbers]:
+    there, features = vectors_of_rows(source.store, source.number, source.width, row_ids)
+    cosines = units_of(source.texts(features)) @ query
+    order = np.lexsort((there, -cosines))[:depth]
+    padding = (0, depth - len(order))
+    return (
+        np.pad(cosines[order], padding, constant_values=-np.inf),
+        np.pad(there[order], padding, constant_values=-1),
+    )

@@ -1,0 +1,19 @@
+"""Evidence and facts from files into the store, and out of it again."""
+
+from lpf.ingest.drafts import content_hash
+from lpf.ingest.erasure import Erasure, erase_evidence, scrub
+from lpf.ingest.facts import read_facts
+from lpf.ingest.ingestion import IngestOutcome, ingest, ingest_rows
+from lpf.ingest.problems import Problem
+
+__all__ = [
+    "Erasure",
+    "IngestOutcome",
+    "Problem",
+    "content_hash",
+    "erase_evidence",
+    "ingest",
+    "ingest_rows",
+    "read_facts",
+    "scrub",
+]

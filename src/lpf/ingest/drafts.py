@@ -1,0 +1,141 @@
+"""A row as an evidence item that may still lack its id."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from lpf.errors import UnknownPredicateError, UnknownValueError
+from lpf.factors.keys import content_key
+from lpf.ingest.fields import (
+    Values,
+    identifier_field,
+    moment_field,
+    required,
+    share_field,
+    text_field,
+)
+from lpf.ingest.files import InputFile, InputRow
+from lpf.ingest.problems import RowError
+from lpf.schema import Schema
+from lpf.storage.evidence import NewEvidence
+from lpf.storage.times import to_micros
+from lpf.types import Evidence, EvidenceType
+
+TEXT_NAMES = ("text_content", "text")
+KNOWN_COLUMNS = frozenset(Evidence.__slots__) - {"embedding_id"} | {"text"}
+_NO_ID = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An item read from ``row``. Where ``has_id`` is false, its evidence still needs a name."""
+
+    row: InputRow
+    evidence: Evidence
+    has_id: bool
+    content_hash: bytes
+
+    def named(self, evidence_id: str) -> Draft:
+        return replace(self, evidence=replace(self.evidence, evidence_id=evidence_id))
+
+    def as_new(self) -> NewEvidence:
+        key = content_key(self.evidence.text_content, self.evidence.claim)
+        return NewEvidence(self.evidence, key, self.content_hash)
+
+
+class DraftReader:
+    """Reads rows against a schema. With ``needs_claim`` a row without a claim is refused."""
+
+    def __init__(self, schema: Schema, needs_claim: bool) -> None:
+        self._schema = schema
+        self._needs_claim = needs_claim
+        names = [predicate.name for predicate in schema]
+        self._only_predicate = names[0] if len(names) == 1 else None
+
+    def check_columns(self, file: InputFile) -> None:
+        """InputFileError where the file lacks a column that every row needs."""
+        predicate = [] if self._only_predicate else [("predicate",)]
+        claim = [("claim",)] if self._needs_claim else []
+        file.require(("entity_id",), TEXT_NAMES, *predicate, *claim)
+
+    def draft(self, row: InputRow) -> Draft:
+        """RowError where the row cannot be used."""
+        if row.error:
+            raise RowError(None, row.error)
+        values = row.values
+        evidence_id = identifier_field(values, "evidence_id")
+        predicate = self._predicate(values)
+        evidence = Evidence(
+            evidence_id=evidence_id or _NO_ID,
+            entity_id=required(identifier_field(values, "entity_id"), "entity_id"),
+            predicate=predicate,
+            text_content=_text(values),
+            credibility=share_field(values, "credibility"),
+            timestamp=moment_field(values, "timestamp"),
+            evidence_type=_evidence_type(values),
+            source=identifier_field(values, "source"),
+            supports_value=self._supports_value(values, predicate),
+            claim=self._claim(values),
+            report_id=identifier_field(values, "report_id"),
+        )
+        return Draft(row, evidence, evidence_id is not None, content_hash(evidence))
+
+    def _predicate(self, values: Values) -> str:
+        given = text_field(values, "predicate") or self._only_predicate
+        try:
+            return self._schema[required(given, "predicate")].name
+        except UnknownPredicateError as error:
+            raise RowError("predicate", str(error).rstrip(".")) from None
+
+    def _supports_value(self, values: Values, predicate: str) -> str | None:
+        value = text_field(values, "supports_value")
+        if value is not None:
+            try:
+                self._schema[predicate].position(value)
+            except UnknownValueError as error:
+                raise RowError("supports_value", str(error).rstrip(".")) from None
+        return value
+
+    def _claim(self, values: Values) -> str | None:
+        claim = text_field(values, "claim")
+        if claim is None and self._needs_claim:
+            raise RowError("claim", "is missing; this reader reads a text against a claim")
+        return claim
+
+
+def content_hash(evidence: Evidence) -> bytes:
+    """16 bytes that stand for all fields but the id. The store keeps them: their form is fixed."""
+    timestamp = evidence.timestamp
+    content = [
+        evidence.entity_id,
+        evidence.predicate,
+        evidence.text_content,
+        evidence.claim,
+        None if evidence.credibility is None else float(evidence.credibility),
+        None if timestamp is None else to_micros(timestamp),
+        evidence.evidence_type,
+        evidence.source,
+        evidence.supports_value,
+        evidence.report_id,
+    ]
+    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def _text(values: Values) -> str:
+    full, short = (text_field(values, name) for name in TEXT_NAMES)
+    if full is not None and short is not None and full != short:
+        raise RowError("text", "differs from text_content, of which it is another name; give one")
+    return required(full or short, "text_content")
+
+
+def _evidence_type(values: Values) -> EvidenceType:
+    given = text_field(values, "evidence_type") or "text"
+    for kind in get_args(EvidenceType):
+        if kind == given:
+            found: EvidenceType = kind
+            return found
+    raise RowError("evidence_type", f"must be one of {get_args(EvidenceType)}, got {given!r}")

@@ -1,0 +1,45 @@
+"""Canonical facts from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lpf.errors import InputFileError
+from lpf.ingest.fields import identifier_field, moment_field, required, share_field, text_field
+from lpf.ingest.files import InputRow, open_input
+from lpf.ingest.problems import Problem, RowError
+from lpf.storage.facts import NewFact
+
+REQUIRED = ("entity_id", "predicate", "value", "timestamp")
+
+
+def read_facts(path: str | Path) -> Iterator[NewFact]:
+    """The facts of a JSONL, CSV or Parquet file. InputFileError names the first row that cannot
+    be read; whether a fact fits the schema is told when it is added."""
+    file = open_input(path)
+    file.require(*((name,) for name in REQUIRED))
+    for row in file.rows():
+        try:
+            yield _fact(row, f"{file.name}, line {row.line}")
+        except RowError as error:
+            problem = Problem(file.name, row.line, error.name, error.message)
+            raise InputFileError(f"{problem}. No fact was added; correct it and repeat.") from None
+
+
+def _fact(row: InputRow, where: str) -> NewFact:
+    if row.error:
+        raise RowError(None, row.error)
+    timestamp = moment_field(row.values, "timestamp")
+    if timestamp is None:
+        raise RowError("timestamp", "is missing")
+    confidence = share_field(row.values, "confidence")
+    return NewFact(
+        entity_id=required(identifier_field(row.values, "entity_id"), "entity_id"),
+        predicate=required(text_field(row.values, "predicate"), "predicate"),
+        value=required(identifier_field(row.values, "value"), "value"),
+        timestamp=timestamp,
+        confidence=1.0 if confidence is None else confidence,
+        source=identifier_field(row.values, "source"),
+        where=where,
+    )

@@ -1,0 +1,82 @@
+"""Fields of a row as values of the right type. RowError names the field that is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time
+
+from lpf.ingest.problems import RowError
+from lpf.storage.texts import unkeepable
+
+Values = Mapping[str, object]
+
+
+def text_field(values: Values, name: str) -> str | None:
+    """A text, or None where there is none."""
+    value = values.get(name)
+    if value is None or value == "":
+        return None
+    problem = unkeepable(value)
+    if problem:
+        raise RowError(name, problem)
+    return str(value)
+
+
+def identifier_field(values: Values, name: str) -> str | None:
+    """A text; a whole number is taken as the text of its digits."""
+    value = values.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return text_field(values, name)
+
+
+def required(value: str | None, name: str) -> str:
+    if value is None:
+        raise RowError(name, "is missing")
+    return value
+
+
+def share_field(values: Values, name: str) -> float | None:
+    """A number in [0, 1], also as text."""
+    value = values.get(name)
+    if value is None or value == "":
+        return None
+    number = _number(value, name)
+    if math.isnan(number) or not 0.0 <= number <= 1.0:
+        raise RowError(name, f"must lie in [0, 1], got {value!r}")
+    return number + 0.0  # -0.0 and 0.0 are one number with two hashes
+
+
+def moment_field(values: Values, name: str) -> datetime | None:
+    """A moment in UTC, from ISO 8601 or a time of Parquet. One without a zone is in UTC."""
+    value = values.get(name)
+    if value is None or value == "":
+        return None
+    moment = _moment(value, name)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise RowError(name, f"lies outside the years 1 to 9999, got {value!r}") from None
+
+
+def _number(value: object, name: str) -> float:
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except (ValueError, OverflowError):
+            pass
+    raise RowError(name, f"must be a number, got {value!r}")
+
+
+def _moment(value: object, name: str) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime.combine(value, time())
+    if isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value.strip())
+        except ValueError:
+            pass
+    raise RowError(name, f"must be a time in ISO 8601, such as 2026-01-25T15:42:33Z, got {value!r}")

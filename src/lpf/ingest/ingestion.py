@@ -1,0 +1,214 @@
+"""Evidence from a file into the store.
+
+A row that cannot be used is put aside with its reason, the others are taken; or, if asked to be
+strict, nothing is taken from a file with such a row. Batches are added whole, each in a transaction
+of its own, and what is there already is passed over: an interrupted run is mended by another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from lpf.errors import ConfigError, EvidenceError, InputFileError
+from lpf.ingest.drafts import KNOWN_COLUMNS, Draft, DraftReader
+from lpf.ingest.files import InputFile, InputRow, open_input, rows_in_memory
+from lpf.ingest.problems import Problem, RowError
+from lpf.ingest.rejects import RejectsFile
+from lpf.ingest.settling import Settler
+from lpf.reading.reader import Features, Reader, ReadRequest
+from lpf.schema import Schema
+from lpf.storage.evidence import EvidenceStore
+
+Progress = Callable[[int, int | None], None]
+
+DEFAULT_BATCH = 256
+PROBLEMS_SHOWN = 20
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class IngestOutcome:
+    """``read`` = ``added`` + ``unchanged`` + ``rejected``. ``problems`` are the first of those
+    rejected; all of them are in ``rejects_file``."""
+
+    read: int
+    added: int
+    unchanged: int
+    rejected: int
+    rejects_file: Path | None
+    ignored_columns: tuple[str, ...]
+    seconds: float
+    problems: tuple[Problem, ...]
+
+
+def ingest(
+    path: str | Path,
+    store: EvidenceStore,
+    schema: Schema,
+    reader: Reader,
+    *,
+    rejects_folder: str | Path,
+    strict: bool = False,
+    batch: int = DEFAULT_BATCH,
+    progress: Progress | None = None,
+) -> IngestOutcome:
+    """Adds the evidence of a file. ``progress`` gets rows done and rows in all, None as long as
+    nobody knows. InputFileError where the file cannot be read or, if ``strict``, some row of it
+    cannot be used."""
+    run = Ingestion(open_input(path), store, schema, reader, rejects_folder, batch, progress)
+    return run(strict)
+
+
+def ingest_rows(
+    rows: Sequence[Mapping[str, object]],
+    store: EvidenceStore,
+    schema: Schema,
+    reader: Reader,
+    *,
+    rejects_folder: str | Path,
+    name: str = "rows",
+    strict: bool = False,
+    batch: int = DEFAULT_BATCH,
+    progress: Progress | None = None,
+) -> IngestOutcome:
+    """The same for rows that are in memory; ``name`` is what problems call them."""
+    file = rows_in_memory(name, rows)
+    return Ingestion(file, store, schema, reader, rejects_folder, batch, progress)(strict)
+
+
+class Ingestion:
+    """One run over one file."""
+
+    def __init__(
+        self,
+        file: InputFile,
+        store: EvidenceStore,
+        schema: Schema,
+        reader: Reader,
+        rejects_folder: str | Path,
+        batch: int,
+        progress: Progress | None,
+    ) -> None:
+        if batch < 1:
+            raise ConfigError(f"batch: must be at least 1, got {batch}. Nothing was read.")
+        self._file, self._store, self._reader = file, store, reader
+        self._drafts = DraftReader(schema, needs_claim=reader.uses_claim)
+        self._drafts.check_columns(file)
+        self._reader_number = store.reader_number(reader.reader_id, reader.width)
+        self._settler = Settler(store)
+        self._rejects = RejectsFile(rejects_folder, file.name)
+        self._batch, self._progress, self._total = batch, progress, file.total
+        self._read = self._added = self._unchanged = self._rejected = 0
+        self._problems: list[Problem] = []
+        self._columns: set[str] = set(file.columns or ())
+
+    def __call__(self, strict: bool = False) -> IngestOutcome:
+        started = time.perf_counter()
+        if strict:
+            self._rehearse()
+        try:
+            for rows in _batched(self._file.rows(), self._batch):
+                self._take(rows)
+                if self._progress is not None:
+                    self._progress(self._read, self._total)
+        finally:
+            rejects_file = self._rejects.close()
+        return IngestOutcome(
+            self._read,
+            self._added,
+            self._unchanged,
+            self._rejected,
+            rejects_file,
+            tuple(sorted(self._columns - KNOWN_COLUMNS)),
+            time.perf_counter() - started,
+            tuple(self._problems),
+        )
+
+    def _rehearse(self) -> None:
+        """Everything but reading and writing; InputFileError if some row cannot be used."""
+        settler, read = Settler(self._store, rehearsal=True), 0
+        problems: list[Problem] = []
+        for rows in _batched(self._file.rows(), self._batch):
+            drafts, refused = self._drafted(rows)
+            conflicts = settler.settle(drafts).conflicts
+            problems += refused + [self._conflict(*conflict) for conflict in conflicts]
+            read += len(rows)
+        self._total = read
+        if problems:
+            shown = "".join(f"\n  {problem}" for problem in problems[:PROBLEMS_SHOWN])
+            more = "" if len(problems) <= PROBLEMS_SHOWN else "\n  ..."
+            raise InputFileError(
+                f"{self._file.name}: {len(problems)} of {read} rows cannot be used. Nothing was "
+                f"added; mend them, or ingest without strict to put them aside:{shown}{more}"
+            )
+
+    def _take(self, rows: Sequence[InputRow]) -> None:
+        drafts, problems = self._drafted(rows)
+        problems += self._add(drafts)
+        problems.sort(key=lambda problem: problem.line)
+        self._rejects.write(problems)
+        self._read += len(rows)
+        self._rejected += len(problems)
+        self._problems += problems[: PROBLEMS_SHOWN - len(self._problems)]
+
+    def _drafted(self, rows: Sequence[InputRow]) -> tuple[list[Draft], list[Problem]]:
+        drafts, problems = [], []
+        for row in rows:
+            self._columns.update(row.values)
+            try:
+                drafts.append(self._drafts.draft(row))
+            except RowError as error:
+                problems.append(self._problem(row, error.name, error.message))
+        return drafts, problems
+
+    def _add(self, drafts: Sequence[Draft]) -> list[Problem]:
+        """Settles and adds; does so again where another process was quicker to take an id."""
+        for attempt in range(1, ATTEMPTS + 1):
+            settled = self._settler.settle(drafts)
+            new, features, unreadable = self._features(settled.new)
+            try:
+                if new:
+                    self._store.add([d.as_new() for d in new], features, self._reader_number)
+            except EvidenceError:
+                if attempt == ATTEMPTS:
+                    raise
+                self._settler.forget()
+                continue
+            self._added += len(new)
+            self._unchanged += settled.unchanged
+            return unreadable + [self._conflict(*conflict) for conflict in settled.conflicts]
+        raise AssertionError("the last attempt returns or raises")
+
+    def _features(self, drafts: Sequence[Draft]) -> tuple[Sequence[Draft], Features, list[Problem]]:
+        """What can be read, its features, and what cannot."""
+        if not drafts:
+            return drafts, np.empty((0, self._reader.width), np.float32), []
+        requests = [ReadRequest(d.evidence.text_content, d.evidence.claim) for d in drafts]
+        try:
+            return drafts, self._reader.read_many(requests), []
+        except EvidenceError as error:
+            if len(drafts) == 1:
+                problem = self._problem(drafts[0].row, "text_content", str(error))
+                return [], np.empty((0, self._reader.width), np.float32), [problem]
+        # Halving finds the few that cannot be read without reading all the others singly.
+        middle = len(drafts) // 2
+        left, right = self._features(drafts[:middle]), self._features(drafts[middle:])
+        return [*left[0], *right[0]], np.concatenate([left[1], right[1]]), left[2] + right[2]
+
+    def _conflict(self, draft: Draft, reason: str) -> Problem:
+        return self._problem(draft.row, "evidence_id", reason)
+
+    def _problem(self, row: InputRow, name: str | None, error: str) -> Problem:
+        return Problem(self._file.name, row.line, name, error, row.raw or dict(row.values))
+
+
+def _batched(rows: Iterable[InputRow], size: int) -> Iterator[list[InputRow]]:
+    rows = iter(rows)
+    while batch := list(islice(rows, size)):
+        yield batch

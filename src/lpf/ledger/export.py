@@ -1,0 +1,98 @@
+"""The whole ledger as one file that needs no database to be read or verified.
+
+Lines of canonical JSON: a header, the records in order, the blobs, and a last line with their
+counts and the SHA-256 of all bytes before it. A record's body stands there as a JSON string, so
+that its own bytes survive exactly. Query texts are not part of it: they can be erased.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from lpf.errors import LedgerBrokenError, LedgerError
+from lpf.ledger import statements
+from lpf.ledger.canonical import canonical
+from lpf.ledger.formats import EXPORT_FORMAT
+from lpf.ledger.identity import read_identity
+from lpf.ledger.reading import LedgerReader
+from lpf.ledger.records import record_id
+from lpf.storage.database import Database
+
+
+def export(database: Database, path: Path) -> int:
+    """Writes the ledger to ``path``, which is whole or not there, and returns the count of
+    records. Records that are appended meanwhile are left out."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:
+            records = _write(database, file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise LedgerError(
+            f"{path}: the ledger was not exported ({error.strerror}); no file was left behind."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return records
+
+
+def _write(database: Database, file: BinaryIO) -> int:
+    digest = hashlib.sha256()
+    counts = {"record": 0, "blob": 0, "header": 0}
+    for kind, document in _documents(database):
+        line = canonical(document) + b"\n"
+        digest.update(line)
+        file.write(line)
+        counts[kind] += 1
+    end = {"blobs": counts["blob"], "records": counts["record"], "sha256": digest.hexdigest()}
+    file.write(canonical({"end": end}) + b"\n")
+    return counts["record"]
+
+
+def _documents(database: Database) -> Iterator[tuple[str, dict[str, Any]]]:
+    identity = read_identity(database)
+    yield (
+        "header",
+        {
+            "format": EXPORT_FORMAT,
+            "origin": identity.origin,
+            "public_key": identity.public_key.hex(),
+        },
+    )
+    size = LedgerReader(database).size
+    for chunk in database.stream(statements.RECORDS, (1, size)):
+        for row in chunk:
+            yield "record", _record_line(*row)
+    # After the records: a blob is written with the first record that refers to it, so all that the
+    # records above refer to are here.
+    for chunk in database.stream(statements.BLOBS):
+        for digest, body in chunk:
+            name = bytes(digest).hex()
+            yield "blob", {"blob": name, "body": _text(f"blob {name}", body)}
+
+
+def _record_line(seq: int, leaf: bytes, body: bytes, checkpoint: bytes | None) -> dict[str, Any]:
+    where = record_id(seq)
+    return {
+        "seq": seq,
+        "leaf": bytes(leaf).hex(),
+        "body": _text(where, body),
+        "checkpoint": None if checkpoint is None else _text(f"checkpoint of {where}", checkpoint),
+    }
+
+
+def _text(where: str, data: bytes) -> str:
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError as error:
+        finding = f"{where}: is not UTF-8 ({error.reason} at byte {error.start})"
+        raise LedgerBrokenError(
+            f"{finding}. Nothing was exported; run 'lpf ledger verify'.", (finding,)
+        ) from error

@@ -1,0 +1,119 @@
+"""The ledger as a program that looks things up sees it. What is read here is not verified."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lpf.errors import LedgerBrokenError, UnknownRecordError
+from lpf.ledger import checkpoint as checkpoints
+from lpf.ledger import statements
+from lpf.ledger.checkpoint import Checkpoint
+from lpf.ledger.identity import Identity, read_identity
+from lpf.ledger.records import QueryText, record_id, sequence_of
+from lpf.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """``body`` is the canonical JSON, ``fields`` the same parsed, ``leaf`` its hash (32 bytes)."""
+
+    seq: int
+    leaf: bytes
+    body: bytes
+    checkpoint: Checkpoint | None
+
+    @property
+    def record_id(self) -> str:
+        return record_id(self.seq)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(self.body)
+        return parsed
+
+
+class LedgerReader:
+    """Look-ups in a store's ledger; needs no key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def identity(self) -> Identity:
+        return read_identity(self._database)
+
+    @property
+    def size(self) -> int:
+        row = self._database.row(statements.SIZE)
+        return int(row[0] or 0) if row else 0
+
+    def get(self, identifier: str) -> StoredRecord:
+        seq = sequence_of(identifier)
+        row = self._database.row(statements.RECORD, (seq,))
+        if row is None:
+            raise UnknownRecordError(
+                f"{identifier}: the ledger has no such record; it has {self.size} so far."
+            )
+        return _record(seq, *row)
+
+    def records(self, first: int = 1, last: int | None = None) -> Iterator[StoredRecord]:
+        """In order, numbers ``first`` to ``last``; memory does not grow with their count."""
+        bounds = (first, self.size if last is None else last)
+        for chunk in self._database.stream(statements.RECORDS, bounds):
+            for row in chunk:
+                yield _record(*row)
+
+    def latest_checkpoint(self) -> Checkpoint | None:
+        row = self._database.row(statements.LATEST_CHECKPOINT, (1, self.size))
+        return checkpoints.parse(bytes(row[0])) if row else None
+
+    def blob(self, digest: bytes) -> bytes:
+        """The canonical JSON that records refer to by ``digest``."""
+        row = self._database.row(statements.BLOB, (digest,))
+        if row is None:
+            finding = f"blob {digest.hex()}: is missing"
+            raise LedgerBrokenError(f"{finding}. Run 'lpf ledger verify'.", (finding,))
+        return bytes(row[0])
+
+    def expand(self, record: StoredRecord) -> dict[str, Any]:
+        """The record's fields with every ``{"blob": hash}`` replaced by what it stands for."""
+        expanded: dict[str, Any] = self._expanded(record.fields)
+        return expanded
+
+    def query_text(self, commitment: bytes) -> QueryText | None:
+        """The words behind a commitment; None where they were erased or never kept."""
+        row = self._database.row(statements.TEXT, (commitment,))
+        return QueryText(commitment, bytes(row[0]), str(row[1])) if row else None
+
+    def _expanded(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._expanded(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if value.keys() == {"blob"} and is_digest(value["blob"]):
+            return json.loads(self.blob(bytes.fromhex(value["blob"])))
+        return {name: self._expanded(item) for name, item in value.items()}
+
+
+def is_digest(value: Any) -> bool:
+    """Whether a text is a SHA-256 in lower-case hexadecimal."""
+    return isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef")
+
+
+def referenced_blobs(value: Any) -> set[bytes]:
+    """The hashes of all blobs that a record's fields refer to."""
+    if isinstance(value, dict):
+        if value.keys() == {"blob"} and is_digest(value["blob"]):
+            return {bytes.fromhex(value["blob"])}
+        value = list(value.values())
+    if isinstance(value, list):
+        return set().union(*map(referenced_blobs, value))
+    return set()
+
+
+def _record(seq: int, leaf: bytes, body: bytes, checkpoint: bytes | None) -> StoredRecord:
+    signed = None if checkpoint is None else checkpoints.parse(bytes(checkpoint))
+    return StoredRecord(seq, bytes(leaf), bytes(body), signed)

@@ -1,0 +1,202 @@
+"""The transaction that gives records their numbers, and the memory of where the ledger ends.
+
+Each process remembers the tree's frontier at the last record it saw. Within the transaction the
+store's last record is compared with it: the same, and nothing has to be read; further on, and the
+records of other processes are caught up with; anything else, and history was rewritten.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from lpf.errors import LedgerBrokenError, LedgerKeyError
+from lpf.ledger import checkpoint as checkpoints
+from lpf.ledger import statements
+from lpf.ledger.checkpoint import Checkpoint
+from lpf.ledger.entries import Entry
+from lpf.ledger.identity import Identity, take_turn
+from lpf.ledger.merkle import Frontier, root_of
+from lpf.ledger.records import Receipt, record_id
+from lpf.ledger.tiles import Read, StoredTree, write_completed_tiles
+from lpf.storage.database import Connection, Database
+from lpf.storage.times import now_micros
+
+# A gap up to here is read leaf by leaf; beyond it, tiles are fewer rows.
+_SMALL_GAP = 512
+
+
+@dataclass(frozen=True)
+class Tip:
+    """Where the ledger ends: the tree, the last leaf, the last signed checkpoint."""
+
+    frontier: Frontier
+    leaf: bytes = b""
+    signed: Checkpoint | None = None
+
+    @property
+    def size(self) -> int:
+        return self.frontier.size
+
+    @property
+    def signed_size(self) -> int:
+        return self.signed.size if self.signed else 0
+
+
+class Sequencer:
+    """The one place of a process that numbers records; threads take turns."""
+
+    def __init__(
+        self,
+        database: Database,
+        identity: Identity,
+        private_key: Ed25519PrivateKey | None,
+        checkpoint_seconds: float,
+    ) -> None:
+        self._database = database
+        self._identity = identity
+        self._key = private_key
+        self._checkpoint_micros = int(checkpoint_seconds * 1_000_000)
+        self._lock = threading.Lock()
+        self._tip = self._current(database.rows, Tip(Frontier()))
+
+    def commit(self, entries: Sequence[Entry]) -> list[Receipt]:
+        """All entries on disk, in one transaction, or none and an error."""
+        with self._lock:
+            with self._turn() as (connection, tip):
+                rows, grown = _sealed(entries, tip)
+                if self._is_due(grown):
+                    grown = self._signed(grown)
+                    rows[-1] = (*rows[-1][:3], _bytes_of(grown.signed))
+                self._write(connection, entries, rows)
+                write_completed_tiles(self._database, connection, tip.size, grown.size)
+            self._tip = grown  # only now: a transaction that failed leaves no trace here either
+        return [Receipt(record_id(seq), seq, leaf) for seq, leaf, _, _ in rows]
+
+    def checkpoint(self) -> Checkpoint | None:
+        """A signed checkpoint over all records; None while there are none."""
+        if self._key is None:
+            raise LedgerKeyError(
+                "this process has no signing key, so no checkpoint was made. Open the ledger with "
+                "the key it was made with."
+            )
+        with self._lock:
+            with self._turn() as (connection, tip):
+                if tip.size > tip.signed_size:
+                    tip = self._signed(tip)
+                    row = (_bytes_of(tip.signed), tip.size)
+                    self._database.run(connection, statements.PUT_CHECKPOINT, row)
+            self._tip = tip
+        return tip.signed
+
+    @contextmanager
+    def _turn(self) -> Iterator[tuple[Connection, Tip]]:
+        """A transaction in which nobody else appends, and the tip as it is in the store."""
+        with self._database.writing() as connection:
+            take_turn(self._database, connection)
+
+            def read(statement: Any, arguments: Sequence[Any] = ()) -> list[Any]:
+                return list(self._database.run(connection, statement, arguments).fetchall())
+
+            yield connection, self._current(read, self._tip)
+
+    def _current(self, read: Read, known: Tip) -> Tip:
+        rows = read(statements.TIP, ())
+        size, leaf = (int(rows[0][0]), bytes(rows[0][1])) if rows else (0, b"")
+        if size == known.size and leaf == known.leaf:
+            return known
+        _require_continuation(read, known, size)
+        frontier = _grown(read, known.frontier, size)
+        return Tip(frontier, leaf, self._last_signed(read, known, size))
+
+    def _last_signed(self, read: Read, known: Tip, size: int) -> Checkpoint | None:
+        """The newest checkpoint others made. Nothing is ever signed on top of one that does not
+        hold."""
+        rows = read(statements.LATEST_CHECKPOINT, (known.signed_size + 1, size))
+        if not rows:
+            return known.signed
+        found = checkpoints.parse(bytes(rows[0][0]))
+        found.verify()
+        root = root_of(StoredTree(read, size), 0, found.size)
+        if (found.root, found.key) != (root, self._identity.public_key):
+            raise _broken(found.size, "its checkpoint does not fit the records or the key")
+        return found
+
+    def _is_due(self, tip: Tip) -> bool:
+        if self._key is None:
+            return False
+        # A clock that was set back must not stop the signing, hence the lower bound.
+        age = now_micros() - tip.signed.timestamp if tip.signed else -1
+        return not 0 <= age < self._checkpoint_micros
+
+    def _signed(self, tip: Tip) -> Tip:
+        assert self._key is not None
+        signed = checkpoints.sign(
+            self._key,
+            origin=self._identity.origin,
+            size=tip.size,
+            root=tip.frontier.root(),
+            timestamp=now_micros(),
+        )
+        return replace(tip, signed=signed)
+
+    def _write(
+        self, connection: Connection, entries: Sequence[Entry], rows: list[tuple[Any, ...]]
+    ) -> None:
+        database = self._database
+        if len(rows) == 1:
+            database.run(connection, statements.PUT_RECORD, rows[0])
+        else:
+            database.run_many(connection, statements.PUT_RECORD, rows)
+        blobs = {digest: blob for entry in entries for digest, blob in entry.blobs.items()}
+        database.run_many(connection, statements.PUT_BLOB.of(database), list(blobs.items()))
+        texts = [(t.commitment, t.salt, t.text) for entry in entries for t in entry.texts]
+        database.run_many(connection, statements.PUT_TEXT.of(database), texts)
+
+
+def _sealed(entries: Sequence[Entry], tip: Tip) -> tuple[list[tuple[Any, ...]], Tip]:
+    """The rows of ``entries`` after ``tip``, and the tip after them."""
+    frontier, rows = tip.frontier.copy(), []
+    for seq, entry in enumerate(entries, tip.size + 1):
+        leaf, body = entry.seal(seq)
+        frontier.append(leaf)
+        rows.append((seq, leaf, body, None))
+    return rows, Tip(frontier, rows[-1][1], tip.signed)
+
+
+def _bytes_of(signed: Checkpoint | None) -> bytes:
+    assert signed is not None
+    return signed.to_bytes()
+
+
+def _require_continuation(read: Read, known: Tip, size: int) -> None:
+    if size < known.size:
+        raise _broken(size + 1, f"the ledger ended at {record_id(known.size)} before")
+    found = read(statements.LEAVES, (known.size, known.size))
+    if known.size and [bytes(leaf) for (leaf,) in found] != [known.leaf]:
+        raise _broken(known.size, "its hash is not the one it was written with")
+
+
+def _grown(read: Read, frontier: Frontier, size: int) -> Frontier:
+    if size - frontier.size > _SMALL_GAP:
+        return Frontier.of(StoredTree(read, size), size)
+    grown = frontier.copy()
+    for (leaf,) in read(statements.LEAVES, (frontier.size + 1, size)):
+        grown.append(bytes(leaf))
+    if grown.size != size:
+        raise _broken(grown.size + 1, f"records are missing up to {record_id(size)}")
+    return grown
+
+
+def _broken(seq: int, what: str) -> LedgerBrokenError:
+    finding = f"{record_id(seq)}: {what}"
+    return LedgerBrokenError(
+        f"{finding}: the ledger's history was rewritten. Nothing was written; run "
+        "'lpf ledger verify' against a checkpoint kept elsewhere, and restore a backup.",
+        (finding,),
+    )

@@ -1,0 +1,296 @@
+"""Lines 9 to 36 of Algorithm 5: evidence and known facts to a distribution.
+
+Works on questions about one predicate at a time, asked with the same options; one question is the
+case of a list of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from lpf.combine.combined import Combined, Segments, normalised
+from lpf.combine.learned import LearnedCombined
+from lpf.engine import Answers, Background, Engine, Facts, Items
+from lpf.errors import WorkspaceError
+from lpf.factors.convert import StepTimes
+from lpf.factors.keys import stored_keys
+from lpf.index.retrieve import EvidenceIndex, Retrieved
+from lpf.orchestrator.kept import KeptNumbers
+from lpf.orchestrator.known_facts import FactPolicy, known_facts
+from lpf.results import EvidenceUsed, FactUsed, QueryResult
+from lpf.schema import Predicate, Schema
+from lpf.storage.facts import FactStore
+from lpf.types import Float32Array, QueryOptions
+
+NOTHING_KNOWN = Facts()
+FACTS_UNUSED = "known facts were not used: only the circuit can take them into account"
+NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
+NOTHING = "no evidence and no known facts: this is the prior"
+
+
+@dataclass(slots=True)
+class Question:
+    """One question, and what is gathered for it. ``own`` is the newest fact about the predicate
+    itself (value, confidence, timestamp, source, fact_id), if there is one."""
+
+    entity_id: str
+    predicate: Predicate
+    options: QueryOptions
+    timestamp: int
+    as_of: int
+    own: tuple[Any, ...] | None = None
+    facts: Facts = NOTHING_KNOWN
+    used: tuple[FactUsed, ...] = ()
+    notes: tuple[str, ...] = ()
+    stages: dict[str, float] = field(default_factory=dict)
+
+
+class Inference:
+    """Retrieval, encoding, conversion and reasoning."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        facts: FactStore,
+        index: EvidenceIndex,
+        background: Background,
+        engine: Engine | None,
+        kept: KeptNumbers | None,
+        policy: FactPolicy,
+        reader_id: str,
+    ) -> None:
+        self._schema = schema
+        self._facts = facts
+        self._index = index
+        self._background = background
+        self._engine = engine
+        self._kept = kept
+        self._policy = policy
+        self._reader_id = reader_id
+        self._query_vector = lru_cache(maxsize=256)(index.query_vector)
+
+    def answer(self, questions: Sequence[Question]) -> list[QueryResult]:
+        """Answers to questions about one predicate, in their order."""
+        begun = perf_counter()
+        options = self._real_options(questions[0])
+        vector = None if options.query_text is None else self._query_vector(options.query_text)
+        found = [self._retrieve(question, options, vector) for question in questions]
+        self._know_facts(questions)
+        retrieval = 1e3 * (perf_counter() - begun) / len(questions)
+        for question in questions:
+            question.stages["retrieval"] = retrieval
+        with_items = [place for place, items in enumerate(found) if len(items.ids)]
+        results: dict[int, QueryResult] = {}
+        if with_items:
+            asked = [questions[place] for place in with_items]
+            answered = self._infer(asked, [found[place] for place in with_items], options)
+            results = dict(zip(with_items, answered, strict=True))
+        return [
+            results.get(place) or self._without_evidence(question, found[place])
+            for place, question in enumerate(questions)
+        ]
+
+    def _real_options(self, question: Question) -> QueryOptions:
+        """The hybrid: where the circuit does not cover the predicate, another way answers."""
+        options = question.options
+        covered = self._background.covers(question.predicate.name)
+        if options.variant == "spn" and not covered and options.fallback == "learned":
+            return _as_learned(options)
+        return options
+
+    def _retrieve(
+        self, question: Question, options: QueryOptions, vector: Float32Array | None
+    ) -> Retrieved:
+        return self._index.retrieve(
+            question.entity_id,
+            question.predicate.name,
+            top_k=options.top_k,
+            min_credibility=options.min_credibility,
+            as_of=question.as_of,
+            query_vector=vector,
+        )
+
+    def _know_facts(self, questions: Sequence[Question]) -> None:
+        """Facts about related predicates; and, in robust mode, one about this predicate that is
+        too old or too doubtful to be the answer by itself."""
+        predicate = questions[0].predicate.name
+        if not self._background.covers(predicate):
+            return
+        related = set(filter(self._background.covers, self._schema.related(predicate)))
+        for question in questions:
+            rows = self._facts.of_entity(question.entity_id, question.as_of) if related else []
+            rows = [row for row in rows if row[0] in related]
+            if question.own is not None and question.options.mode == "robust":
+                rows.append((predicate, *question.own))
+            if rows:
+                question.facts, question.used = known_facts(
+                    rows, self._schema, question.as_of, self._policy
+                )
+
+    def _infer(
+        self, questions: Sequence[Question], found: Sequence[Retrieved], options: QueryOptions
+    ) -> list[QueryResult]:
+        predicate = questions[0].predicate.name
+        engine, kept = self._with_model(questions[0])
+        items = self._items(found)
+        content_keys = [key for one in found for key in one.content_keys]
+        begun = perf_counter()
+        times: StepTimes = []
+        if options.variant == "learned":
+            posteriors = kept.posteriors(items, content_keys, options)
+            ready = perf_counter()
+            times = [(ready - begun, 0.0)]
+            answers = engine.answer(items, predicate, options, posteriors=posteriors)
+        else:
+            factors = kept.factors(items, content_keys, predicate, options, times)
+            ready = perf_counter()
+            facts = [question.facts for question in questions]
+            usable = facts if self._background.covers(predicate) else ()
+            answers = engine.answer(items, predicate, options, usable, factors=factors)
+        _share_times(questions, times, ready - begun, perf_counter() - ready)
+        return [
+            _inferred(question, items_of, answers, place)
+            for place, (question, items_of) in enumerate(zip(questions, found, strict=True))
+        ]
+
+    def _items(self, found: Sequence[Retrieved]) -> Items:
+        """The items of all questions, one after the other."""
+        if len(found) == 1:
+            one = found[0]
+            keys = stored_keys(one.content_keys, self._reader_id)
+            return Items(one.features, one.ids, keys, one.credibility, one.groups, one.sources)
+        return Items(
+            np.concatenate([one.features for one in found]),
+            [name for one in found for name in one.ids],
+            stored_keys([key for one in found for key in one.content_keys], self._reader_id),
+            np.concatenate([one.credibility for one in found]),
+            np.concatenate([one.groups for one in found]),
+            np.concatenate([one.sources for one in found]),
+            Segments.of_counts([len(one.ids) for one in found]),
+        )
+
+    def _with_model(self, question: Question) -> tuple[Engine, KeptNumbers]:
+        if self._engine is None or self._kept is None:
+            raise WorkspaceError(
+                f"there is evidence about {question.entity_id!r} but no model to read it with. "
+                "Nothing was answered; add one with 'lpf models add FOLDER'."
+            )
+        return self._engine, self._kept
+
+    def _without_evidence(self, question: Question, found: Retrieved) -> QueryResult:
+        """Lines 11 to 13, but for known facts: the circuit alone answers."""
+        begun = perf_counter()
+        predicate = question.predicate
+        known = [question.facts] if question.facts else []
+        base = self._background.log_prior(predicate.name, known)
+        nothing = np.empty((0, len(predicate.values)))
+        combined = normalised(base, nothing, Segments.one(0), {})
+        question.stages["reasoning"] = 1e3 * (perf_counter() - begun)
+        notes = [NO_EVIDENCE if known else NOTHING]
+        if found.below_credibility:
+            notes.append(
+                f"{found.below_credibility} item(s) are below the minimum credibility of "
+                f"{question.options.min_credibility:g}"
+            )
+        return QueryResult(
+            question.entity_id,
+            predicate.name,
+            predicate.values,
+            combined.distribution[0].tolist(),
+            "facts" if known else "none",
+            "spn" if known else "prior",
+            question.options,
+            question.timestamp,
+            question.as_of,
+            base=combined.base[0],
+            facts=question.used,
+            notes=tuple(notes),
+            stages=question.stages,
+        )
+
+
+@lru_cache(maxsize=64)
+def _as_learned(options: QueryOptions) -> QueryOptions:
+    return replace(
+        options, variant="learned", sampler=None, n_samples=None, alpha=None, weight_form=None
+    )
+
+
+def _share_times(
+    questions: Sequence[Question], times: StepTimes, making: float, reasoning: float
+) -> None:
+    """Each question's share, in ms. Blocks run side by side, so what they took is scaled to what
+    making the factors took in all; with every factor kept, that was the cache's."""
+    share = 1e3 / len(questions)
+    encoding, conversion = (
+        (sum(step) for step in zip(*times, strict=True)) if times else (0, making)
+    )
+    scale = making / (encoding + conversion) if encoding + conversion else 0.0
+    for question in questions:
+        question.stages["encoding"] = encoding * scale * share
+        question.stages["conversion"] = conversion * scale * share
+        question.stages["reasoning"] = reasoning * share
+
+
+def _inferred(question: Question, found: Retrieved, answers: Answers, place: int) -> QueryResult:
+    combined = answers.combined
+    rows = slice(*combined.segments.offsets[place : place + 2].tolist())
+    notes, used_facts = question.notes, question.used
+    if answers.method != "spn" and used_facts:
+        notes, used_facts = (*notes, FACTS_UNUSED), ()
+    if answers.method == "average" or (
+        answers.method == "learned" and question.options.variant == "spn"
+    ):
+        way = "averaged" if answers.method == "average" else "learned"
+        notes = (*notes, f"the circuit does not cover this predicate: the {way} way answered")
+    uncertainty = None if answers.uncertainty is None else answers.uncertainty.item(place)
+    return QueryResult(
+        question.entity_id,
+        question.predicate.name,
+        answers.values,
+        answers.distribution[place].tolist(),
+        "inference",
+        answers.method,
+        question.options,
+        question.timestamp,
+        question.as_of,
+        combined.base[place] if isinstance(combined, Combined) else None,
+        _evidence_used(found, answers, rows, place),
+        used_facts,
+        uncertainty,
+        notes,
+        question.stages,
+    )
+
+
+def _evidence_used(found: Retrieved, answers: Answers, rows: slice, place: int) -> EvidenceUsed:
+    combined, factors = answers.combined, answers.factors
+    common = (
+        found.ids,
+        found.commitments,
+        found.credibility,
+        found.groups,
+        found.sources,
+        found.scores,
+        found.considered,
+        found.below_credibility,
+        found.cut,
+    )
+    if isinstance(combined, LearnedCombined):
+        return EvidenceUsed(*common, combined.weight[rows], members=combined.members[:, place])
+    assert factors is not None  # only the variant learned goes without
+    weight = combined.parts.get("exponent")
+    count = rows.stop - rows.start
+    return EvidenceUsed(
+        *common,
+        np.full(count, 1.0 / count) if weight is None else weight[rows],
+        factors.potential[rows],
+        factors.mean_sigma[rows],
+        combined.contributions[rows],
+    )

@@ -1,0 +1,210 @@
+"""Orchestrator.HandleQuery (Algorithm 5), for one question and for many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Literal
+
+from lpf.engine import Background, Engine
+from lpf.errors import ConfigError
+from lpf.index.retrieve import EvidenceIndex
+from lpf.ledger.records import Draft
+from lpf.ledger.writer import Ledger
+from lpf.orchestrator.contexts import Contexts
+from lpf.orchestrator.inference import Inference, Question
+from lpf.orchestrator.kept import KeptNumbers
+from lpf.orchestrator.known_facts import (
+    FactPolicy,
+    canonical_probabilities,
+    staleness_micros,
+)
+from lpf.orchestrator.recording import draft_of
+from lpf.results import FactUsed, QueryResult
+from lpf.schema import Schema
+from lpf.storage.cache import Cache
+from lpf.storage.facts import FactStore
+from lpf.storage.times import now_micros, to_micros
+from lpf.types import QueryOptions
+
+AuditMode = Literal["sync", "async", "off"]
+DEFAULT_OPTIONS = QueryOptions()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an orchestrator puts in order. Without an ``engine`` (no model yet) facts are answered
+    from, evidence is not; without a ``ledger`` nothing can be recorded."""
+
+    schema: Schema
+    facts: FactStore
+    index: EvidenceIndex
+    background: Background
+    engine: Engine | None
+    cache: Cache
+    reader_id: str
+    ledger: Ledger | None = None
+    policy: FactPolicy = field(default_factory=FactPolicy)
+
+
+class Orchestrator:
+    """Canonical facts first, evidence next; every answer leaves a record.
+
+    ``audit`` is ``sync`` (the record is on disk when the answer is returned), ``async`` (the
+    answer says that its record is pending) or ``off``.
+    """
+
+    def __init__(self, parts: Parts, clock: Callable[[], int] = now_micros) -> None:
+        self._facts = parts.facts
+        self._ledger = parts.ledger
+        self._policy = parts.policy
+        self._clock = clock
+        self._schema = parts.schema
+        self._stale = {one.name: staleness_micros(one) for one in parts.schema}
+        kept = None
+        if parts.engine is not None:
+            kept = KeptNumbers(parts.engine, parts.cache, parts.reader_id)
+        self._inference = Inference(
+            parts.schema,
+            parts.facts,
+            parts.index,
+            parts.background,
+            parts.engine,
+            kept,
+            parts.policy,
+            parts.reader_id,
+        )
+        self._contexts = Contexts(parts.schema, parts.background, parts.engine, parts.reader_id)
+
+    def query(
+        self,
+        entity_id: str,
+        predicate: str,
+        options: QueryOptions = DEFAULT_OPTIONS,
+        audit: AuditMode = "sync",
+    ) -> QueryResult:
+        """One question. Raises what the parts raise; nothing is answered that was not recorded."""
+        begun = perf_counter()
+        known = self._schema[predicate]
+        timestamp = self._clock()
+        as_of = timestamp if options.as_of is None else to_micros(options.as_of)
+        row = self._facts.canonical(entity_id, predicate, as_of)
+        looked = perf_counter() - begun
+        question = Question(entity_id, known, options, timestamp, as_of, row)
+        result = self._canonical(question)
+        if result is None:
+            result = self._inference.answer([question])[0]
+        result.stages["canonical"] = 1e3 * looked
+        self._record(result, begun, audit)
+        return result
+
+    def query_many(
+        self,
+        questions: Sequence[tuple[str, str]],
+        options: QueryOptions = DEFAULT_OPTIONS,
+        audit: AuditMode = "sync",
+    ) -> list[QueryResult]:
+        """Many questions (entity, predicate) in one pass; the same answers as one by one, to 1e-6.
+        Stage times are each question's share. Records are made durable together."""
+        begun = perf_counter()
+        timestamp = self._clock()
+        as_of = timestamp if options.as_of is None else to_micros(options.as_of)
+        asked = [
+            Question(
+                entity_id,
+                self._schema[predicate],
+                options,
+                timestamp,
+                as_of,
+                self._facts.canonical(entity_id, predicate, as_of),
+            )
+            for entity_id, predicate in questions
+        ]
+        looked = perf_counter() - begun
+        results = [self._canonical(question) for question in asked]
+        self._answer_open(asked, results)
+        return self._record_many([r for r in results if r is not None], begun, looked, audit)
+
+    def _canonical(self, question: Question) -> QueryResult | None:
+        """Lines 3 to 7: a fact that is fresh and confident enough is the answer."""
+        if question.own is None:
+            return None
+        value, confidence, stated, _, fact_id = question.own
+        predicate = question.predicate
+        stale = question.as_of - stated > self._stale[predicate.name]
+        if stale or confidence < self._policy.min_confidence:
+            return None
+        fact = FactUsed(fact_id, predicate.name, value, confidence, stated, "hard", confidence)
+        return QueryResult(
+            question.entity_id,
+            predicate.name,
+            predicate.values,
+            canonical_probabilities(predicate.values, value, confidence),
+            "canonical",
+            "canonical",
+            question.options,
+            question.timestamp,
+            question.as_of,
+            facts=(fact,),
+        )
+
+    def _answer_open(self, asked: list[Question], results: list[QueryResult | None]) -> None:
+        """Fills in what no fact answered, one predicate at a time."""
+        places: dict[str, list[int]] = {}
+        for place, question in enumerate(asked):
+            if results[place] is None:
+                places.setdefault(question.predicate.name, []).append(place)
+        for chosen in places.values():
+            answers = self._inference.answer([asked[place] for place in chosen])
+            for place, answer in zip(chosen, answers, strict=True):
+                results[place] = answer
+
+    def _record(self, result: QueryResult, begun: float, audit: AuditMode) -> None:
+        reasoned = perf_counter()
+        result.execution_time_ms = 1e3 * (reasoned - begun)
+        if audit == "off":
+            return
+        ledger = self._open_ledger()
+        if audit == "async":
+            ledger.append_later(partial(self._draft, result))
+            result.audit = "pending"
+            return
+        receipt = ledger.append(self._draft(result))
+        result.audit, result.audit_ptr = "recorded", receipt.record_id
+        ended = perf_counter()
+        result.stages["recording"] = 1e3 * (ended - reasoned)
+        result.execution_time_ms = 1e3 * (ended - begun)
+
+    def _record_many(
+        self, results: list[QueryResult], begun: float, looked: float, audit: AuditMode
+    ) -> list[QueryResult]:
+        share = 1e3 / max(1, len(results))
+        reasoned = perf_counter()
+        for result in results:
+            result.stages["canonical"] = looked * share
+            result.execution_time_ms = (reasoned - begun) * share
+        if audit == "off":
+            return results
+        ledger = self._open_ledger()
+        if audit == "async":
+            for result in results:
+                ledger.append_later(partial(self._draft, result))
+                result.audit = "pending"
+            return results
+        receipts = ledger.append_many([self._draft(result) for result in results])
+        ended = perf_counter()
+        for result, receipt in zip(results, receipts, strict=True):
+            result.audit, result.audit_ptr = "recorded", receipt.record_id
+            result.stages["recording"] = (ended - reasoned) * share
+            result.execution_time_ms = (ended - begun) * share
+        return results
+
+    def _draft(self, result: QueryResult) -> Draft:
+        return draft_of(result, self._contexts.of(result))
+
+    def _open_ledger(self) -> Ledger:
+        if self._ledger is None:
+            raise ConfigError("audit: there is no ledger to record to; ask with audit='off'.")
+        return self._ledger

@@ -1,0 +1,115 @@
+"""A record's distribution, computed again from what the record itself holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lpf.combine.average import combine_average
+from lpf.combine.combined import Combined, Segments, normalised
+from lpf.combine.learned import joined
+from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
+from lpf.combine.robust import RobustParameters, combine_robust
+from lpf.errors import ReplayError
+from lpf.orchestrator.known_facts import canonical_probabilities
+from lpf.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a record says and what came out again. ``exact`` means bit for bit."""
+
+    record_id: str
+    recorded: Mapping[str, float]
+    recomputed: Mapping[str, float]
+    deep: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def largest_difference(self) -> float:
+        return max(abs(self.recorded[value] - self.recomputed[value]) for value in self.recorded)
+
+    @property
+    def exact(self) -> bool:
+        return dict(self.recorded) == dict(self.recomputed)
+
+    @property
+    def same_top(self) -> bool:
+        return _top(self.recorded) == _top(self.recomputed)
+
+
+def replay(fields: Mapping[str, Any], notes: Sequence[str] = ()) -> Replay:
+    """``fields`` are those of a record with its blobs put in place (``Ledger.expanded``)."""
+    again = recombined(fields, fields.get("factors"))
+    return as_replay(fields, again, deep=False, notes=notes)
+
+
+def as_replay(
+    fields: Mapping[str, Any], again: FloatArray, *, deep: bool, notes: Sequence[str] = ()
+) -> Replay:
+    values = fields["context"]["values"]
+    recomputed = dict(zip(values, again.tolist(), strict=True))
+    return Replay(fields["record_id"], fields["distribution"], recomputed, deep, tuple(notes))
+
+
+def recombined(fields: Mapping[str, Any], factors: Mapping[str, Any] | None) -> FloatArray:
+    """The distribution [V] that the record's settings make of ``factors``."""
+    context, method = fields["context"], fields["method"]
+    if method == "canonical":
+        fact = fields["facts"][0]
+        values = tuple(context["values"])
+        return np.array(canonical_probabilities(values, fact["value"], fact["confidence"]))
+    base = as_row(fields.get("base", context["log_prior"]))
+    if factors is None:
+        nothing = np.empty((0, len(base)))
+        return _only(normalised(base, nothing, Segments.one(0), {}).distribution)
+    if method == "learned":
+        members = np.array(factors["members"])[:, None]
+        return _only(joined(members, context["temperature"]))
+    potential = np.array(factors["potential"])
+    if method == "average":
+        return _only(combine_average(potential, Segments.one(len(potential))).distribution)
+    if method != "spn":
+        raise ReplayError(f"{fields['record_id']}: the method {method!r} is not known here.")
+    return _only(_by_circuit(context, factors, potential, base).distribution)
+
+
+def as_row(listed: Sequence[float | None]) -> FloatArray:
+    """Numbers of a record as an array; None stands for minus infinity."""
+    return np.array([-np.inf if number is None else number for number in listed])
+
+
+def _by_circuit(
+    context: Mapping[str, Any], factors: Mapping[str, Any], potential: FloatArray, base: FloatArray
+) -> Combined:
+    numbers, segments = context["parameters"], Segments.one(len(potential))
+    if context["hyperparameters"]["mode"] == "paper":
+        parameters = PaperParameters(numbers["alpha"], numbers["weight_form"])
+        weight = credibility_weight(np.array(factors["mean_sigma"]), parameters)
+        return combine_paper(potential, weight, base, segments)
+    credibility = [np.nan if c is None else c for c in factors["credibility"]]
+    return combine_robust(
+        potential,
+        np.array(credibility),
+        np.array(context["training_shares"]),
+        base,
+        segments,
+        RobustParameters.from_dict(numbers),
+        _numbered(factors.get("group")),
+        _numbered(factors.get("source")),
+    )
+
+
+def _only(rows: FloatArray) -> FloatArray:
+    return np.asarray(rows[0])
+
+
+def _numbered(listed: Sequence[int] | None) -> Any:
+    return None if listed is None else np.array(listed, dtype=np.int64)
+
+
+def _top(distribution: Mapping[str, float]) -> str:
+    return max(distribution, key=distribution.__getitem__)

@@ -1,0 +1,190 @@
+"""What a question gets back: the answer, and all that it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.types import FloatArray, QueryOptions
+
+Source = Literal["canonical", "inference", "facts", "none"]
+Method = Literal["canonical", "spn", "learned", "average", "prior"]
+Audit = Literal["recorded", "pending", "off"]
+FactRole = Literal["hard", "soft"]
+
+# The stages of a question, in the order of the paper's latency table.
+STAGES = ("canonical", "retrieval", "encoding", "conversion", "reasoning", "recording")
+
+
+@dataclass(frozen=True, slots=True)
+class FactUsed:
+    """A known fact that took part: as certain (``hard``), or as a likelihood (``soft``) whose
+    ``strength`` is the probability with which it was believed, after ageing."""
+
+    fact_id: int
+    predicate: str
+    value: str
+    confidence: float
+    timestamp: int
+    role: FactRole
+    strength: float
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceUsed:
+    """The K items of an answer, best first, as arrays by item.
+
+    ``potential`` [K, V] are the factors (None for the variant ``learned``), ``weight`` [K] what
+    each item entered with: its exponent, or its share of the latent code. ``groups`` number copies,
+    ``sources`` sources, -1 for none. ``considered`` items were found, ``below_credibility`` and
+    ``cut`` of them left out. ``commitments`` are the salted hashes of the texts.
+    """
+
+    ids: tuple[str, ...]
+    commitments: tuple[bytes, ...]
+    credibility: FloatArray
+    groups: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    scores: FloatArray
+    considered: int
+    below_credibility: int
+    cut: int
+    weight: FloatArray
+    potential: FloatArray | None = None
+    mean_sigma: FloatArray | None = None
+    contributions: FloatArray | None = None
+    members: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(slots=True, eq=False)
+class QueryResult:
+    """The answer to one question. Read it; nothing but the orchestrator writes it.
+
+    ``source`` says what the answer rests on, ``method`` how it was reached, ``notes`` what a reader
+    must know besides. ``base`` [V] and the evidence's ``contributions`` [K, V] add up, in log
+    space, to the answer before normalising. ``stages`` are milliseconds by name (see STAGES); for
+    one of many questions answered together they are its share. ``as_of`` and ``timestamp`` are
+    microseconds since 1970.
+    """
+
+    entity_id: str
+    predicate: str
+    values: tuple[str, ...]
+    probabilities: Sequence[float]
+    source: Source
+    method: Method
+    options: QueryOptions
+    timestamp: int
+    as_of: int
+    base: FloatArray | None = None
+    evidence: EvidenceUsed | None = None
+    facts: tuple[FactUsed, ...] = ()
+    uncertainty: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()
+    stages: dict[str, float] = field(default_factory=dict)
+    execution_time_ms: float = 0.0
+    audit: Audit = "off"
+    audit_ptr: str | None = None
+
+    @property
+    def distribution(self) -> dict[str, float]:
+        """The probability of each value."""
+        return dict(zip(self.values, self.probabilities, strict=True))
+
+    @property
+    def top_value(self) -> str:
+        return self.values[self._best]
+
+    @property
+    def confidence(self) -> float:
+        """The probability of the top value."""
+        return self.probabilities[self._best]
+
+    @property
+    def evidence_chain(self) -> tuple[str, ...]:
+        """The ids of the items used, best first."""
+        return () if self.evidence is None else self.evidence.ids
+
+    @property
+    def conflict(self) -> float | None:
+        """How much the items contradict each other: the Jensen-Shannon divergence of their factors
+        in [0, 1], 0 where all say the same. None where there are no factors to compare."""
+        used = self.evidence
+        if used is None or used.potential is None or not len(used):
+            return None
+        return jensen_shannon(used.potential)
+
+    @property
+    def _best(self) -> int:
+        return max(range(len(self.values)), key=self.probabilities.__getitem__)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "entity_id": self.entity_id,
+            "predicate": self.predicate,
+            "distribution": self.distribution,
+            "top_value": self.top_value,
+            "confidence": self.confidence,
+            "source": self.source,
+            "method": self.method,
+            "variant": self.options.variant,
+            "mode": self.options.mode,
+            "conflict": self.conflict,
+            "uncertainty": None if self.uncertainty is None else dict(self.uncertainty),
+            "evidence_chain": list(self.evidence_chain),
+            "evidence": self._items(),
+            "facts": [_fact(used) for used in self.facts],
+            "notes": list(self.notes),
+            "audit_ptr": self.audit_ptr,
+            "audit": self.audit,
+            "stages_ms": dict(self.stages),
+            "execution_time_ms": self.execution_time_ms,
+        }
+
+    def _items(self) -> list[dict[str, Any]]:
+        used = self.evidence
+        if used is None:
+            return []
+        return [self._item(used, place) for place in range(len(used))]
+
+    def _item(self, used: EvidenceUsed, place: int) -> dict[str, Any]:
+        credibility = float(used.credibility[place])
+        item: dict[str, Any] = {
+            "evidence_id": used.ids[place],
+            "weight": float(used.weight[place]),
+            "credibility": None if np.isnan(credibility) else credibility,
+            "score": float(used.scores[place]),
+            "copies": int(used.groups[place]) if used.groups[place] >= 0 else None,
+        }
+        for name, rows in (("factor", used.potential), ("contribution", used.contributions)):
+            if rows is not None:
+                item[name] = {
+                    value: number if np.isfinite(number) else None
+                    for value, number in zip(self.values, rows[place].tolist(), strict=True)
+                }
+        return item
+
+
+def jensen_shannon(rows: FloatArray) -> float:
+    """Divergence of K distributions [K, V] from their mean, as a share of the largest possible."""
+    largest = np.log(min(rows.shape))
+    if largest == 0.0:
+        return 0.0
+    return max(0.0, float((_entropy(rows.mean(axis=0)) - _entropy(rows).mean()) / largest))
+
+
+def _entropy(rows: FloatArray) -> FloatArray:
+    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
+    return np.asarray(-(rows * logs).sum(axis=-1))
+
+
+def _fact(used: FactUsed) -> dict[str, Any]:
+    return {name: getattr(used, name) for name in FactUsed.__slots__}

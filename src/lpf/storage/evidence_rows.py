@@ -1,0 +1,129 @@
+"""Evidence as it is kept: one row an item, and what stands for a text where it is not shown."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.errors import EvidenceError, NonFiniteError
+from lpf.storage.database import Row
+from lpf.storage.tables import evidence
+from lpf.storage.times import from_micros, to_micros
+from lpf.types import Evidence, Float32Array
+
+RowNumbers = NDArray[np.int64]
+
+SALT_BYTES = 16
+NO_CLAIM = b"\xff" * 8
+COLUMNS = tuple(evidence.c.keys())
+_VECTOR = np.dtype("<f4")
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvidence:
+    """An item to be added. ``content_key`` stands for its text and claim (``factors.keys``),
+    ``content_hash`` for all of its fields but the id (``ingest.identity``)."""
+
+    evidence: Evidence
+    content_key: bytes
+    content_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvidence:
+    """One row. ``evidence.embedding_id`` is the row's number, by which its vector is known too;
+    ``ingested_at`` is in microseconds since 1970."""
+
+    row_id: int
+    evidence: Evidence
+    content_key: bytes
+    content_hash: bytes
+    salt: bytes
+    commitment: bytes
+    ingested_at: int
+
+
+def text_commitment(salt: bytes, text: str, claim: str | None) -> bytes:
+    """SHA-256 over ``salt``, the text and the claim; both as UTF-8 after their length in bytes as
+    8 bytes big-endian. No claim is the length FFFFFFFFFFFFFFFF with nothing after it."""
+    digest = hashlib.sha256(salt)
+    for part in (text, claim):
+        encoded = b"" if part is None else part.encode()
+        digest.update(NO_CLAIM if part is None else len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.digest()
+
+
+def row_to_insert(row_id: int, item: NewEvidence, ingested_at: int) -> Row:
+    """The values of COLUMNS. The salt is drawn here: a text that is added again gets another."""
+    kept, salt = item.evidence, secrets.token_bytes(SALT_BYTES)
+    return (
+        row_id,
+        kept.evidence_id,
+        kept.entity_id,
+        kept.predicate,
+        kept.credibility,
+        _micros(kept.timestamp),
+        kept.evidence_type,
+        kept.source,
+        kept.report_id,
+        kept.supports_value,
+        item.content_key,
+        item.content_hash,
+        salt,
+        text_commitment(salt, kept.text_content, kept.claim),
+        ingested_at,
+        kept.claim,
+        kept.text_content,
+    )
+
+
+def stored(row: Row) -> StoredEvidence:
+    """A row of COLUMNS."""
+    (row_id, evidence_id, entity_id, predicate, credibility, timestamp, evidence_type) = row[:7]
+    (source, report_id, supports_value, content_key, content_hash, salt, commitment) = row[7:14]
+    ingested_at, claim, text_content = row[14:]
+    kept = Evidence(
+        evidence_id=evidence_id,
+        entity_id=entity_id,
+        predicate=predicate,
+        text_content=text_content,
+        credibility=credibility,
+        timestamp=None if timestamp is None else from_micros(timestamp),
+        evidence_type=evidence_type,
+        source=source,
+        supports_value=supports_value,
+        claim=claim,
+        embedding_id=row_id,
+        report_id=report_id,
+    )
+    return StoredEvidence(row_id, kept, content_key, content_hash, salt, commitment, ingested_at)
+
+
+def vector_bytes(features: Float32Array, rows: int, width: int) -> list[bytes]:
+    """One vector a row, float32 little-endian."""
+    if features.shape != (rows, width):
+        raise EvidenceError(
+            f"features: are of shape {features.shape}, {(rows, width)} is needed: a row an item, "
+            "as wide as the reader. Nothing was written."
+        )
+    if not np.isfinite(features).all():
+        raise NonFiniteError("features: hold NaN or infinity. Nothing was written.")
+    return [row.tobytes() for row in features.astype(_VECTOR)]
+
+
+def vectors_of(rows: Sequence[Row], width: int) -> tuple[RowNumbers, Float32Array]:
+    """Rows of (row_id, vector) as arrays [N] and [N, width]."""
+    numbers = np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
+    joined = np.frombuffer(b"".join(row[1] for row in rows), dtype=_VECTOR)
+    return numbers, joined.reshape(len(rows), width).astype(np.float32, copy=False)
+
+
+def _micros(moment: datetime | None) -> int | None:
+    return None if moment is None else to_micros(moment)

@@ -1,0 +1,6 @@
+"""A folder with ``lpf.toml``: opens it and wires the parts."""
+
+from lpf.workspace.settings import Settings
+from lpf.workspace.workspace import Workspace
+
+__all__ = ["Settings", "Workspace"]

@@ -1,0 +1,36 @@
+"""The workspace's circuit: learned from known facts, kept in ``circuit.json``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lpf.errors import ConfigError
+from lpf.schema import Schema
+from lpf.spn import CompiledCircuit, Variable, compile_circuit, load_circuit
+from lpf.storage.facts import FactStore
+from lpf.workspace.files import write_atomically
+
+FILE_NAME = "circuit.json"
+
+
+def read_circuit(folder: Path) -> CompiledCircuit | None:
+    """None where none was learned: predicates are then independent."""
+    path = folder / FILE_NAME
+    if not path.is_file():
+        return None
+    return compile_circuit(load_circuit(path.read_text(encoding="utf-8")))
+
+
+def learn_circuit(folder: Path, schema: Schema, facts: FactStore) -> int:
+    """The best tree over the schema's predicates, by the current facts; returns how many entities
+    it was learned from."""
+    from lpf.spn import Table, dump_circuit, learn_chow_liu
+
+    rows = [known for _, known in facts.table()]
+    if not rows:
+        raise ConfigError("facts: there are none to learn from; add some with 'lpf facts add'.")
+    variables = [Variable(predicate.name, predicate.values) for predicate in schema]
+    priors = {predicate.name: predicate.prior for predicate in schema}
+    circuit = learn_chow_liu(Table.from_rows(variables, rows), priors=priors)
+    write_atomically(folder / FILE_NAME, dump_circuit(circuit).encode())
+    return len(rows)

@@ -1,0 +1,53 @@
+"""The models of a workspace: folders named by the hash of their content, one of them in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lpf.errors import ReplayError, WorkspaceError
+from lpf.model.artefact import Artefact, load_model, save_model
+from lpf.workspace.files import write_atomically
+
+ACTIVE = "active"
+
+
+class Models:
+    """``models/<version>/`` and the name of the one in use, in ``models/active``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def versions(self) -> list[str]:
+        if not self._folder.is_dir():
+            return []
+        return sorted(path.name for path in self._folder.iterdir() if path.is_dir())
+
+    def active(self) -> str | None:
+        path = self._folder / ACTIVE
+        return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+
+    def load(self, version: str) -> Artefact:
+        if version not in self.versions():
+            raise WorkspaceError(
+                f"{self._folder}: has no model {version!r}; it has {self.versions()}."
+            )
+        return load_model(self._folder / version)
+
+    def load_recorded(self, version: str | None) -> Artefact:
+        """The model of an old record. ReplayError where it is gone."""
+        if version is None or version not in self.versions():
+            raise ReplayError(
+                f"the recorded model {version!r} is not in {self._folder} any more. Put its folder "
+                "back to recompute from texts; replay without --deep needs no model."
+            )
+        return load_model(self._folder / version)
+
+    def add(self, source: Path) -> str:
+        """Copies a model folder in, after checking it, and returns its version."""
+        artefact = load_model(source)
+        return save_model(self._folder, artefact.config, artefact.tensors, artefact.card)
+
+    def use(self, version: str) -> None:
+        """Makes a model the one that answers."""
+        self.load(version)
+        write_atomically(self._folder / ACTIVE, f"{version}\n".encode())

@@ -1,0 +1,199 @@
+"""``lpf.toml``: what a workspace is made of."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lpf.errors import ConfigError, LPFError, WorkspaceError
+from lpf.index import DEFAULT_SIMILARITY, IndexConfig, RankingConfig
+from lpf.orchestrator import FactPolicy
+from lpf.schema import Schema
+from lpf.storage.database import DEFAULT_BUSY_SECONDS
+from lpf.types import QueryOptions
+
+FILE_NAME = "lpf.toml"
+SQLITE = "sqlite:///"
+STORE_VARIABLE, CACHE_VARIABLE, KEY_VARIABLE = "LPF_STORE_URL", "LPF_CACHE_URL", "LPF_LEDGER_KEY"
+Section = TypeVar("Section")
+
+
+@dataclass(frozen=True)
+class ReaderSettings:
+    """Which reader turns texts into features; ``with_claim`` reads each against its claim."""
+
+    name: str = "minilm"
+    with_claim: bool = False
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """A relative SQLite path is relative to the workspace's folder."""
+
+    url: str = f"{SQLITE}store.db"
+    busy_seconds: float = DEFAULT_BUSY_SECONDS
+
+
+@dataclass(frozen=True)
+class CacheSettings:
+    """``memory``, ``off``, or the address of a Redis."""
+
+    url: str = "memory"
+    ttl_seconds: int = 7 * 86_400
+
+
+@dataclass(frozen=True)
+class IndexSettings:
+    """From which cosine on two texts are copies; 0 for never."""
+
+    copy_similarity: float = DEFAULT_SIMILARITY
+
+
+@dataclass(frozen=True)
+class LedgerSettings:
+    """Where the signing key lies, and how often a checkpoint is signed."""
+
+    key: str = "keys/ledger.key"
+    checkpoint_seconds: float = 1.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A workspace's settings, checked. ``query`` holds the defaults of a question."""
+
+    folder: Path
+    schema: Schema
+    reader: ReaderSettings = field(default_factory=ReaderSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    index: IndexSettings = field(default_factory=IndexSettings)
+    ranking: RankingConfig = field(default_factory=RankingConfig)
+    vectors: IndexConfig = field(default_factory=IndexConfig)
+    facts: FactPolicy = field(default_factory=FactPolicy)
+    ledger: LedgerSettings = field(default_factory=LedgerSettings)
+    query: QueryOptions = field(default_factory=QueryOptions)
+
+    @property
+    def store_url(self) -> str:
+        """The environment's, else the file's."""
+        url = os.environ.get(STORE_VARIABLE) or self.store.url
+        relative = url.startswith(SQLITE) and not url.startswith(f"{SQLITE}/")
+        return f"{SQLITE}{self.folder / url.removeprefix(SQLITE)}" if relative else url
+
+    @property
+    def cache_url(self) -> str:
+        return os.environ.get(CACHE_VARIABLE) or self.cache.url
+
+    @property
+    def key_file(self) -> Path:
+        return self.folder / (os.environ.get(KEY_VARIABLE) or self.ledger.key)
+
+
+def read_settings(folder: Path) -> Settings:
+    """The settings of a workspace. WorkspaceError names file and field."""
+    path = folder / FILE_NAME
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise WorkspaceError(f"{path}: not valid TOML: {error}. Nothing was opened.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkspaceError(f"{path}: cannot be read ({error}). Nothing was opened.") from error
+    try:
+        return settings_from(folder, document)
+    except LPFError as error:
+        raise WorkspaceError(f"{path}: {error}") from error
+
+
+def settings_from(folder: Path, document: Mapping[str, Any]) -> Settings:
+    """Settings from plain data; an error names the field."""
+    rest = dict(document)
+    schema = Schema.from_dict({key: rest.pop(key, []) for key in ("predicates", "relations")})
+    index = dict(_table(rest.pop("index", {}), "index"))
+    sections: dict[str, Any] = {
+        "ranking": _section(RankingConfig, index.pop("ranking", {}), "index.ranking"),
+        "vectors": _section(IndexConfig, index.pop("vectors", {}), "index.vectors"),
+        "index": _section(IndexSettings, index, "index"),
+    }
+    kinds = {
+        "reader": ReaderSettings,
+        "store": StoreSettings,
+        "cache": CacheSettings,
+        "facts": FactPolicy,
+        "ledger": LedgerSettings,
+        "query": QueryOptions,
+    }
+    for name, kind in kinds.items():
+        sections[name] = _section(kind, rest.pop(name, {}), name)
+    if rest:
+        known = sorted([*kinds, "index", "predicates", "relations"])
+        raise ConfigError(f"{sorted(rest)[0]}: unknown section; the sections are {known}.")
+    return Settings(folder, schema, **sections)
+
+
+def _section(kind: type[Section], entry: Any, name: str) -> Section:
+    table = _table(entry, name)
+    known = {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]
+    for key, value in table.items():
+        if key not in known:
+            raise ConfigError(f"{name}.{key}: unknown field; the fields are {sorted(known)}.")
+        _check_type(value, known[key], f"{name}.{key}")
+    return kind(**table)
+
+
+def _check_type(value: Any, default: Any, name: str) -> None:
+    """A number where a text belongs must not be found out at the first question."""
+    if default is None or (isinstance(value, type(default)) and not isinstance(value, bool)):
+        return
+    whole = isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool)
+    if not whole and not (isinstance(default, bool) and isinstance(value, bool)):
+        kind = type(default).__name__
+        raise ConfigError(f"{name}: must be of type {kind}, got {value!r}.")
+
+
+def _table(entry: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{name}: must be a table ([{name}]), got {entry!r}.")
+    return entry
+
+
+def template(schema: Schema, reader: str, store_url: str | None) -> str:
+    """The text of a new ``lpf.toml``: what was asked for, and where the rest can be changed."""
+    lines = [
+        "# A workspace of lpf. What is not set here has its default; docs/workspace.md lists all.",
+        "",
+        "[reader]",
+        f"name = {_quoted(reader)}",
+        "",
+        "[store]",
+        f"url = {_quoted(store_url or StoreSettings.url)}  # or postgresql://...; {STORE_VARIABLE}"
+        " in the environment wins",
+        "",
+    ]
+    for predicate in schema:
+        lines += [
+            "[[predicates]]",
+            f"name = {_quoted(predicate.name)}",
+            f"values = [{', '.join(map(_quoted, predicate.values))}]",
+            f"prior = [{', '.join(map(repr, predicate.prior))}]",
+            f"staleness_days = {predicate.staleness_days}",
+        ]
+        if predicate.description:
+            lines.append(f"description = {_quoted(predicate.description)}")
+        lines.append("")
+    for relation in schema.relations:
+        between = ", ".join(map(_quoted, relation.between))
+        lines += ["[[relations]]", f"between = [{between}]", ""]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    escaped = "".join(
+        f"\\u{ord(letter):04x}" if ord(letter) < 32 or ord(letter) == 127 else letter
+        for letter in text.replace("\\", "\\\\").replace('"', '\\"')
+    )
+    return f'"{escaped}"'

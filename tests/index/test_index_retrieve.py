@@ -1,0 +1,194 @@
+"""Retrieval from a real store of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up import AS_OF, NOW, WIDTH, Filled, MadeUpReader
+
+from lpf.errors import ConfigError, EvidenceError
+from lpf.index import EvidenceIndex, Retrieved, pair_text_part
+from lpf.reading.pair import PairReader
+from lpf.reading.reader import Reader
+from lpf.storage.database import Database
+from lpf.storage.migrations import migrate
+
+DAY = timedelta(days=1)
+
+
+def index_of(filled: Filled, reader: Reader | None = None, **settings) -> EvidenceIndex:
+    reader = reader or MadeUpReader()
+    return EvidenceIndex(filled.store, reader.reader_id, reader.width, lambda: reader, **settings)
+
+
+def ask(index: EvidenceIndex, **changes) -> Retrieved:
+    asked = {"top_k": 5, "min_credibility": 0.5, "as_of": AS_OF, **changes}
+    return index.retrieve("E", "p", **asked)
+
+
+def test_items_come_best_first_with_all_that_goes_with_them(filled: Filled) -> None:
+    reader = MadeUpReader()
+    filled.add("old", reader=reader, credibility=0.8, timestamp=NOW - 365 * DAY, source="x")
+    filled.add("new", reader=reader, credibility=0.8, timestamp=NOW, source="y")
+    filled.add("vague", reader=reader, source="x")
+    filled.add("elsewhere", reader=reader, entity_id="F")
+    found = ask(index_of(filled))
+    assert found.ids == ("new", "old", "vague")
+    assert found.scores == pytest.approx([0.88, 0.68, 0.5])
+    assert found.credibility == pytest.approx([0.8, 0.8, np.nan], nan_ok=True)
+    assert found.timestamps == (AS_OF, AS_OF - 365 * DAY // timedelta(microseconds=1), None)
+    assert found.sources.tolist() == [0, 1, 1]
+    assert found.groups.tolist() == [-1, -1, -1]
+    texts = [f"text of {name}" for name in found.ids]
+    assert np.array_equal(found.features, reader.read_many(texts))
+    stored = filled.store.by_rows(found.row_ids)
+    assert found.commitments == tuple(item.commitment for item in stored)
+    assert found.content_keys == tuple(item.content_key for item in stored)
+    assert (found.considered, found.below_credibility, found.cut) == (3, 0, 0)
+
+
+def test_the_minimum_leaves_out_what_is_known_to_be_below_it(filled: Filled) -> None:
+    reader = MadeUpReader()
+    filled.add("at", reader=reader, credibility=0.5)
+    filled.add("below", reader=reader, credibility=0.49)
+    filled.add("unknown", reader=reader)
+    found = ask(index_of(filled))
+    assert set(found.ids) == {"at", "unknown"}
+    assert (found.considered, found.below_credibility) == (3, 1)
+
+
+def test_what_came_later_is_not_known_yet(filled: Filled) -> None:
+    reader = MadeUpReader()
+    filled.add("later", reader=reader, timestamp=NOW + DAY)
+    found = ask(index_of(filled))
+    assert len(found) == 0
+    assert found.features.shape == (0, WIDTH)
+    assert found.considered == 0
+
+
+def test_copies_do_not_crowd_out_what_is_independent(filled: Filled) -> None:
+    reader = MadeUpReader()
+    for number in range(4):
+        filled.add(f"copy{number}", reader=reader, credibility=0.9, text_content="the same words")
+    filled.add("other", "another", reader=reader, credibility=0.6)
+    found = ask(index_of(filled), top_k=4)
+    assert found.ids == ("copy0", "copy1", "another", "other")
+    assert found.groups.tolist() == [0, 0, -1, -1]
+    assert found.cut == 2
+    assert ask(index_of(filled), top_k=3).groups.tolist() == [-1, -1, -1]
+
+
+def test_items_of_one_report_are_copies(filled: Filled) -> None:
+    reader = MadeUpReader()
+    filled.add("a", "b", reader=reader, report_id="r1")
+    filled.add("c", reader=reader, report_id="r2")
+    assert ask(index_of(filled)).groups.tolist() == [0, 0, -1]
+
+
+def test_nearly_equal_vectors_are_copies_unless_turned_off(filled: Filled) -> None:
+    near = np.eye(2, WIDTH)
+    near[1] = [0.99, np.sqrt(1 - 0.99**2), *[0] * (WIDTH - 2)]
+    filled.add("a", "b", vectors=near)
+    assert ask(index_of(filled)).groups.tolist() == [0, 0]
+    assert ask(index_of(filled, copy_similarity=None)).groups.tolist() == [-1, -1]
+    assert ask(index_of(filled, copy_similarity=0.995)).groups.tolist() == [-1, -1]
+
+
+def test_a_query_text_ranks_by_relevance(filled: Filled) -> None:
+    reader = MadeUpReader()
+    filled.add("a", "b", "c", reader=reader, credibility=0.9)
+    index = index_of(filled, reader)
+    found = ask(index, query_vector=index.query_vector("text of b"))
+    assert found.ids[0] == "b"
+    assert found.scores[0] == pytest.approx(0.5 * 1 + 0.3 * 0.9 + 0.2 * 0.5)
+
+
+def test_the_order_of_ingestion_plays_no_part(tmp_path: Path) -> None:
+    """Not even in the last bit, and not where all scores are equal."""
+    answers = []
+    for number, order in enumerate(permutations(["a", "b", "c", "d"])):
+        with Database(tmp_path / f"{number}.db") as database:
+            migrate(database)
+            filled = Filled(database)
+            for name in order:
+                filled.add(name, reader=MadeUpReader(), credibility=0.7, timestamp=NOW)
+            index = index_of(filled)
+            query = index.query_vector("text of c")
+            found, relevant = ask(index, top_k=3), ask(index, query_vector=query)
+        assert found.ids == ("a", "b", "c")
+        answers.append((relevant.ids, relevant.scores.tobytes(), relevant.features.tobytes()))
+    assert len(set(answers)) == 1
+
+
+def test_the_reader_is_opened_only_when_it_is_needed(
+    filled: Filled, never_opened: Callable[[], Reader]
+) -> None:
+    filled.add("a", reader=MadeUpReader())
+    index = EvidenceIndex(filled.store, "made-up", WIDTH, never_opened)
+    assert ask(index).ids == ("a",)
+
+
+def test_items_another_reader_read_are_read_once_and_kept(filled: Filled) -> None:
+    filled.add("a", "b", reader=MadeUpReader())
+    filled.add("c")
+    newer = MadeUpReader("newer", width=6)
+    found = ask(index_of(filled, newer))
+    assert found.ids == ("a", "b", "c")
+    assert np.array_equal(found.features, newer.read_many([f"text of {name}" for name in "abc"]))
+    again = MadeUpReader("newer", width=6)
+    assert np.array_equal(ask(index_of(filled, again)).features, found.features)
+    assert again.texts_read == 0
+
+
+def test_all_that_lacks_features_can_be_read_at_once(filled: Filled) -> None:
+    filled.add("a", "b", "c", reader=MadeUpReader())
+    source, steps = index_of(filled, MadeUpReader("newer", width=6)).source, []
+    assert source.read_missing(lambda done, total: steps.append((done, total))) == 3
+    assert steps == [(3, 3)]
+    assert source.read_missing() == 0
+
+
+def test_an_item_erased_while_it_was_to_be_read_is_left_out(filled: Filled) -> None:
+    filled.add("a", "b")
+    index = index_of(filled)
+    rows = filled.store.candidates("E", "p", index.source.number, AS_OF)
+    filled.store.erase("a")
+    assert [row[1] for row in index.source.completed(rows)] == ["b"]
+
+
+def test_an_item_the_reader_cannot_read_is_named(filled: Filled) -> None:
+    filled.add("without-claim")
+    with pytest.raises(EvidenceError, match="without-claim"):
+        ask(index_of(filled, PairReader(MadeUpReader())))
+
+
+def test_another_reader_than_promised_is_refused(filled: Filled) -> None:
+    index = EvidenceIndex(filled.store, "promised", WIDTH, MadeUpReader)
+    with pytest.raises(ConfigError, match="made-up of width 8 was opened"):
+        index.query_vector("anything")
+
+
+def test_a_query_vector_of_another_width_is_refused(filled: Filled) -> None:
+    filled.add("a", reader=MadeUpReader())
+    with pytest.raises(EvidenceError, match="must be 8 finite numbers"):
+        ask(index_of(filled), query_vector=np.zeros(3, np.float32))
+
+
+def test_with_claims_texts_are_compared_by_their_own_part(filled: Filled) -> None:
+    """Two texts read against one claim share most features, and yet are no copies."""
+    inner = MadeUpReader()
+    pair = PairReader(inner)
+    filled.add("a", "b", reader=pair, claim="the claim")
+    filled.add("c", reader=pair, claim="another claim", text_content="text of a")
+    index = index_of(filled, pair, text_part=pair_text_part(pair.width))
+    query = index.query_vector("text of b")
+    assert np.allclose(query, inner.read("text of b"))
+    found = ask(index, query_vector=query)
+    assert found.ids[0] == "b"
+    assert found.features.shape == (3, 4 * WIDTH)
+    assert dict(zip(found.ids, found.groups.tolist(), strict=True)) == {"a": 0, "c": 0, "b": -1}

@@ -1,0 +1,344 @@
+"""Search over a real store: every kind of index, and every way its file can be wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up import WIDTH, Filled, MadeUpReader, unit_vectors
+
+from lpf.errors import ConfigError, EvidenceError, StorageError
+from lpf.index import FeatureSource, IndexConfig, VectorIndex, pair_text_part
+from lpf.index.kinds import KindChoice
+from lpf.reading.pair import PairReader
+
+KINDS: tuple[KindChoice, ...] = ("flat", "ivf_flat", "ivf_pq")
+COUNT = 2000
+
+
+def source_of(filled: Filled, width: int = WIDTH) -> FeatureSource:
+    return FeatureSource(filled.store, "made-up", width, lambda: MadeUpReader(width=width))
+
+
+def fill(filled: Filled, vectors: np.ndarray, start: int = 0) -> None:
+    names = [f"e{start + number:05d}" for number in range(len(vectors))]
+    filled.add(*names, vectors=vectors, width=vectors.shape[1])
+
+
+def nearest(vectors: np.ndarray, query: np.ndarray, k: int = 10) -> list[str]:
+    order = np.argsort(-(vectors @ query), kind="stable")[:k]
+    return [f"e{place:05d}" for place in order]
+
+
+def ids(hits: list) -> list[str]:
+    return [hit.evidence_id for hit in hits]
+
+
+@pytest.fixture
+def vectors() -> np.ndarray:
+    return unit_vectors(COUNT + 40, 16, clusters=40)[:COUNT]
+
+
+@pytest.fixture(params=KINDS)
+def made(request: pytest.FixtureRequest, small: Filled, vectors: np.ndarray, tmp_path: Path):
+    """An index of each kind over the same vectors, not yet built."""
+    fill(small, vectors)
+    return VectorIndex(source_of(small, 16), tmp_path / "vectors", IndexConfig(kind=request.param))
+
+
+def the_file(tmp_path: Path, suffix: str = "faiss") -> Path:
+    (found,) = (tmp_path / "vectors").glob(f"*.{suffix}")
+    return found
+
+
+def test_every_kind_finds_what_its_manifest_promises(made: VectorIndex, vectors) -> None:
+    manifest = made.manifest
+    queries = unit_vectors(COUNT + 40, 16, clusters=40)[COUNT:]  # of the same kind, yet unseen
+    found = [set(ids(made.search(query))) & set(nearest(vectors, query)) for query in queries]
+    assert manifest.recall >= 0.95
+    assert manifest.target_reached
+    assert sum(map(len, found)) / 400 >= manifest.recall - 0.05
+    assert manifest.count == COUNT
+
+
+def test_similarity_is_the_exact_cosine(made: VectorIndex, vectors) -> None:
+    hits = made.search(3.0 * vectors[7])
+    assert ids(hits)[0] == "e00007"
+    expected = [vectors[hit.row_id - 1] @ vectors[7] for hit in hits]
+    assert [hit.similarity for hit in hits] == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_manifest_says_what_the_file_is(made: VectorIndex, tmp_path: Path) -> None:
+    manifest = made.manifest
+    written = json.loads(the_file(tmp_path, "json").read_text())
+    assert written["kind"] == manifest.kind
+    assert written["reader_id"] == "made-up"
+    assert written["sha256"] == manifest.sha256
+    assert written["last_row_id"] == COUNT
+    assert set(written["versions"]) == {"lpf", "faiss"}
+
+
+def test_a_target_that_is_not_reached_is_stated(small: Filled, tmp_path: Path) -> None:
+    """One byte for 16 numbers without structure, and no more compared than asked for."""
+    fill(small, unit_vectors(COUNT, 16))
+    config = IndexConfig(kind="ivf_pq", pq_bytes=1, rerank=1)
+    manifest = VectorIndex(source_of(small, 16), tmp_path / "vectors", config).manifest
+    assert not manifest.target_reached
+    assert manifest.recall < 0.95
+    assert manifest.nprobe == manifest.lists
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("suffix", ["faiss", "json"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip_a_byte,
+        lambda path: path.write_bytes(path.read_bytes()[:-100]),
+        lambda path: path.write_bytes(b""),
+        Path.unlink,
+    ],
+    ids=["flipped", "truncated", "emptied", "deleted"],
+)
+def test_a_damaged_file_is_made_anew(
+    small: Filled, vectors, tmp_path: Path, damage, suffix: str
+) -> None:
+    fill(small, vectors[:300])
+    source = source_of(small, 16)
+    VectorIndex(source, tmp_path / "vectors").rebuild()
+    sound = the_file(tmp_path).read_bytes()
+    damage(the_file(tmp_path, suffix))
+    index = VectorIndex(source, tmp_path / "vectors")
+    assert ids(index.search(vectors[3])) == nearest(vectors[:300], vectors[3])
+    assert the_file(tmp_path).read_bytes() == sound
+
+
+def test_a_file_of_another_format_or_width_is_made_anew(
+    small: Filled, vectors, tmp_path: Path
+) -> None:
+    fill(small, vectors[:50])
+    source = source_of(small, 16)
+    VectorIndex(source, tmp_path / "vectors").rebuild()
+    for change in ({"format": 99}, {"width": 12}):
+        path = the_file(tmp_path, "json")
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+        assert len(VectorIndex(source, tmp_path / "vectors").search(vectors[3])) == 10
+        assert json.loads(path.read_text())["format"] == 1
+
+
+def test_new_items_are_found_before_the_file_is_made_anew(
+    made: VectorIndex, small: Filled, vectors, tmp_path: Path
+) -> None:
+    made.rebuild()
+    before = the_file(tmp_path).read_bytes()
+    for seed, start in ((5, COUNT), (6, COUNT + 10)):
+        more = unit_vectors(10, 16, seed=seed)
+        fill(small, more, start)
+        hits = made.search(more[4], 3)
+        assert hits[0].evidence_id == f"e{start + 4:05d}"
+        assert hits[0].similarity == pytest.approx(1.0, abs=1e-5)
+    assert the_file(tmp_path).read_bytes() == before
+
+
+def test_too_many_new_items_make_it_anew(small: Filled, vectors, tmp_path: Path) -> None:
+    fill(small, vectors[:100])
+    config = IndexConfig(stale_share=0.1, stale_items=5)
+    index = VectorIndex(source_of(small, 16), tmp_path / "vectors", config)
+    assert index.manifest.count == 100
+    fill(small, vectors[100:115], 100)
+    assert index.manifest.count == 100
+    fill(small, vectors[115:116], 115)
+    assert index.manifest.count == 116
+
+
+def test_vectors_added_among_known_rows_make_it_anew(small: Filled, tmp_path: Path) -> None:
+    """Rows that had no features when the file was made are not after its last row."""
+    small.add("late")
+    small.add("early", reader=MadeUpReader())
+    source = source_of(small)
+    index = VectorIndex(source, tmp_path / "vectors")
+    assert ids(index.search("text of late")) == ["early"]
+    source.read_missing()
+    assert ids(index.search("text of late")) == ["late", "early"]
+
+
+def test_erased_items_are_not_found_even_by_another_process(
+    made: VectorIndex, small: Filled, vectors, tmp_path: Path
+) -> None:
+    made.rebuild()
+    small.store.erase("e00007")
+    assert "e00007" not in ids(made.search(vectors[7]))
+    assert vectors[7].tobytes() not in the_file(tmp_path).read_bytes()
+
+
+def test_forgetting_leaves_nothing_in_the_folder(
+    made: VectorIndex, small: Filled, vectors, tmp_path: Path
+) -> None:
+    kind = made.manifest.kind
+    held = the_file(tmp_path).open("rb")  # the old file's own bytes, after it lost its name
+    gone = small.store.erase("e00007")
+    made.forget(gone.row_id)
+    manifest = json.loads(the_file(tmp_path, "json").read_text())
+    assert manifest["count"] == COUNT - 1
+    assert manifest["kind"] == kind
+    for path in (tmp_path / "vectors").iterdir():
+        assert vectors[7].tobytes() not in path.read_bytes()
+    with held:
+        assert not any(held.read())
+    after = the_file(tmp_path).read_bytes()
+    assert "e00007" not in ids(made.search(vectors[7]))
+    assert the_file(tmp_path).read_bytes() == after, "forgetting was enough"
+
+
+def test_no_centroid_is_a_vector(small: Filled, tmp_path: Path) -> None:
+    """A lonely vector must not live on as the centre of its list."""
+    vectors = unit_vectors(COUNT, 16, clusters=3)
+    vectors[::200] = unit_vectors(10, 16, seed=1)
+    fill(small, vectors)
+    index = VectorIndex(source_of(small, 16), tmp_path / "vectors", IndexConfig(kind="ivf_flat"))
+    index.rebuild()
+    content = the_file(tmp_path).read_bytes()
+    assert max(content.count(vector.tobytes()) for vector in vectors) == 1
+
+
+def test_forgetting_with_a_damaged_file_wipes_it(small: Filled, vectors, tmp_path: Path) -> None:
+    fill(small, vectors[:50])
+    index = VectorIndex(source_of(small, 16), tmp_path / "vectors")
+    index.rebuild()
+    flip_a_byte(the_file(tmp_path))
+    index.forget(1)
+    assert not list((tmp_path / "vectors").glob("*.faiss"))
+
+
+def test_what_a_crash_left_is_wiped(small: Filled, vectors, tmp_path: Path) -> None:
+    fill(small, vectors[:50])
+    index = VectorIndex(source_of(small, 16), tmp_path / "vectors")
+    index.rebuild()
+    stem = the_file(tmp_path).with_suffix("")
+    leftovers = [stem.with_suffix(".old"), stem.with_suffix(".new")]
+    for leftover in leftovers:
+        leftover.write_bytes(b"vectors")
+    index.rebuild()
+    assert not any(leftover.exists() for leftover in leftovers)
+
+
+def test_filters(filled: Filled, tmp_path: Path) -> None:
+    reader = MadeUpReader()
+    filled.add("a", reader=reader, credibility=0.2)
+    filled.add("b", reader=reader, credibility=0.9, predicate="q")
+    filled.add("c", reader=reader, entity_id="F")
+    index = VectorIndex(source_of(filled), tmp_path / "vectors")
+    assert set(ids(index.search("text of a"))) == {"a", "b", "c"}
+    assert ids(index.search("text of a", 1)) == ["a"]
+    assert set(ids(index.search("text of a", min_credibility=0.5))) == {"b", "c"}
+    assert ids(index.search("text of a", predicate="q")) == ["b"]
+    assert ids(index.search("text of a", entity_id="F")) == ["c"]
+    assert ids(index.search("text of a", entity_id="E", predicate="p")) == ["a"]
+    assert index.search("text of a", entity_id="G") == []
+    (hit,) = index.search("text of c", 1)
+    assert (hit.entity_id, hit.predicate, hit.row_id) == ("F", "p", 3)
+    assert hit.similarity == pytest.approx(1.0)
+
+
+def test_a_filter_that_few_pass_is_still_filled(made: VectorIndex, small: Filled, vectors) -> None:
+    """Far from the query, and in lists that it would not look into."""
+    far = -vectors[:3] / np.linalg.norm(vectors[:3], axis=1, keepdims=True)
+    small.add("x", "y", "z", vectors=far, width=16, predicate="rare")
+    made.rebuild()
+    assert set(ids(made.search(vectors[0], 3, predicate="rare"))) == {"x", "y", "z"}
+
+
+def test_an_empty_store_has_no_hits(small: Filled, tmp_path: Path) -> None:
+    index = VectorIndex(source_of(small), tmp_path / "vectors")
+    assert index.search("anything") == []
+    small.add("a", reader=MadeUpReader())
+    assert ids(index.search("anything")) == ["a"]
+
+
+def test_with_claims_texts_are_found_by_their_own_part(small: Filled, tmp_path: Path) -> None:
+    pair = PairReader(MadeUpReader())
+    small.add("a", "b", reader=pair, claim="the claim")
+    part = pair_text_part(pair.width)
+    source = FeatureSource(small.store, pair.reader_id, pair.width, lambda: pair, part)
+    (hit,) = VectorIndex(source, tmp_path / "vectors").search("text of b", 1)
+    assert hit.evidence_id == "b"
+    assert hit.similarity == pytest.approx(1.0)
+
+
+def test_two_processes_may_build_at_once(small: Filled, vectors, tmp_path: Path) -> None:
+    fill(small, vectors[:500])
+    program = (
+        "import sys; from pathlib import Path; import numpy as np\n"
+        "from lpf.storage.database import Database\n"
+        "from lpf.storage.evidence import EvidenceStore\n"
+        "from lpf.index import FeatureSource, VectorIndex\n"
+        "store = EvidenceStore(Database(Path(sys.argv[1])))\n"
+        "source = FeatureSource(store, 'made-up', 16, lambda: None)\n"
+        "print(len(VectorIndex(source, sys.argv[2]).search(np.ones(16, 'f4'))))\n"
+    )
+    command = [sys.executable, "-c", program, tmp_path / "small.db", tmp_path / "vectors"]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.communicate()[0].strip() for process in running] == ["10", "10"]
+
+
+def test_a_folder_that_cannot_be_used_is_named(small: Filled, tmp_path: Path) -> None:
+    (tmp_path / "vectors").write_text("a file")
+    index = VectorIndex(source_of(small), tmp_path / "vectors")
+    with pytest.raises(StorageError, match=r"vectors.*Nothing was searched or changed"):
+        index.search("anything")
+
+
+def test_wrong_calls_are_refused(small: Filled, tmp_path: Path) -> None:
+    index = VectorIndex(source_of(small), tmp_path / "vectors")
+    with pytest.raises(ConfigError, match="k: must be at least 1"):
+        index.search("anything", 0)
+    with pytest.raises(EvidenceError, match="must be 8 finite numbers"):
+        index.search(np.full(WIDTH, np.nan, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"kind": "tree"}, "kind"),
+        ({"recall_target": 0.0}, "recall_target"),
+        ({"rerank": 0}, "rerank"),
+        ({"stale_share": -0.1}, "stale_share"),
+    ],
+)
+def test_settings_out_of_range_are_named(settings: dict, name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"index\.vectors\.{name}: must be"):
+        IndexConfig(**settings)
+
+
+def test_the_kind_follows_the_size() -> None:
+    config = IndexConfig()
+    assert [config.kind_for(count) for count in (0, 49_999, 50_000)] == ["flat", "flat", "ivf_flat"]
+    assert IndexConfig(kind="ivf_pq").kind_for(100) == "flat"
+
+
+def test_faiss_is_imported_by_a_search_only() -> None:
+    program = "import sys, lpf.index; assert 'faiss' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ivf_flat", "ivf_pq"])
+def test_recall_at_a_size_where_lists_matter(
+    small: Filled, tmp_path: Path, kind: KindChoice
+) -> None:
+    drawn = unit_vectors(60_120, 32, clusters=300)
+    vectors, queries = drawn[:60_000], drawn[60_000:]
+    fill(small, vectors)
+    index = VectorIndex(source_of(small, 32), tmp_path / "vectors", IndexConfig(kind=kind))
+    found = [set(ids(index.search(query))) & set(nearest(vectors, query)) for query in queries]
+    assert sum(map(len, found)) / (10 * len(queries)) >= 0.93
+    assert index.manifest.nprobe < index.manifest.lists / 4

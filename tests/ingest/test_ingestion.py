@@ -1,0 +1,358 @@
+"""Files into the store: what is taken, what is put aside, and that again changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lpf
+from ingest.parts import ONE_PREDICATE, SCHEMA, HashReader, numbered_rows, row, write_jsonl
+from lpf.errors import ConfigError, InputFileError
+from lpf.factors.keys import content_key
+from lpf.ingest import IngestOutcome, content_hash, ingest, ingest_rows
+from lpf.storage.database import Database
+from lpf.storage.evidence import EvidenceStore
+from lpf.storage.migrations import migrate
+from lpf.storage.times import from_micros, now_micros
+from lpf.types import Evidence
+
+
+def take(rows: list, store: EvidenceStore, tmp_path: Path, **options: object) -> IngestOutcome:
+    settings: dict = {"schema": SCHEMA, "reader": HashReader(), "rejects_folder": tmp_path / "bad"}
+    settings |= options
+    path = write_jsonl(tmp_path / "evidence.jsonl", rows)
+    return ingest(path, store, settings.pop("schema"), settings.pop("reader"), **settings)
+
+
+@contextmanager
+def another_store(folder: Path) -> Iterator[EvidenceStore]:
+    folder.mkdir()
+    with Database(folder / "store.db") as database:
+        migrate(database)
+        yield EvidenceStore(database)
+
+
+def contents(store: EvidenceStore) -> list:
+    """All that must be the same after an interruption: everything but salts and moments."""
+    return [
+        (item.row_id, item.evidence, item.content_key, item.content_hash)
+        for item in store.listed(limit=100_000)
+    ]
+
+
+def counts(outcome: IngestOutcome) -> tuple[int, int, int, int]:
+    return outcome.read, outcome.added, outcome.unchanged, outcome.rejected
+
+
+def test_rows_become_evidence_with_features(either_store: EvidenceStore, tmp_path: Path) -> None:
+    full = row(
+        evidence_id="E1",
+        credibility=0.5,
+        timestamp="2026-01-25T15:42:33+01:00",
+        evidence_type="hybrid",
+        source="audit",
+        supports_value="low",
+        claim="a claim",
+        report_id=17,
+    )
+    outcome = take([full, row(text_content="другой")], either_store, tmp_path)
+    assert counts(outcome) == (2, 2, 0, 0)
+    assert (outcome.rejects_file, outcome.problems, outcome.ignored_columns) == (None, (), ())
+    stored = either_store.get("E1")
+    assert stored.evidence.timestamp.isoformat() == "2026-01-25T14:42:33+00:00"
+    assert (stored.evidence.report_id, stored.evidence.supports_value) == ("17", "low")
+    assert stored.content_key == content_key("a text", "a claim")
+    reader = either_store.reader_number("hash-8", 8)
+    vectors = either_store.vectors_after(reader, 0)[1]
+    np.testing.assert_array_equal(vectors[0], HashReader().read("a text", "a claim"))
+    assert len(either_store.candidates("C1", "level", reader, now_micros())) == 2
+
+
+def test_doing_it_again_changes_nothing_and_reads_nothing(
+    either_store: EvidenceStore, tmp_path: Path
+) -> None:
+    rows = [*numbered_rows(20), row(evidence_id="mine")]
+    take(rows, either_store, tmp_path, batch=6)
+    before, reader = contents(either_store), HashReader()
+    outcome = take(rows, either_store, tmp_path, batch=6, reader=reader)
+    assert counts(outcome) == (21, 0, 21, 0)
+    assert contents(either_store) == before
+    assert reader.texts_read == 0
+
+
+def test_items_without_an_id_are_numbered_by_entity(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(text_content=f"t{n}") for n in range(3)] + [row(entity_id="C2")], store, tmp_path)
+    take([row(text_content="t9"), row(text_content="t1")], store, tmp_path)
+    ids = [item.evidence.evidence_id for item in store.listed()]
+    assert ids == ["C1_E001", "C1_E002", "C1_E003", "C2_E001", "C1_E004"]
+
+
+def test_a_number_that_is_taken_or_was_erased_is_passed_over(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    take([row(evidence_id="C1_E002", entity_id="C2")], store, tmp_path)
+    take([row(text_content=f"t{n}") for n in range(3)], store, tmp_path)
+    assert [item.evidence.evidence_id for item in store.listed("C1")] == [
+        "C1_E001",
+        "C1_E003",
+        "C1_E004",
+    ]
+    store.erase("C1_E004")
+    take([row(text_content="t9")], store, tmp_path)
+    assert store.listed("C1")[-1].evidence.evidence_id == "C1_E005"
+
+
+def test_the_same_row_twice_without_an_id_is_one_item(store: EvidenceStore, tmp_path: Path) -> None:
+    assert counts(take([row(), row(), row(source="other")], store, tmp_path)) == (3, 2, 1, 0)
+    two_ids = [row(evidence_id="A"), row(evidence_id="B")]
+    assert counts(take(two_ids, store, tmp_path)) == (2, 2, 0, 0)
+
+
+def test_an_id_with_other_content_is_put_aside(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(evidence_id="E1")], store, tmp_path)
+    rows = [
+        row(evidence_id="E1", text_content="another"),
+        row(evidence_id="E2"),
+        row(evidence_id="E2", credibility=0.1),
+        row(evidence_id="E1"),
+    ]
+    outcome = take(rows, store, tmp_path)
+    assert counts(outcome) == (4, 1, 1, 2)
+    assert str(outcome.problems[0]) == (
+        "evidence.jsonl, line 1: evidence_id: 'E1' is the id of an item with other content"
+    )
+    assert store.get("E1").evidence.text_content == "a text"
+
+
+def test_an_erased_id_does_not_come_back(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(evidence_id="E1")], store, tmp_path)
+    store.erase("E1")
+    outcome = take([row(evidence_id="E1")], store, tmp_path)
+    assert counts(outcome) == (1, 0, 0, 1)
+    assert "was erased at 20" in outcome.problems[0].error
+    assert store.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "error"),
+    [
+        ({"entity_id": None}, "entity_id", "is missing"),
+        ({"entity_id": ["C1"]}, "entity_id", "must be a text"),
+        ({"text_content": "  "}, "text_content", "is empty"),
+        ({"text_content": 7}, "text_content", "must be a text, got 7"),
+        ({"text_content": "a\0b"}, "text_content", "NUL"),
+        ({"text_content": "\ud800"}, "text_content", "not valid Unicode"),
+        ({"text": "another text"}, "text", "give one"),
+        ({"predicate": None}, "predicate", "is missing"),
+        ({"predicate": "size"}, "predicate", "'size' is not in the schema"),
+        ({"supports_value": "huge"}, "supports_value", "'huge' is not a value of 'level'"),
+        ({"credibility": 1.5}, "credibility", "must lie in [0, 1], got 1.5"),
+        ({"credibility": float("nan")}, "credibility", "must lie in [0, 1]"),
+        ({"credibility": "high"}, "credibility", "must be a number, got 'high'"),
+        ({"credibility": True}, "credibility", "must be a number, got True"),
+        ({"timestamp": "yesterday"}, "timestamp", "must be a time in ISO 8601"),
+        ({"timestamp": 1769355753}, "timestamp", "must be a time in ISO 8601"),
+        ({"timestamp": "9999-12-31T23:59:59-05:00"}, "timestamp", "years 1 to 9999"),
+        ({"evidence_type": "image"}, "evidence_type", "must be one of"),
+        ({"text_content": "UNREADABLE"}, "text_content", "cannot be read"),
+    ],
+)
+def test_a_wrong_field_puts_its_row_aside_and_no_other(
+    store: EvidenceStore, tmp_path: Path, wrong: dict, field: str, error: str
+) -> None:
+    rows = [row(text_content="before"), row(**wrong), row(text_content="after")]
+    outcome = take(rows, store, tmp_path)
+    assert counts(outcome) == (3, 2, 0, 1)
+    (problem,) = outcome.problems
+    assert (problem.line, problem.field) == (2, field)
+    assert error in problem.error
+    (line,) = outcome.rejects_file.read_text(encoding="utf-8").splitlines()
+    entry = json.loads(line)
+    assert list(entry) == ["file", "line", "field", "error", "row"]
+    assert entry["row"].keys() == rows[1].keys()
+
+
+def test_rejects_keep_the_order_of_the_file(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(evidence_id="E1")], store, tmp_path)
+    conflict = row(evidence_id="E1", text_content="b")
+    bad = [conflict, row(credibility=7), row(text_content="UNREADABLE"), conflict]
+    outcome = take(bad, store, tmp_path)
+    assert [problem.line for problem in outcome.problems] == [1, 2, 3, 4]
+
+
+def test_only_the_first_problems_are_carried_and_all_are_in_the_file(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    outcome = take([row(credibility=7)] * 45, store, tmp_path, batch=10)
+    assert (outcome.rejected, len(outcome.problems)) == (45, 20)
+    assert len(outcome.rejects_file.read_text().splitlines()) == 45
+    assert outcome.rejects_file.name.startswith("evidence.jsonl.")
+    assert outcome.rejects_file.name.endswith(".rejects.jsonl")
+
+
+def test_strict_takes_all_or_nothing(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(evidence_id="E1")], store, tmp_path)
+    rows = [
+        *numbered_rows(10),
+        row(credibility=7),
+        row(evidence_id="E1", text_content="b"),
+        row(evidence_id="E5"),
+        *numbered_rows(10),
+        row(evidence_id="E5", text_content="b"),
+    ]
+    with pytest.raises(InputFileError) as caught:
+        take(rows, store, tmp_path, strict=True, batch=4)
+    message = str(caught.value)
+    assert "3 of 24 rows cannot be used. Nothing was added" in message
+    for line in ("line 11: credibility", "line 12: evidence_id", "line 24: evidence_id"):
+        assert f"evidence.jsonl, {line}" in message
+    assert store.count() == 1
+    assert not (tmp_path / "bad").exists()
+    good = [rows[n] for n in range(24) if n not in (10, 11, 23)]
+    assert counts(take(good, store, tmp_path, strict=True, batch=4)) == (21, 11, 10, 0)
+
+
+def test_strict_gives_the_same_store(store: EvidenceStore, tmp_path: Path) -> None:
+    rows = [*numbered_rows(9), row(evidence_id="C1_E003"), *numbered_rows(12)]
+    take(rows, store, tmp_path, strict=True, batch=4)
+    strict = [item[1] for item in contents(store)]
+    with another_store(tmp_path / "other") as plain:
+        take(rows, plain, tmp_path / "other", batch=4)
+        assert [item[1] for item in contents(plain)] == strict
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_an_interrupted_run_is_mended_by_another(
+    store: EvidenceStore, tmp_path: Path, stop_after: int
+) -> None:
+    rows = [*numbered_rows(10), row(credibility=7), row(evidence_id="C1_E009"), *numbered_rows(25)]
+    rows[2] = row(credibility=8)
+
+    def stop(done: int, total: int | None) -> None:
+        if done >= stop_after * 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        take(rows, store, tmp_path, batch=8, progress=stop)
+    assert len(list((tmp_path / "bad").glob("*.rejects.jsonl"))) == 1
+    take(rows, store, tmp_path, batch=8)
+    with another_store(tmp_path / "whole") as untouched:
+        take(rows, untouched, tmp_path / "whole", batch=8)
+        assert contents(untouched) == contents(store)
+        ours, theirs = (s.vectors_after(1, 0) for s in (store, untouched))
+        np.testing.assert_array_equal(ours[1], theirs[1])
+
+
+def test_a_batch_that_fails_leaves_nothing_of_itself(store: EvidenceStore, tmp_path: Path) -> None:
+    class Breaking(HashReader):
+        def read_many(self, items, *, progress=None):  # type: ignore[no-untyped-def]
+            if self.texts_read >= 8:
+                raise RuntimeError("the power is out")
+            return super().read_many(items, progress=progress)
+
+    with pytest.raises(RuntimeError):
+        take(numbered_rows(20), store, tmp_path, batch=8, reader=Breaking())
+    assert store.count() == 8
+    assert store.missing_features(1, 100) == []
+
+
+def test_progress_tells_rows_done_and_the_total_once_it_is_known(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    calls: list = []
+    take(numbered_rows(10), store, tmp_path, batch=4, progress=lambda *done: calls.append(done))
+    assert calls == [(4, None), (8, None), (10, None)]
+    calls.clear()
+    told = {"strict": True, "progress": lambda *done: calls.append(done)}
+    take(numbered_rows(10), store, tmp_path, batch=4, **told)
+    assert calls == [(4, 10), (8, 10), (10, 10)]
+
+
+def test_the_only_predicate_need_not_be_named(store: EvidenceStore, tmp_path: Path) -> None:
+    rows = [{"entity_id": 42, "text": "short name"}]
+    assert counts(take(rows, store, tmp_path, schema=ONE_PREDICATE)) == (1, 1, 0, 0)
+    evidence = store.get("42_E001").evidence
+    assert (evidence.predicate, evidence.text_content) == ("level", "short name")
+
+
+def test_columns_nobody_asked_for_are_named(store: EvidenceStore, tmp_path: Path) -> None:
+    outcome = take([row(zeal=1), row(embedding_id=4, colour="red")], store, tmp_path)
+    assert outcome.ignored_columns == ("colour", "embedding_id", "zeal")
+
+
+def test_a_reader_that_needs_a_claim_gets_one(store: EvidenceStore, tmp_path: Path) -> None:
+    reader = HashReader(uses_claim=True)
+    outcome = take([row(claim="c"), row()], store, tmp_path, reader=reader)
+    assert counts(outcome) == (2, 1, 0, 1)
+    assert outcome.problems[0].field == "claim"
+
+
+def test_rows_in_memory_are_taken_like_those_of_a_file(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    rows = [row(), row(credibility=7)]
+    outcome = ingest_rows(rows, store, SCHEMA, HashReader(), rejects_folder=tmp_path, name="posted")
+    assert counts(outcome) == (2, 1, 0, 1)
+    assert str(outcome.problems[0]).startswith("posted, line 2: credibility")
+
+
+def test_another_process_that_takes_an_id_first_is_no_failure(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    """It adds the same file while this run is reading: nothing is there twice."""
+    rows = numbered_rows(12, entities=2)
+
+    class Overtaken(HashReader):
+        overtaken = False
+
+        def read_many(self, items, *, progress=None):  # type: ignore[no-untyped-def]
+            if not self.overtaken:
+                self.overtaken = True
+                ingest_rows(
+                    rows[3:9], store, SCHEMA, HashReader(), rejects_folder=tmp_path, name="other"
+                )
+            return super().read_many(items, progress=progress)
+
+    outcome = take(rows, store, tmp_path, reader=Overtaken())
+    assert counts(outcome) == (12, 6, 6, 0)
+    assert store.count() == 12
+
+
+def test_a_batch_must_hold_something(store: EvidenceStore, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="batch: must be at least 1, got 0"):
+        take([row()], store, tmp_path, batch=0)
+
+
+def test_the_genuine_reader_reads_what_is_ingested(store: EvidenceStore, tmp_path: Path) -> None:
+    reader = lpf.open_reader()
+    take([row(text_content="Audit found no issue."), row()], store, tmp_path, reader=reader)
+    number = store.reader_number(reader.reader_id, reader.width)
+    vectors = store.vectors_after(number, 0)[1]
+    np.testing.assert_allclose(vectors[0], reader.read("Audit found no issue."), atol=1e-5)
+
+
+def test_every_field_but_the_id_is_part_of_the_content() -> None:
+    plain = Evidence("E1", "C1", "level", "a text")
+    changed = [
+        {"entity_id": "x"},
+        {"predicate": "x"},
+        {"text_content": "x"},
+        {"credibility": 0.5},
+        {"timestamp": from_micros(0)},
+        {"evidence_type": "hybrid"},
+        {"source": "x"},
+        {"supports_value": "x"},
+        {"claim": "x"},
+        {"report_id": "x"},
+    ]
+    hashes = {content_hash(replace(plain, **change)) for change in changed}
+    assert len(hashes | {content_hash(plain)}) == 11
+    assert content_hash(replace(plain, evidence_id="E2")) == content_hash(plain)
+    # The store keeps these bytes: a change of their form would make every item look new.
+    assert content_hash(plain).hex() == "58a29e20766e84f7707eaba3c7bcce46"

@@ -1,0 +1,218 @@
+"""Rows out of files, each with its line, whatever else the file holds."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ingest.parts import SCHEMA, HashReader, row, write_csv, write_jsonl
+from lpf.errors import InputFileError
+from lpf.ingest import ingest
+from lpf.ingest.drafts import DraftReader
+from lpf.ingest.files import InputRow, open_input
+from lpf.storage.evidence import EvidenceStore
+
+HEADER = "entity_id,predicate,text\n"
+
+
+def written(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def rows_of(path: Path) -> list[InputRow]:
+    return list(open_input(path).rows())
+
+
+def test_json_lines_with_bom_windows_ends_and_blank_lines(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", b'\xef\xbb\xbf{"a": 1}\r\n\r\n{"a": "\xc3\xa9"}')
+    assert rows_of(path) == [InputRow(1, {"a": 1}), InputRow(3, {"a": "é"})]
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (b'{"a": ', "is not valid JSON"),
+        (b'["a"]', "must be a JSON object"),
+        (b'{"a": "\xff"}', "is not valid UTF-8 (invalid start byte at byte 8)"),
+        (b"[" * 200_000, "is not valid JSON"),
+    ],
+)
+def test_a_json_line_that_cannot_be_read_is_told_with_its_line(
+    tmp_path: Path, line: bytes, error: str
+) -> None:
+    path = written(tmp_path / "a.jsonl", b'{"a": 1}\n' + line + b'\n{"a": 2}\n')
+    first, wrong, last = rows_of(path)
+    assert (first.values, last.values, last.line) == ({"a": 1}, {"a": 2}, 3)
+    assert wrong.line == 2
+    assert error in wrong.error
+
+
+def test_csv_lines_are_counted_through_quoted_line_ends(tmp_path: Path) -> None:
+    text = HEADER + 'C1,level,"one\r\ntwo\nthree"\r\n\nC2,level,"say ""hi"""\nC3,,x\n'
+    rows = rows_of(written(tmp_path / "a.csv", b"\xef\xbb\xbf" + text.encode()))
+    assert [r.line for r in rows] == [2, 6, 7]
+    assert [r.values["text"] for r in rows] == ["one\r\ntwo\nthree", 'say "hi"', "x"]
+    assert rows[2].values["predicate"] is None
+
+
+@pytest.mark.parametrize(
+    ("record", "line", "error"),
+    [
+        (b"C1,level\n", 3, "has 2 cells, the first line has 3"),
+        (b"C1,level,a,b\n", 3, "has 4 cells, the first line has 3"),
+        (b'C1,level,"two\nlines \xff"\n', 4, "is not valid UTF-8"),
+        (b'C1,level,"a"b\n', 3, "is not valid CSV"),
+    ],
+)
+def test_a_csv_record_that_cannot_be_read_is_told_with_its_line(
+    tmp_path: Path, record: bytes, line: int, error: str
+) -> None:
+    content = HEADER.encode() + b"C0,level,before\n" + record + b"C9,level,after\n"
+    before, wrong, after = rows_of(written(tmp_path / "a.csv", content))
+    assert (before.values["text"], after.values["text"]) == ("before", "after")
+    assert wrong.line == line
+    assert error in wrong.error
+
+
+def test_a_quote_that_is_never_closed_is_told_where_it_opens(tmp_path: Path) -> None:
+    rows = rows_of(written(tmp_path / "a.csv", HEADER + 'C0,level,x\nC1,level,"open\nC2,level,y\n'))
+    assert (rows[0].error, rows[1].line, len(rows)) == ("", 3, 2)
+    assert "unexpected end of data" in rows[1].error
+
+
+def test_a_long_cell_is_no_error(tmp_path: Path) -> None:
+    (only,) = rows_of(written(tmp_path / "a.csv", HEADER + "C1,level," + "x" * 500_000))
+    assert len(str(only.values["text"])) == 500_000
+
+
+def test_parquet_gives_plain_values_and_cuts_nanoseconds(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    columns = {
+        "entity_id": pyarrow.array([1, 2]),
+        "text": pyarrow.array(["a", None]),
+        "timestamp": pyarrow.array(
+            [1_769_355_753_123_456_789, None], pyarrow.timestamp("ns", "UTC")
+        ),
+        "day": pyarrow.array([date(2026, 1, 25), None]),
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    file = open_input(path)
+    assert (file.columns, file.total) == (("entity_id", "text", "timestamp", "day"), 2)
+    first, second = file.rows()
+    moment = datetime(2026, 1, 25, 15, 42, 33, 123456, tzinfo=UTC)
+    assert (first.line, first.values["timestamp"]) == (1, moment)
+    assert (second.line, second.values["text"]) == (2, None)
+
+
+def test_parquet_rows_are_ingested(store: EvidenceStore, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    rows = [row(text_content=f"t{n}", day=date(2026, 1, n + 1), credibility=0.5) for n in range(5)]
+    rows[1]["credibility"] = 7.0
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    outcome = ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
+    assert (outcome.added, outcome.rejected, outcome.ignored_columns) == (4, 1, ("day",))
+    assert '"day": "2026-01-02"' in outcome.rejects_file.read_text()
+
+
+def test_parquet_without_pyarrow_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "a.parquet", "PAR1")
+    with pytest.raises(InputFileError, match="is not sound Parquet"):
+        open_input(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputFileError, match=r"pip install 'lpf\[parquet\]'"):
+        open_input(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", "", "is empty"),
+        ("a.csv", "", "is empty"),
+        ("a.xlsx", "x", "files end in .jsonl, .csv or .parquet"),
+        ("a.csv", "\n\n", "has no names of columns"),
+        ("a.csv", "a,b,a\n", r"columns \['a'\] stand twice"),
+        ("a.csv", b"a,\xff\n", "line 1: is not valid UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(
+    tmp_path: Path, name: str, content: bytes | str, message: str
+) -> None:
+    with pytest.raises(InputFileError, match=message) as caught:
+        open_input(written(tmp_path / name, content))
+    assert name in str(caught.value)
+
+
+def test_an_absent_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match=r"absent\.csv: cannot be read: No such file"):
+        open_input(tmp_path / "absent.csv")
+    with pytest.raises(InputFileError, match="cannot be read"):
+        open_input(tmp_path)
+
+
+def test_missing_columns_are_told_once(store: EvidenceStore, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "entity,predicate\n" + "C1,level\n" * 50)
+    with pytest.raises(InputFileError, match=r"\['entity_id', 'text_content'\] are missing"):
+        ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
+
+
+def test_a_header_alone_is_a_file_without_rows(store: EvidenceStore, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", HEADER)
+    assert ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path).read == 0
+
+
+def test_a_time_without_a_zone_is_in_utc(store: EvidenceStore, tmp_path: Path) -> None:
+    times = ["2026-01-25T15:42:33", "2026-01-25", "2026-01-25T15:42:33.5Z", ""]
+    path = write_csv(
+        tmp_path / "a.csv", [row(evidence_id=f"E{n}", timestamp=t) for n, t in enumerate(times)]
+    )
+    ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
+    found = [item.evidence.timestamp for item in store.listed()]
+    assert found == [
+        datetime(2026, 1, 25, 15, 42, 33, tzinfo=UTC),
+        datetime(2026, 1, 25, tzinfo=UTC),
+        datetime(2026, 1, 25, 15, 42, 33, 500_000, tzinfo=UTC),
+        None,
+    ]
+
+
+# What can be kept: no half characters, no NUL, and something besides blanks.
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+filled = texts.filter(lambda text: bool(text.strip()))
+items = st.fixed_dictionaries(
+    {
+        "evidence_id": filled,
+        "entity_id": filled,
+        "predicate": st.just("level"),
+        "text_content": filled,
+        "credibility": st.none() | st.floats(0.0, 1.0),
+        "timestamp": st.none() | st.datetimes(timezones=st.just(UTC)),
+        "claim": st.none() | filled,
+        "source": st.none() | filled,
+    }
+)
+
+
+@pytest.mark.parametrize("write", [write_jsonl, write_csv])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(items, min_size=1, max_size=5))
+def test_what_is_written_is_read(tmp_path: Path, write: object, rows: list[dict]) -> None:
+    plain = [
+        {name: v.isoformat() if isinstance(v, datetime) else v for name, v in each.items()}
+        for each in rows
+    ]
+    ending = "jsonl" if write is write_jsonl else "csv"
+    path = write(tmp_path / f"round.{ending}", plain)  # type: ignore[operator]
+    reader = DraftReader(SCHEMA, needs_claim=False)
+    drafts = [reader.draft(found) for found in open_input(path).rows()]
+    for draft, given_row in zip(drafts, rows, strict=True):
+        assert {name: getattr(draft.evidence, name) for name in given_row} == given_row

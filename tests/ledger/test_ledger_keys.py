@@ -1,0 +1,95 @@
+"""Key files and checkpoints as documents of their own."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from ledgers import KEY, OTHER_KEY
+
+from lpf.errors import LedgerKeyError, ProofError
+from lpf.ledger import create_key, load_private, load_public, public_bytes
+from lpf.ledger.checkpoint import parse, sign
+
+
+def checkpoint():
+    return sign(KEY, origin="lpf-0123456789abcdef", size=5, root=b"r" * 32, timestamp=1_700_000)
+
+
+def test_a_new_key_is_secret_from_the_start_and_never_overwritten(tmp_path: Path) -> None:
+    files = create_key(tmp_path)
+    assert stat.S_IMODE(files.private.stat().st_mode) == 0o600
+    assert public_bytes(load_private(files.private)) == load_public(files.public)
+    before = files.private.read_bytes()
+    with pytest.raises(LedgerKeyError, match="exists already"):
+        create_key(tmp_path)
+    assert files.private.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
+def test_a_key_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    files = create_key(tmp_path)
+    files.private.chmod(mode)
+    with pytest.raises(LedgerKeyError, match="chmod 600"):
+        load_private(files.private)
+
+
+def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.key"
+    with pytest.raises(LedgerKeyError, match="cannot be read"):
+        load_private(path)
+    path.touch(0o600)
+    with pytest.raises(LedgerKeyError, match="private key in PEM"):
+        load_private(path)
+    for text in ("zz", "00", "é"):
+        path.write_text(text)
+        with pytest.raises(LedgerKeyError, match="64 hexadecimal digits"):
+            load_public(path)
+    pem = X25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    path.write_bytes(pem)
+    with pytest.raises(LedgerKeyError, match="Ed25519"):
+        load_private(path)
+
+
+def test_a_checkpoint_survives_its_bytes() -> None:
+    parsed = parse(checkpoint().to_bytes())
+    assert parsed == checkpoint()
+    parsed.verify()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("size", 6),
+        ("origin", "lpf-other"),
+        ("root", "00" * 32),
+        ("timestamp", "2026-01-01T00:00:00.000000Z"),
+        ("key", public_bytes(OTHER_KEY).hex()),
+        ("signature", "00" * 64),
+        ("key", "00"),
+    ],
+)
+def test_a_changed_checkpoint_does_not_verify(field: str, value: object) -> None:
+    document = {**checkpoint().document(), field: value}
+    with pytest.raises(ProofError, match="not signed by the key"):
+        parse(json.dumps(document).encode()).verify()
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"7", b"\xff"])
+def test_what_is_no_checkpoint_is_refused(data: bytes) -> None:
+    with pytest.raises(ProofError, match="not a checkpoint"):
+        parse(data)
+
+
+@pytest.mark.parametrize(("field", "value"), [("format", "x"), ("root", "zz"), ("timestamp", 5)])
+def test_a_field_of_the_wrong_form_is_refused(field: str, value: object) -> None:
+    with pytest.raises(ProofError, match="not a checkpoint"):
+        parse(json.dumps({**checkpoint().document(), field: value}).encode())

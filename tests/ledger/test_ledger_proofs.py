@@ -1,0 +1,224 @@
+"""Proof bundles, checked by the script that stands alone."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from ledgers import KEY, OTHER_KEY, created, draft, execute, opened
+
+from lpf.errors import ProofError, UnknownRecordError
+from lpf.ledger import (
+    Ledger,
+    LedgerReader,
+    check_bundle,
+    checkpoint_at,
+    prove_consistency,
+    prove_inclusion,
+    public_bytes,
+    record_id,
+)
+from lpf.ledger.checkpoint import sign
+from lpf.storage.database import Database
+
+SCRIPT = Path(check_bundle.__file__)
+KEY_HEX = public_bytes(KEY).hex()
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """700 records: two full tiles and a rest; checkpoints at 100 and at the end."""
+    folder = tmp_path_factory.mktemp("ledger")
+    with opened(folder / "store.db", checkpoint_seconds=3600) as (store, ledger):
+        ledger.append_many([draft(number) for number in range(100)])
+        ledger.append_many([draft(number) for number in range(600)])
+        ledger.checkpoint()
+        yield store
+
+
+def run_script(folder: Path, bundle: object, *options: str) -> subprocess.CompletedProcess[str]:
+    path = folder / "bundle.json"
+    path.write_text(json.dumps(bundle, ensure_ascii=False))
+    command = [sys.executable, "-I", str(SCRIPT), str(path), *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+
+def test_the_script_accepts_a_good_bundle_of_each_kind(database: Database, tmp_path: Path) -> None:
+    inclusion = prove_inclusion(database, "INF00000257")
+    done = run_script(tmp_path, inclusion, "--key", KEY_HEX)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "INF00000257 is among the 700 records" in done.stdout
+    consistency = prove_consistency(
+        database, checkpoint_at(database, 100), checkpoint_at(database, 700)
+    )
+    done = run_script(tmp_path, consistency)
+    assert "the first 100 records are unchanged among 700" in done.stdout
+    assert "give --key to check whose" in done.stdout
+
+
+def test_the_script_refuses_and_says_why(database: Database, tmp_path: Path) -> None:
+    bundle = prove_inclusion(database, "INF00000257")
+    done = run_script(tmp_path, bundle, "--key", public_bytes(OTHER_KEY).hex())
+    assert done.returncode == 1
+    assert "names the key" in done.stderr
+    bundle["body"] = bundle["body"].replace("Zoë", "Zoe")
+    done = run_script(tmp_path, bundle)
+    assert done.returncode == 1
+    assert "do not lead to the root" in done.stderr
+    done = run_script(tmp_path, ["nonsense"])
+    assert done.returncode == 1
+    assert "not a bundle" in done.stderr
+
+
+@pytest.mark.parametrize("seq", [1, 2, 100, 255, 256, 257, 512, 513, 699, 700])
+def test_records_in_and_between_tiles_are_proved(database: Database, seq: int) -> None:
+    assert "holds" in check_bundle.check(prove_inclusion(database, record_id(seq)), KEY_HEX)
+    if seq <= 100:
+        early = prove_inclusion(database, record_id(seq), checkpoint_at(database, 100))
+        assert "among the 100 records" in check_bundle.check(early, KEY_HEX)
+
+
+def moved(bundle: dict[str, Any]) -> None:
+    bundle["index"] += 1
+
+
+def without_a_step(bundle: dict[str, Any]) -> None:
+    bundle["path"].pop()
+
+
+def with_a_step_more(bundle: dict[str, Any]) -> None:
+    bundle["path"].append("00" * 32)
+
+
+def with_another_blob(bundle: dict[str, Any]) -> None:
+    digest = next(iter(bundle["blobs"]))
+    bundle["blobs"][digest] = "{}"
+
+
+def without_blobs(bundle: dict[str, Any]) -> None:
+    bundle["blobs"] = {}
+
+
+def with_another_root(bundle: dict[str, Any]) -> None:
+    bundle["checkpoint"]["root"] = "00" * 32
+
+
+def with_another_time(bundle: dict[str, Any]) -> None:
+    bundle["checkpoint"]["timestamp"] = "2020-01-01T00:00:00.000000Z"
+
+
+def of_unknown_format(bundle: dict[str, Any]) -> None:
+    bundle["format"] = "lpf-inclusion/2"
+
+
+def outside_the_tree(bundle: dict[str, Any]) -> None:
+    bundle["index"] = bundle["checkpoint"]["size"]
+
+
+def with_a_point_off_the_curve(bundle: dict[str, Any]) -> None:
+    bundle["checkpoint"]["signature"] = "02" + "00" * 63
+
+
+def with_a_short_signature(bundle: dict[str, Any]) -> None:
+    bundle["checkpoint"]["signature"] = "00"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        moved,
+        without_a_step,
+        with_a_step_more,
+        with_another_blob,
+        without_blobs,
+        with_another_root,
+        with_another_time,
+        of_unknown_format,
+        outside_the_tree,
+        with_a_point_off_the_curve,
+        with_a_short_signature,
+    ],
+)
+def test_a_changed_inclusion_bundle_is_wrong(
+    database: Database, change: Callable[[dict[str, Any]], None]
+) -> None:
+    bundle = copy.deepcopy(prove_inclusion(database, "INF00000300"))
+    change(bundle)
+    with pytest.raises(check_bundle.WrongError):
+        check_bundle.check(bundle)
+
+
+def test_a_changed_consistency_bundle_is_wrong(database: Database) -> None:
+    first, second = checkpoint_at(database, 100), checkpoint_at(database, 700)
+    good = prove_consistency(database, first, second)
+    assert check_bundle.check(prove_consistency(database, first, first), KEY_HEX)
+    for change in (
+        {"path": good["path"][:-1]},
+        {"path": [*good["path"], "00" * 32]},
+        {"path": ["00" * 32, *good["path"][1:]]},
+        {"path": []},
+        {"first": good["second"], "second": good["first"]},
+    ):
+        with pytest.raises(check_bundle.WrongError):
+            check_bundle.check({**good, **change})
+
+
+def test_checkpoints_that_do_not_fit_the_store_prove_nothing(database: Database) -> None:
+    latest = checkpoint_at(database, 700)
+    facts = {"origin": latest.origin, "timestamp": latest.timestamp}
+    beyond = sign(KEY, size=701, root=b"r" * 32, **facts)
+    forked = sign(KEY, size=50, root=b"r" * 32, **facts)
+    with pytest.raises(ProofError, match="covers 701 records"):
+        prove_consistency(database, latest, beyond)
+    with pytest.raises(ProofError, match="the checkpoint says"):
+        prove_consistency(database, forked, latest)
+    with pytest.raises(ProofError, match="earlier one first"):
+        prove_consistency(database, latest, checkpoint_at(database, 100))
+    with pytest.raises(ProofError, match="carries no checkpoint"):
+        checkpoint_at(database, 101)
+    with pytest.raises(UnknownRecordError):
+        prove_inclusion(database, record_id(701))
+
+
+def test_nothing_is_proved_without_a_checkpoint(tmp_path: Path) -> None:
+    with created(tmp_path / "store.db") as database, Ledger(database) as ledger:
+        ledger.append(draft())
+        with pytest.raises(ProofError, match="no signed checkpoint covers it"):
+            prove_inclusion(database, "INF00000001")
+
+
+def test_a_changed_body_is_not_proved(tmp_path: Path) -> None:
+    with opened(tmp_path / "store.db") as (database, ledger):
+        ledger.append(draft())
+        execute(database, "UPDATE ledger SET body = ? WHERE seq = 1", b"{}")
+        with pytest.raises(ProofError, match="not the one that was hashed"):
+            prove_inclusion(database, "INF00000001")
+
+
+def test_the_scripts_own_ed25519_agrees_with_the_library() -> None:
+    for number in range(5):
+        key = Ed25519PrivateKey.generate()
+        message = bytes(range(number * 10))
+        signature = key.sign(message)
+        check_bundle.check_signature(public_bytes(key), signature, message)
+        for place in (0, 31, 32, 63):
+            forged = bytearray(signature)
+            forged[place] ^= 1
+            with pytest.raises(check_bundle.WrongError):
+                check_bundle.check_signature(public_bytes(key), bytes(forged), message)
+
+
+def test_proofs_on_every_store(store_url: str) -> None:
+    with opened(store_url) as (database, ledger):
+        ledger.append_many([draft(number) for number in range(300)])
+        ledger.checkpoint()
+        assert LedgerReader(database).size == 300
+        for seq in (1, 256, 300):
+            assert check_bundle.check(prove_inclusion(database, record_id(seq)), KEY_HEX)

@@ -1,0 +1,293 @@
+"""Algorithm 5 on a real workspace: what answers when, and what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workspaces
+from lpf.errors import UnknownPredicateError, WorkspaceError
+from lpf.results import STAGES, QueryResult
+from lpf.schema import Schema
+from lpf.spn import Variable, compile_circuit, prior_circuit
+from lpf.storage.facts import NewFact
+from lpf.types import QueryOptions
+from lpf.workspace import Workspace
+from workspaces import NOW, add, days_ago, evidence
+
+WAYS = {
+    "robust": QueryOptions(),
+    "sampled": QueryOptions(sampler="orthogonal", n_samples=8, seed=3),
+    "moments": QueryOptions(sampler="moments"),
+    "paper": QueryOptions.paper(),
+    "learned": QueryOptions(variant="learned"),
+    "paper learned": QueryOptions(variant="learned", mode="paper"),
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, store_url: str) -> Iterator[Workspace]:
+    with workspaces.make(tmp_path / "here", store_url) as made:
+        yield made
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[Workspace]:
+    with workspaces.make(tmp_path / "here") as made:
+        yield made
+
+
+def fact(value: str, days: float, confidence: float = 1.0, **changes: str) -> NewFact:
+    named = {"entity_id": "C0001", "predicate": "level", **changes}
+    return NewFact(
+        named["entity_id"], named["predicate"], value, days_ago(days), confidence, source="audit"
+    )
+
+
+def test_evidence_is_answered_from_and_recorded(workspace: Workspace) -> None:
+    result = workspace.query("C0001", "level")
+    assert (result.source, result.method) == ("inference", "spn")
+    assert sum(result.probabilities) == pytest.approx(1.0)
+    assert result.confidence == max(result.probabilities) == result.distribution[result.top_value]
+    assert len(result.evidence_chain) == 5
+    assert (result.audit, result.audit_ptr) == ("recorded", "INF00000001")
+    assert set(result.stages) == set(STAGES)
+    assert sum(result.stages.values()) <= result.execution_time_ms
+    record = workspace.records.expand(workspace.records.get("INF00000001"))
+    assert record["distribution"] == result.distribution
+    assert [name for name, _ in record["evidence_chain"]] == list(result.evidence_chain)
+    assert record["context"]["versions"]["model"] == workspace.models.active()
+
+
+def test_parts_add_up_to_the_answer(embedded: Workspace) -> None:
+    result = embedded.query("C0001", "level")
+    assert result.evidence is not None
+    assert result.base is not None
+    scores = result.base + result.evidence.contributions.sum(axis=0)
+    weights = np.exp(scores - scores.max())
+    np.testing.assert_allclose(weights / weights.sum(), result.probabilities, atol=1e-12)
+
+
+def test_a_fresh_confident_fact_answers_at_once_and_is_recorded(workspace: Workspace) -> None:
+    workspace.facts.add([fact("high", days=2, confidence=0.97)])
+    result = workspace.query("C0001", "level")
+    assert (result.source, result.top_value, result.confidence) == ("canonical", "high", 0.97)
+    assert result.distribution["low"] == pytest.approx(0.015)
+    assert result.evidence_chain == ()
+    record = workspace.records.get(result.audit_ptr or "").fields
+    assert (record["query_type"], record["facts"][0]["value"]) == ("canonical", "high")
+
+
+@pytest.mark.parametrize(("days", "confidence"), [(31, 0.99), (1, 0.94)])
+def test_a_stale_or_doubtful_fact_is_soft_evidence(
+    embedded: Workspace, days: float, confidence: float
+) -> None:
+    before = embedded.query("C0001", "level")
+    embedded.facts.add([fact("medium", days, confidence)])
+    after = embedded.query("C0001", "level")
+    assert after.source == "inference"
+    assert [used.role for used in after.facts] == ["soft"]
+    assert after.distribution["medium"] > before.distribution["medium"]
+
+
+def test_paper_mode_leaves_a_stale_fact_of_the_predicate_itself_alone(embedded: Workspace) -> None:
+    before = embedded.query("C0001", "level", QueryOptions.paper())
+    embedded.facts.add([fact("medium", days=60)])
+    assert embedded.query("C0001", "level", QueryOptions.paper()).probabilities == pytest.approx(
+        before.probabilities
+    )
+
+
+def test_time_is_an_argument(embedded: Workspace) -> None:
+    embedded.facts.add([fact("low", days=100), fact("high", days=2)])
+    then = replace(QueryOptions(), as_of=days_ago(90))
+    assert embedded.query("C0001", "level").top_value == "high"
+    past = embedded.query("C0001", "level", then)
+    assert (past.source, past.top_value) == ("canonical", "low")
+    long_ago = replace(QueryOptions(), as_of=days_ago(1000))
+    assert embedded.query("C0001", "level", long_ago).source == "none"
+
+
+def test_a_correction_supersedes(embedded: Workspace) -> None:
+    (wrong,) = embedded.facts.add([fact("low", days=2)])
+    embedded.facts.correct(wrong.fact_id, value="high")
+    assert embedded.query("C0001", "level").top_value == "high"
+    past = replace(QueryOptions(), as_of=days_ago(1))
+    assert embedded.query("C0001", "level", past).top_value == "high"
+
+
+def related(workspace: Workspace) -> None:
+    """Teaches the circuit that clean outcomes go with high levels."""
+    pairs = [("high", "clean")] * 30 + [("low", "qualified")] * 30 + [("medium", "clean")] * 10
+    facts = [
+        fact(value, days=400, entity_id=f"K{number:03d}", predicate=predicate)
+        for number, pair in enumerate(pairs)
+        for predicate, value in zip(("level", "outcome"), pair, strict=True)
+    ]
+    workspace.facts.add(facts)
+    assert workspace.learn_circuit() == 70
+
+
+def test_known_facts_about_related_predicates_count(workspace: Workspace) -> None:
+    related(workspace)
+    nothing = workspace.query("C0001", "level")
+    workspace.facts.add([fact("qualified", days=1, predicate="outcome")])
+    certain = workspace.query("C0001", "level")
+    assert [used.role for used in certain.facts] == ["hard"]
+    assert certain.distribution["low"] > nothing.distribution["low"]
+    alone = workspace.query("C0404", "level")
+    assert alone.source == "none"
+    workspace.facts.add([fact("qualified", days=1, entity_id="C0404", predicate="outcome")])
+    facts_only = workspace.query("C0404", "level")
+    assert (facts_only.source, facts_only.top_value) == ("facts", "low")
+    assert "known facts alone" in facts_only.notes[0]
+
+
+def test_an_old_fact_counts_less_the_older_it_is(embedded: Workspace) -> None:
+    related(embedded)
+    for number, days in enumerate((1, 45, 400)):
+        embedded.facts.add([fact("qualified", days, entity_id=f"Z{number}", predicate="outcome")])
+    low = [embedded.query(f"Z{n}", "level").distribution["low"] for n in range(3)]
+    assert low[0] > low[1] > low[2]
+
+
+def test_nothing_known_gives_the_prior_and_says_so(workspace: Workspace) -> None:
+    result = workspace.query("C9999", "level")
+    assert (result.source, result.method) == ("none", "prior")
+    np.testing.assert_allclose(result.probabilities, 1 / 3)
+    assert "prior" in result.notes[0]
+    assert workspace.records.get(result.audit_ptr or "").fields["query_type"] == "none"
+
+
+def test_evidence_below_the_minimum_is_left_out_and_said(embedded: Workspace) -> None:
+    options = replace(QueryOptions(), min_credibility=0.99)
+    result = embedded.query("C0001", "level", options)
+    assert result.source == "none"
+    assert "5 item(s) are below the minimum credibility" in result.notes[1]
+
+
+def uncovered(workspace: Workspace) -> None:
+    """A circuit over the other predicate alone."""
+    other = workspace.schema["outcome"]
+    circuit = prior_circuit([Variable(other.name, other.values)], {other.name: other.prior})
+    workspace.__dict__["background"] = type(workspace.background)(
+        Schema(workspace.schema.predicates), compile_circuit(circuit)
+    )
+    for name in ("engine", "orchestrator"):
+        workspace.__dict__.pop(name, None)
+
+
+@pytest.mark.parametrize("fallback", ["average", "learned"])
+def test_where_the_circuit_does_not_cover_another_way_answers_and_is_named(
+    embedded: Workspace, fallback: str
+) -> None:
+    uncovered(embedded)
+    options = QueryOptions(fallback=fallback)  # type: ignore[arg-type]
+    result = embedded.query("C0001", "level", options)
+    assert result.method == fallback
+    assert "does not cover" in result.notes[-1]
+    assert embedded.replay(result.audit_ptr or "").exact
+
+
+def test_the_variant_learned_says_that_it_left_facts_out(embedded: Workspace) -> None:
+    related(embedded)
+    embedded.facts.add([fact("qualified", days=1, predicate="outcome")])
+    result = embedded.query("C0001", "level", QueryOptions(variant="learned"))
+    assert result.facts == ()
+    assert "known facts were not used" in result.notes[0]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_many_questions_get_the_answers_of_one_by_one(workspace: Workspace, way: str) -> None:
+    add(workspace, [*evidence("C0003", 1, 2), *evidence("C0004", 7, 1)])
+    workspace.facts.add([fact("high", days=1, entity_id="C0005")])
+    entities = ["C0001", "C0002", "C0005", "C0003", "C0009", "C0004", "C0001"]
+    questions = [(entity, "level") for entity in entities] + [("C0001", "outcome")]
+    options = replace(WAYS[way], as_of=NOW)
+    together = workspace.query_many(questions, options)
+    assert [result.audit_ptr for result in together] == [f"INF{n:08d}" for n in range(1, 9)]
+    for (entity, predicate), many in zip(questions, together, strict=True):
+        one = workspace.query(entity, predicate, options)
+        np.testing.assert_allclose(one.probabilities, many.probabilities, atol=1e-6)
+        assert comparable(one) == comparable(many)
+        assert workspace.replay(many.audit_ptr or "").exact, many.audit_ptr
+
+
+def comparable(result: QueryResult) -> tuple[object, ...]:
+    return result.source, result.method, result.top_value, result.evidence_chain, result.notes
+
+
+def test_kept_factors_change_nothing(embedded: Workspace) -> None:
+    first = embedded.query("C0001", "level")
+    before = embedded.cache.stats().hits
+    again = embedded.query("C0001", "level")
+    assert embedded.cache.stats().hits == before + 5
+    np.testing.assert_allclose(first.probabilities, again.probabilities, atol=1e-12)
+
+
+def test_an_answer_can_go_ahead_of_its_record(workspace: Workspace) -> None:
+    result = workspace.query("C0001", "level", audit="async")
+    assert (result.audit, result.audit_ptr) == ("pending", None)
+    workspace.ledger.flush()
+    assert workspace.records.size == 1
+    fields = workspace.records.get("INF00000001").fields
+    assert fields["distribution"] == result.distribution
+    workspace.query("C0001", "level", audit="off")
+    assert workspace.records.size == 1
+
+
+def test_the_words_of_a_question_are_kept_beside_the_record(embedded: Workspace) -> None:
+    words = "late payments by Jane Roe"
+    result = embedded.query("C0001", "level", QueryOptions(query_text=words))
+    record = embedded.records.get(result.audit_ptr or "")
+    assert b"Jane" not in record.body
+    kept = embedded.records.query_text(bytes.fromhex(record.fields["query_text"]))
+    assert kept is not None
+    assert kept.text == words
+
+
+def test_without_a_model_facts_answer_and_evidence_does_not(tmp_path: Path) -> None:
+    with Workspace.create(tmp_path / "bare", workspaces.schema()) as bare:
+        bare.__dict__["reader"] = workspaces.reader()
+        add(bare, evidence("C0001", 2))
+        assert bare.query("C0404", "level").source == "none"
+        with pytest.raises(WorkspaceError, match=r"no model.*lpf models add"):
+            bare.query("C0001", "level")
+        assert bare.records.size == 1
+
+
+def test_an_unknown_predicate_is_refused_by_name(embedded: Workspace) -> None:
+    with pytest.raises(UnknownPredicateError, match="colour"):
+        embedded.query("C0001", "colour")
+    assert embedded.records.size == 0
+
+
+def test_many_items_are_recorded_once_by_hash(embedded: Workspace) -> None:
+    items = [
+        replace(item, text_content=f"{item.text_content} ({number})")
+        for number, item in enumerate(evidence("C0070", 19, credibility=0.9))
+    ]
+    add(embedded, items)
+    result = embedded.query("C0070", "level", QueryOptions(top_k=19))
+    assert set(embedded.records.get(result.audit_ptr or "").fields["factors"]) == {"blob"}
+    assert embedded.replay(result.audit_ptr or "").exact
+
+
+def test_uncertainty_on_request(embedded: Workspace) -> None:
+    result = embedded.query("C0001", "level", QueryOptions(uncertainty_samples=32))
+    assert result.uncertainty is not None
+    assert result.uncertainty["epistemic"] >= 0
+    assert result.conflict is not None
+    assert 0 <= result.conflict <= 1
+
+
+def test_a_moment_in_the_future_of_the_evidence(embedded: Workspace) -> None:
+    add(embedded, evidence("C0080", 1, timestamp=NOW + timedelta(days=30)))
+    assert embedded.query("C0080", "level").source == "none"
+    later = QueryOptions(as_of=NOW + timedelta(days=31))
+    assert embedded.query("C0080", "level", later).source == "inference"

@@ -1,0 +1,261 @@
+"""The evidence store, on both databases."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+
+from lpf.errors import ConfigError, EvidenceError, NonFiniteError, UnknownEvidenceError
+from lpf.storage.database import Database
+from lpf.storage.evidence import EvidenceStore, NewEvidence, text_commitment
+from lpf.storage.migrations import migrate
+from lpf.storage.times import now_micros, to_micros
+from lpf.types import Evidence
+
+WIDTH = 4
+NOON = datetime(2026, 1, 25, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[EvidenceStore]:
+    with Database(store_url, busy_seconds=10.0) as database:
+        migrate(database)
+        yield EvidenceStore(database)
+
+
+@pytest.fixture
+def reader(store: EvidenceStore) -> int:
+    return store.reader_number("reader-a", WIDTH)
+
+
+def item(evidence_id: str, text: str = "a text", **fields: object) -> NewEvidence:
+    known: dict = {"entity_id": "C1", "predicate": "level", "text_content": text, **fields}
+    content = hashlib.blake2b(repr(known).encode(), digest_size=16).digest()
+    return NewEvidence(Evidence(evidence_id, **known), content, content)
+
+
+def vectors(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((count, WIDTH)).astype(np.float32)
+
+
+def test_what_is_added_comes_back(store: EvidenceStore, reader: int) -> None:
+    zone = timezone(timedelta(hours=5, minutes=30))
+    full = item(
+        "E1",
+        "Zażółć 日本 \U0001f600 'quoted' \"text\"\n",
+        credibility=0.25,
+        timestamp=NOON.astimezone(zone),
+        evidence_type="hybrid",
+        source="audit",
+        supports_value="low",
+        claim="a claim",
+        report_id="R7",
+    )
+    store.add([full, item("E2")], vectors(2), reader)
+    found = store.get("E1")
+    assert found.evidence == Evidence(
+        **{name: getattr(full.evidence, name) for name in full.evidence.__slots__}
+        | {"embedding_id": found.row_id}
+    )
+    assert (found.content_key, found.content_hash) == (full.content_key, full.content_hash)
+    assert abs(found.ingested_at - now_micros()) < 60_000_000
+    assert store.get("E2").evidence.timestamp is None
+    assert store.count() == 2
+
+
+def test_a_commitment_is_what_its_documentation_says() -> None:
+    salt, text, claim = b"0123456789abcdef", "né", "c"
+    by_hand = salt + (3).to_bytes(8, "big") + text.encode() + (1).to_bytes(8, "big") + b"c"
+    assert text_commitment(salt, text, claim) == hashlib.sha256(by_hand).digest()
+    without = salt + (3).to_bytes(8, "big") + text.encode() + b"\xff" * 8
+    assert text_commitment(salt, text, None) == hashlib.sha256(without).digest()
+
+
+def test_equal_texts_have_different_commitments_that_hold(store: EvidenceStore) -> None:
+    store.add([item("E1"), item("E2")], None, None)
+    first, second = store.get("E1"), store.get("E2")
+    assert first.commitment != second.commitment
+    for found in (first, second):
+        assert len(found.salt) == 16
+        assert found.commitment == text_commitment(found.salt, "a text", None)
+
+
+def test_candidates_are_those_known_by_then_with_their_vectors(
+    store: EvidenceStore, reader: int
+) -> None:
+    late = NOON + timedelta(microseconds=1)
+    items = [
+        item("E1", timestamp=NOON, credibility=0.5, source="s", report_id="r"),
+        item("E2", timestamp=late),
+        item("E3"),
+        item("E4", entity_id="C2"),
+        item("E5", predicate="outcome"),
+    ]
+    features = vectors(5)
+    store.add(items, features, reader)
+    rows = store.candidates("C1", "level", reader, to_micros(NOON))
+    assert [row[1] for row in rows] == ["E1", "E3"]
+    stored = store.get("E1")
+    micros = to_micros(NOON)
+    expected = (stored.row_id, "E1", 0.5, micros, "s", "r", stored.content_key, stored.commitment)
+    assert rows[0] == (*expected, features[0].astype("<f4").tobytes())
+    later = store.candidates("C1", "level", reader, to_micros(late))
+    assert [row[1] for row in later] == ["E1", "E2", "E3"]
+
+
+def test_candidates_have_no_vector_of_a_reader_that_did_not_read_them(
+    store: EvidenceStore, reader: int
+) -> None:
+    store.add([item("E1")], vectors(1), reader)
+    other = store.reader_number("reader-b", 2)
+    assert [row[-1] for row in store.candidates("C1", "level", other, 0)] == [None]
+
+
+def test_a_reader_keeps_its_number_and_width(store: EvidenceStore, reader: int) -> None:
+    assert store.reader_number("reader-a", WIDTH) == reader
+    assert EvidenceStore(store.database).reader_number("reader-a", WIDTH) == reader
+    assert store.reader_number("reader-b", 7) != reader
+    for asked in (store, EvidenceStore(store.database)):
+        with pytest.raises(ConfigError, match=r"'reader-a'.*width 5.*with 4"):
+            asked.reader_number("reader-a", 5)
+
+
+def test_an_unknown_id_is_told_from_an_erased_one(store: EvidenceStore) -> None:
+    store.add([item("E1")], None, None)
+    with pytest.raises(UnknownEvidenceError, match="'E9': is not in the store"):
+        store.get("E9")
+    store.erase("E1")
+    with pytest.raises(UnknownEvidenceError, match=r"'E1': was erased at 20\d\d-.*Z"):
+        store.get("E1")
+    with pytest.raises(UnknownEvidenceError, match="was erased"):
+        store.erase("E1")
+
+
+def test_many_are_looked_up_at_once_and_absent_ones_are_left_out(store: EvidenceStore) -> None:
+    names = [f"E{number}" for number in range(150)]
+    store.add([item(name) for name in names], None, None)
+    found = store.get_many([*names, "absent", "E3"])
+    assert sorted(found) == sorted(names)
+    assert store.get_many([]) == {}
+    rows = [found["E149"].row_id, 10_000, found["E0"].row_id]
+    assert [kept.evidence.evidence_id for kept in store.by_rows(rows)] == ["E149", "E0"]
+
+
+def test_pages_follow_one_another(store: EvidenceStore) -> None:
+    store.add([item(f"E{n}", entity_id=f"C{n % 2}") for n in range(7)], None, None)
+    first = store.listed(limit=4)
+    rest = store.listed(limit=4, after_row=first[-1].row_id)
+    assert [kept.evidence.evidence_id for kept in first + rest] == [f"E{n}" for n in range(7)]
+    assert len(store.listed(entity_id="C1")) == 3
+    assert len(store.listed(entity_id="C1", predicate="level")) == 3
+    assert store.listed(predicate="outcome") == []
+
+
+def test_an_id_is_never_given_twice(store: EvidenceStore) -> None:
+    store.add([item("E1")], None, None)
+    store.erase("E1")
+    store.add([item("E2")], None, None)
+    for batch in ([item("E3"), item("E2")], [item("E1")], [item("E4"), item("E4")]):
+        with pytest.raises(EvidenceError, match="Nothing was added"):
+            store.add(batch, None, None)
+    assert [kept.evidence.evidence_id for kept in store.listed()] == ["E2"]
+
+
+def test_row_numbers_are_not_used_again(store: EvidenceStore, reader: int) -> None:
+    store.add([item("E1"), item("E2")], vectors(2), reader)
+    highest = store.erase("E2").row_id
+    store.add([item("E3")], vectors(1), reader)
+    assert store.get("E3").row_id > highest
+
+
+def test_features_must_fit(store: EvidenceStore, reader: int) -> None:
+    with pytest.raises(EvidenceError, match=r"\(1, 4\).*\(2, 4\) is needed"):
+        store.add([item("E1"), item("E2")], vectors(1), reader)
+    with pytest.raises(NonFiniteError, match="NaN"):
+        store.add([item("E1")], np.full((1, WIDTH), np.nan, np.float32), reader)
+    with pytest.raises(ConfigError, match="both or neither"):
+        store.add([item("E1")], vectors(1), None)
+    with pytest.raises(ConfigError, match="reader 77: is not registered"):
+        store.add([item("E1")], vectors(1), 77)
+    assert store.count() == 0
+
+
+def test_missing_vectors_are_found_and_put(store: EvidenceStore, reader: int) -> None:
+    store.add([item("E1"), item("E2")], vectors(2), reader)
+    store.add([item("E3"), item("E4")], None, None)
+    missing = store.missing_features(reader, 10)
+    assert [kept.evidence.evidence_id for kept in missing] == ["E3", "E4"]
+    assert store.missing_features(reader, 10, after_row=missing[0].row_id) == missing[1:]
+    features = vectors(2, seed=1)
+    store.put_features(reader, [kept.row_id for kept in missing], features)
+    assert store.missing_features(reader, 10) == []
+    numbers, kept = store.vectors_after(reader, missing[0].row_id - 1)
+    assert numbers.tolist() == [row.row_id for row in missing]
+    np.testing.assert_array_equal(kept, features)
+
+
+def test_a_vector_that_is_there_stays_and_an_erased_row_gets_none(
+    store: EvidenceStore, reader: int
+) -> None:
+    store.add([item("E1"), item("E2")], vectors(2), reader)
+    gone = store.erase("E2")
+    store.put_features(reader, [store.get("E1").row_id, gone.row_id], vectors(2, seed=9))
+    numbers, kept = store.vectors_after(reader, 0)
+    assert numbers.tolist() == [store.get("E1").row_id]
+    np.testing.assert_array_equal(kept, vectors(2)[:1])
+
+
+def test_all_vectors_come_in_chunks_in_order(
+    store: EvidenceStore, reader: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lpf.storage.evidence.VECTORS_AT_ONCE", 3)
+    features = vectors(8)
+    store.add([item(f"E{n}") for n in range(8)], features, reader)
+    chunks = list(store.vectors(reader))
+    assert [len(numbers) for numbers, _ in chunks] == [3, 3, 2]
+    numbers = np.concatenate([numbers for numbers, _ in chunks])
+    assert numbers.dtype == np.int64
+    assert (np.diff(numbers) > 0).all()
+    np.testing.assert_array_equal(np.concatenate([some for _, some in chunks]), features)
+    empty_numbers, empty = store.vectors_after(reader, int(numbers[-1]))
+    assert (len(empty_numbers), empty.shape) == (0, (0, WIDTH))
+
+
+def test_the_state_changes_with_everything_an_index_must_know_of(
+    store: EvidenceStore, reader: int
+) -> None:
+    states = [store.state(reader)]
+    assert states[0] == (0, 0, 0)
+    store.add([item("E1"), item("E2")], vectors(2), reader)
+    states.append(store.state(reader))
+    store.add([item("E3")], None, None)
+    assert store.state(reader) == states[-1]
+    store.put_features(reader, [store.get("E3").row_id], vectors(1))
+    states.append(store.state(reader))
+    store.erase("E1")
+    states.append(store.state(reader))
+    assert len(set(states)) == 4
+    assert states[-1] == (2, store.get("E3").row_id, 1)
+
+
+def test_writers_in_different_threads_take_turns(store: EvidenceStore, reader: int) -> None:
+    """Each tries to add the same ids: exactly one of them may."""
+    refused = []
+
+    def write(number: int) -> None:
+        try:
+            store.add([item(f"E{n}") for n in range(20)], vectors(20), reader)
+        except EvidenceError:
+            refused.append(number)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (store.count(), len(refused)) == (20, 3)

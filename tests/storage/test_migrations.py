@@ -1,0 +1,181 @@
+"""The store's form: built from blank, carried on from every earlier version, never half-built."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, MetaData, Table, create_engine, inspect
+
+from lpf.errors import StorageError, StoreVersionError
+from lpf.storage import migrations
+from lpf.storage.database import Database
+from lpf.storage.migrations import MIGRATIONS, NEWEST, Migration, migrate, version_of
+from lpf.storage.tables import METADATA
+
+EARLIER = [migration.version for migration in MIGRATIONS[:-1]]
+
+
+@pytest.fixture
+def database(store_url: str) -> Iterator[Database]:
+    with Database(store_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def engine(database: Database) -> Iterator[Engine]:
+    """SQLAlchemy's own way to the store, as a second opinion."""
+    opened = create_engine(database.url)
+    yield opened
+    opened.dispose()
+
+
+def reflected(engine: Engine) -> MetaData:
+    found = MetaData()
+    found.reflect(engine)
+    return found
+
+
+def form_of(table: Table, engine: Engine) -> dict[str, Any]:
+    """What counts of a table: columns in order with their types, keys, indexes."""
+    columns = [
+        (column.name, column.type.compile(engine.dialect), column.nullable)
+        for column in table.columns
+    ]
+    indexes = {(index.name, tuple(index.columns.keys())) for index in table.indexes}
+    return {"columns": columns, "key": table.primary_key.columns.keys(), "indexes": indexes}
+
+
+def unique_columns(engine: Engine, table: str) -> set[tuple[str, ...]]:
+    found = inspect(engine).get_unique_constraints(table)
+    return {tuple(constraint["column_names"]) for constraint in found}
+
+
+def without_unique_indexes(table: Table, form: dict[str, Any]) -> dict[str, Any]:
+    """Databases show a unique column as an index too; those are compared as constraints."""
+    named = {index.name for index in table.indexes if not index.unique}
+    return {**form, "indexes": {index for index in form["indexes"] if index[0] in named}}
+
+
+def some_value(column: Any, number: int) -> object:
+    kind = column.type.python_type
+    values = {int: number, float: number / 4, bytes: bytes([number, 0, 255]), str: f"é {number}"}
+    return values[kind]
+
+
+def fill(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
+    """Two rows in every table that there is, whatever its version; returns all rows."""
+    with engine.begin() as connection:
+        for table in reflected(engine).sorted_tables:
+            if table.name == "schema_versions":
+                continue
+            for number in (1, 2):
+                row = {column.name: some_value(column, number) for column in table.columns}
+                connection.execute(table.insert().values(row))
+    return contents(engine)
+
+
+def contents(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
+    with engine.connect() as connection:
+        return {
+            table.name: [tuple(row) for row in connection.execute(table.select())]
+            for table in reflected(engine).sorted_tables
+        }
+
+
+def test_versions_are_numbered_from_one_without_gaps() -> None:
+    assert [migration.version for migration in MIGRATIONS] == list(range(1, NEWEST + 1))
+
+
+def test_a_blank_store_is_built(database: Database) -> None:
+    assert version_of(database) == 0
+    assert migrate(database) == 0
+    assert version_of(database) == NEWEST
+    assert migrate(database) == NEWEST
+
+
+def test_the_migrated_store_is_what_the_tables_say(database: Database, engine: Engine) -> None:
+    migrate(database)
+    found = reflected(engine)
+    assert found.tables.keys() == METADATA.tables.keys()
+    for name, table in METADATA.tables.items():
+        real = found.tables[name]
+        assert without_unique_indexes(real, form_of(real, engine)) == form_of(table, engine), name
+        declared = {(column.name,) for column in table.columns if column.unique}
+        assert unique_columns(engine, name) == declared, name
+
+
+@pytest.mark.parametrize("version", EARLIER)
+def test_rows_of_every_earlier_version_survive(
+    database: Database, engine: Engine, version: int
+) -> None:
+    migrate(database, upto=version)
+    assert version_of(database) == version
+    before = fill(engine)
+    assert migrate(database) == version
+    after = contents(engine)
+    assert version_of(database) == NEWEST
+    assert after.keys() == METADATA.tables.keys()
+    for name, rows in before.items():
+        assert after[name][: len(rows)] == rows, name
+
+
+def open_and_migrate(url: str) -> tuple[int, int]:
+    with Database(url) as database:
+        return migrate(database), version_of(database)
+
+
+def test_processes_that_build_a_blank_store_at_once_build_it_once(
+    database: Database, store_url: str, engine: Engine
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(4, mp_context=context) as pool:
+        found = list(pool.map(open_and_migrate, [store_url] * 8))
+    assert {after for _, after in found} == {NEWEST}
+    versions = [row[0] for row in contents(engine)["schema_versions"]]
+    assert versions == list(range(1, NEWEST + 1))
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(
+    database: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(database)
+    before = fill(engine)
+    statements = (
+        "CREATE TABLE half (a INTEGER)",
+        "DELETE FROM facts",
+        "ALTER TABLE facts ADD COLUMN b INTEGER",
+        "INSERT INTO no_such_table VALUES (1)",
+    )
+    broken = Migration(NEWEST + 1, "fails at its last step", statements)
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, broken))
+    with pytest.raises(StorageError, match="no_such_table"):
+        migrate(database, upto=NEWEST + 1)
+    assert contents(engine) == before
+    assert version_of(database) == NEWEST
+
+
+def test_a_first_migration_that_fails_leaves_the_store_blank(
+    database: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Migration(1, "fails", ("CREATE TABLE half (a INTEGER)", "NOT SQL"))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (broken,))
+    with pytest.raises(StorageError):
+        migrate(database)
+    assert contents(engine) == {}
+    assert version_of(database) == 0
+
+
+def test_a_newer_store_is_refused_and_left_alone(database: Database, engine: Engine) -> None:
+    migrate(database)
+    fill(engine)
+    with database.writing() as connection:
+        connection.execute(f"INSERT INTO schema_versions VALUES ({NEWEST + 1}, 0)")
+        connection.execute("CREATE TABLE of_the_future (a INTEGER)")
+    before = contents(engine)
+    with pytest.raises(StoreVersionError, match=f"version {NEWEST + 1}.*up to {NEWEST}"):
+        migrate(database)
+    assert contents(engine) == before
