@@ -89,7 +89,7 @@ def test_a_target_that_is_not_reached_is_stated(small: Filled, tmp_path: Path) -
     manifest = VectorIndex(source_of(small, 16), tmp_path / "vectors", config).manifest
     assert not manifest.target_reached
     assert manifest.recall < 0.95
-    assert manifest.nprobe == manifest.lists
+    assert manifest.nprobe < manifest.lists, "more lists do not help then"
 
 
 def flip_a_byte(path: Path) -> None:

@@ -14,6 +14,7 @@ from lpf.storage.evidence import RowNumbers
 from lpf.types import Float32Array
 
 RECALL_DEPTH = 10
+NEGLIGIBLE = 0.005  # recall that is not worth looking into twice the lists
 TIE = 1e-5  # products this near are equal: identical texts must not count as missed
 
 
@@ -110,15 +111,22 @@ class ExactNearest:
 def _tuned(
     source: FeatureSource, config: IndexConfig, index: FaissIndex, exact: ExactNearest
 ) -> tuple[FaissIndex, float]:
-    """The index with the fewest lists, in powers of two, that reach the target; with all of them
-    where none do."""
+    """The index with the fewest lists, in powers of two, that reach the target; where none do, the
+    fewest that come close to the best."""
+    tried: list[tuple[int, float]] = []
     nprobe = 1
     while True:
         found = approximate(source, config, index, exact.queries.units, RECALL_DEPTH + 1, nprobe)
-        recall = exact.recall(*found)
-        if recall >= config.recall_target or nprobe >= index.lists:
-            return replace(index, nprobe=nprobe), recall
+        tried.append((nprobe, exact.recall(*found)))
+        if tried[-1][1] >= config.recall_target:
+            break
+        if nprobe >= index.lists:
+            best = max(recall for _, recall in tried)
+            tried = [next(trial for trial in tried if trial[1] >= best - NEGLIGIBLE)]
+            break
         nprobe = min(2 * nprobe, index.lists)
+    nprobe, recall = tried[-1]
+    return replace(index, nprobe=nprobe), recall
 
 
 def _held_and_training(

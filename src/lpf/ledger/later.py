@@ -97,7 +97,7 @@ class Later:
             if entries:
                 self._submit(entries)
         except Exception as error:
-            self._failures += [error] * len(entries)
+            self._note([error] * len(entries))
         with self._done:
             self._under_way = 0
             self._done.notify_all()
@@ -107,17 +107,22 @@ class Later:
         try:
             return self._make_entry(make_draft())
         except Exception as error:
-            self._failures.append(error)
+            self._note([error])
             return None
 
+    def _note(self, failures: list[Exception]) -> None:
+        with self._done:
+            self._failures += failures
+
     def _refuse(self) -> None:
-        self._raise_failures()
+        self._raise_failures(" What was given now was not taken either.")
         raise LedgerError("the ledger is closed; nothing was written. Open it again to append.")
 
-    def _raise_failures(self) -> None:
-        failures, self._failures = self._failures, []
+    def _raise_failures(self, addition: str = "") -> None:
+        with self._done:
+            failures, self._failures = self._failures, []
         if failures:
             raise LedgerError(
                 f"{len(failures)} records that were to be written later are not in the ledger. "
-                f"The first failed with: {failures[0]} Mend that, and repeat what they record."
+                f"The first failed with: {failures[0]} Mend that, and repeat them.{addition}"
             ) from failures[0]

@@ -59,8 +59,8 @@ class Ledger:
         return self._submit([self._maker.make(draft) for draft in drafts])
 
     def append_later(self, make_draft: MakeDraft) -> None:
-        """On disk some 20 ms later, in a group; ``make_draft`` is called on another thread. Raises
-        what failed since the last call."""
+        """On disk some 20 ms later, in a group; ``make_draft`` is called on another thread.
+        LedgerError for what failed since the last call; ``make_draft`` is then not taken."""
         self._later.put(make_draft)
 
     @property

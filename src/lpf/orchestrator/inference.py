@@ -7,48 +7,28 @@ case of a list of one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
-from lpf.combine.combined import Combined, Segments, normalised
-from lpf.combine.learned import LearnedCombined
-from lpf.engine import Answers, Background, Engine, Facts, Items
+from lpf.combine.combined import Segments, normalised
+from lpf.engine import Background, Engine, Items
 from lpf.errors import WorkspaceError
 from lpf.factors.convert import StepTimes
 from lpf.factors.keys import stored_keys
 from lpf.index.retrieve import EvidenceIndex, Retrieved
 from lpf.orchestrator.kept import KeptNumbers
 from lpf.orchestrator.known_facts import FactPolicy, known_facts
-from lpf.results import EvidenceUsed, FactUsed, QueryResult
-from lpf.schema import Predicate, Schema
+from lpf.orchestrator.questions import Question, inferred
+from lpf.results import QueryResult
+from lpf.schema import Schema
 from lpf.storage.facts import FactStore
 from lpf.types import Float32Array, QueryOptions
 
-NOTHING_KNOWN = Facts()
-FACTS_UNUSED = "known facts were not used: only the circuit can take them into account"
 NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
 NOTHING = "no evidence and no known facts: this is the prior"
-
-
-@dataclass(slots=True)
-class Question:
-    """One question, and what is gathered for it. ``own`` is the newest fact about the predicate
-    itself (value, confidence, timestamp, source, fact_id), if there is one."""
-
-    entity_id: str
-    predicate: Predicate
-    options: QueryOptions
-    timestamp: int
-    as_of: int
-    own: tuple[Any, ...] | None = None
-    facts: Facts = NOTHING_KNOWN
-    used: tuple[FactUsed, ...] = ()
-    notes: tuple[str, ...] = ()
-    stages: dict[str, float] = field(default_factory=dict)
 
 
 class Inference:
@@ -155,7 +135,7 @@ class Inference:
             answers = engine.answer(items, predicate, options, usable, factors=factors)
         _share_times(questions, times, ready - begun, perf_counter() - ready)
         return [
-            _inferred(question, items_of, answers, place)
+            inferred(question, items_of, answers, place)
             for place, (question, items_of) in enumerate(zip(questions, found, strict=True))
         ]
 
@@ -236,61 +216,3 @@ def _share_times(
         question.stages["encoding"] = encoding * scale * share
         question.stages["conversion"] = conversion * scale * share
         question.stages["reasoning"] = reasoning * share
-
-
-def _inferred(question: Question, found: Retrieved, answers: Answers, place: int) -> QueryResult:
-    combined = answers.combined
-    rows = slice(*combined.segments.offsets[place : place + 2].tolist())
-    notes, used_facts = question.notes, question.used
-    if answers.method != "spn" and used_facts:
-        notes, used_facts = (*notes, FACTS_UNUSED), ()
-    if answers.method == "average" or (
-        answers.method == "learned" and question.options.variant == "spn"
-    ):
-        way = "averaged" if answers.method == "average" else "learned"
-        notes = (*notes, f"the circuit does not cover this predicate: the {way} way answered")
-    uncertainty = None if answers.uncertainty is None else answers.uncertainty.item(place)
-    return QueryResult(
-        question.entity_id,
-        question.predicate.name,
-        answers.values,
-        answers.distribution[place].tolist(),
-        "inference",
-        answers.method,
-        question.options,
-        question.timestamp,
-        question.as_of,
-        combined.base[place] if isinstance(combined, Combined) else None,
-        _evidence_used(found, answers, rows, place),
-        used_facts,
-        uncertainty,
-        notes,
-        question.stages,
-    )
-
-
-def _evidence_used(found: Retrieved, answers: Answers, rows: slice, place: int) -> EvidenceUsed:
-    combined, factors = answers.combined, answers.factors
-    common = (
-        found.ids,
-        found.commitments,
-        found.credibility,
-        found.groups,
-        found.sources,
-        found.scores,
-        found.considered,
-        found.below_credibility,
-        found.cut,
-    )
-    if isinstance(combined, LearnedCombined):
-        return EvidenceUsed(*common, combined.weight[rows], members=combined.members[:, place])
-    assert factors is not None  # only the variant learned goes without
-    weight = combined.parts.get("exponent")
-    count = rows.stop - rows.start
-    return EvidenceUsed(
-        *common,
-        np.full(count, 1.0 / count) if weight is None else weight[rows],
-        factors.potential[rows],
-        factors.mean_sigma[rows],
-        combined.contributions[rows],
-    )

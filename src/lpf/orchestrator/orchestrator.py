@@ -14,13 +14,14 @@ from lpf.index.retrieve import EvidenceIndex
 from lpf.ledger.records import Draft
 from lpf.ledger.writer import Ledger
 from lpf.orchestrator.contexts import Contexts
-from lpf.orchestrator.inference import Inference, Question
+from lpf.orchestrator.inference import Inference
 from lpf.orchestrator.kept import KeptNumbers
 from lpf.orchestrator.known_facts import (
     FactPolicy,
     canonical_probabilities,
     staleness_micros,
 )
+from lpf.orchestrator.questions import Question
 from lpf.orchestrator.recording import draft_of
 from lpf.results import FactUsed, QueryResult
 from lpf.schema import Schema

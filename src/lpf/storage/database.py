@@ -1,101 +1,57 @@
-"""One store, SQLite or PostgreSQL, and the only place that knows the difference."""
+"""One store, SQLite or PostgreSQL: statements and transactions, alike on both."""
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakSet
 
-from sqlalchemy import URL, create_engine, event, make_url
-from sqlalchemy.engine import Dialect, Engine
-from sqlalchemy.exc import ArgumentError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.engine import Dialect
 
-from lpf.errors import ConfigError, StorageError, StoreUnavailableError
+from lpf.errors import StorageError, StoreUnavailableError
+from lpf.storage.addresses import engine_for, parsed_address
+from lpf.storage.connections import (
+    Connection,
+    Held,
+    Here,
+    Opened,
+    keep_unused,
+    start_anew_after_fork,
+)
 from lpf.storage.failures import is_disconnect, told_plainly, why_unopened
 from lpf.storage.statements import Prepared
 
-Connection = Any  # sqlite3.Connection | psycopg.Connection: alike in what is used here
+__all__ = ["Connection", "Database", "Row"]
+
 Row = tuple[Any, ...]
 Result = TypeVar("Result")
 
 DEFAULT_BUSY_SECONDS = 60.0
-_PRAGMAS = (
-    "PRAGMA journal_mode=WAL",
-    "PRAGMA synchronous=FULL",  # a commit that was acknowledged survives a power cut
-    "PRAGMA secure_delete=ON",  # freed pages are overwritten, so that erased means erased
-    "PRAGMA foreign_keys=ON",
-    "PRAGMA temp_store=MEMORY",
-    "PRAGMA cache_size=-65536",
-    "PRAGMA mmap_size=0",
-)
-
-
-class _Opened:
-    """The connections that one process has open, of all its threads."""
-
-    def __init__(self) -> None:
-        self.process = os.getpid()
-        # No lock: each step is atomic, and one may be taken by the collector within another.
-        self._connections: dict[int, Connection] = {}
-
-    def add(self, connection: Connection) -> None:
-        self._connections[id(connection)] = connection
-
-    def close(self, connection: Connection) -> None:
-        self._connections.pop(id(connection), None)
-        connection.close()
-
-    def close_all(self) -> None:
-        for connection in list(self._connections.values()):
-            self.close(connection)
-
-
-class _Held:
-    """The connection of one thread, which ends with it."""
-
-    def __init__(self, connection: Connection, opened: _Opened) -> None:
-        self.connection = connection
-        self._opened = opened
-
-    def __del__(self) -> None:
-        if self._opened.process == os.getpid():
-            self._opened.close(self.connection)
-
-
-class _Here(threading.local):
-    """What a thread knows of the store."""
-
-    held: _Held | None = None
-    writing = False
 
 
 class Database:
     """Connections of one store: one a thread, opened when first needed, never shared by a fork."""
 
     def __init__(self, url: str | Path, *, busy_seconds: float = DEFAULT_BUSY_SECONDS) -> None:
-        self.url = _as_url(url)
+        self.url = parsed_address(url)
         self.busy_seconds = busy_seconds
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.name = self.url.render_as_string(hide_password=True)
         self.path = Path(self.url.database) if self.is_sqlite and self.url.database else None
-        self._engine = _engine(self.url, busy_seconds)
+        self._engine = engine_for(self.url, busy_seconds)
         self.dialect: Dialect = self._engine.dialect
         self._begin = "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN"
-        self._opened = _Opened()
-        self._here = _Here()
-        _STORES.add(self)
+        self._opened = Opened()
+        self._here = Here()
+        start_anew_after_fork(self)
 
     @property
     def connection(self) -> Connection:
         """The driver's connection of this thread, in autocommit."""
         held = self._here.held
         if held is None:
-            held = self._here.held = _Held(self._connect(), self._opened)
+            held = self._here.held = Held(self._connect(), self._opened)
         return held.connection
 
     def rows(self, statement: Prepared, arguments: Sequence[Any] = ()) -> list[Row]:
@@ -165,7 +121,7 @@ class Database:
 
     def close(self) -> None:
         """Closes the connections of all threads. Using the store again opens new ones."""
-        opened, self._opened, self._here = self._opened, _Opened(), _Here()
+        opened, self._opened, self._here = self._opened, Opened(), Here()
         opened.close_all()
 
     def __enter__(self) -> Database:
@@ -175,10 +131,9 @@ class Database:
         self.close()
 
     def leave_to_parent(self) -> None:
-        """Called in the child of a fork. What it inherited is kept, unused: to close it, or to
-        have it collected, would speak on the parent's behalf."""
-        _INHERITED.append(self._opened)
-        self._opened, self._here = _Opened(), _Here()
+        """Called in the child of a fork."""
+        keep_unused(self._opened)
+        self._opened, self._here = Opened(), Here()
 
     def _repeatable(self, work: Callable[[], Result]) -> Result:
         """Does what may be done twice; on a new connection where the old one broke."""
@@ -231,73 +186,3 @@ class Database:
         held, self._here.held = self._here.held, None
         if held is not None:
             self._opened.close(held.connection)
-
-
-# A fork copies the sockets and files of its parent; each of the stores must then start anew.
-_STORES: WeakSet[Database] = WeakSet()
-_INHERITED: list[_Opened] = []
-
-
-def _leave_all_to_parent() -> None:
-    for database in list(_STORES):
-        database.leave_to_parent()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_all_to_parent)
-
-
-def _as_url(url: str | Path) -> URL:
-    if isinstance(url, Path):
-        return URL.create("sqlite", database=str(url))
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        parsed = URL.create("unknown")  # not shown: it may hold a password
-    kind = parsed.get_backend_name()
-    if kind == "postgresql":
-        return parsed.set(drivername="postgresql+psycopg")
-    if kind != "sqlite" or parsed.database in (None, "", ":memory:"):
-        raise ConfigError(
-            "store.url: must be sqlite:///path/of/the/file or postgresql://user@host/name, "
-            f"got one of kind {kind!r}" + (" without a file." if kind == "sqlite" else ".")
-        )
-    return parsed.set(drivername="sqlite")
-
-
-def _engine(url: URL, busy_seconds: float) -> Engine:
-    if url.get_backend_name() == "sqlite":
-        arguments = {"isolation_level": None, "timeout": busy_seconds, "check_same_thread": False}
-        engine = create_engine(url, poolclass=NullPool, connect_args=arguments)
-        event.listen(engine, "connect", _set_up_sqlite)
-        return engine
-    try:
-        return create_engine(
-            url,
-            poolclass=NullPool,
-            connect_args=_postgres_arguments(url, busy_seconds),
-            paramstyle="format",
-        )
-    except ModuleNotFoundError as error:
-        raise StoreUnavailableError(
-            "a PostgreSQL store needs the driver psycopg: pip install 'lpf[postgres]'."
-        ) from error
-
-
-def _postgres_arguments(url: URL, busy_seconds: float) -> dict[str, Any]:
-    """What the address itself says of these is kept."""
-    patience = max(1, round(busy_seconds * 1000))  # to PostgreSQL, 0 would mean for ever
-    return {
-        "autocommit": True,
-        "connect_timeout": url.query.get("connect_timeout", "10"),
-        "options": f"{url.query.get('options', '')} -c lock_timeout={patience}".strip(),
-    }
-
-
-def _set_up_sqlite(connection: Connection, _: object) -> None:
-    try:
-        for pragma in _PRAGMAS:
-            connection.execute(pragma)
-    except Exception:
-        connection.close()
-        raise

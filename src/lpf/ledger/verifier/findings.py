@@ -35,8 +35,8 @@ class Findings:
             raise EnoughFound
 
     def expect(self, where: str, name: str, expected: object, found: object) -> bool:
-        """Whether they are equal; a finding if not."""
-        if found == expected:
+        """Whether they are equal; a finding if not. To Python True is 1, to a reader it is not."""
+        if type(found) is type(expected) and found == expected:
             return True
         self.add(where, f"{name}: expected {_shown(expected)}, found {_shown(found)}")
         return False
