@@ -1,20 +1,40 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from lpf.cli.main import app
 from lpf.version import __version__
 
 RUN = CliRunner()
+WITHOUT_WORKSPACE = {"demo", "init"}
+
+
+def commands(group: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The names of all commands, with those of the groups they are in."""
+    for command in group.registered_commands:
+        assert command.epilog, f"{command} has no example"
+        assert "Example" in command.epilog
+        yield (*path, command.name or command.callback.__name__)
+    for inner in group.registered_groups:
+        yield from commands(inner.typer_instance, (*path, inner.typer_instance.info.name))
+
+
+ALL = list(commands(app))
 
 
 def test_help_names_the_commands() -> None:
     done = RUN.invoke(app, ["--help"])
     assert done.exit_code == 0
-    assert "demo" in done.output
+    for path in ALL:
+        assert path[0] in done.output
 
 
 def test_version() -> None:
@@ -23,6 +43,66 @@ def test_version() -> None:
 
 def test_an_unknown_command_exits_with_2() -> None:
     assert RUN.invoke(app, ["dance"]).exit_code == 2
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_has_help_with_an_example_of_itself(path: tuple[str, ...]) -> None:
+    done = RUN.invoke(app, [*path, "--help"], terminal_width=200)
+    assert done.exit_code == 0
+    assert f"Example: lpf {' '.join(path)}" in done.output
+    assert "--json" in done.output
+    assert ("--workspace" in done.output) == (path[0] not in WITHOUT_WORKSPACE)
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_is_described(path: tuple[str, ...]) -> None:
+    page = Path(__file__).parent.parent.parent / "docs" / "commands.md"
+    assert f"lpf {' '.join(path)}" in page.read_text()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["query", "--help"]])
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    program = (
+        f"import sys; sys.argv = ['lpf', *{words}]\nfrom lpf.cli.main import app\n"
+        "try: app()\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'sqlalchemy', 'torch', 'onnxruntime', 'faiss'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_outside_a_workspace_it_says_how_to_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = RUN.invoke(app, ["query", "C0001"])
+    assert done.exit_code == 2
+    assert "lpf init" in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_nearest_workspace_upwards_is_taken(lpf, monkeypatch: pytest.MonkeyPatch) -> None:
+    (lpf.folder / "deep" / "deeper").mkdir(parents=True)
+    monkeypatch.chdir(lpf.folder / "deep" / "deeper")
+    done = RUN.invoke(app, ["evidence", "list", "--json"])
+    assert len(json.loads(done.stdout)["evidence"]) == 8
+
+
+def test_as_a_program_of_its_own(lpf) -> None:
+    """Exit codes and streams as a shell sees them."""
+
+    def program(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [str(Path(sys.executable).parent / "lpf"), *lpf.line(*words)]
+        return subprocess.run(line, capture_output=True, text=True)
+
+    answered = program("query", "C0001", "level", "--json")
+    assert answered.returncode == 0, answered.stderr
+    assert json.loads(answered.stdout)["audit"] == "recorded"
+    assert answered.stderr == ""
+    refused = program("query", "C0001", "colour")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "'colour' is not in the schema" in refused.stderr
 
 
 def test_demo_prints_three_answers_and_the_evidence() -> None:

@@ -14,6 +14,7 @@ from made_up import WIDTH, Filled, MadeUpReader, unit_vectors
 from lpf.errors import ConfigError, EvidenceError, StorageError
 from lpf.index import FeatureSource, IndexConfig, VectorIndex, pair_text_part
 from lpf.index.kinds import KindChoice
+from lpf.index.vectors import ExactNearest, SomeRows
 from lpf.reading.pair import PairReader
 
 KINDS: tuple[KindChoice, ...] = ("flat", "ivf_flat", "ivf_pq")
@@ -90,6 +91,21 @@ def test_a_target_that_is_not_reached_is_stated(small: Filled, tmp_path: Path) -
     assert not manifest.target_reached
     assert manifest.recall < 0.95
     assert manifest.nprobe < manifest.lists, "more lists do not help then"
+
+
+def test_one_missed_of_ten_is_a_recall_of_nine_tenths() -> None:
+    """Whichever it is, and the query itself counts for nothing."""
+    units = unit_vectors(200, 16)
+    rows = np.arange(1, 201)
+    exact = ExactNearest(SomeRows(rows[:1], units[:1]), 10)
+    for half in (slice(0, 100), slice(100, 200)):
+        exact.see(rows[half], units[half])
+    cosines = units @ units[0]
+    ranked = np.argsort(-cosines)
+    for missed in (1, 5, 10):
+        found = np.delete(ranked[:12], missed)[None]
+        assert exact.recall(cosines[found], rows[found]) == pytest.approx(0.9)
+    assert exact.recall(cosines[ranked[None, :11]], rows[ranked[None, :11]]) == 1.0
 
 
 def flip_a_byte(path: Path) -> None:
@@ -197,6 +213,18 @@ def test_forgetting_leaves_nothing_in_the_folder(
     after = the_file(tmp_path).read_bytes()
     assert "e00007" not in ids(made.search(vectors[7]))
     assert the_file(tmp_path).read_bytes() == after, "forgetting was enough"
+
+
+def test_forgetting_one_does_not_hide_that_another_was_erased(
+    small: Filled, vectors, tmp_path: Path
+) -> None:
+    fill(small, vectors[:50])
+    index = VectorIndex(source_of(small, 16), tmp_path / "vectors")
+    index.rebuild()
+    gone = [small.store.erase(name).row_id for name in ("e00007", "e00008")]
+    index.forget(gone[0])
+    assert not {"e00007", "e00008"} & set(ids(index.search(vectors[8], 50)))
+    assert vectors[8].tobytes() not in the_file(tmp_path).read_bytes()
 
 
 def test_no_centroid_is_a_vector(small: Filled, tmp_path: Path) -> None:

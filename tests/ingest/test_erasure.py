@@ -14,8 +14,9 @@ from ingest.parts import SCHEMA, HashReader, row
 from lpf.errors import UnknownEvidenceError
 from lpf.ingest import Erasure, IngestOutcome, erase_evidence, ingest_rows, scrub
 from lpf.storage.database import Database
-from lpf.storage.evidence import EvidenceStore
+from lpf.storage.evidence import EvidenceStore, NewEvidence
 from lpf.storage.migrations import migrate
+from lpf.types import Evidence
 
 SHORT = 'Kiełbasa "secret" of Mr. Żak'
 LONG = " ".join(f"wörd{number:05d}" for number in range(2000))
@@ -64,19 +65,19 @@ def test_no_file_holds_an_erased_text(
     assert store.count() == 40
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [3, 8, 12])
 def test_texts_that_moved_between_pages_are_gone_too(
     store: EvidenceStore, tmp_path: Path, seed: int
 ) -> None:
-    """A deletion makes the database move rows together, and the places they left keep a copy: it
-    must not outlive the row. (With seed 1 it does, where pages are only overwritten.)"""
+    """A deletion makes SQLite move rows together, and the places they left keep a copy. With these
+    seeds copies outlive their rows in SQLite 3.40 where the store is not rewritten."""
+    store.database.connection.execute("PRAGMA synchronous=OFF")
     chance = random.Random(seed)
-    texts = {f"S{number}": random_text(chance) for number in range(400)}
-    take([row(evidence_id=n, text_content=t) for n, t in texts.items()], store, tmp_path)
-    gone = chance.sample(sorted(texts), 300)
-    for start in range(0, 300, 50):
-        erase_evidence(gone[start : start + 50], store, tmp_path)
-        take([row(text_content=random_text(chance)) for _ in range(10)], store, tmp_path)
+    texts = {f"S{number}": random_text(chance) for number in range(120)}
+    evidence = [Evidence(name, "C1", "level", text) for name, text in texts.items()]
+    store.add([NewEvidence(item, b"0" * 16, b"1" * 16) for item in evidence], None, None)
+    gone = chance.sample(sorted(texts), 100)
+    assert erase_evidence(gone, store, tmp_path).warnings == ()
     held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     words = {name: text.encode().split() for name, text in texts.items()}
     assert [name for name in gone if any(word in held for word in words[name])] == []
@@ -84,7 +85,7 @@ def test_texts_that_moved_between_pages_are_gone_too(
 
 
 def random_text(chance: random.Random) -> str:
-    length = chance.choice([1, 2, 4, 10, 40, 100, 200, 400])
+    length = chance.choice([1, 2, 4, 10, 40, 100])
     return " ".join(f"{chance.getrandbits(64):016x}" for _ in range(length))
 
 

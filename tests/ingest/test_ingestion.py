@@ -13,7 +13,7 @@ import pytest
 
 import lpf
 from ingest.parts import ONE_PREDICATE, SCHEMA, HashReader, numbered_rows, row, write_jsonl
-from lpf.errors import ConfigError, InputFileError
+from lpf.errors import ConfigError, InputFileError, NonFiniteError
 from lpf.factors.keys import content_key
 from lpf.ingest import IngestOutcome, content_hash, ingest, ingest_rows
 from lpf.storage.database import Database
@@ -303,7 +303,7 @@ def test_rows_in_memory_are_taken_like_those_of_a_file(
 
 
 def test_another_process_that_takes_an_id_first_is_no_failure(
-    store: EvidenceStore, tmp_path: Path
+    either_store: EvidenceStore, tmp_path: Path
 ) -> None:
     """It adds the same file while this run is reading: nothing is there twice."""
     rows = numbered_rows(12, entities=2)
@@ -315,13 +315,40 @@ def test_another_process_that_takes_an_id_first_is_no_failure(
             if not self.overtaken:
                 self.overtaken = True
                 ingest_rows(
-                    rows[3:9], store, SCHEMA, HashReader(), rejects_folder=tmp_path, name="other"
+                    rows[3:9],
+                    either_store,
+                    SCHEMA,
+                    HashReader(),
+                    rejects_folder=tmp_path,
+                    name="other",
                 )
             return super().read_many(items, progress=progress)
 
-    outcome = take(rows, store, tmp_path, reader=Overtaken())
+    outcome = take(rows, either_store, tmp_path, reader=Overtaken())
     assert counts(outcome) == (12, 6, 6, 0)
-    assert store.count() == 12
+    assert either_store.count() == 12
+
+
+def test_a_reader_that_gives_no_numbers_is_not_asked_again(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    class Broken(HashReader):
+        def read_many(self, items, *, progress=None):  # type: ignore[no-untyped-def]
+            return super().read_many(items, progress=progress) * np.float32("nan")
+
+    reader = Broken()
+    with pytest.raises(NonFiniteError, match="Nothing was written"):
+        take([row()], store, tmp_path, reader=reader)
+    assert (store.count(), reader.texts_read) == (0, 1)
+
+
+def test_strict_shows_the_first_problems_and_counts_all(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    with pytest.raises(InputFileError, match="45 of 46 rows cannot be used") as caught:
+        take([row()] + [row(credibility=7)] * 45, store, tmp_path, strict=True, batch=10)
+    lines = str(caught.value).splitlines()
+    assert (len(lines), lines[-1]) == (22, "  ...")
 
 
 def test_a_batch_must_hold_something(store: EvidenceStore, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from test_nothing_lost import prepare
 
 from lpf.ledger.verifier import verify

@@ -111,21 +111,23 @@ def batch(
     }
     if as_json and target == STANDARD:
         raise ConfigError("--json: the answers themselves are on standard output; leave it out.")
-    with opened(workspace) as space, _questions_file(source) as path:
-        lines = read_lines(space, path)
+    # The workspace is closed, and so all is recorded, before the answers appear.
+    with whole_file(target) as file, opened(workspace) as space:
+        lines = _read(space, source)
         bad = [line for line in lines if line.error is not None]
         if bad and not skip_bad:
             raise _refusal(source, bad, len(lines))
         options = changed(space.settings.query, given)
-        _answer(space, lines, options, async_audit, target)
+        _answer(space, lines, options, async_audit, file)
     _tell(len(lines), len(bad), target, as_json)
 
 
-def read_lines(workspace: Workspace, path: Path) -> list[Line]:
-    """All lines of the file, each checked against the schema."""
+def _read(workspace: Workspace, source: str) -> list[Line]:
+    """All lines of the input, each checked against the schema."""
     from lpf.ingest.files import open_input
 
-    return [_checked(workspace, row) for row in open_input(path).rows()]
+    with _questions_file(source) as path:
+        return [_checked(workspace, row) for row in open_input(path).rows()]
 
 
 def _checked(workspace: Workspace, row: InputRow) -> Line:
@@ -149,9 +151,9 @@ def _answer(
     lines: Sequence[Line],
     options: QueryOptions,
     async_audit: bool,
-    target: str,
+    file: IO[str],
 ) -> None:
-    with whole_file(target) as file, progress("answering") as report:
+    with progress("answering") as report:
         for start in range(0, len(lines), CHUNK):
             chunk = lines[start : start + CHUNK]
             for row in _rows(workspace, chunk, options, async_audit):

@@ -84,6 +84,12 @@ def print_document(document: Any) -> None:
     typer.echo(json.dumps(document, allow_nan=False, indent=2))
 
 
+def tell_of_limit(found: int, limit: int) -> None:
+    """A list that was cut must not look complete."""
+    if found == limit:
+        typer.echo(f"These are the first {limit:,}; there may be more: --limit.", err=True)
+
+
 def answer_no() -> None:
     """Ends the command: it was understood and done, and what was asked does not hold."""
     raise typer.Exit(THE_ANSWER_IS_NO)
@@ -110,9 +116,10 @@ def progress(what: str) -> Iterator[Report]:
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-    with Progress(console=Console(stderr=True), transient=True) as bars:
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(what, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 

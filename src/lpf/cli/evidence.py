@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpf.cli.common import AsJson, WorkspaceFolder, command, group, opened, print_document
+from lpf.cli.common import (
+    AsJson,
+    WorkspaceFolder,
+    command,
+    group,
+    opened,
+    print_document,
+    tell_of_limit,
+)
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,6 +55,7 @@ def list_items(
     """List items in the order they were added."""
     with opened(workspace) as space:
         found = space.evidence.listed(entity, predicate, limit)
+    tell_of_limit(len(found), limit)
     if as_json:
         print_document({"evidence": [_document(stored) for stored in found]})
     else:

@@ -17,6 +17,7 @@ from lpf.cli.common import (
     moment,
     opened,
     print_document,
+    tell_of_limit,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def list_facts(
     """List the facts that count."""
     with opened(workspace) as space:
         found = space.facts.listed(entity, predicate, limit)
+    tell_of_limit(len(found), limit)
     _tell(found, as_json, nothing="There are no such facts.")
 
 

@@ -37,8 +37,7 @@ def ingest(
     outcomes: list[tuple[Path, IngestOutcome]] = []
     with opened(workspace) as space:
         try:
-            for path in files:
-                outcomes.append((path, _ingest_one(space, path, strict)))
+            outcomes.extend((path, _ingest_one(space, path, strict)) for path in files)
         finally:
             # Also when a later file fails: what was added before it is in the store.
             if outcomes and not as_json:

@@ -123,10 +123,12 @@ def _document(workspace: Workspace) -> dict[str, Any]:
 
 
 def _show(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
     from lpf.cli.rendering import console, print_pairs
 
     output = console()
-    output.print(f"[bold]A workspace was made[/bold] in {document['workspace']}")
+    output.print(f"[bold]A workspace was made[/bold] in {escape(document['workspace'])}")
     asked = [f"{name}: {', '.join(values)}" for name, values in document["predicates"].items()]
     print_pairs(
         output,

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from lpf.orchestrator import Replay
     from lpf.workspace import Workspace
 
+# Products of float32 matrices differ in the last bits with the shape of the batch.
+DEEP_TOLERANCE = 1e-6
+
 app = group("ledger", "The record of every answer: show, verify, prove, replay, export.")
 ledger_proofs.register(app)
 
@@ -41,9 +44,13 @@ def show(
     with opened(workspace) as space:
         if record_id is not None:
             record = space.records.get(record_id)
-            _show_one({**space.records.expand(record), **_seal(record)}, as_json)
+            found = [{**space.records.expand(record), **_seal(record)}]
         else:
-            _show_last(_newest(space, last or 1), as_json)
+            found = _newest(space, last or 1)
+    if as_json:
+        print_document(found[0] if record_id is not None else {"records": found})
+    else:
+        _show(found, in_full=record_id is not None)
 
 
 @command(app, "lpf ledger replay INF00000042", "lpf ledger replay INF00000042 --deep")
@@ -65,10 +72,6 @@ def replay(
         _show_replay(found, agrees)
     if not agrees:
         answer_no()
-
-
-# Products of float32 matrices differ in the last bits with the shape of the batch.
-DEEP_TOLERANCE = 1e-6
 
 
 @command(app, "lpf ledger export ledger.jsonl")
@@ -124,24 +127,14 @@ def _seal(record: StoredRecord) -> dict[str, Any]:
     return {"leaf": record.leaf.hex(), "checkpoint": record.checkpoint is not None}
 
 
-def _show_one(document: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_document(document)
-        return
-    from lpf.cli.record_view import show_record
+def _show(records: list[dict[str, Any]], in_full: bool) -> None:
+    from lpf.cli.record_view import show_record, show_records
     from lpf.cli.rendering import console
 
-    show_record(console(), document)
-
-
-def _show_last(documents: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print_document({"records": documents})
-        return
-    from lpf.cli.record_view import show_records
-    from lpf.cli.rendering import console
-
-    show_records(console(), documents)
+    if in_full:
+        show_record(console(), records[0])
+    else:
+        show_records(console(), records)
 
 
 def _replayed(found: Replay) -> dict[str, Any]:
@@ -171,4 +164,4 @@ def _show_replay(found: Replay, agrees: bool) -> None:
     numbers = ("recorded", "recomputed")
     output.print(indented(table(("value", *numbers), rows, right=numbers)))
     for note in found.notes:
-        output.print(f"  {note}")
+        output.print(f"  {note}", markup=False)

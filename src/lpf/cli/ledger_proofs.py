@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 KEY_DIGITS = 64
 
-CheckpointFile = Annotated[Path | None, typer.Option(metavar="CHECKPOINT", show_default=False)]
-
 
 def register(app: typer.Typer) -> None:
     command(
@@ -160,7 +158,7 @@ def _show(found: Verification) -> None:
     looked_at = f"{count(found.records, 'record')}, {count(found.checkpoints, 'checkpoint')}"
     output.print(f"[bold]{verdict}[/bold]: {looked_at}")
     output.print(f"  root {found.root.hex()}", soft_wrap=True)
-    if found.unsigned_tail:
+    if found.ok and found.unsigned_tail:
         tail = count(found.unsigned_tail, "record")
         output.print(f"  {tail} at the end not signed yet: lpf ledger checkpoint")
     for finding in found.findings:

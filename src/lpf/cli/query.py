@@ -20,7 +20,12 @@ WHICH = "Which evidence counts"
 # Shared with batch: options of a question. None leaves the workspace's own setting.
 Variant = Annotated[str | None, typer.Option(help="spn or learned.", rich_help_panel=HOW)]
 Mode = Annotated[str | None, typer.Option(help="robust or paper.", rich_help_panel=HOW)]
-Sampler = Annotated[str | None, typer.Option(help="How factors are made.", rich_help_panel=HOW)]
+Sampler = Annotated[
+    str | None,
+    typer.Option(
+        help="mean, moments, plain, antithetic, orthogonal or sobol.", rich_help_panel=HOW
+    ),
+]
 Samples = Annotated[int | None, typer.Option(help="Samples an item.", rich_help_panel=HOW)]
 Temperature = Annotated[float | None, typer.Option(help="Of the decoder.", rich_help_panel=HOW)]
 Alpha = Annotated[float | None, typer.Option(help="Paper mode's α.", rich_help_panel=HOW)]
@@ -99,10 +104,12 @@ def query(
     with opened(workspace) as space:
         options = changed(space.settings.query, given)
         result = space.query(entity, predicate, options, "async" if async_audit else "sync")
-        if as_json:
-            print_document(result.to_dict())
-        else:
-            _show(space, result)
+        texts = {} if as_json else _texts(space, result)
+    # Only now: what is closed is recorded, and an answer that is not must not be shown.
+    if as_json:
+        print_document(result.to_dict())
+    else:
+        _show(result, texts)
 
 
 def changed(defaults: QueryOptions, given: dict[str, Any]) -> QueryOptions:
@@ -110,10 +117,13 @@ def changed(defaults: QueryOptions, given: dict[str, Any]) -> QueryOptions:
     return replace(defaults, **{name: value for name, value in given.items() if value is not None})
 
 
-def _show(workspace: Workspace, result: QueryResult) -> None:
+def _texts(workspace: Workspace, result: QueryResult) -> dict[str, str]:
+    found = workspace.evidence.get_many(result.evidence_chain)
+    return {name: stored.evidence.text_content for name, stored in found.items()}
+
+
+def _show(result: QueryResult, texts: dict[str, str]) -> None:
     from lpf.cli.answer_view import show_answer
     from lpf.cli.rendering import console
 
-    found = workspace.evidence.get_many(result.evidence_chain)
-    texts = {name: stored.evidence.text_content for name, stored in found.items()}
     show_answer(console(), result, texts)

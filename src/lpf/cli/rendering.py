@@ -15,7 +15,7 @@ from rich.text import Text
 BAR_WIDTH = 40
 MOST_VALUES = 12
 INDENT = 2
-LONGEST_NAME = 24
+LONGEST_NAME = 20
 BLOCKS = " ▏▎▍▌▋▊▉"
 
 

@@ -116,8 +116,8 @@ class FeatureSource:
         except EvidenceError as error:
             names = ", ".join(item.evidence_id for item in items[:5])
             raise EvidenceError(
-                f"{error}. Items were counted from {names} ...: they have no features of the "
-                f"reader {self.reader_id} yet, and it cannot read them. Use the reader they were "
+                f"evidence {names} (counted from 0): has no features of the reader "
+                f"{self.reader_id} yet, and it cannot be read: {error}. Use the reader it was "
                 "ingested with, or erase the item."
             ) from error
         self.store.put_features(self.number, [item.row_id for item in stored], features)

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from lpf.errors import StorageError, StoreBusyError
 from lpf.index.kinds import FaissIndex, Kind
+from lpf.version import __version__
 
 FORMAT = 1
 LOCK_SECONDS = 600.0  # another process may be building
@@ -143,8 +143,6 @@ def versions() -> dict[str, str]:
     """Of what wrote a file, for those who look into it."""
     import faiss
 
-    from lpf.version import __version__
-
     return {"lpf": __version__, "faiss": str(faiss.__version__)}
 
 
@@ -154,7 +152,7 @@ def _sha256(path: Path) -> str:
 
 
 def _sync(path: Path) -> None:
-    descriptor: Any = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

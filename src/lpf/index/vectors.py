@@ -79,7 +79,9 @@ def approximate(
 
 
 @dataclass(frozen=True)
-class _Rows:
+class SomeRows:
+    """Rows of the store by number [N] and unit vector [N, width]."""
+
     row_ids: RowNumbers
     units: Float32Array
 
@@ -87,7 +89,7 @@ class _Rows:
 class ExactNearest:
     """The true nearest of some rows of the store among all others, as vectors come by."""
 
-    def __init__(self, queries: _Rows, depth: int) -> None:
+    def __init__(self, queries: SomeRows, depth: int) -> None:
         self.queries = queries
         self.cosines = np.full((len(queries.units), depth), -np.inf, np.float32)
 
@@ -100,12 +102,11 @@ class ExactNearest:
 
     def recall(self, cosines: Float32Array, row_ids: RowNumbers) -> float:
         """The share of the true nearest among those found, [Q, depth + 1] as the query itself is
-        usually found too. Equally near is as good."""
+        usually found too. What is as near as the last of the true ones is as good."""
         depth = self.cosines.shape[1]
         others = np.where(row_ids == self.queries.row_ids[:, None], -np.inf, cosines)
         best = -np.sort(-others, axis=1)[:, :depth]
-        wanted = np.isfinite(self.cosines)
-        return float((best[wanted] >= self.cosines[wanted] - TIE).mean())
+        return float((best >= self.cosines[:, -1:] - TIE).mean())
 
 
 def _tuned(
@@ -113,28 +114,33 @@ def _tuned(
 ) -> tuple[FaissIndex, float]:
     """The index with the fewest lists, in powers of two, that reach the target; where none do, the
     fewest that come close to the best."""
-    tried: list[tuple[int, float]] = []
-    nprobe = 1
-    while True:
+    tried: dict[int, float] = {}
+    for nprobe in _doubled_up_to(index.lists):
         found = approximate(source, config, index, exact.queries.units, RECALL_DEPTH + 1, nprobe)
-        tried.append((nprobe, exact.recall(*found)))
-        if tried[-1][1] >= config.recall_target:
+        tried[nprobe] = exact.recall(*found)
+        if tried[nprobe] >= config.recall_target:
             break
-        if nprobe >= index.lists:
-            best = max(recall for _, recall in tried)
-            tried = [next(trial for trial in tried if trial[1] >= best - NEGLIGIBLE)]
-            break
-        nprobe = min(2 * nprobe, index.lists)
-    nprobe, recall = tried[-1]
-    return replace(index, nprobe=nprobe), recall
+    best, target = max(tried.values()), config.recall_target
+    enough = target if best >= target else best - NEGLIGIBLE
+    nprobe = next(nprobe for nprobe, recall in tried.items() if recall >= enough)
+    return replace(index, nprobe=nprobe), tried[nprobe]
+
+
+def _doubled_up_to(most: int) -> Iterator[int]:
+    """1, 2, 4, ... and ``most`` itself."""
+    number = 1
+    while number < most:
+        yield number
+        number *= 2
+    yield most
 
 
 def _held_and_training(
     source: FeatureSource, config: IndexConfig, kind: Kind, count: int
-) -> tuple[_Rows, _Rows]:
+) -> tuple[SomeRows, SomeRows]:
     """Rows to measure with, and others to train on; none of either for an exact index."""
     if kind == "flat":
-        nothing = _Rows(np.empty(0, np.int64), np.empty((0, source.text_width), np.float32))
+        nothing = SomeRows(np.empty(0, np.int64), np.empty((0, source.text_width), np.float32))
         return nothing, nothing
     wanted = config.recall_queries + SAMPLE_PER_LIST * list_count(count)
     random = np.random.default_rng(config.seed)
@@ -143,12 +149,12 @@ def _held_and_training(
     held = random.permutation(len(drawn.units))
     queries, training = np.split(held, [min(config.recall_queries, count // 10)])
     return (
-        _Rows(drawn.row_ids[queries], drawn.units[queries]),
-        _Rows(drawn.row_ids[training], drawn.units[training]),
+        SomeRows(drawn.row_ids[queries], drawn.units[queries]),
+        SomeRows(drawn.row_ids[training], drawn.units[training]),
     )
 
 
-def _at(source: FeatureSource, places: RowNumbers) -> _Rows:
+def _at(source: FeatureSource, places: RowNumbers) -> SomeRows:
     """The rows at these places, ascending, of the store's order."""
     row_ids, units, start = [], [], 0
     for chunk_ids, chunk in unit_chunks(source):
@@ -156,7 +162,7 @@ def _at(source: FeatureSource, places: RowNumbers) -> _Rows:
         row_ids.append(chunk_ids[here])
         units.append(chunk[here])
         start += len(chunk)
-    return _Rows(np.concatenate(row_ids), np.concatenate(units))
+    return SomeRows(np.concatenate(row_ids), np.concatenate(units))
 
 
 def _reranked(

@@ -27,6 +27,8 @@ from lpf.types import Evidence, EvidenceType
 TEXT_NAMES = ("text_content", "text")
 KNOWN_COLUMNS = frozenset(Evidence.__slots__) - {"embedding_id"} | {"text"}
 _NO_ID = "?"
+_TYPES: tuple[EvidenceType, ...] = get_args(EvidenceType)
+_CANONICAL = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class Draft:
     content_hash: bytes
 
     def named(self, evidence_id: str) -> Draft:
-        return replace(self, evidence=replace(self.evidence, evidence_id=evidence_id))
+        named = replace(self.evidence, evidence_id=evidence_id)
+        return Draft(self.row, named, self.has_id, self.content_hash)
 
     def as_new(self) -> NewEvidence:
         key = content_key(self.evidence.text_content, self.evidence.claim)
@@ -121,8 +124,7 @@ def content_hash(evidence: Evidence) -> bytes:
         evidence.supports_value,
         evidence.report_id,
     ]
-    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+    return hashlib.blake2b(_CANONICAL.encode(content).encode(), digest_size=16).digest()
 
 
 def _text(values: Values) -> str:
@@ -134,8 +136,7 @@ def _text(values: Values) -> str:
 
 def _evidence_type(values: Values) -> EvidenceType:
     given = text_field(values, "evidence_type") or "text"
-    for kind in get_args(EvidenceType):
+    for kind in _TYPES:
         if kind == given:
-            found: EvidenceType = kind
-            return found
-    raise RowError("evidence_type", f"must be one of {get_args(EvidenceType)}, got {given!r}")
+            return kind
+    raise RowError("evidence_type", f"must be one of {_TYPES}, got {given!r}")

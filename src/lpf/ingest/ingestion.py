@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpf.errors import ConfigError, EvidenceError, InputFileError
+from lpf.errors import ConfigError, EvidenceError, InputFileError, NonFiniteError
 from lpf.ingest.drafts import KNOWN_COLUMNS, Draft, DraftReader
 from lpf.ingest.files import InputFile, InputRow, open_input, rows_in_memory
 from lpf.ingest.problems import Problem, RowError
@@ -132,20 +132,21 @@ class Ingestion:
 
     def _rehearse(self) -> None:
         """Everything but reading and writing; InputFileError if some row cannot be used."""
-        settler, read = Settler(self._store, rehearsal=True), 0
-        problems: list[Problem] = []
+        settler, read, wrong = Settler(self._store, rehearsal=True), 0, 0
+        shown: list[Problem] = []
         for rows in _batched(self._file.rows(), self._batch):
             drafts, refused = self._drafted(rows)
             conflicts = settler.settle(drafts).conflicts
-            problems += refused + [self._conflict(*conflict) for conflict in conflicts]
+            problems = refused + [self._conflict(*conflict) for conflict in conflicts]
+            shown += problems[: PROBLEMS_SHOWN - len(shown)]
             read += len(rows)
+            wrong += len(problems)
         self._total = read
-        if problems:
-            shown = "".join(f"\n  {problem}" for problem in problems[:PROBLEMS_SHOWN])
-            more = "" if len(problems) <= PROBLEMS_SHOWN else "\n  ..."
+        if wrong:
+            told = "\n  ".join([*map(str, shown), *["..."][: wrong - len(shown)]])
             raise InputFileError(
-                f"{self._file.name}: {len(problems)} of {read} rows cannot be used. Nothing was "
-                f"added; mend them, or ingest without strict to put them aside:{shown}{more}"
+                f"{self._file.name}: {wrong} of {read} rows cannot be used. Nothing was added; "
+                f"mend them, or ingest without strict to put them aside:\n  {told}"
             )
 
     def _take(self, rows: Sequence[InputRow]) -> None:
@@ -175,8 +176,8 @@ class Ingestion:
             try:
                 if new:
                     self._store.add([d.as_new() for d in new], features, self._reader_number)
-            except EvidenceError:
-                if attempt == ATTEMPTS:
+            except EvidenceError as error:
+                if attempt == ATTEMPTS or isinstance(error, NonFiniteError):
                     raise
                 self._settler.forget()
                 continue

@@ -19,26 +19,9 @@ _escaped = json.encoder.encode_basestring
 _NOT_WRITTEN = "nothing was written"
 
 
-def canonical(value: Any) -> bytes:
-    """The bytes of ``value``. LedgerError for what JSON cannot hold exactly: NaN, infinities,
-    integers of 2**53 and beyond, lone surrogates, keys that are not texts, foreign types."""
-    with _told_plainly():
-        return _WRITERS[type(value)](value).encode()
-
-
-def canonical_halves(fields: Mapping[str, Any], key: str) -> tuple[bytes, bytes]:
-    """``fields`` with ``key`` left open: the bytes before and after its value, so that the value
-    can be put in later without writing everything again. ``key`` must not be in ``fields``."""
-    with _told_plainly():
-        names = _sorted_names([*fields, key])
-        place = names.index(key)
-        before = "".join(f"{text}," for text in _members(fields, names[:place]))
-        after = "".join(f",{text}" for text in _members(fields, names[place + 1 :]))
-        return f"{{{before}{_NAMES[key]}".encode(), f"{after}}}".encode()
-
-
-class _told_plainly:  # noqa: N801  (a class, because contextlib's generators cost five times more)
-    """Turns what Python raises within into a LedgerError."""
+class _ToldPlainly:
+    """Turns what Python raises within into a LedgerError. A class, because a generator of
+    contextlib costs several times as much."""
 
     def __enter__(self) -> None:
         pass
@@ -51,6 +34,27 @@ class _told_plainly:  # noqa: N801  (a class, because contextlib's generators co
             ) from error
         if isinstance(error, RecursionError):
             raise LedgerError(f"a value is nested too deeply; {_NOT_WRITTEN}.") from error
+
+
+_TOLD_PLAINLY = _ToldPlainly()
+
+
+def canonical(value: Any) -> bytes:
+    """The bytes of ``value``. LedgerError for what JSON cannot hold exactly: NaN, infinities,
+    integers of 2**53 and beyond, lone surrogates, keys that are not texts, foreign types."""
+    with _TOLD_PLAINLY:
+        return _WRITERS[type(value)](value).encode()
+
+
+def canonical_halves(fields: Mapping[str, Any], key: str) -> tuple[bytes, bytes]:
+    """``fields`` with ``key`` left open: the bytes before and after its value, so that the value
+    can be put in later without writing everything again. ``key`` must not be in ``fields``."""
+    with _TOLD_PLAINLY:
+        names = _sorted_names([*fields, key])
+        place = names.index(key)
+        before = "".join(f"{text}," for text in _members(fields, names[:place]))
+        after = "".join(f",{text}" for text in _members(fields, names[place + 1 :]))
+        return f"{{{before}{_NAMES[key]}".encode(), f"{after}}}".encode()
 
 
 def _object(value: Mapping[str, Any]) -> str:

@@ -55,7 +55,7 @@ class _Audit:
         self._identity: tuple[str, bytes] | None = None
         self._trusted: Seal | None = None
         self._referenced: dict[bytes, str] = {}
-        self._tile: dict[int, list[bytes]] = {}
+        self._leaves: list[bytes] = []  # of the tile that is filling
 
     def run(self, public_key: bytes | None, trusted: bytes | None) -> None:
         self._identity = self._source.identity()
@@ -111,13 +111,13 @@ class _Audit:
         if not self._source.has_tiles:
             return
         number, offset = divmod(index, TILE_WIDTH)
-        if level == 0:
-            leaves = self._tile.setdefault(number, [])
-            leaves.append(entry)
-            if offset == TILE_WIDTH - 1:
-                self._expect_tile(where, level, number, 0, b"".join(self._tile.pop(number)))
-        else:
+        if level > 0:
             self._expect_tile(where, level, number, offset, entry)
+            return
+        self._leaves.append(entry)
+        if len(self._leaves) == TILE_WIDTH:
+            leaves, self._leaves = self._leaves, []
+            self._expect_tile(where, level, number, 0, b"".join(leaves))
 
     def _expect_tile(self, where: str, level: int, number: int, offset: int, hashes: bytes) -> None:
         stored = self._source.tile(level, number) or b""

@@ -1,0 +1,269 @@
+"""What an answer costs that leaves a record: against the disk's own price for one."""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.engine import VALUES, BareNumPy, features
+from benchmarks.measure import Row, paired_ratio
+from lpf.factors.keys import content_key
+from lpf.ingest import content_hash
+from lpf.ledger.records import Draft
+from lpf.model.artefact import save_model
+from lpf.model.card import ModelCard
+from lpf.model.config import ModelConfig, PredicateHead
+from lpf.model.initialise import fresh_tensors
+from lpf.schema import Predicate, Schema
+from lpf.storage.cache import NoCache
+from lpf.storage.evidence import NewEvidence
+from lpf.storage.facts import NewFact
+from lpf.storage.facts_statements import CANONICAL
+from lpf.storage.times import now_micros
+from lpf.types import Evidence, Float32Array
+from lpf.workspace import Workspace
+
+ITEMS, ENTITIES = 5, 200
+READER = "benchmark"
+THREADS, APPENDS = 32, 25
+CARD = ModelCard("benchmark", "none", "benchmarks", "anything else")
+
+
+def run() -> list[Row]:
+    with a_workspace() as workspace, appending(workspace.folder) as append:
+        return [
+            one_query(workspace, append),
+            kept_factors(workspace, append),
+            canonical(workspace),
+            *group_commit(workspace, append),
+            batch(workspace),
+            memory(),
+        ]
+
+
+@contextmanager
+def a_workspace() -> Iterator[Workspace]:
+    """Entities with five items each, one known fact, a model of the paper's widths."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        schema = Schema((Predicate("level", VALUES),))
+        with Workspace.create(Path(folder) / "workspace", schema) as workspace:
+            config = ModelConfig((PredicateHead("level", VALUES),), reader_id=READER)
+            tensors = fresh_tensors(config, [0])
+            models = workspace.folder / "models"
+            workspace.use_model(save_model(models, config, tensors, CARD))
+            add_evidence(workspace, range(ENTITIES))
+            moment = datetime.now(UTC) - timedelta(days=1)
+            workspace.facts.add([NewFact("F", "level", "high", moment, 0.99)])
+            yield workspace
+
+
+def add_evidence(workspace: Workspace, entities: range) -> None:
+    moment = datetime.now(UTC)
+    items = [
+        Evidence(
+            f"C{entity:07d}_E{item:03d}",
+            f"C{entity:07d}",
+            "level",
+            f"what item {item} says about entity {entity}",
+            0.6 + 0.05 * item,
+            moment - timedelta(days=30 * item),
+            source=f"source {item}",
+        )
+        for entity in entities
+        for item in range(ITEMS)
+    ]
+    rows = [NewEvidence(i, content_key(i.text_content, None), content_hash(i)) for i in items]
+    store = workspace.evidence
+    store.add(rows, vectors(len(rows), entities.start), store.reader_number(READER, 384))
+
+
+def vectors(count: int, seed: int) -> Float32Array:
+    drawn = np.random.default_rng(seed).standard_normal((count, 384), dtype=np.float32)
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    return drawn
+
+
+@contextmanager
+def appending(folder: Path) -> Iterator[Callable[[], None]]:
+    """One durable append of a kilobyte, beside the store, with nothing around it."""
+    handle = os.open(folder / "append", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    kilobyte = os.urandom(1024)
+
+    def append() -> None:
+        os.write(handle, kilobyte)
+        os.fdatasync(handle)
+
+    yield append
+    os.close(handle)
+
+
+def rotating(workspace: Workspace) -> Callable[[], object]:
+    """The next entity's question at each call."""
+    ask = workspace.orchestrator.query
+    state = {"entity": 0}
+
+    def question() -> object:
+        state["entity"] = (state["entity"] + 1) % ENTITIES
+        return ask(f"C{state['entity']:07d}", "level")
+
+    return question
+
+
+def one_query(workspace: Workspace, append: Callable[[], None]) -> Row:
+    """Nothing kept but the features: retrieval, networks, combination, record, disk."""
+    assert workspace.model is not None
+    bare, inputs = BareNumPy(workspace.model.runtime()), features(ITEMS)
+
+    def reference() -> None:
+        append()
+        at_mean(bare, inputs)
+
+    with without_cache(workspace):
+        paired = paired_ratio(rotating(workspace), reference, repeats=400)
+    ratio = 1.0 / paired.ratio
+    return Row(
+        "one durable query, features stored",
+        1e6 * paired.candidate_seconds,
+        "us",
+        "a 1 KB fdatasync'd append and a bare NumPy pass of the networks",
+        ratio,
+        "<= 2.0",
+        ratio <= 2.0,
+    )
+
+
+def at_mean(bare: BareNumPy, inputs: np.ndarray) -> np.ndarray:
+    """The networks as briefly as NumPy allows, decoding at the mean as the default mode does."""
+    hidden = inputs
+    for weight, bias in zip(bare.weights[:2], bare.biases[:2], strict=True):
+        hidden = np.maximum(hidden @ weight + bias, 0)
+    hidden = (hidden @ bare.weights[2] + bare.biases[2])[:, :64]
+    for weight, bias in zip(bare.weights[3:5], bare.biases[3:5], strict=True):
+        hidden = np.maximum(hidden @ weight + bias, 0)
+    logits = hidden @ bare.weights[5] + bare.biases[5]
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+@contextmanager
+def without_cache(workspace: Workspace) -> Iterator[None]:
+    kept = workspace.__dict__.pop("cache", None)
+    workspace.__dict__["cache"] = NoCache()
+    workspace.__dict__.pop("orchestrator", None)
+    yield
+    workspace.__dict__.pop("orchestrator", None)
+    workspace.__dict__.pop("cache")
+    if kept is not None:
+        workspace.__dict__["cache"] = kept
+
+
+def kept_factors(workspace: Workspace, append: Callable[[], None]) -> Row:
+    question = rotating(workspace)
+    for _ in range(ENTITIES):
+        question()
+    paired = paired_ratio(question, append, repeats=400)
+    ratio = 1.0 / paired.ratio
+    return Row(
+        "one durable query, factors kept",
+        1e6 * paired.candidate_seconds,
+        "us",
+        "a 1 KB fdatasync'd append",
+        ratio,
+        "<= 1.6",
+        ratio <= 1.6,
+    )
+
+
+def canonical(workspace: Workspace) -> Row:
+    """A fact that answers at once; its record follows in the background."""
+    database, ask = workspace.database, workspace.orchestrator.query
+    options = workspace.settings.query
+    connection = database.connection
+    text, arguments = CANONICAL.bound(database.dialect, ("F", "level", now_micros()))
+
+    def reference() -> None:
+        connection.execute(text, arguments).fetchone()
+
+    def candidate() -> None:
+        ask("F", "level", options, "async")
+
+    paired = paired_ratio(candidate, reference, 400, inner_candidate=10, inner_reference=10)
+    workspace.ledger.flush()
+    ratio = 1.0 / paired.ratio
+    return Row(
+        "a canonical fact, record pending",
+        1e6 * paired.candidate_seconds,
+        "us",
+        "a bare indexed SELECT on the same connection",
+        ratio,
+        "<= 3",
+        ratio <= 3.0,
+    )
+
+
+def group_commit(workspace: Workspace, append: Callable[[], None]) -> list[Row]:
+    """Records a second from 32 threads, against one commit a record and one bare fdatasync each."""
+    record = {"entity_id": "C0001", "predicate": "level", "confidence": 0.5, "top_value": "high"}
+    draft = Draft(record)
+
+    def many() -> None:
+        from_threads(lambda: workspace.ledger.append(draft))
+
+    def singly() -> None:
+        for _ in range(THREADS * APPENDS):
+            workspace.ledger.append(draft)
+
+    def bare() -> None:
+        for _ in range(THREADS * APPENDS):
+            append()
+
+    own = paired_ratio(many, singly, repeats=9)
+    raw = paired_ratio(many, bare, repeats=9)
+    rate = THREADS * APPENDS / own.candidate_seconds
+    goal = own.ratio >= 8.0
+    return [
+        Row(f"ledger appends, {THREADS} threads", rate, "a second",
+            "the same appends, one commit each", own.ratio, ">= 8x", goal),
+        Row(f"ledger appends, {THREADS} threads", rate, "a second",
+            "one bare 1 KB append and fdatasync each", raw.ratio, "", None),
+    ]  # fmt: skip
+
+
+def from_threads(work: Callable[[], object]) -> None:
+    def several() -> None:
+        for _ in range(APPENDS):
+            work()
+
+    threads = [threading.Thread(target=several) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def batch(workspace: Workspace) -> Row:
+    """A thousand questions at once, recorded together, against one by one."""
+    questions = [(f"C{number % ENTITIES:07d}", "level") for number in range(1000)]
+    ask = workspace.orchestrator.query
+
+    def singly() -> None:
+        for entity_id, predicate in questions:
+            ask(entity_id, predicate)
+
+    paired = paired_ratio(lambda: workspace.query_many(questions), singly, repeats=5)
+    rate = len(questions) / paired.candidate_seconds
+    against = "the same questions one by one"
+    return Row("a batch of 1,000 questions", rate, "a second", against, paired.ratio, "", None)
+
+
+def memory() -> Row:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return Row("peak memory of the process", peak, "MB", "all of the above", None, "", None)

@@ -1,0 +1,90 @@
+"""Whether a store that has grown answers as a small one does."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+from benchmarks.durable import ENTITIES, ITEMS, a_workspace, add_evidence, without_cache
+from benchmarks.measure import Row
+from lpf.ledger.proofs import prove_inclusion
+from lpf.ledger.records import Draft, record_id
+from lpf.ledger.verifier import verify
+from lpf.workspace import Workspace
+
+ROWS = 1_000_000
+CHUNK = 2_000
+RECORDS = 1_000_000
+
+
+def run() -> list[Row]:
+    with a_workspace() as workspace, without_cache(workspace):
+        small = look_up_seconds(workspace, ENTITIES)
+        for start in range(ENTITIES, ROWS // ITEMS, CHUNK):
+            add_evidence(workspace, range(start, min(start + CHUNK, ROWS // ITEMS)))
+        large = look_up_seconds(workspace, ROWS // ITEMS)
+        return [look_up(small, large), *proofs(workspace)]
+
+
+def look_up_seconds(workspace: Workspace, entities: int) -> float:
+    """Median of look-ups of entities spread over the store, each asked twice: the first time may
+    be the disk's, the second is the look-up's."""
+    as_of = time.time_ns() // 1000
+
+    def one(number: int) -> None:
+        entity = f"C{number * 7919 % entities:07d}"
+        workspace.index.retrieve(entity, "level", top_k=5, min_credibility=0.5, as_of=as_of)
+
+    for number in range(300):
+        one(number)
+    return median_seconds(one, 300)
+
+
+def median_seconds(work: Callable[[int], object], repeats: int) -> float:
+    taken = []
+    for number in range(repeats):
+        begun = time.perf_counter()
+        work(number)
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken)
+
+
+def look_up(small: float, large: float) -> Row:
+    ratio = large / small
+    return Row(
+        f"look-up among {ROWS:,} rows",
+        1e6 * large,
+        "us",
+        f"among {ENTITIES * ITEMS:,} rows",
+        ratio,
+        "<= 2",
+        ratio <= 2.0,
+    )
+
+
+def proofs(workspace: Workspace) -> list[Row]:
+    """A proof of inclusion among a million records, and what it takes to verify them all."""
+    record = {"entity_id": "C0001", "predicate": "level", "confidence": 0.5, "top_value": "high"}
+    drafts = [Draft(record)] * CHUNK
+    begun = time.perf_counter()
+    for _ in range(RECORDS // CHUNK):
+        workspace.ledger.append_many(drafts)
+    rate = RECORDS / (time.perf_counter() - begun)
+    workspace.ledger.checkpoint()
+    proof = median_seconds(
+        lambda number: prove_inclusion(workspace.database, record_id(1 + number * 7919 % RECORDS)),
+        200,
+    )
+    begun = time.perf_counter()
+    checked = verify(workspace.database)
+    assert checked.ok, checked.findings
+    verified = checked.records / (time.perf_counter() - begun)
+    return [
+        Row(f"a proof of inclusion among {RECORDS:,} records", 1e3 * proof, "ms",
+            "", None, "<= 2 ms", proof <= 2e-3),
+        Row("records appended in groups", rate, "a second", f"groups of {CHUNK:,}",
+            None, "", None),
+        Row("records verified", verified, "a second", "all rebuilt from raw records",
+            None, "", None),
+    ]  # fmt: skip

@@ -1,0 +1,110 @@
+"""ingest, facts, evidence: what goes into the store and how it is looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+CSV = """evidence_id,entity_id,predicate,text,credibility,colour
+N1,C0003,level,Filings were on time,0.9,red
+N2,C0003,level,Two [late] filings,0.8,
+N3,C0003,level,A text,7,
+N4,C0003,taste,A text,0.5,
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "evidence.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_ingest_counts_and_says_what_was_put_aside(lpf, table: Path) -> None:
+    shown = lpf("ingest", table).stdout
+    for part in ("line 4: credibility", "line 5: predicate", "rejects", "colour"):
+        assert part in shown
+    (told,) = lpf.json("ingest", table)["files"]
+    assert {name: told[name] for name in ("read", "added", "unchanged", "rejected")} == {
+        "read": 4,
+        "added": 0,
+        "unchanged": 2,
+        "rejected": 2,
+    }
+    assert told["problems"][0]["field"] == "credibility"
+    assert Path(told["rejects_file"]).exists()
+    assert lpf.json("query", "C0003", "level")["evidence_chain"] == ["N1", "N2"]
+
+
+def test_strict_takes_nothing(lpf, table: Path) -> None:
+    assert "2 of 4 rows cannot be used" in lpf.error("ingest", table, "--strict")
+    assert lpf.json("evidence", "list", "--entity", "C0003")["evidence"] == []
+
+
+def test_files_before_one_that_fails_are_told_of(lpf, table: Path, tmp_path: Path) -> None:
+    done = lpf("ingest", table, tmp_path / "missing.csv", code=2)
+    assert "evidence.csv" in done.stdout
+    assert "missing.csv" in done.stderr
+
+
+def test_facts_from_a_file_are_added_once(lpf, tmp_path: Path) -> None:
+    file = tmp_path / "facts.csv"
+    file.write_text(
+        "entity_id,predicate,value,timestamp\n"
+        "C0001,outcome,clean,2026-01-01\nC0002,outcome,qualified,2026-01-01\n"
+    )
+    assert lpf.json("facts", "add", file)["added"] == 2
+    assert lpf.json("facts", "add", file)["unchanged"] == 2
+    assert "2 read, 0 added, 2 known" in lpf("facts", "add", file).stdout
+    file.write_text("entity_id,predicate,value,timestamp\nC0001,outcome,grey,2026-01-01\n")
+    assert "facts.csv, line 2: value" in lpf.error("facts", "add", file)
+
+
+def test_a_fact_is_set_corrected_and_withdrawn(lpf) -> None:
+    (fact,) = lpf.json("facts", "set", "C0001", "outcome", "clean", "--at", "2026-01-01")["facts"]
+    assert fact["timestamp"] == "2026-01-01T00:00:00+00:00"
+    again = lpf("facts", "set", "C0001", "outcome", "clean", "--at", "2026-01-01")
+    assert "has this fact already" in again.stdout
+    (better,) = lpf.json("facts", "correct", fact["fact_id"], "--value", "qualified")["facts"]
+    assert "superseded" in lpf.error("facts", "correct", fact["fact_id"], "--value", "clean")
+    lpf("facts", "withdraw", better["fact_id"])
+    assert "no such facts" in lpf("facts", "list", "--entity", "C0001").stdout
+    history = lpf.json("facts", "history", "C0001", "outcome")["facts"]
+    assert [one["superseded_by"] for one in history] == [better["fact_id"], None]
+    shown = lpf("facts", "history", "C0001").stdout
+    assert "withdrawn" in shown
+    assert f"see {better['fact_id']}" in shown
+
+
+def test_facts_are_learned_from(lpf) -> None:
+    assert "there are none to learn from" in lpf.error("facts", "learn")
+    lpf("facts", "set", "C0001", "outcome", "clean")
+    assert lpf.json("facts", "learn") == {"entities": 1}
+    assert "1 entity" in lpf("facts", "learn").stdout
+
+
+def test_evidence_is_listed_and_shown(lpf) -> None:
+    assert len(lpf.json("evidence", "list", "--limit", 3)["evidence"]) == 3
+    assert "the first 3" in lpf("evidence", "list", "--limit", 3).stderr
+    assert "C0002_E003" in lpf("evidence", "list", "--entity", "C0002").stdout
+    assert "no such items" in lpf("evidence", "list", "--predicate", "outcome").stdout
+    shown = lpf("evidence", "show", "C0001_E001").stdout
+    assert "Filings were complete" in shown
+    assert len(lpf.json("evidence", "show", "C0001_E001")["commitment"]) == 64
+    assert "is not in the store" in lpf.error("evidence", "show", "nothing")
+
+
+def test_evidence_is_found_by_its_meaning(lpf) -> None:
+    hits = lpf.json("evidence", "search", "an inquiry by the authorities", "--limit", 2)["hits"]
+    assert {hit["evidence_id"] for hit in hits} == {"C0001_E004", "C0002_E001"}
+    assert hits[0]["similarity"] >= hits[1]["similarity"]
+    assert "regulator" in lpf("evidence", "search", "inquiry", "--entity", "C0002").stdout
+
+
+def test_erasing_needs_a_yes_and_is_for_good(lpf) -> None:
+    assert "say --yes" in lpf.error("evidence", "erase", "C0001_E001")
+    assert "was erased" in lpf("evidence", "erase", "C0001_E001", "--yes").stdout
+    assert "was erased at" in lpf.error("evidence", "show", "C0001_E001")
+    assert lpf.json("evidence", "erase", "C0001_E002", "--yes")["erased"] == "C0001_E002"
+    assert "C0001_E001" not in lpf.json("query", "C0001", "level")["evidence_chain"]

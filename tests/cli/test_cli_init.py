@@ -1,0 +1,108 @@
+"""init and models: making a workspace fit to answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import workspaces
+from lpf.cli.main import app
+from lpf.workspace import Workspace
+
+
+def init(folder: Path, *words: object, code: int = 0) -> Any:
+    done = CliRunner().invoke(app, ["init", str(folder), *map(str, words)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+def test_says_what_was_made_and_what_to_do_next(tmp_path: Path) -> None:
+    done = init(tmp_path / "new", "--predicate", "level=low,medium,high")
+    for part in ("lpf.toml", "ledger.key", "level: low, medium, high", "lpf ingest"):
+        assert part in done.stdout
+    assert (tmp_path / "new" / "keys" / "ledger.key").stat().st_mode & 0o077 == 0
+
+
+def test_predicates_priors_and_relations_reach_the_settings(tmp_path: Path) -> None:
+    init(
+        tmp_path,
+        *("--predicate", "level=low:0.2, medium:0.3, high:0.5"),
+        *("--predicate", "outcome=clean,qualified"),
+        *("--related", "level,outcome"),
+    )
+    schema = Workspace.open(tmp_path).schema
+    assert schema["level"].prior == (0.2, 0.3, 0.5)
+    assert schema.related("level") == ("outcome",)
+
+
+def test_a_schema_file_does_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "schema.toml"
+    file.write_text('[[predicates]]\nname = "level"\nvalues = ["low", "high"]\n')
+    document = json.loads(init(tmp_path / "new", "--schema", file, "--json").stdout)
+    assert document["predicates"] == {"level": ["low", "high"]}
+    assert Path(document["key"]).exists()
+    assert len(document["public_key"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "--predicate: say at least one"),
+        (["--predicate", "level"], "NAME=VALUE,VALUE"),
+        (["--predicate", "level=low:0.5,high"], "every value a prior, or none"),
+        (["--predicate", "level=low:half,high:0.5"], "must be a number"),
+        (["--predicate", "level=low:0.5,high:0.6"], "sums to 1.1"),
+        (["--predicate", "level=low,high", "--related", "level,colour"], "colour"),
+        (["--schema", "missing.toml"], "missing.toml: No such file"),
+        (["--schema", "s.toml", "--predicate", "level=low"], "leave --predicate"),
+        (["--predicate", "level=low,high", "--store", "mysql://x/y"], "store.url"),
+    ],
+)
+def test_what_cannot_be_made_is_told_and_leaves_nothing(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "new"
+    assert message in init(folder, *words, code=2).stderr
+    assert json.loads(init(folder, *words, "--json", code=2).stdout)["error"]["kind"]
+    assert not (folder / "lpf.toml").exists()
+
+
+def test_a_workspace_is_not_made_twice(tmp_path: Path) -> None:
+    init(tmp_path, "--predicate", "level=low,high")
+    done = init(tmp_path, "--predicate", "other=a,b", code=2)
+    assert "is a workspace already" in done.stderr
+    assert "level" in (tmp_path / "lpf.toml").read_text()
+
+
+def test_the_first_model_added_answers_and_others_when_told(lpf, tmp_path: Path) -> None:
+    (first,) = lpf.json("models", "list")["models"]
+    assert first["active"]
+    assert first["predicates"] == ["level", "outcome"]
+    with Workspace.create(tmp_path / "other", workspaces.schema()) as other:
+        second = workspaces.give_model(other, members=1)
+    source = tmp_path / "other" / "models" / second
+    assert lpf.json("models", "add", source) == {"version": second, "active": False}
+    assert lpf.json("models", "use", second) == {"version": second, "active": True}
+    assert second in lpf("models", "list").stdout
+    (tmp_path / "other" / "models" / "active").unlink()
+    shutil.copytree(source, tmp_path / second)
+    shutil.rmtree(source)
+    there = type(lpf)(tmp_path / "other")
+    assert "no model yet" in there("models", "list").stdout
+    assert there.json("models", "add", tmp_path / second)["active"]
+
+
+def test_a_model_that_was_changed_is_listed_and_refused(lpf) -> None:
+    (model,) = lpf.json("models", "list")["models"]
+    card = lpf.folder / "models" / model["version"] / "card.json"
+    card.write_text(card.read_text().replace("tests", "all purposes"))
+    (listed,) = lpf.json("models", "list")["models"]
+    assert "hashes to" in listed["error"]
+    assert "cannot be loaded" in lpf("models", "list").stdout
+    assert "hashes to" in lpf.error("models", "use", model["version"])
+    assert "has no model" in lpf.error("models", "use", "nonsense")

@@ -1,0 +1,154 @@
+"""query: the answer for machines, and for people at any width."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from lpf.cli.answer_view import show_answer
+from lpf.results import EvidenceUsed, FactUsed, QueryResult
+from lpf.types import QueryOptions
+
+
+def test_json_is_the_result(lpf) -> None:
+    document = lpf.json("query", "C0001", "level")
+    assert sum(document["distribution"].values()) == pytest.approx(1.0)
+    assert document["source"] == "inference"
+    assert document["audit_ptr"] == "INF00000001"
+    assert document["evidence_chain"] == [f"C0001_E00{n}" for n in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["--variant", "learned"], "method", "learned"),
+        (["--mode", "paper", "--alpha", "1", "--samples", "4", "--seed", "7"], "mode", "paper"),
+        (["--sampler", "sobol", "--samples", "8", "--temperature", "0.8"], "method", "spn"),
+        (["--top-k", "2"], "evidence_chain", ["C0001_E001", "C0001_E002"]),
+        (["--min-credibility", "0.93"], "evidence_chain", ["C0001_E001"]),
+        (["--as-of", "2000-01-01"], "source", "none"),
+        (["--async-audit"], "audit", "pending"),
+        (["--fallback", "learned"], "method", "spn"),
+    ],
+)
+def test_options_reach_the_question(lpf, words: list[str], name: str, value: object) -> None:
+    assert lpf.json("query", "C0001", "level", *words)[name] == value
+
+
+def test_uncertainty_and_text(lpf) -> None:
+    document = lpf.json("query", "C0001", "level", "--uncertainty", 8, "--text", "offshore inquiry")
+    assert document["uncertainty"]["epistemic"] >= 0
+    assert document["evidence_chain"][0] == "C0001_E004"
+    shown = lpf("query", "C0001", "level", "--uncertainty", 8).stdout
+    assert "over 8 draws" in shown
+    assert "epistemic" in shown
+
+
+def test_an_answer_that_is_recorded_later_is_recorded(lpf) -> None:
+    assert "pending" in lpf("query", "C0001", "level", "--async-audit").stdout
+    assert len(lpf.json("ledger", "show", "--last", 5)["records"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["C0001"], "say which one"),
+        (["C0001", "colour"], "not in the schema"),
+        (["C0001", "level", "--mode", "fast"], "options.mode"),
+        (["C0001", "level", "--alpha", "2"], "applies in paper mode only"),
+        (["C0001", "level", "--as-of", "yesterday"], "--as-of: must be a time"),
+        (["C0001", "level", "--top-k", "0"], "options.top_k"),
+    ],
+)
+def test_a_wrong_call_is_told(lpf, words: list[str], message: str) -> None:
+    assert message in lpf.error("query", *words)
+
+
+def test_a_folder_that_is_no_workspace(lpf, tmp_path: Path) -> None:
+    assert "is no workspace" in type(lpf)(tmp_path).error("query", "C0001", "level")
+
+
+def test_known_facts_answer_or_take_part(lpf) -> None:
+    lpf("facts", "set", "C0001", "outcome", "clean", "--confidence", "0.9")
+    shown = lpf("query", "C0001", "level").stdout
+    assert "1 known fact" in shown
+    assert "clean, believed with 90.00 %" in shown
+    lpf("facts", "set", "C0002", "outcome", "clean")
+    assert "a known fact answers" in lpf("query", "C0002", "outcome").stdout
+    assert "this is the prior" in lpf("query", "C0099", "outcome").stdout
+
+
+def result() -> QueryResult:
+    """An answer with everything an answer can have."""
+    potential = np.array([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
+    used = EvidenceUsed(
+        ids=("E001", "E002", "a-name-of-thirty-six-characters-or-so"),
+        commitments=(b"1", b"2", b"3"),
+        credibility=np.array([0.95, 0.9, np.nan]),
+        groups=np.array([0, 0, -1]),
+        sources=np.array([0, 1, 2]),
+        scores=np.array([0.9, 0.8, 0.7]),
+        considered=7,
+        below_credibility=3,
+        cut=1,
+        weight=np.array([0.6, 0.6, 0.9]),
+        potential=potential,
+        mean_sigma=np.ones(3),
+        contributions=np.log(potential) - [[0, 0, 0], [0, 0, 0], [0, np.inf, 0]],
+    )
+    return QueryResult(
+        "C0001",
+        "compliance_level",
+        ("low", "medium", "high"),
+        (0.08, 0.0, 0.92),
+        "inference",
+        "spn",
+        QueryOptions(uncertainty_samples=64),
+        0,
+        0,
+        evidence=used,
+        facts=(FactUsed(4, "audit_outcome", "qualified", 0.9, 10**15, "soft", 0.81),),
+        uncertainty={"aleatoric": 0.2, "epistemic": 0.1, "gap": 0.0},
+        notes=("a note",),
+        stages={"retrieval": 1.0, "reasoning": 0.5},
+        audit="recorded",
+        audit_ptr="INF00000042",
+    )
+
+
+def shown(width: int, answer: QueryResult) -> str:
+    output = io.StringIO()
+    texts = {"E001": "Filed [on] time. " * 20, "E002": "Filed\non time."}
+    show_answer(Console(width=width, file=output, highlight=False), answer, texts)
+    return output.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_everything_is_shown_within_the_width(width: int) -> None:
+    text = shown(width, result())
+    assert max(len(line) for line in text.splitlines()) <= width
+    for part in ("92.00 %", "INF00000042", "a note", "high 70 %", "#1", "Filed [on]", "(erased)"):
+        assert part in text, part
+    for part in ("3 below credibility 0.5", "1 beyond the best 5", "qualified", "81.00 %"):
+        assert part in text, part
+
+
+def test_names_are_whole_and_numbers_are_not_cut() -> None:
+    text = shown(80, result())
+    assert "a-name-of-thirty-six" in text
+    assert "-characters-or-so" in text
+    assert "-1.79" in text
+    assert "?" in text  # a credibility that nobody knows
+
+
+def test_one_value_and_very_many_values_are_shown_too() -> None:
+    def prior(values: tuple[str, ...]) -> QueryResult:
+        chances = [1 / len(values)] * len(values)
+        return QueryResult("C", "p", values, chances, "none", "prior", QueryOptions(), 0, 0)
+
+    assert "100.00 %" in shown(80, prior(("only",)))
+    assert "38 others" in shown(80, prior(tuple(map(str, range(50)))))

@@ -1,0 +1,203 @@
+"""Every part of a workspace, broken in turn: a line says so, and nothing is raised or changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import workspaces
+from lpf.cli.main import app
+from lpf.ledger import create_key
+from lpf.workspace.doctor import Check, examine
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With three records, of which the last are signed."""
+    folder = tmp_path_factory.mktemp("pristine") / "workspace"
+    with workspaces.make(folder) as workspace:
+        for entity in ("C0001", "C0002", "C0099"):
+            workspace.query(entity, "level")
+    return folder
+
+
+@pytest.fixture
+def folder(pristine: Path, tmp_path: Path) -> Path:
+    shutil.copytree(pristine, tmp_path / "workspace")
+    return tmp_path / "workspace"
+
+
+def worst(checks: list[Check], name: str) -> Check:
+    found = [check for check in checks if check.name == name]
+    assert found, f"nothing was said of {name}: {checks}"
+    return max(found, key=lambda check: ("ok", "warning", "fault").index(check.state))
+
+
+def change(folder: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(folder / "store.db")) as connection, connection:
+        connection.execute(statement, values)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_sound_workspace_is_sound(folder: Path, full: bool) -> None:
+    checks = examine(folder, full=full)
+    assert {check.state for check in checks} == {"ok"}, checks
+    assert {check.name for check in checks} == {
+        *("settings", "store", "evidence", "index", "key", "ledger"),
+        *("model", "reader", "circuit", "cache", "disk"),
+    }
+
+
+def test_looking_changes_nothing(folder: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    examine(folder, full=True)
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert after == before
+
+
+def forge(folder: Path) -> None:
+    change(folder, "UPDATE ledger SET body = CAST(REPLACE(body, 'C0002', 'C0003') AS BLOB)")
+
+
+def cut_off(folder: Path) -> None:
+    change(folder, "DELETE FROM ledger WHERE seq = 2")
+
+
+def overwrite_store(folder: Path) -> None:
+    (folder / "store.db").write_bytes(b"no database at all, but long enough to be read " * 100)
+
+
+def swap_key(folder: Path) -> None:
+    shutil.rmtree(folder / "keys")
+    (folder / "keys").mkdir()
+    create_key(folder / "keys")
+
+
+def other_reader(folder: Path) -> None:
+    with workspaces.Workspace.open(folder) as workspace:
+        workspaces.give_model(workspace, 1)
+        config = workspaces.model_config(1, reader_id="another reader")
+        tensors = workspaces.sharp_tensors(config)
+        workspace.use_model(
+            workspaces.save_model(folder / "models", config, tensors, workspaces.CARD)
+        )
+
+
+def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        path = folder / name
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("harm", "name", "part"),
+    [
+        (lambda folder: (folder / "lpf.toml").write_text("= 1"), "settings", "not valid TOML"),
+        (lambda folder: (folder / "lpf.toml").unlink(), "settings", "is no workspace"),
+        (edit("lpf.toml", "[store]", "[stores]"), "settings", "unknown section"),
+        (lambda folder: (folder / "store.db").unlink(), "store", "is missing"),
+        (overwrite_store, "store", "damaged"),
+        (
+            lambda folder: change(folder, "INSERT INTO schema_versions VALUES (99, 0)"),
+            "store",
+            "version 99",
+        ),
+        (forge, "ledger", "its body is not the one"),
+        (cut_off, "ledger", "INF0000000"),
+        (lambda folder: (folder / "keys" / "ledger.key").chmod(0o644), "key", "chmod 600"),
+        (lambda folder: (folder / "keys" / "ledger.key").write_text("?"), "key", "is not"),
+        (swap_key, "key", "is not the key of the ledger"),
+        (lambda folder: (folder / "models" / "active").write_text("x"), "model", "no model 'x'"),
+        (edit("lpf.toml", '"medium"', '"middling"'), "model", "the schema lists"),
+        (other_reader, "reader", "trained with another reader"),
+        (edit("lpf.toml", '"minilm"', '"maxilm"'), "reader", "must be"),
+        (lambda folder: (folder / "circuit.json").write_text("{"), "circuit", "circuit.json: Not"),
+    ],
+)
+def test_harm_is_a_fault(
+    folder: Path, harm: Callable[[Path], object], name: str, part: str
+) -> None:
+    harm(folder)
+    found = worst(examine(folder), name)
+    assert found.state == "fault"
+    assert part in found.message
+
+
+def drop_model(folder: Path) -> None:
+    (folder / "models" / "active").unlink()
+
+
+def drop_features(folder: Path) -> None:
+    change(folder, "DELETE FROM features WHERE row_id < 3")
+    change(folder, "UPDATE counters SET value = value - 2 WHERE name LIKE 'vectors of %'")
+
+
+def damage_index(folder: Path) -> None:
+    with workspaces.Workspace.open(folder) as workspace:
+        workspace.vectors.search("late")
+    (file,) = (folder / "vectors").glob("*.faiss")
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("harm", "name", "part"),
+    [
+        (drop_model, "model", "there is none"),
+        (drop_features, "evidence", "2 of 8 items have no features"),
+        (damage_index, "index", "is damaged"),
+        (lambda folder: (folder / "keys" / "ledger.key").unlink(), "key", "not signed"),
+        (lambda folder: change(folder, "UPDATE ledger SET checkpoint = NULL"), "ledger", "3 of 3"),
+        (
+            lambda folder: change(folder, "DELETE FROM schema_versions WHERE version > 1"),
+            "store version",
+            "of version 1",
+        ),
+    ],
+)
+def test_what_only_deserves_a_warning(
+    folder: Path, harm: Callable[[Path], object], name: str, part: str
+) -> None:
+    harm(folder)
+    checks = examine(folder)
+    found = worst(checks, name)
+    assert found.state == "warning"
+    assert part in found.message
+    assert found.remedy
+    assert all(check.state != "fault" for check in checks), checks
+
+
+def test_a_cache_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LPF_CACHE_URL", "redis://127.0.0.1:1/0")
+    assert worst(examine(folder), "cache").state == "warning"
+    monkeypatch.setenv("LPF_CACHE_URL", "gopher://x")
+    assert worst(examine(folder), "cache").state == "fault"
+
+
+def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil._ntuple_diskusage
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10, 10, 0))
+    assert worst(examine(folder), "disk").state == "fault"
+
+
+def test_the_command_says_no_where_there_is_a_fault(folder: Path) -> None:
+    def doctor(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["doctor", "--workspace", str(folder), *words])
+        return done.exit_code, done.stdout
+
+    assert doctor()[0] == 0
+    drop_model(folder)
+    code, shown = doctor("--full")
+    assert (code, "→ add one: lpf models add FOLDER" in shown) == (0, True)
+    overwrite_store(folder)
+    code, told = doctor("--json")
+    assert (code, json.loads(told)["ok"]) == (1, False)
