@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,9 @@ import workspaces
 from lpf.cli.main import app
 from lpf.ledger import create_key
 from lpf.workspace.doctor import Check, examine
+
+if TYPE_CHECKING:
+    from servers import PostgresServer
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +132,11 @@ def test_harm_is_a_fault(
     folder: Path, harm: Callable[[Path], object], name: str, part: str
 ) -> None:
     harm(folder)
-    found = worst(examine(folder), name)
+    checks = examine(folder)
+    found = worst(checks, name)
     assert found.state == "fault"
     assert part in found.message
+    assert [check.name for check in checks].count(name) == 1
 
 
 def drop_model(folder: Path) -> None:
@@ -174,6 +180,20 @@ def test_what_only_deserves_a_warning(
     assert part in found.message
     assert found.remedy
     assert all(check.state != "fault" for check in checks), checks
+
+
+def test_a_store_on_a_server(tmp_path: Path, postgres: PostgresServer) -> None:
+    workspaces.make(tmp_path, postgres.fresh_url()).close()
+    assert {check.state for check in examine(tmp_path, full=True)} == {"ok"}
+
+
+def test_a_server_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LPF_STORE_URL", "postgresql://nobody:secret@127.0.0.1:1/none")
+    checks = examine(folder)
+    found = worst(checks, "store")
+    assert found.state == "fault"
+    assert "secret" not in found.message
+    assert not [check for check in checks if check.name in ("evidence", "ledger", "key")]
 
 
 def test_a_cache_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from lpf.errors import LedgerError
 from lpf.ledger.entries import Entry
 from lpf.ledger.records import Receipt
+
+# How often a leader gives way without anybody coming before it sets out.
+_PATIENCE = 8
 
 Commit = Callable[[Sequence[Entry]], list[Receipt]]
 
@@ -51,6 +55,7 @@ class GroupCommit:
         self._lock = threading.Lock()
         self._queue: list[_Waiting] = []
         self._leader: _Waiting | None = None
+        self._last_size = 1
 
     def submit(self, entries: Sequence[Entry]) -> list[Receipt]:
         """Returns when ``entries`` are on disk. An error of the shared transaction is raised in
@@ -80,14 +85,25 @@ class GroupCommit:
             raise
 
     def _lead(self) -> None:
+        self._wait_for_company()
         with self._lock:
             group, self._queue = self._queue, []
+        self._last_size = len(group)
         try:
             self._serve(group)
         finally:
             self._pass_on()
             for waiting in group:
                 waiting.wake.release()
+
+    def _wait_for_company(self) -> None:
+        """Those who were served together mostly come back together: a commit that set out with
+        the first of them would leave the others to the next. Gives way as long as more come."""
+        idle = 0
+        while len(self._queue) < self._last_size and idle < _PATIENCE:
+            queued = len(self._queue)
+            time.sleep(0)
+            idle = 0 if len(self._queue) > queued else idle + 1
 
     def _serve(self, group: list[_Waiting]) -> None:
         try:

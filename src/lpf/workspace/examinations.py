@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lpf.engine.background import check_values_agree
-from lpf.errors import LPFError
+from lpf.errors import LedgerBrokenError, LPFError
 from lpf.index.files import VectorFile
 from lpf.ledger import LedgerReader, load_private, public_bytes, verify
 from lpf.ledger.merkle import leaf_hash
@@ -178,7 +178,7 @@ def _ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
         verify(workspace.database, records.identity.public_key).require_ok()
     else:
         Ledger(workspace.database).close()  # compares tree and last checkpoint, signs nothing
-        yield from _last_records(records)
+        _require_sound_end(records)
     size, signed = records.size, records.latest_checkpoint()
     tail = size - (signed.size if signed else 0)
     looked = "all verified" if full else "the end of it looks sound; --full verifies all"
@@ -189,14 +189,16 @@ def _ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
         yield Check("ledger", "ok", f"{size:,} records, {looked}")
 
 
-def _last_records(records: LedgerReader) -> Iterator[Check]:
+def _require_sound_end(records: LedgerReader) -> None:
     signed = records.latest_checkpoint()
     if signed is not None:
         signed.verify()
     for record in records.records(max(1, records.size - RECORDS_LOOKED_AT + 1)):
         if leaf_hash(record.body) != record.leaf:
-            message = f"{record.record_id}: its body is not the one that was recorded"
-            yield Check("ledger", "fault", message, "run lpf ledger verify and restore a backup")
+            finding = f"{record.record_id}: its body is not the one that was recorded"
+            raise LedgerBrokenError(
+                f"{finding}. Run 'lpf ledger verify' and restore a backup.", (finding,)
+            )
 
 
 def _cache(workspace: Workspace, _: bool) -> Iterator[Check]:
