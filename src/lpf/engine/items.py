@@ -52,5 +52,7 @@ class Facts:
 
 
 def _outside_unit(credibility: FloatArray) -> bool:
-    known = credibility[~np.isnan(credibility)]
-    return bool(((known < 0.0) | (known > 1.0)).any())
+    if not len(credibility):
+        return False
+    # fmin and fmax pass over NaN, which stands for unknown.
+    return bool(np.fmin.reduce(credibility) < 0.0 or np.fmax.reduce(credibility) > 1.0)

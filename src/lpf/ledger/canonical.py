@@ -8,13 +8,16 @@ library's C function (its escapes are those of RFC 8785), numbers start from Pyt
 from __future__ import annotations
 
 import json.encoder
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lpf.errors import LedgerError
 
 LARGEST_INTEGER = 2**53 - 1  # beyond it neighbours share one double, so a reader may see another
 
+# Anything but digits, points and brackets (strings, exponents, NaN), or a float without a fraction.
+_UNLIKE = re.compile(r"[^-0-9.,\[\]]|\.0[,\]]")
 _escaped = json.encoder.encode_basestring
 _NOT_WRITTEN = "nothing was written"
 
@@ -46,6 +49,12 @@ def canonical(value: Any) -> bytes:
         return _WRITERS[type(value)](value).encode()
 
 
+class Fragment(str):
+    """Text that is canonical JSON already: parts that recur are written once and kept."""
+
+    __slots__ = ()
+
+
 def canonical_halves(fields: Mapping[str, Any], key: str) -> tuple[bytes, bytes]:
     """``fields`` with ``key`` left open: the bytes before and after its value, so that the value
     can be put in later without writing everything again. ``key`` must not be in ``fields``."""
@@ -65,8 +74,22 @@ def _members(value: Mapping[str, Any], names: list[str]) -> list[str]:
     return [_NAMES[name] + _WRITERS[type(item := value[name])](item) for name in names]
 
 
-def _array(value: Iterable[Any]) -> str:
+def _array(value: Sequence[Any]) -> str:
+    if value and type(value[0]) in (float, list):
+        text = _numbers(value)
+        if text is not None:
+            return text
     return "[" + ",".join([_WRITERS[type(item)](item) for item in value]) + "]"
+
+
+def _numbers(value: Sequence[Any]) -> str | None:
+    """Lists of floats, nested or not, in one go: Python writes them in the same way but for the
+    blanks. None where something else is among them, or a float that ECMAScript writes otherwise."""
+    text = repr(value).replace(" ", "")
+    # Every number has its point, and a comma before it but for the first: so all are floats.
+    if text.count(".") == text.count(",") + 1 and not _UNLIKE.search(text):
+        return text
+    return None
 
 
 class _Names(dict[str, str]):
@@ -141,6 +164,7 @@ class _Writers(dict[type, Callable[[Any], str]]):
 _WRITERS = _Writers(
     {
         str: _escaped,
+        Fragment: str,
         float: _float,
         bool: lambda value: "true" if value else "false",
         int: _integer,

@@ -53,6 +53,10 @@ class Inference:
         self._kept = kept
         self._policy = policy
         self._reader_id = reader_id
+        self._related = {
+            one.name: frozenset(filter(background.covers, schema.related(one.name)))
+            for one in schema
+        }
         self._query_vector = lru_cache(maxsize=256)(index.query_vector)
 
     def answer(self, questions: Sequence[Question]) -> list[QueryResult]:
@@ -102,7 +106,7 @@ class Inference:
         predicate = questions[0].predicate.name
         if not self._background.covers(predicate):
             return
-        related = set(filter(self._background.covers, self._schema.related(predicate)))
+        related = self._related[predicate]
         for question in questions:
             rows = self._facts.of_entity(question.entity_id, question.as_of) if related else []
             rows = [row for row in rows if row[0] in related]

@@ -11,11 +11,12 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from lpf.ledger.canonical import canonical
+from lpf.ledger.canonical import Fragment, canonical
 from lpf.ledger.records import Draft, QueryText
 from lpf.results import EvidenceUsed, QueryResult
 from lpf.storage.times import iso
@@ -27,11 +28,12 @@ INLINE_ITEMS = 16
 
 
 class Context:
-    """What a record says by one hash."""
+    """What a record says by one hash. ``by_source``: whether the items' sources took part."""
 
-    __slots__ = ("body", "reference")
+    __slots__ = ("body", "by_source", "reference")
 
     def __init__(self, content: Mapping[str, Any]) -> None:
+        self.by_source = content.get("parameters", {}).get("source_epsilon", 0.0) > 0.0
         self.body = canonical({"format": CONTEXT_FORMAT, **content})
         self.reference = {"blob": hashlib.sha256(self.body).hexdigest()}
 
@@ -45,17 +47,18 @@ def hyperparameters(asked: QueryOptions) -> dict[str, Any]:
 
 def draft_of(result: QueryResult, context: Context) -> Draft:
     """The record of a result, and what must be stored with it."""
+    timestamp, distribution = iso(result.timestamp), result.distribution
     fields: dict[str, Any] = {
-        "as_of": iso(result.as_of),
+        "as_of": timestamp if result.as_of == result.timestamp else iso(result.as_of),
         "confidence": result.confidence,
         "context": context.reference,
-        "distribution": result.distribution,
+        "distribution": distribution,
         "entity_id": result.entity_id,
         "execution_time_ms": round(result.execution_time_ms, 3),
         "method": result.method,
         "predicate": result.predicate,
         "query_type": result.source,
-        "timestamp": iso(result.timestamp),
+        "timestamp": timestamp,
         "top_value": result.top_value,
     }
     blobs = [context.body]
@@ -68,7 +71,7 @@ def draft_of(result: QueryResult, context: Context) -> Draft:
     if result.uncertainty is not None:
         fields["uncertainty"] = dict(result.uncertainty)
     if result.evidence is not None:
-        _put_evidence(fields, blobs, result.evidence)
+        _put_evidence(fields, blobs, result.evidence, context.by_source)
     texts: tuple[QueryText, ...] = ()
     if result.options.query_text is not None:
         texts = (salted(result.options.query_text),)
@@ -88,12 +91,11 @@ def numbers(row: FloatArray) -> list[float | None]:
     return [number if number > -np.inf else None for number in row.tolist()]
 
 
-def _put_evidence(fields: dict[str, Any], blobs: list[bytes], used: EvidenceUsed) -> None:
-    fields["evidence_chain"] = [
-        [name, commitment.hex()]
-        for name, commitment in zip(used.ids, used.commitments, strict=True)
-    ]
-    factors = _factors(used)
+def _put_evidence(
+    fields: dict[str, Any], blobs: list[bytes], used: EvidenceUsed, by_source: bool
+) -> None:
+    fields["evidence_chain"] = list(map(_named, used.ids, used.commitments))
+    factors = _factors(used, by_source)
     if len(used) <= INLINE_ITEMS:
         fields["factors"] = factors
         return
@@ -102,24 +104,40 @@ def _put_evidence(fields: dict[str, Any], blobs: list[bytes], used: EvidenceUsed
     fields["factors"] = {"blob": hashlib.sha256(body).hexdigest()}
 
 
-def _factors(used: EvidenceUsed) -> dict[str, Any]:
+def _factors(used: EvidenceUsed, by_source: bool) -> dict[str, Any]:
     """All that the combination is recomputed from. Weights follow from it, but for those of the
     variant ``learned``."""
     if used.members is not None:
         return {"members": used.members.tolist(), "weight": used.weight.tolist()}
     assert used.potential is not None  # all ways but learned have factors
     assert used.mean_sigma is not None
-    credibility = used.credibility.tolist()
     factors: dict[str, Any] = {
-        "credibility": [None if c != c else c for c in credibility],  # NaN: unknown
-        "mean_sigma": used.mean_sigma.tolist(),
-        "potential": used.potential.tolist(),
+        "credibility": _written(used.credibility.tobytes(), 0),
+        "mean_sigma": _written(used.mean_sigma.tobytes(), 0),
+        "potential": _written(used.potential.tobytes(), used.potential.shape[1]),
     }
-    for name, array in (("group", used.groups), ("source", used.sources)):
-        listed = array.tolist()
-        if max(listed) >= 0:
-            factors[name] = listed
+    groups = used.groups.tolist()
+    if max(groups) >= 0:
+        factors["group"] = groups
+    if by_source:
+        factors["source"] = used.sources.tolist()
     return factors
+
+
+# The same items are asked about again and again, and writing numbers is what a record costs most.
+@lru_cache(maxsize=8192)
+def _written(numbers: bytes, width: int) -> Fragment:
+    """Float64 numbers as a list, or as a list of lists of ``width``; NaN stands for unknown."""
+    array = np.frombuffer(numbers)
+    if width:
+        return Fragment(canonical(array.reshape(-1, width).tolist()).decode())
+    listed = [None if number != number else number for number in array.tolist()]
+    return Fragment(canonical(listed).decode())
+
+
+@lru_cache(maxsize=65536)
+def _named(evidence_id: str, commitment: bytes) -> Fragment:
+    return Fragment(canonical([evidence_id, commitment.hex()]).decode())
 
 
 def _fact(used: Any) -> dict[str, Any]:

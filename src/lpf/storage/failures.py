@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from lpf.errors import (
@@ -60,18 +58,23 @@ _ADVICE = {
 }
 
 
-@contextmanager
-def told_plainly(where: str) -> Iterator[None]:
+class told_plainly:  # noqa: N801  (read as a verb; a generator would cost several times as much)
     """Turns what a driver raises within into a StorageError that names ``where``."""
-    try:
-        yield
-    except Exception as error:
-        kind = kind_of(error)
-        if kind is None:
-            raise
-        raise kind(
-            f"{where}: {_ADVICE[kind]} (the database says: {_first_line(error)})."
-        ) from error
+
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        kind = kind_of(error) if isinstance(error, Exception) else None
+        if kind is not None:
+            raise kind(
+                f"{self._where}: {_ADVICE[kind]} (the database says: {_first_line(error)})."
+            ) from error
 
 
 def kind_of(error: Exception) -> type[StorageError] | None:
@@ -125,5 +128,5 @@ def _postgres_kind(error: Exception, state: str | None) -> type[StorageError]:
     return StorageError
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: object) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".")
