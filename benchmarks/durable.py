@@ -197,7 +197,7 @@ def canonical(workspace: Workspace) -> Row:
     def candidate() -> None:
         ask("F", "level", options, "async")
 
-    paired = paired_ratio(candidate, reference, 25, PER_TURN, PER_TURN)
+    paired = paired_ratio(candidate, reference, 25, PER_TURN, PER_TURN, settle=0.05)
     workspace.ledger.flush()
     ratio = 1.0 / paired.ratio
     return Row(

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from lpf.errors import LPFError
     from lpf.model.artefact import load_model, save_model
     from lpf.reading import open_reader
+    from lpf.results import QueryResult
     from lpf.schema import Predicate, Relation, Schema
     from lpf.types import Evidence, QueryOptions
+    from lpf.workspace import Workspace
 
 _HOMES = {
     "Answers": "lpf.engine",
@@ -32,6 +34,8 @@ _HOMES = {
     "Schema": "lpf.schema",
     "Evidence": "lpf.types",
     "QueryOptions": "lpf.types",
+    "QueryResult": "lpf.results",
+    "Workspace": "lpf.workspace",
 }
 
 __all__ = [
@@ -43,8 +47,10 @@ __all__ = [
     "LPFError",
     "Predicate",
     "QueryOptions",
+    "QueryResult",
     "Relation",
     "Schema",
+    "Workspace",
     "__version__",
     "load_model",
     "open_reader",
