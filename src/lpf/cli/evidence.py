@@ -15,6 +15,7 @@ from lpf.cli.common import (
     group,
     opened,
     print_document,
+    progress,
     tell_of_limit,
 )
 from lpf.errors import ConfigError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 app = group("evidence", "Evidence: list, show, search, erase.")
 
 EvidenceId = Annotated[str, typer.Argument(metavar="ID", help="The item.")]
+EvidenceIds = Annotated[list[str], typer.Argument(metavar="ID...", help="The items.")]
 Entity = Annotated[str | None, typer.Option(help="Only about this one.")]
 Predicate = Annotated[str | None, typer.Option(help="Only about this question.")]
 Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
@@ -101,43 +103,55 @@ def search(
         _show_list([stored for _, stored in pairs], [near for near, _ in pairs])
 
 
+@command(app, "lpf evidence reindex")
+def reindex(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
+    """Read what the current reader has not read yet, and make the search index anew."""
+    with opened(workspace) as space, progress("reading") as report:
+        read = space.reindex(report)
+        manifest = space.vectors.manifest
+    if as_json:
+        print_document({"read": read, "vectors": manifest.count, "recall": manifest.recall})
+        return
+    typer.echo(f"{read:,} items were read; the index holds {manifest.count:,} vectors.")
+
+
 @command(app, "lpf evidence erase C0001_E001 --yes")
 def erase(
-    evidence_id: EvidenceId,
+    evidence_ids: EvidenceIds,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Destroy an item: text, vectors and all that was computed from it. Its id stays taken.
+    """Destroy items: texts, vectors and all that was computed from them. Their ids stay taken.
 
-    Records that name it stay valid, but can no longer be recomputed from the text.
+    Records that name them stay valid, but can no longer be recomputed from the texts. Files are
+    rewritten, which takes as long for one item as for many: name them in one call.
     """
     with opened(workspace) as space:
-        space.evidence.get(evidence_id)
-        _confirm(evidence_id, yes)
-        outcome = space.erase(evidence_id)
+        for evidence_id in evidence_ids:
+            space.evidence.get(evidence_id)
+        _confirm(", ".join(evidence_ids), yes)
+        outcome = space.erase(*evidence_ids)
     if as_json:
         print_document(
             {
-                "erased": evidence_id,
+                "erased": evidence_ids,
                 "rejects_removed": outcome.rejects_removed,
                 "warnings": list(outcome.warnings),
             }
         )
         return
-    typer.echo(f"{evidence_id} was erased.")
+    typer.echo(f"Erased: {', '.join(evidence_ids)}.")
     for warning in outcome.warnings:
         typer.echo(f"warning: {warning}", err=True)
 
 
-def _confirm(evidence_id: str, yes: bool) -> None:
+def _confirm(names: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ConfigError(
-            f"{evidence_id}: erasing cannot be undone; say --yes. Nothing was erased."
-        )
-    typer.confirm(f"Erase {evidence_id} for good?", abort=True, err=True)
+        raise ConfigError(f"{names}: erasing cannot be undone; say --yes. Nothing was erased.")
+    typer.confirm(f"Erase {names} for good?", abort=True, err=True)
 
 
 def _document(stored: StoredEvidence) -> dict[str, Any]:

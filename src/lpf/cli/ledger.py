@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lpf.workspace import Workspace
 
 # Products of float32 matrices differ in the last bits with the shape of the batch.
-DEEP_TOLERANCE = 1e-6
 
 app = group("ledger", "The record of every answer: show, verify, prove, replay, export.")
 ledger_proofs.register(app)
@@ -65,12 +64,11 @@ def replay(
     """Compute a record's answer again, from its own factors. Exit code 1 if it differs."""
     with opened(workspace) as space:
         found = space.replay(record_id, deep=deep)
-    agrees = found.exact or (deep and found.same_top and found.largest_difference <= DEEP_TOLERANCE)
     if as_json:
-        print_document({**_replayed(found), "agrees": agrees})
+        print_document({**_replayed(found), "agrees": found.agrees})
     else:
-        _show_replay(found, agrees)
-    if not agrees:
+        _show_replay(found)
+    if not found.agrees:
         answer_no()
 
 
@@ -150,12 +148,12 @@ def _replayed(found: Replay) -> dict[str, Any]:
     }
 
 
-def _show_replay(found: Replay, agrees: bool) -> None:
+def _show_replay(found: Replay) -> None:
     from lpf.cli.rendering import console, indented, table
 
     output = console()
     words = "bit for bit" if found.exact else f"to {found.largest_difference:.1e}"
-    verdict = f"the answer comes out again, {words}" if agrees else f"DIFFERS by {words[3:]}"
+    verdict = f"the answer comes out again, {words}" if found.agrees else f"DIFFERS by {words[3:]}"
     output.print(f"[bold]{found.record_id}[/bold]: {verdict}")
     rows = [
         [value, f"{found.recorded[value]:.9f}", f"{recomputed:.9f}"]

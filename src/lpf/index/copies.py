@@ -18,6 +18,7 @@ GroupArray = NDArray[np.int64]
 
 # Between "the same news, worded alike" and "another year": see docs/retrieval.md for what was seen.
 DEFAULT_SIMILARITY = 0.97
+_UNSHARED = (1 << 18) - 1  # multiplications
 BLOCK_ROWS = 512  # rows compared with all others at once: 10 MB for 5,000 items
 
 
@@ -92,10 +93,21 @@ def _close_texts(texts: Float32Array, similarity: float) -> Iterable[GroupArray]
 def _all_apart(texts: Float32Array, similarity: float) -> bool:
     """Whether even the shortest row's length would leave all products too small. Rows of one
     length, as readers give them, are thereby decided without normalising."""
-    # The copy keeps NumPy from its routine for symmetric products: three times as slow for a few.
-    products = texts.dot(texts.copy().T)
+    products = _products(texts)
     least = similarity * min(products.diagonal().tolist())
     return bool(np.count_nonzero(products >= least) <= len(texts))
+
+
+def _products(texts: Float32Array) -> Float32Array:
+    """All products of rows, [K, K], in blocks below the size from which OpenBLAS shares the work
+    out: on a busy machine its threads wait for each other far longer than they work."""
+    # The copy keeps NumPy from its routine for symmetric products: three times as slow for a few.
+    others = texts.copy().T
+    rows = max(1, _UNSHARED // max(1, others.size))
+    if rows >= len(texts):
+        return np.asarray(texts.dot(others))
+    blocks = [texts[start : start + rows].dot(others) for start in range(0, len(texts), rows)]
+    return np.concatenate(blocks)
 
 
 def _neighbours(texts: Float32Array, similarity: float) -> Iterable[GroupArray]:

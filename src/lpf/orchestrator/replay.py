@@ -17,6 +17,9 @@ from lpf.errors import ReplayError
 from lpf.orchestrator.known_facts import canonical_probabilities
 from lpf.types import FloatArray
 
+# Networks run on batches of another shape: what float32 products may then differ by.
+DEEP_TOLERANCE = 1e-6
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -35,6 +38,12 @@ class Replay:
     @property
     def exact(self) -> bool:
         return dict(self.recorded) == dict(self.recomputed)
+
+    @property
+    def agrees(self) -> bool:
+        """From the record's own factors: bit for bit. From texts: to 1e-6, and the same top."""
+        close = self.largest_difference <= DEEP_TOLERANCE and self.same_top
+        return self.exact or (self.deep and close)
 
     @property
     def same_top(self) -> bool:

@@ -27,6 +27,7 @@ def open_reader(
     ``with_claim`` reads each text against its claim (see PairReader). Raises ConfigError for
     another name, or for a setting that the named reader does not have.
     """
+    check_reader_name(name)
     settings = {"precision": precision, "cache_dir": cache_dir, "threads": threads}
     given = sorted(key for key, value in settings.items() if value is not None)
     reader: Reader
@@ -34,10 +35,14 @@ def open_reader(
         reader = MiniLMReader(
             precision=precision or "float32", cache_dir=cache_dir, threads=threads
         )
-    elif name.startswith(OTHER_MODEL) and name != OTHER_MODEL:
+    else:
         if given:
             raise ConfigError(f"{', '.join(given)}: apply to the reader minilm, not to {name}")
         reader = SentenceTransformerReader(name.removeprefix(OTHER_MODEL))
-    else:
-        raise ConfigError(f'reader must be "minilm" or "{OTHER_MODEL}NAME", got {name!r}')
     return PairReader(reader) if with_claim else reader
+
+
+def check_reader_name(name: str) -> None:
+    """ConfigError for a name that no reader has; opens none."""
+    if (name != "minilm" and not name.startswith(OTHER_MODEL)) or name == OTHER_MODEL:
+        raise ConfigError(f'reader must be "minilm" or "{OTHER_MODEL}NAME", got {name!r}')

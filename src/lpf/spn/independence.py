@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtrc
 
 from lpf.spn.layers import FloatArray
 
@@ -21,6 +20,8 @@ def independence_p_value(counts: FloatArray) -> float:
     seen = used > 0.0
     statistic = 2.0 * float((used[seen] * np.log(used[seen] / expected[seen])).sum())
     # Rounding may leave a statistic of -1e-15 for exact independence.
+    from scipy.special import chdtrc  # slow to import, and only learning needs it
+
     return float(chdtrc(freedom, max(statistic, 0.0)))
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from lpf.spn.checks import topological_order
 from lpf.spn.circuit import Circuit
@@ -193,8 +192,13 @@ def _product_layer(rows: slice, arity: int, children: IntArray, exclusive: bool)
 
 def _operator(weights: FloatArray, row: IntArray, column: IntArray, shape: tuple[int, int]) -> Any:
     """The matrix with these entries (equal places add up), dense when small."""
-    matrix = csr_array((weights, (row, column)), shape=shape)
-    return matrix.toarray() if shape[0] * shape[1] <= _DENSE_LIMIT else matrix
+    if shape[0] * shape[1] <= _DENSE_LIMIT:
+        dense = np.zeros(shape)
+        np.add.at(dense, (row, column), weights)
+        return dense
+    from scipy.sparse import csr_array  # slow to import, and small circuits do without
+
+    return csr_array((weights, (row, column)), shape=shape)
 
 
 def _columns(rows: IntArray) -> Columns:

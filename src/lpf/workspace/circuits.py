@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lpf.errors import ConfigError
+from lpf.errors import CircuitError, ConfigError, WorkspaceError
 from lpf.schema import Schema
 from lpf.spn import CompiledCircuit, Variable, compile_circuit, load_circuit
 from lpf.storage.facts import FactStore
@@ -18,7 +18,13 @@ def read_circuit(folder: Path) -> CompiledCircuit | None:
     path = folder / FILE_NAME
     if not path.is_file():
         return None
-    return compile_circuit(load_circuit(path.read_text(encoding="utf-8")))
+    try:
+        return compile_circuit(load_circuit(path.read_text(encoding="utf-8")))
+    except CircuitError as error:
+        raise WorkspaceError(
+            f"{path}: {error} Nothing was answered; learn it again with 'lpf facts learn', or "
+            "remove it."
+        ) from error
 
 
 def learn_circuit(folder: Path, schema: Schema, facts: FactStore) -> int:

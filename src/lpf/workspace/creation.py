@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 from lpf.errors import LedgerError, WorkspaceError
@@ -22,10 +23,9 @@ def create_workspace(
     used again. WorkspaceError where the settings file is there."""
     if (folder / FILE_NAME).exists():
         raise WorkspaceError(f"{folder}: is a workspace already. Nothing was changed.")
-    _make_folder(folder)
     text = template(schema, reader, store_url)
-    store = {} if store_url is None else {"url": store_url}
-    settings = settings_from(folder, {**schema.to_dict(), "store": store})
+    settings = settings_from(folder, tomllib.loads(text))
+    _make_folder(folder)
     with Database(settings.store_url) as database:
         migrate(database)
         _give_ledger(database, settings.key_file)

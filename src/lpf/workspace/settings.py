@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from lpf.errors import ConfigError, LPFError, WorkspaceError
 from lpf.index import DEFAULT_SIMILARITY, IndexConfig, RankingConfig
 from lpf.orchestrator import FactPolicy
+from lpf.reading.factory import check_reader_name
 from lpf.schema import Schema
 from lpf.storage.database import DEFAULT_BUSY_SECONDS
 from lpf.types import QueryOptions
@@ -28,6 +29,9 @@ class ReaderSettings:
 
     name: str = "minilm"
     with_claim: bool = False
+
+    def __post_init__(self) -> None:
+        check_reader_name(self.name)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from lpf.results import QueryResult
 from lpf.schema import Schema
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
-from lpf.storage.evidence import EvidenceStore
+from lpf.storage.evidence import EvidenceStore, StoredEvidence
 from lpf.storage.facts import FactStore
 from lpf.storage.migrations import migrate
 from lpf.types import QueryOptions
@@ -213,16 +213,23 @@ class Workspace:
             progress=progress,
         )
 
-    def erase(self, evidence_id: str) -> Erasure:
-        """Destroys an item's text, salt, vectors and everything kept about it; its records stay
+    def erase(self, *evidence_ids: str) -> Erasure:
+        """Destroys items: texts, salts, vectors and everything kept about them; their records stay
         valid. The cache comes first: were it out of reach, what it holds could no longer be found
-        once the item is gone."""
-        stored = self.evidence.get(evidence_id)
-        self.cache.forget(stored.content_key)
-        outcome = erase_evidence(evidence_id, self.evidence, self.folder / "rejects")
-        self.vectors.forget(stored.row_id)
-        self.cache.forget(stored.content_key)
+        once the items are gone."""
+        stored = [self.evidence.get(evidence_id) for evidence_id in evidence_ids]
+        self._forget(stored)
+        outcome = erase_evidence(evidence_ids, self.evidence, self.folder / "rejects")
+        self.vectors.forget(*(item.row_id for item in stored))
+        self._forget(stored)  # what a question that was under way has put back
         return outcome
+
+    def reindex(self, progress: Progress | None = None) -> int:
+        """Reads the items that the current reader has not read yet and makes the index for
+        searches anew; returns how many were read."""
+        read = self.index.source.read_missing(progress)
+        self.vectors.rebuild()
+        return read
 
     def replay(self, record_id: str, *, deep: bool = False) -> Replay:
         """A record's answer, recomputed from its factors or, ``deep``, from texts and model."""
@@ -256,6 +263,10 @@ class Workspace:
             part = self.__dict__.pop(name, None)
             if part is not None:
                 part.close()
+
+    def _forget(self, items: Sequence[StoredEvidence]) -> None:
+        for item in items:
+            self.cache.forget(item.content_key)
 
     def __enter__(self) -> Workspace:
         return self
