@@ -247,5 +247,6 @@ def _check_prior(prior: Sequence[float], values: Sequence[str], path: str) -> No
 
 
 def _check_staleness(days: object, path: str) -> None:
-    if not isinstance(days, int | float) or isinstance(days, bool) or not days > 0:
+    is_number = isinstance(days, int | float) and not isinstance(days, bool)
+    if not is_number or not 0 < days < math.inf:  # type: ignore[operator]
         raise SchemaError(f"{path}: must be a number of days above 0, got {days!r}.")

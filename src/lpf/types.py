@@ -8,7 +8,7 @@ out the single ones on request.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, get_args
 
@@ -237,3 +237,11 @@ class QueryOptions:
         for name in names:
             if getattr(self, name) is not None:
                 raise ConfigError(f"options.{name}: {reason}; leave it out.")
+
+
+def lasting(options: QueryOptions) -> QueryOptions:
+    """``options`` without what belongs to one question alone: what things are kept by. Words that
+    were asked with must not stay in memory as part of a key."""
+    if options.query_text is None and options.as_of is None:
+        return options
+    return replace(options, query_text=None, as_of=None)

@@ -150,15 +150,23 @@ def test_values_of_another_number_than_items_are_refused(keeping: Cache) -> None
 def test_threads_neither_lose_nor_mix_values(keeping: Cache) -> None:
     def work(thread: int) -> None:
         own = [bytes([thread, number]) * 8 for number in range(20)]
-        for _ in range(10):
-            keeping.put_many(own, PART, own)
-            assert keeping.get_many(own, PART) == own
-            keeping.forget(own[0])
-            assert keeping.get_many(own[:2], PART) == [None, own[1]]
+        for number in range(10):
+            keeping.put_many(own[number:], PART, own[number:])
+            assert keeping.get_many(own[number:], PART) == own[number:]
+            keeping.forget(own[number])
+            assert keeping.get_many(own[number + 1 :], PART) == own[number + 1 :]
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     assert keeping.stats().failures == 0
+
+
+def test_what_was_forgotten_is_not_put_back(keeping: Cache) -> None:
+    """By a question that was under way during the erasure."""
+    keeping.put_many([ITEM, OTHER], PART, [b"1", b"2"])
+    keeping.forget(ITEM)
+    keeping.put_many([ITEM, OTHER], PART, [b"1", b"3"])
+    assert keeping.get_many([ITEM, OTHER], PART) == [None, b"3"]
 
 
 # Memory
@@ -318,7 +326,8 @@ def test_a_key_of_another_type_spoils_only_itself(
         assert shared.get_many([ITEM, OTHER], PART) == [None, b"another"]
     assert shared.stats().failures > 0
     assert len(warnings_in(caplog)) == 1
-    shared.forget(ITEM)
+    with redis_server.client() as client:
+        client.delete(f"test-{os.getpid()}:".encode() + ITEM)
     shared.put_many([ITEM], PART, [b"value"])
     assert shared.get_many([ITEM], PART) == [b"value"]
 
@@ -352,7 +361,7 @@ def test_values_are_kept_for_their_time(redis_server: RedisServer) -> None:
     with redis_server.client() as client:
         for seconds, expected in ((100, range(98, 101)), (None, [-1])):
             cache = RedisCache(redis_server.url, prefix="timed", ttl_seconds=seconds)
-            cache.forget(ITEM)
+            cache.clear()
             cache.put_many([ITEM], PART, [b"value"])
             assert client.ttl(b"timed:" + ITEM) in expected
             cache.clear()

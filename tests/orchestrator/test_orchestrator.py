@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import workspaces
-from lpf.errors import UnknownPredicateError, WorkspaceError
+from lpf.errors import UnknownPredicateError, UnknownValueError, WorkspaceError
 from lpf.results import STAGES, QueryResult
 from lpf.schema import Schema
 from lpf.spn import Variable, compile_circuit, prior_circuit
@@ -259,6 +259,28 @@ def test_without_a_model_facts_answer_and_evidence_does_not(tmp_path: Path) -> N
         with pytest.raises(WorkspaceError, match=r"no model.*lpf models add"):
             bare.query("C0001", "level")
         assert bare.records.size == 1
+
+
+def test_without_a_model_doubtful_facts_answer_too(tmp_path: Path) -> None:
+    with Workspace.create(tmp_path / "bare", workspaces.schema()) as bare:
+        bare.__dict__["reader"] = workspaces.reader()
+        bare.facts.add([fact("high", days=1, confidence=0.6)])
+        result = bare.query("C0001", "level")
+        assert (result.source, result.top_value) == ("facts", "high")
+        assert bare.replay(result.audit_ptr or "").exact
+        assert bare.replay(result.audit_ptr or "", deep=True).exact
+
+
+def test_a_fact_whose_value_the_schema_lost_is_no_answer(tmp_path: Path) -> None:
+    with Workspace.create(tmp_path, workspaces.schema()) as before:
+        before.facts.add([fact("medium", days=1)])
+    path = tmp_path / "lpf.toml"
+    path.write_text(path.read_text().replace('"medium"', '"middling"'))
+    with Workspace.open(tmp_path) as after:
+        after.__dict__["reader"] = workspaces.reader()
+        with pytest.raises(UnknownValueError, match=r"fact 1 .*'medium'.*lpf facts correct 1"):
+            after.query("C0001", "level")
+        assert after.records.size == 0
 
 
 def test_an_unknown_predicate_is_refused_by_name(embedded: Workspace) -> None:

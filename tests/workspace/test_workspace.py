@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,15 @@ def test_the_key_is_for_its_owner_alone(tmp_path: Path) -> None:
         ("[index.vectors]\nkind = 'tree'\n", "kind"),
         ("[ledger]\nsize = 1\n", "ledger.size: unknown field"),
         ("[index]\nranking = 3\n", "index.ranking: must be a table"),
+        ("[query]\ntemperature = '0.5'\n", "query.temperature: must be of type float"),
+        ("[query]\nas_of = '2026-01-01'\n", "query.as_of: must be of type datetime"),
+        ("[query]\nas_of = 2026-01-01T00:00:00\n", "as_of"),
+        ("[query]\nsampler = 'bogus'\n", "sampler"),
+        ("[query]\nn_samples = 'x'\n", "query.n_samples: must be of type int"),
+        ("[query]\nmode = 3\n", "query.mode: must be of type str"),
+        ("[ledger]\ncheckpoint_seconds = -5\n", "ledger.checkpoint_seconds"),
+        ("[cache]\nttl_seconds = 0\n", "cache.ttl_seconds"),
+        ("[facts]\ncertain = 0.8\n", "facts.certain"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_file(tmp_path: Path, text: str, expected: str) -> None:
@@ -98,8 +108,32 @@ def test_the_environment_names_another_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Workspace.create(tmp_path / "here", workspaces.schema()).close()
+    (tmp_path / "here" / "store.db").rename(tmp_path / "other.db")
     monkeypatch.setenv("LPF_STORE_URL", f"sqlite:///{tmp_path / 'other.db'}")
     assert Workspace.open(tmp_path / "here").database.path == tmp_path / "other.db"
+
+
+def test_a_lost_store_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    Workspace.create(tmp_path, workspaces.schema()).close()
+    (tmp_path / "store.db").unlink()
+    with Workspace.open(tmp_path) as opened, pytest.raises(WorkspaceError, match="not there"):
+        opened.facts.count()
+    assert not (tmp_path / "store.db").exists()
+
+
+def test_a_folder_of_any_name_keeps_its_store_within(tmp_path: Path) -> None:
+    folder = tmp_path / "what?now#100%"
+    Workspace.create(folder, workspaces.schema()).close()
+    assert (folder / "store.db").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def test_parts_are_made_once_for_all_threads(tmp_path: Path) -> None:
+    with workspaces.make(tmp_path) as workspace:
+        workspace.close()
+        with ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(lambda _: workspace.ledger, range(8)))
+        assert len({id(ledger) for ledger in made}) == 1
 
 
 def test_a_second_host_joins_a_shared_store_without_its_key(

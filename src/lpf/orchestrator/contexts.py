@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +11,7 @@ from lpf.engine import Background, Engine
 from lpf.orchestrator.recording import Context, hyperparameters, numbers
 from lpf.results import Method, QueryResult
 from lpf.schema import Schema
-from lpf.types import QueryOptions
+from lpf.types import QueryOptions, lasting
 from lpf.version import __version__
 
 
@@ -29,12 +28,12 @@ class Contexts:
         self._kept = lru_cache(maxsize=256)(self._make)
 
     def of(self, result: QueryResult) -> Context:
-        options = result.options
-        if options.query_text is not None or options.as_of is not None:
-            options = replace(options, query_text=None, as_of=None)
-        return self._kept(result.predicate, options, result.method)
+        options = lasting(result.options)
+        return self._kept(result.predicate, options, result.method, result.evidence is not None)
 
-    def _make(self, predicate: str, options: QueryOptions, method: Method) -> Context:
+    def _make(
+        self, predicate: str, options: QueryOptions, method: Method, has_evidence: bool
+    ) -> Context:
         content: dict[str, Any] = {
             "predicate": predicate,
             "values": list(self._schema[predicate].values),
@@ -43,7 +42,7 @@ class Contexts:
             "log_prior": numbers(self._background.log_prior(predicate)),
             "versions": self._versions(),
         }
-        if method in ("spn", "average", "learned"):
+        if has_evidence:
             content |= self._inference(predicate, options, method)
         return Context(content)
 

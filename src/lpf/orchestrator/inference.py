@@ -25,7 +25,7 @@ from lpf.orchestrator.questions import Question, inferred
 from lpf.results import QueryResult
 from lpf.schema import Schema
 from lpf.storage.facts import FactStore
-from lpf.types import Float32Array, QueryOptions
+from lpf.types import Float32Array, QueryOptions, lasting
 
 NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
 NOTHING = "no evidence and no known facts: this is the prior"
@@ -57,13 +57,13 @@ class Inference:
             one.name: frozenset(filter(background.covers, schema.related(one.name)))
             for one in schema
         }
-        self._query_vector = lru_cache(maxsize=256)(index.query_vector)
 
     def answer(self, questions: Sequence[Question]) -> list[QueryResult]:
         """Answers to questions about one predicate, in their order."""
         begun = perf_counter()
-        options = self._real_options(questions[0])
-        vector = None if options.query_text is None else self._query_vector(options.query_text)
+        asked = questions[0].options
+        options = self._real_options(questions[0].predicate.name, lasting(asked))
+        vector = None if asked.query_text is None else self._index.query_vector(asked.query_text)
         found = [self._retrieve(question, options, vector) for question in questions]
         self._know_facts(questions)
         retrieval = 1e3 * (perf_counter() - begun) / len(questions)
@@ -72,18 +72,17 @@ class Inference:
         with_items = [place for place, items in enumerate(found) if len(items.ids)]
         results: dict[int, QueryResult] = {}
         if with_items:
-            asked = [questions[place] for place in with_items]
-            answered = self._infer(asked, [found[place] for place in with_items], options)
+            those = [questions[place] for place in with_items]
+            answered = self._infer(those, [found[place] for place in with_items], options)
             results = dict(zip(with_items, answered, strict=True))
         return [
             results.get(place) or self._without_evidence(question, found[place])
             for place, question in enumerate(questions)
         ]
 
-    def _real_options(self, question: Question) -> QueryOptions:
+    def _real_options(self, predicate: str, options: QueryOptions) -> QueryOptions:
         """The hybrid: where the circuit does not cover the predicate, another way answers."""
-        options = question.options
-        covered = self._background.covers(question.predicate.name)
+        covered = self._background.covers(predicate)
         if options.variant == "spn" and not covered and options.fallback == "learned":
             return _as_learned(options)
         return options

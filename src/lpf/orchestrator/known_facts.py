@@ -33,6 +33,11 @@ class FactPolicy:
         for name in ("min_confidence", "certain"):
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise ConfigError(f"facts.{name}: must be in (0, 1], got {getattr(self, name)!r}.")
+        if self.certain < self.min_confidence:
+            raise ConfigError(
+                f"facts.certain: must be {self.min_confidence!r} (min_confidence) or above, got "
+                f"{self.certain!r}: a fact too doubtful to answer cannot be certain."
+            )
 
 
 def staleness_micros(predicate: Predicate) -> int:
@@ -51,7 +56,7 @@ def canonical_probabilities(
 
 def strength(predicate: Predicate, confidence: float, age: int) -> float:
     """The probability with which a fact is believed that is ``age`` microseconds old."""
-    overdue = age / staleness_micros(predicate) - 1.0
+    overdue = age / (predicate.staleness_days * MICROS_PER_DAY) - 1.0
     chance = 1.0 / len(predicate.values)
     return confidence if overdue <= 0 else chance + (confidence - chance) * 2.0**-overdue
 
@@ -78,7 +83,7 @@ def likelihood(predicate: Predicate, value: str, believed: float) -> FloatArray:
 def _used(row: tuple[Any, ...], schema: Schema, as_of: int, policy: FactPolicy) -> FactUsed:
     name, value, confidence, timestamp, _, fact_id = row
     predicate = schema[name]
-    predicate.position(value)  # a value the schema no longer has is refused by name
+    predicate.position(value)  # refused by name where the schema no longer has it
     age = as_of - timestamp
     certain = confidence >= policy.certain and age <= staleness_micros(predicate)
     return FactUsed(

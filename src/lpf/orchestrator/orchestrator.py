@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Literal
 
 from lpf.engine import Background, Engine
-from lpf.errors import ConfigError
+from lpf.errors import ConfigError, UnknownValueError
 from lpf.index.retrieve import EvidenceIndex
 from lpf.ledger.records import Draft
 from lpf.ledger.writer import Ledger
@@ -137,6 +137,8 @@ class Orchestrator:
         stale = question.as_of - stated > self._stale[predicate.name]
         if stale or confidence < self._policy.min_confidence:
             return None
+        if value not in predicate.index:
+            _refuse_unknown_value(question, value, fact_id)
         fact = FactUsed(fact_id, predicate.name, value, confidence, stated, "hard", confidence)
         return QueryResult(
             question.entity_id,
@@ -209,3 +211,13 @@ class Orchestrator:
         if self._ledger is None:
             raise ConfigError("audit: there is no ledger to record to; ask with audit='off'.")
         return self._ledger
+
+
+def _refuse_unknown_value(question: Question, value: str, fact_id: int) -> None:
+    """The schema changed under the fact: no distribution can hold it."""
+    raise UnknownValueError(
+        f"fact {fact_id} says that {question.predicate.name!r} of {question.entity_id!r} is "
+        f"{value!r}, which the schema no longer has; its values are "
+        f"{list(question.predicate.values)}. Nothing was answered; correct the fact "
+        f"('lpf facts correct {fact_id} --value ...') or put the value back."
+    )

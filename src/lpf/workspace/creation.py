@@ -26,7 +26,7 @@ def create_workspace(
     text = template(schema, reader, store_url)
     settings = settings_from(folder, tomllib.loads(text))
     _make_folder(folder)
-    with Database(settings.store_url) as database:
+    with Database(settings.store_address) as database:
         migrate(database)
         _give_ledger(database, settings.key_file)
     write_atomically(folder / FILE_NAME, text.encode())
@@ -48,7 +48,8 @@ def _give_ledger(database: Database, key_file: Path) -> None:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        # What is kept here is about people: a folder made for it is its owner's alone.
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise WorkspaceError(
             f"{folder}: cannot be made ({error.strerror}). Nothing was created."

@@ -42,7 +42,7 @@ Examination = Callable[[Workspace, bool], Iterator[Check]]
 
 def examine_store(settings: Settings, full: bool) -> Iterator[Check]:
     """Before the workspace opens its store, which would make a missing one and update an old."""
-    with Database(settings.store_url, busy_seconds=settings.store.busy_seconds) as database:
+    with Database(settings.store_address, busy_seconds=settings.store.busy_seconds) as database:
         if database.path is not None and not database.path.exists():
             yield Check("store", "fault", f"{database.path} is missing", "restore a backup of it")
             return

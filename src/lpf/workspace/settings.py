@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from lpf.errors import ConfigError, LPFError, WorkspaceError
+from lpf.factors.convert import ConversionConfig
 from lpf.index import DEFAULT_SIMILARITY, IndexConfig, RankingConfig
 from lpf.orchestrator import FactPolicy
 from lpf.reading.factory import check_reader_name
@@ -41,6 +44,9 @@ class StoreSettings:
     url: str = f"{SQLITE}store.db"
     busy_seconds: float = DEFAULT_BUSY_SECONDS
 
+    def __post_init__(self) -> None:
+        _require(0 < self.busy_seconds < math.inf, "store.busy_seconds", self.busy_seconds)
+
 
 @dataclass(frozen=True)
 class CacheSettings:
@@ -48,6 +54,9 @@ class CacheSettings:
 
     url: str = "memory"
     ttl_seconds: int = 7 * 86_400
+
+    def __post_init__(self) -> None:
+        _require(self.ttl_seconds > 0, "cache.ttl_seconds", self.ttl_seconds)
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,13 @@ class LedgerSettings:
 
     key: str = "keys/ledger.key"
     checkpoint_seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require(
+            0 < self.checkpoint_seconds < math.inf,
+            "ledger.checkpoint_seconds",
+            self.checkpoint_seconds,
+        )
 
 
 @dataclass(frozen=True)
@@ -82,11 +98,12 @@ class Settings:
     query: QueryOptions = field(default_factory=QueryOptions)
 
     @property
-    def store_url(self) -> str:
-        """The environment's, else the file's."""
+    def store_address(self) -> str | Path:
+        """The environment's, else the file's; the path itself where it is a file in the folder,
+        whose name may hold what an address would take for something else."""
         url = os.environ.get(STORE_VARIABLE) or self.store.url
         relative = url.startswith(SQLITE) and not url.startswith(f"{SQLITE}/")
-        return f"{SQLITE}{self.folder / url.removeprefix(SQLITE)}" if relative else url
+        return self.folder / url.removeprefix(SQLITE) if relative else url
 
     @property
     def cache_url(self) -> str:
@@ -132,15 +149,21 @@ def settings_from(folder: Path, document: Mapping[str, Any]) -> Settings:
     }
     for name, kind in kinds.items():
         sections[name] = _section(kind, rest.pop(name, {}), name)
+    _check_sampler(sections["query"])
     if rest:
         known = sorted([*kinds, "index", "predicates", "relations"])
         raise ConfigError(f"{sorted(rest)[0]}: unknown section; the sections are {known}.")
     return Settings(folder, schema, **sections)
 
 
+def _check_sampler(query: QueryOptions) -> None:
+    if query.sampler is not None or query.n_samples is not None:
+        ConversionConfig(query.sampler or "plain", query.n_samples)
+
+
 def _section(kind: type[Section], entry: Any, name: str) -> Section:
     table = _table(entry, name)
-    known = {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]
+    known = get_type_hints(kind)
     for key, value in table.items():
         if key not in known:
             raise ConfigError(f"{name}.{key}: unknown field; the fields are {sorted(known)}.")
@@ -148,14 +171,27 @@ def _section(kind: type[Section], entry: Any, name: str) -> Section:
     return kind(**table)
 
 
-def _check_type(value: Any, default: Any, name: str) -> None:
+def _check_type(value: Any, hint: Any, name: str) -> None:
     """A number where a text belongs must not be found out at the first question."""
-    if default is None or (isinstance(value, type(default)) and not isinstance(value, bool)):
-        return
-    whole = isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool)
-    if not whole and not (isinstance(default, bool) and isinstance(value, bool)):
-        kind = type(default).__name__
-        raise ConfigError(f"{name}: must be of type {kind}, got {value!r}.")
+    allowed = [_plain(one) for one in (get_args(hint) if _is_union(hint) else (hint,))]
+    whole = float in allowed and type(value) is int
+    if type(value) not in allowed and not whole:
+        kinds = " or ".join(one.__name__ for one in allowed if one is not NoneType)
+        raise ConfigError(f"{name}: must be of type {kinds}, got {value!r}.")
+
+
+def _is_union(hint: Any) -> bool:
+    return get_origin(hint) in (UnionType, Union)
+
+
+def _plain(hint: Any) -> type:
+    """The type of a field; a choice of literals is a text."""
+    return str if get_origin(hint) is Literal else hint
+
+
+def _require(holds: bool, name: str, value: float) -> None:
+    if not holds:
+        raise ConfigError(f"{name}: must be a number above 0, got {value!r}.")
 
 
 def _table(entry: Any, name: str) -> Mapping[str, Any]:

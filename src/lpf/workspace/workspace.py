@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from contextlib import ExitStack
 from pathlib import Path
+from threading import RLock
 
 from lpf.engine import Background, Engine
 from lpf.errors import ConfigError, WorkspaceError
@@ -27,6 +28,7 @@ from lpf.types import QueryOptions
 from lpf.workspace.circuits import learn_circuit, read_circuit
 from lpf.workspace.creation import create_workspace
 from lpf.workspace.models import Models
+from lpf.workspace.parts import part
 from lpf.workspace.settings import FILE_NAME, Settings, read_settings
 
 # How many questions are answered, and recorded, in one go.
@@ -42,6 +44,7 @@ class Workspace:
         self.settings = settings
         self.folder = settings.folder
         self.schema = settings.schema
+        self.making = RLock()
 
     @classmethod
     def create(
@@ -62,34 +65,40 @@ class Workspace:
         """The workspace in ``folder``, or the nearest one upwards from here."""
         return cls(read_settings(find_folder(folder)))
 
-    @cached_property
+    @part
     def database(self) -> Database:
-        """The store, brought to the newest version."""
+        """The store, brought to the newest version. A file that is not there is not made anew:
+        an empty store in place of a lost one would look like an answer."""
         store = self.settings.store
-        database = Database(self.settings.store_url, busy_seconds=store.busy_seconds)
+        database = Database(self.settings.store_address, busy_seconds=store.busy_seconds)
+        if database.path is not None and not database.path.exists():
+            raise WorkspaceError(
+                f"{database.path}: the store is not there. Nothing was made in its place; put it "
+                "back, from a backup if need be, or begin anew with 'lpf init' in another folder."
+            )
         migrate(database)
         return database
 
-    @cached_property
+    @part
     def evidence(self) -> EvidenceStore:
         return EvidenceStore(self.database)
 
-    @cached_property
+    @part
     def facts(self) -> FactStore:
         return FactStore(self.database, self.schema)
 
-    @cached_property
+    @part
     def cache(self) -> Cache:
         settings = self.settings.cache
         return open_cache(self.settings.cache_url, ttl_seconds=settings.ttl_seconds)
 
-    @cached_property
+    @part
     def reader(self) -> Reader:
         """Opened only where a text must be read: it takes half a second."""
         settings = self.settings.reader
         return open_reader(settings.name, with_claim=settings.with_claim)
 
-    @cached_property
+    @part
     def index(self) -> EvidenceIndex:
         reader_id, width = self._reader_id_and_width
         return EvidenceIndex(
@@ -102,32 +111,32 @@ class Workspace:
             text_part=pair_text_part(width) if self.settings.reader.with_claim else None,
         )
 
-    @cached_property
+    @part
     def vectors(self) -> VectorIndex:
         """Search by text across entities."""
         return VectorIndex(self.index.source, self.folder / "vectors", self.settings.vectors)
 
-    @cached_property
+    @part
     def models(self) -> Models:
         return Models(self.folder / "models")
 
-    @cached_property
+    @part
     def model(self) -> Artefact | None:
         """The model in use, if there is one yet."""
         active = self.models.active()
         return None if active is None else self.models.load(active)
 
-    @cached_property
+    @part
     def background(self) -> Background:
         return Background(self.schema, read_circuit(self.folder))
 
-    @cached_property
+    @part
     def engine(self) -> Engine | None:
         if self.model is None:
             return None
         return Engine(self.model.runtime(), self.schema, self.background.circuit)
 
-    @cached_property
+    @part
     def ledger(self) -> Ledger:
         """The ledger, open for writing; signed where the private key is here."""
         key_file = self.settings.key_file
@@ -135,12 +144,12 @@ class Workspace:
         seconds = self.settings.ledger.checkpoint_seconds
         return Ledger(self.database, key, checkpoint_seconds=seconds)
 
-    @cached_property
+    @part
     def records(self) -> LedgerReader:
         """The ledger, for reading."""
         return LedgerReader(self.database)
 
-    @cached_property
+    @part
     def orchestrator(self) -> Orchestrator:
         return Orchestrator(
             Parts(
@@ -259,10 +268,11 @@ class Workspace:
 
     def close(self) -> None:
         """Writes what is pending and closes what is open."""
-        for name in ("ledger", "cache", "database"):
-            part = self.__dict__.pop(name, None)
-            if part is not None:
-                part.close()
+        with ExitStack() as stack:
+            for name in ("database", "cache", "ledger"):  # the last is closed first
+                opened = self.__dict__.pop(name, None)
+                if opened is not None:
+                    stack.callback(opened.close)
 
     def _forget(self, items: Sequence[StoredEvidence]) -> None:
         for item in items:
@@ -274,7 +284,7 @@ class Workspace:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @cached_property
+    @part
     def _reader_id_and_width(self) -> tuple[str, int]:
         """The model's reader, so that a question about stored evidence opens none; without a model
         the workspace's own."""

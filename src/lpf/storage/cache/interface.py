@@ -33,7 +33,8 @@ class Cache(Protocol):
         """Keeps one value an item, in place of what was there. May forget it at any time."""
 
     def forget(self, item: bytes) -> None:
-        """Erases all parts of the item. CacheUnavailableError where that cannot be assured."""
+        """Erases all parts of the item, and keeps none of it for a while: a question that was
+        under way could put it back. CacheUnavailableError where that cannot be assured."""
 
     def clear(self) -> None:
         """Erases everything. CacheUnavailableError where that cannot be assured."""

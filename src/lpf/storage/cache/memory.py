@@ -13,6 +13,8 @@ DEFAULT_MAX_BYTES = 256 * 2**20
 # What Python itself takes beside the bytes kept, so that the limit is one of real memory.
 ITEM_OVERHEAD = 400
 VALUE_OVERHEAD = 100
+# A question that was under way during an erasure must not put back what was erased.
+REMEMBERED_ERASURES = 10_000
 
 
 class MemoryCache:
@@ -26,6 +28,7 @@ class MemoryCache:
         self._max_bytes = max_bytes
         self._entries: OrderedDict[bytes, dict[bytes, bytes]] = OrderedDict()
         self._lock = threading.Lock()
+        self._forgotten: OrderedDict[bytes, None] = OrderedDict()
         self._count = self._bytes = self._hits = self._misses = 0
 
     def get_many(self, items: Sequence[bytes], part: bytes) -> list[bytes | None]:
@@ -44,12 +47,16 @@ class MemoryCache:
     def put_many(self, items: Sequence[bytes], part: bytes, values: Sequence[bytes]) -> None:
         with self._lock:
             for item, value in zip(items, values, strict=True):
-                self._put(item, part, value)
+                if item not in self._forgotten:
+                    self._put(item, part, value)
             while self._bytes > self._max_bytes:
                 self._discount(self._entries.popitem(last=False)[1])
 
     def forget(self, item: bytes) -> None:
         with self._lock:
+            self._forgotten[item] = None
+            if len(self._forgotten) > REMEMBERED_ERASURES:
+                self._forgotten.popitem(last=False)
             parts = self._entries.pop(item, None)
             if parts is not None:
                 self._discount(parts)

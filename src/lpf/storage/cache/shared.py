@@ -13,6 +13,8 @@ from lpf.errors import CacheUnavailableError, ConfigError, StoreUnavailableError
 from lpf.storage.cache.breaker import REST_SECONDS, Breaker
 from lpf.storage.cache.interface import CacheStats
 
+# How long a question that was under way during an erasure may take.
+REFUSED_SECONDS = 3600
 DEFAULT_PREFIX = "lpf"
 DEFAULT_TTL_SECONDS = 30 * 86_400
 DEFAULT_TIMEOUT_SECONDS = 0.05
@@ -70,7 +72,8 @@ class RedisCache:
 
     def forget(self, item: bytes) -> None:
         with self._insisting("what was computed from the item"):
-            self._erasing.unlink(self._prefix + item)
+            # A text in place of the hash: for a while Redis itself refuses to put values back.
+            self._erasing.set(self._prefix + item, b"erased", ex=REFUSED_SECONDS)
 
     def clear(self) -> None:
         with self._insisting("what it keeps"):
