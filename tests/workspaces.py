@@ -68,10 +68,12 @@ def evidence(entity_id: str, count: int = 5, start: int = 0, **changes: object) 
     ]
 
 
-def add(workspace: Workspace, items: Sequence[Evidence]) -> None:
-    """Straight into the store, read by the real reader."""
-    features = reader().read_many([item.text_content for item in items])
-    number = workspace.evidence.reader_number(reader().reader_id, reader().width)
+def add(workspace: Workspace, items: Sequence[Evidence], read: bool = True) -> None:
+    """Straight into the store, read by the real reader or not yet."""
+    features = number = None
+    if read:
+        features = reader().read_many([item.text_content for item in items])
+        number = workspace.evidence.reader_number(reader().reader_id, reader().width)
     rows = [
         NewEvidence(item, content_key(item.text_content, item.claim), content_hash(item))
         for item in items

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from lpf.cli.main import app
 from lpf.version import __version__
+from lpf.workspace import Workspace
 
 RUN = CliRunner()
 WITHOUT_WORKSPACE = {"demo", "init"}
@@ -103,6 +105,58 @@ def test_as_a_program_of_its_own(lpf) -> None:
     refused = program("query", "C0001", "colour")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "'colour' is not in the schema" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["query"], "rgument"),
+        (["query", "C0001", "--colour"], "--colour"),
+        (["query", "C0001", "--top-k", "few"], "--top-k"),
+        (["evidence", "list", "--limit", "0"], "--limit"),
+        (["evidence", "dance"], "dance"),
+        (["dance"], "dance"),
+        (["--colour", "query"], "--colour"),
+    ],
+)
+def test_a_call_that_is_refused_at_once_is_a_document_too(words: list[str], part: str) -> None:
+    told = RUN.invoke(app, [*words, "--json"])
+    assert told.exit_code == 2
+    error = json.loads(told.stdout)["error"]
+    assert error["kind"] == "UsageError"
+    assert part in error["message"]
+    assert part in told.stderr
+    plain = RUN.invoke(app, words)
+    assert (plain.exit_code, plain.stdout) == (2, "")
+
+
+def test_a_fault_of_the_program_is_none_of_the_answers(
+    lpf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr(Workspace, "query", broken)
+    told = lpf("query", "C0001", "level", code=3)
+    assert told.stdout == ""
+    assert "Traceback" in told.stderr
+    assert "ZeroDivisionError: by nought" in told.stderr
+    error = lpf.json("query", "C0001", "level", code=3)["error"]
+    assert error["kind"] == "InternalError"
+    assert "report it" in error["message"]
+
+
+def test_a_full_disk_is_no_fault_of_the_program(lpf, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Workspace, "query", full)
+    assert "No space left" in lpf.error("query", "C0001", "level")
+
+
+def test_as_of_goes_by_dates() -> None:
+    for name in ("query", "batch"):
+        assert "As dated by then" in RUN.invoke(app, [name, "--help"], terminal_width=200).output
 
 
 def test_demo_prints_three_answers_and_the_evidence() -> None:

@@ -7,6 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import workspaces
+from builders import model_config
+from lpf.cli import batch_answers
+from lpf.cli.main import app
+from lpf.errors import EvidenceError, StoreFullError
+from lpf.workspace import Workspace
+
 GOOD = [
     {"entity_id": "C0001", "predicate": "level"},
     {"entity_id": "C0002", "predicate": "level"},
@@ -77,3 +84,82 @@ def test_a_failure_leaves_the_old_answers(lpf, questions: Path, tmp_path: Path) 
     assert out.read_text() == "old"
     assert "its folder does not exist" in lpf.error("batch", questions, tmp_path / "no" / "where")
     assert "cannot be read" in lpf.error("batch", tmp_path / "missing.jsonl", out)
+
+
+@pytest.fixture
+def hopeless(lpf, tmp_path: Path) -> Path:
+    """Four questions. The third has evidence, and the model that is to read it no such head."""
+    with Workspace.open(lpf.folder) as workspace:
+        workspaces.add(workspace, workspaces.evidence("C0003", 1, predicate="outcome"))
+        workspaces.give_model(workspace, predicates=model_config().predicates[:1])
+    path = tmp_path / "questions.jsonl"
+    path.write_text(lines(*GOOD[:2], {"entity_id": "C0003", "predicate": "outcome"}, GOOD[0]))
+    return path
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
+def test_a_question_that_fails_says_how_far_it_came(
+    lpf, hopeless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(batch_answers, "CHUNK", chunk)
+    out = tmp_path / "answers.jsonl"
+    told = lpf("batch", hopeless, out, code=2).stderr
+    for part in ("line 3 ended the batch", "outcome", "2 answered before it", "their records stay"):
+        assert part in told
+    assert f"{out} was not written" in told
+    assert "Nothing was answered" not in told
+    assert not out.exists()
+    assert len(lpf.json("ledger", "show", "--last", 9)["records"]) == 2
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
+def test_a_question_that_fails_becomes_a_row_where_asked_for(
+    lpf, hopeless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(batch_answers, "CHUNK", chunk)
+    out = tmp_path / "answers.jsonl"
+    told = lpf.json("batch", hopeless, out, "--skip-bad")
+    assert told == {"answered": 3, "errors": 1, "file": str(out)}
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row.get("entity_id") for row in rows] == ["C0001", "C0002", None, "C0001"]
+    assert rows[2]["error"]["line"] == 3
+    assert "outcome" in rows[2]["error"]["message"]
+    assert len(lpf.json("ledger", "show", "--last", 9)["records"]) == 3
+
+
+def test_answers_that_are_recorded_are_printed(lpf, hopeless: Path) -> None:
+    done = lpf("batch", hopeless, "-", code=2)
+    assert len(done.stdout.splitlines()) == 2
+    assert "their answers were printed" in done.stderr
+
+
+@pytest.mark.parametrize("together", [StoreFullError, EvidenceError])
+def test_a_store_that_fails_ends_the_batch_even_so(
+    lpf, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: type[Exception]
+) -> None:
+    """It would fail with every other line too, whether it fails at once or when asked singly."""
+
+    def full(_: Workspace, asked: list[object], *__: object) -> None:
+        raise together("not these.") if len(asked) > 1 else StoreFullError("no space is left.")
+
+    monkeypatch.setattr(Workspace, "query_many", full)
+    told = lpf("batch", questions, tmp_path / "answers.jsonl", "--skip-bad", code=2).stderr
+    assert "line 1 ended the batch" in told
+    assert "0 answered before it" in told
+
+
+def test_nothing_is_printed_before_it_is_recorded(
+    lpf, questions: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers that wait for their records appear once the workspace is closed."""
+    printed_by_then: list[str] = []
+    close = Workspace.close
+
+    def watched(workspace: Workspace) -> None:
+        printed_by_then.append(capsys.readouterr().out)
+        close(workspace)
+
+    monkeypatch.setattr(Workspace, "close", watched)
+    app(lpf.line("batch", questions, "-", "--async-audit"), standalone_mode=False)
+    assert printed_by_then == [""]
+    assert len(capsys.readouterr().out.splitlines()) == 3

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lpf.workspace import Workspace
+
 CSV = """evidence_id,entity_id,predicate,text,credibility,colour
 N1,C0003,level,Filings were on time,0.9,red
 N2,C0003,level,Two [late] filings,0.8,
@@ -104,7 +106,14 @@ def test_evidence_is_found_by_its_meaning(lpf) -> None:
 
 def test_erasing_needs_a_yes_and_is_for_good(lpf) -> None:
     assert "say --yes" in lpf.error("evidence", "erase", "C0001_E001")
-    assert "was erased" in lpf("evidence", "erase", "C0001_E001", "--yes").stdout
+    shown = lpf("evidence", "erase", "C0001_E001", "C0002_E001", "--yes").stdout
+    assert "Erased: C0001_E001, C0002_E001." in shown
     assert "was erased at" in lpf.error("evidence", "show", "C0001_E001")
-    assert lpf.json("evidence", "erase", "C0001_E002", "--yes")["erased"] == "C0001_E002"
+    assert lpf.json("evidence", "erase", "C0001_E002", "--yes")["erased"] == ["C0001_E002"]
     assert "C0001_E001" not in lpf.json("query", "C0001", "level")["evidence_chain"]
+
+
+def test_an_erasure_that_was_interrupted_may_be_asked_for_again(lpf) -> None:
+    with Workspace.open(lpf.folder) as workspace:
+        workspace.evidence.erase("C0001_E001")
+    assert "say --yes" in lpf.error("evidence", "erase", "C0001_E001")

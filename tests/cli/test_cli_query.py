@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from lpf.cli.answer_view import show_answer
+from lpf.cli.tables import table
 from lpf.results import EvidenceUsed, FactUsed, QueryResult
 from lpf.types import QueryOptions
 
@@ -143,6 +145,29 @@ def test_names_are_whole_and_numbers_are_not_cut() -> None:
     assert "-characters-or-so" in text
     assert "-1.79" in text
     assert "?" in text  # a credibility that nobody knows
+
+
+@pytest.mark.parametrize("width", [56, 60, 64, 68, 72])
+def test_below_80_columns_names_lose_their_middle_before_numbers_wrap(width: int) -> None:
+    lines = shown(width, result()).splitlines()
+    assert max(map(len, lines)) <= width
+    (heading,) = [line for line in lines if line.lstrip().startswith("item")]
+    assert heading.split()[:6] == ["item", "says", "adds", "weight", "credible", "copies"]
+    (row,) = [line for line in lines if line.lstrip().startswith("a-")]
+    for part in ("low 60 %", "-1.79", "0.90", "?"):
+        assert part in row, (part, row)
+    assert re.match(r" *a-\S*…\S*so ", row)
+
+
+def test_dates_and_numbers_stay_whole_in_a_narrow_list() -> None:
+    output = io.StringIO()
+    names = ("near", "item", "entity", "credible", "date", "text")
+    row = ["0.68", "a-name-of-thirty-six-characters-or-so", "C0001", "0.87", "2026-02-01", "A text"]
+    made = table(names, [row], right=("near", "credible"), flexible="text")
+    Console(width=56, file=output).print(made)
+    heading, line = output.getvalue().splitlines()
+    assert heading.split() == list(names)
+    assert line.split()[:5] == ["0.68", "a-name…or-so", "C0001", "0.87", "2026-02-01"]
 
 
 def test_one_value_and_very_many_values_are_shown_too() -> None:

@@ -12,7 +12,7 @@ import pytest
 from made_up import AS_OF, NOW, WIDTH, Filled, MadeUpReader
 
 from lpf.errors import ConfigError, EvidenceError
-from lpf.index import EvidenceIndex, Retrieved, pair_text_part
+from lpf.index import EvidenceIndex, Retrieved, candidates, pair_text_part
 from lpf.reading.pair import PairReader
 from lpf.reading.reader import Reader
 from lpf.storage.database import Database
@@ -159,6 +159,20 @@ def test_an_item_erased_while_it_was_to_be_read_is_left_out(filled: Filled) -> N
     rows = filled.store.candidates("E", "p", index.source.number, AS_OF)
     filled.store.erase("a")
     assert [row[1] for row in index.source.completed(rows)] == ["b"]
+
+
+def test_the_places_in_a_candidate_are_where_the_store_puts_them(filled: Filled) -> None:
+    given = {"credibility": 0.7, "timestamp": NOW, "source": "x", "report_id": "r"}
+    filled.add("a", reader=MadeUpReader(), **given)
+    index = index_of(filled)
+    (row,) = filled.store.candidates("E", "p", index.source.number, AS_OF)
+    kept = filled.store.get("a")
+    assert (row[candidates.ROW_ID], row[candidates.EVIDENCE_ID]) == (kept.row_id, "a")
+    assert (row[candidates.CREDIBILITY], row[candidates.TIMESTAMP]) == (0.7, AS_OF)
+    assert (row[candidates.SOURCE], row[candidates.REPORT_ID]) == ("x", "r")
+    assert row[candidates.CONTENT_KEY] == kept.content_key
+    assert row[candidates.COMMITMENT] == kept.commitment
+    assert row[candidates.VECTOR] == MadeUpReader().read("text of a").tobytes()
 
 
 def test_an_item_the_reader_cannot_read_is_named(filled: Filled) -> None:

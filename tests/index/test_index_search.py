@@ -12,7 +12,7 @@ import pytest
 from made_up import WIDTH, Filled, MadeUpReader, unit_vectors
 
 from lpf.errors import ConfigError, EvidenceError, StorageError
-from lpf.index import FeatureSource, IndexConfig, VectorIndex, pair_text_part
+from lpf.index import FeatureSource, IndexConfig, VectorIndex, forget_rows, pair_text_part
 from lpf.index.kinds import KindChoice
 from lpf.index.vectors import ExactNearest, SomeRows
 from lpf.reading.pair import PairReader
@@ -245,6 +245,64 @@ def test_forgetting_with_a_damaged_file_wipes_it(small: Filled, vectors, tmp_pat
     flip_a_byte(the_file(tmp_path))
     index.forget(1)
     assert not list((tmp_path / "vectors").glob("*.faiss"))
+
+
+def test_forgetting_reaches_the_files_of_all_readers(
+    small: Filled, vectors, tmp_path: Path, never_opened
+) -> None:
+    """A change of reader leaves the old one's file behind, and the vector in it."""
+    fill(small, vectors[:50])
+    other = FeatureSource(small.store, "other", 4, never_opened)
+    read = unit_vectors(50, 4)
+    small.store.put_features(other.number, range(1, 51), read)
+    folder = tmp_path / "vectors"
+    before, now = VectorIndex(source_of(small, 16), folder), VectorIndex(other, folder)
+    before.rebuild()
+    now.rebuild()
+    (folder / "notes.json").write_text("of somebody")
+    now.forget(small.store.erase("e00007").row_id)
+    for path in folder.iterdir():
+        for erased in (vectors[7], read[7]):
+            assert erased.tobytes() not in path.read_bytes()
+    assert (folder / "notes.json").read_text() == "of somebody"
+    assert len(list(folder.glob("*.faiss"))) == 2
+    assert "e00007" not in ids(before.search(vectors[7], 50))
+
+
+def test_forgetting_wipes_what_a_crash_left_of_another_reader(
+    small: Filled, vectors, tmp_path: Path
+) -> None:
+    fill(small, vectors[:50])
+    leftovers = [tmp_path / "vectors" / f"0123456789abcdef.{kind}" for kind in ("new", "old")]
+    leftovers[0].parent.mkdir()
+    for leftover in leftovers:
+        leftover.write_bytes(vectors[7].tobytes())
+    forget_rows(small.store, tmp_path / "vectors", [small.store.erase("e00007").row_id])
+    assert not any(leftover.exists() for leftover in leftovers)
+
+
+def test_a_file_that_missed_an_erasure_is_wiped_by_the_next(
+    small: Filled, vectors, tmp_path: Path
+) -> None:
+    fill(small, vectors[:50])
+    VectorIndex(source_of(small, 16), tmp_path / "vectors").rebuild()
+    gone = [small.store.erase(name).row_id for name in ("e00007", "e00008")]
+    forget_rows(small.store, tmp_path / "vectors", gone[1:])
+    assert not list((tmp_path / "vectors").glob("*.faiss"))
+
+
+def test_forgetting_where_nothing_was_built_needs_no_faiss(small: Filled, tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from lpf.storage.database import Database\n"
+        "from lpf.storage.evidence import EvidenceStore\n"
+        "from lpf.index import forget_rows\n"
+        "forget_rows(EvidenceStore(Database(Path(sys.argv[1]))), sys.argv[2], [1])\n"
+        "assert 'faiss' not in sys.modules\n"
+    )
+    command = [sys.executable, "-c", program, tmp_path / "small.db", tmp_path / "vectors"]
+    subprocess.run(command, check=True)
+    assert not (tmp_path / "vectors").exists()
 
 
 def test_what_a_crash_left_is_wiped(small: Filled, vectors, tmp_path: Path) -> None:

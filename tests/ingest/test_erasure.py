@@ -12,9 +12,18 @@ import pytest
 
 from ingest.parts import SCHEMA, HashReader, row
 from lpf.errors import UnknownEvidenceError
-from lpf.ingest import Erasure, IngestOutcome, erase_evidence, ingest_rows, scrub
+from lpf.ingest import (
+    Erasure,
+    IngestOutcome,
+    begin_erasure,
+    erase_evidence,
+    finish_erasure,
+    ingest_rows,
+    scrub,
+)
+from lpf.ingest import erasure as erasure_module
 from lpf.storage.database import Database
-from lpf.storage.evidence import EvidenceStore, NewEvidence
+from lpf.storage.evidence import EvidenceStore, NewEvidence, PendingErasure
 from lpf.storage.migrations import migrate
 from lpf.types import Evidence
 
@@ -58,10 +67,13 @@ def test_no_file_holds_an_erased_text(
     if checkpointed:
         store.database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert len(holders(tmp_path, text)) >= 2
+    key = store.get("S1").content_key
     erasure = erase_evidence("S1", store, tmp_path / "bad")
+    assert not any(key in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert holders(tmp_path, text) == []
     assert (erasure.rejects_removed, erasure.warnings) == (2, ())
-    assert erasure.items[0].evidence.text_content == text
+    assert [item.evidence_id for item in erasure.items] == ["S1"]
+    assert store.pending_erasures() == []
     assert store.count() == 40
 
 
@@ -96,9 +108,12 @@ def test_a_reader_of_an_older_state_is_told_of(store: EvidenceStore, tmp_path: P
         other.connection.execute("SELECT count(*) FROM evidence").fetchone()
         erasure = erase_evidence("S1", store, tmp_path, wait_seconds=0.1)
         assert "may hold the text still" in erasure.warnings[0]
+        assert [item.evidence_id for item in store.pending_erasures()] == ["S1"]
         other.connection.execute("COMMIT")
     assert scrub(store.database) is None
     assert holders(tmp_path, SHORT) == []
+    assert erase_evidence("S1", store, tmp_path).warnings == ()
+    assert store.pending_erasures() == []
 
 
 def test_a_reader_that_ends_soon_is_waited_for(store: EvidenceStore, tmp_path: Path) -> None:
@@ -113,24 +128,6 @@ def test_a_reader_that_ends_soon_is_waited_for(store: EvidenceStore, tmp_path: P
         timer.join()
 
 
-def test_lines_of_others_stay_in_the_rejects(store: EvidenceStore, tmp_path: Path) -> None:
-    folder = tmp_path / "bad"
-    take([row(evidence_id="S1", text_content=SHORT)], store, folder)
-    wrong = [
-        row(evidence_id="S1", text_content="conflict"),
-        row(evidence_id="S10", text_content="\u2028other", credibility=7),
-        row(text_content=f"quoting {SHORT}", credibility=7),
-    ]
-    outcome = take(wrong, store, folder)
-    unread = folder / ("killed" + outcome.rejects_file.name + ".part")
-    unread.write_text('{"file": "x", "row": "S10 half of a li\n{"row": S1, cut off')
-    erasure = erase_evidence("S1", store, folder)
-    assert erasure.rejects_removed == 3
-    (kept,) = outcome.rejects_file.read_text(encoding="utf-8").rstrip("\n").split("\n")
-    assert json.loads(kept)["row"]["evidence_id"] == "S10"
-    assert unread.read_text() == '{"file": "x", "row": "S10 half of a li\n'
-
-
 def test_an_unknown_item_cannot_be_erased(either_store: EvidenceStore, tmp_path: Path) -> None:
     take([row(evidence_id="S2")], either_store, tmp_path)
     with pytest.raises(UnknownEvidenceError, match="'S1': is not in the store"):
@@ -138,6 +135,64 @@ def test_an_unknown_item_cannot_be_erased(either_store: EvidenceStore, tmp_path:
     assert either_store.count() == 1
     with pytest.raises(UnknownEvidenceError, match="is not in the store"):
         erase_evidence("S1", either_store, tmp_path)
+
+
+@pytest.mark.parametrize("killed_at", ["rest", "forget_keys", "scrub", "erasure_done"])
+def test_an_interrupted_erasure_is_finished_by_another(
+    either_store: EvidenceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str
+) -> None:
+    folder, secret = tmp_path / "bad", row(evidence_id="S1", text_content=LONG)
+    take([secret, row(evidence_id="S2", text_content=SHORT), row()], either_store, folder)
+    row_id, key = either_store.get("S1").row_id, either_store.get("S1").content_key
+    killed_in(either_store, monkeypatch, killed_at, folder)
+    (pending,) = either_store.pending_erasures()
+    forgotten = killed_at in ("scrub", "erasure_done")
+    assert pending == PendingErasure("S1", row_id, bytes(len(key)) if forgotten else key)
+    put_back = folder / "x.rejects.jsonl"
+    put_back.write_text(json.dumps({"row": secret}) + "\n")
+    again = erase_evidence(["S2", "S1"], either_store, folder)
+    assert [item.evidence_id for item in again.items] == ["S2", "S1"]
+    assert (again.items[1], again.rejects_removed, again.warnings) == (pending, 1, ())
+    assert either_store.pending_erasures() == []
+    assert holders(tmp_path, LONG) == holders(tmp_path, SHORT) == []
+    with pytest.raises(UnknownEvidenceError, match="was erased at 20"):
+        erase_evidence("S1", either_store, folder)
+
+
+def killed_in(
+    store: EvidenceStore, monkeypatch: pytest.MonkeyPatch, step: str, folder: Path
+) -> None:
+    """An erasure of S1 that ends when it comes to ``step``."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    begun = begin_erasure("S1", store, folder)
+    if step == "rest":
+        return
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure_module if step == "scrub" else store, step, killed)
+        with pytest.raises(KeyboardInterrupt):
+            finish_erasure(begun, store)
+
+
+def test_an_erasure_that_is_killed_before_the_store_is_reached_can_be_repeated(
+    store: EvidenceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = row(evidence_id="S1", text_content=SHORT)
+    take([secret, secret | {"credibility": 7}, row(credibility=7)], store, tmp_path)
+
+    def killed(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lpf.ingest.cleaning.wipe", killed)
+        with pytest.raises(KeyboardInterrupt):
+            erase_evidence("S1", store, tmp_path)
+    assert store.get("S1").evidence.text_content == SHORT
+    erase_evidence("S1", store, tmp_path)
+    assert holders(tmp_path, SHORT) == []
+    assert holders(tmp_path, "a text") != []
 
 
 def erased(store: EvidenceStore, folder: Path) -> Erasure:

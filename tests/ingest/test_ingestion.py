@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import string
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +18,7 @@ from ingest.parts import ONE_PREDICATE, SCHEMA, HashReader, numbered_rows, row, 
 from lpf.errors import ConfigError, InputFileError, NonFiniteError
 from lpf.factors.keys import content_key
 from lpf.ingest import IngestOutcome, content_hash, ingest, ingest_rows
+from lpf.schema import Predicate, Schema
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
 from lpf.storage.migrations import migrate
@@ -44,6 +47,11 @@ def contents(store: EvidenceStore) -> list:
         (item.row_id, item.evidence, item.content_key, item.content_hash)
         for item in store.listed(limit=100_000)
     ]
+
+
+def random_name(length: int) -> str:
+    """Letters that no database can compress."""
+    return "".join(random.Random(length).choices(string.ascii_letters + string.digits, k=length))
 
 
 def counts(outcome: IngestOutcome) -> tuple[int, int, int, int]:
@@ -106,6 +114,25 @@ def test_a_number_that_is_taken_or_was_erased_is_passed_over(
     store.erase("C1_E004")
     take([row(text_content="t9")], store, tmp_path)
     assert store.listed("C1")[-1].evidence.evidence_id == "C1_E005"
+
+
+@pytest.mark.parametrize(
+    "given_id", ["2026", "C1_E1234567890", "C1_E" + "9" * 400, "C2_E500", "C1_E\u0665", "C1_E-5"]
+)
+def test_an_id_of_another_form_is_no_number(
+    store: EvidenceStore, tmp_path: Path, given_id: str
+) -> None:
+    take([row(evidence_id=given_id)], store, tmp_path)
+    take([row(text_content="b"), row(evidence_id="Y", text_content="c")], store, tmp_path)
+    assert store.listed()[1].evidence.evidence_id == "C1_E001"
+
+
+def test_the_longest_number_counts(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(evidence_id="C1_E999999999")], store, tmp_path)
+    for text in ("b", "c"):
+        take([row(text_content=text)], store, tmp_path)
+    ids = [item.evidence.evidence_id for item in store.listed()]
+    assert ids[1:] == ["C1_E1000000000", "C1_E1000000001"]
 
 
 def test_the_same_row_twice_without_an_id_is_one_item(store: EvidenceStore, tmp_path: Path) -> None:
@@ -176,6 +203,51 @@ def test_a_wrong_field_puts_its_row_aside_and_no_other(
     entry = json.loads(line)
     assert list(entry) == ["file", "line", "field", "error", "row"]
     assert entry["row"].keys() == rows[1].keys()
+
+
+LONG_PREDICATE = Schema((Predicate("p" * 513, ("low", "high")),))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "length", "longest"),
+    [
+        ({"evidence_id": random_name(8000)}, 8000, 512),
+        ({"entity_id": random_name(501)}, 501, 500),
+        ({"source": "é" * 257}, 514, 512),
+        ({"report_id": random_name(513)}, 513, 512),
+        ({"predicate": "p" * 513}, 513, 512),
+    ],
+)
+def test_a_name_that_no_index_takes_is_put_aside(
+    either_store: EvidenceStore, tmp_path: Path, wrong: dict, length: int, longest: int
+) -> None:
+    schema = LONG_PREDICATE if "predicate" in wrong else SCHEMA
+    rows = [row(**wrong)] + ([] if "predicate" in wrong else [row(text_content="b")])
+    outcome = take(rows, either_store, tmp_path, schema=schema)
+    (problem,) = outcome.problems
+    assert problem.field == next(iter(wrong))
+    assert problem.error == f"is {length} bytes long, at most {longest} are allowed"
+    assert either_store.count() == len(rows) - 1
+
+
+def test_names_of_the_greatest_length_are_taken(
+    either_store: EvidenceStore, tmp_path: Path
+) -> None:
+    schema = Schema((Predicate(random_name(512), ("low", "high")),))
+    entity_id = random_name(500)
+    given = {"source": random_name(512), "report_id": random_name(512), "predicate": None}
+    rows = [row(entity_id=entity_id, evidence_id=random_name(512), **given)]
+    rows += [row(entity_id=entity_id, text_content="b", **given)]
+    assert take(rows, either_store, tmp_path, schema=schema).added == 2
+    numbered = either_store.listed(entity_id)[1].evidence.evidence_id
+    again = [row(entity_id=entity_id, evidence_id=numbered, text_content="b", **given)]
+    assert take(again, either_store, tmp_path, schema=schema).unchanged == 1
+
+
+def test_a_number_of_many_digits_is_no_id(store: EvidenceStore, tmp_path: Path) -> None:
+    outcome = take([row(entity_id=10**400), row(entity_id=10**100)], store, tmp_path)
+    assert counts(outcome) == (2, 1, 0, 1)
+    assert "more than 512 bits" in outcome.problems[0].error
 
 
 def test_rejects_keep_the_order_of_the_file(store: EvidenceStore, tmp_path: Path) -> None:

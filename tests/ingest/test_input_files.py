@@ -82,10 +82,34 @@ def test_a_csv_record_that_cannot_be_read_is_told_with_its_line(
     assert error in wrong.error
 
 
-def test_a_quote_that_is_never_closed_is_told_where_it_opens(tmp_path: Path) -> None:
-    rows = rows_of(written(tmp_path / "a.csv", HEADER + 'C0,level,x\nC1,level,"open\nC2,level,y\n'))
-    assert (rows[0].error, rows[1].line, len(rows)) == ("", 3, 2)
-    assert "unexpected end of data" in rows[1].error
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize(
+    ("opening", "line"), [('C1,level,"open\n', 3), ('C1,"le\nvel","open\n', 4), ('C1,a"b,"\n', 3)]
+)
+def test_a_quote_that_is_never_closed_is_told_where_it_opens(
+    tmp_path: Path, opening: str, line: int, end: str
+) -> None:
+    hidden = "".join(f"C{number},level,\u2028y\n" for number in range(40)).encode()
+    content = (HEADER + "C0,level,x\n" + opening).encode() + b"C2,level,\xff\n" + hidden
+    before, wrong = rows_of(written(tmp_path / "a.csv", content + b"C9,level,z" + end.encode()))
+    last = 2 + opening.count("\n") + 42
+    assert (before.error, wrong.line) == ("", line)
+    told = (
+        f"opens a quote that is never closed; lines 3 to {last} were not read ({last - 2} in all)"
+    )
+    assert wrong.error == told
+
+
+def test_rows_that_a_quote_too_many_hides_are_told(tmp_path: Path) -> None:
+    content = HEADER + 'C1,level,"open\nC2,level,y\nC3,level,"z"\nC4,level,w\n'
+    wrong, after = rows_of(written(tmp_path / "a.csv", content))
+    assert (wrong.line, after.values["text"]) == (2, "w")
+    assert wrong.error.endswith("; lines 2 to 4 were not read")
+
+
+def test_a_header_with_a_quote_that_is_never_closed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="line 1: opens a quote that is never closed"):
+        open_input(written(tmp_path / "a.csv", 'entity_id,"text\nC1,x\n'))
 
 
 def test_a_long_cell_is_no_error(tmp_path: Path) -> None:

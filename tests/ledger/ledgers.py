@@ -9,7 +9,15 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from lpf.ledger import Draft, Ledger, canonical, public_bytes, reference
+from lpf.ledger import (
+    Draft,
+    Ledger,
+    QueryText,
+    canonical,
+    public_bytes,
+    query_text_commitment,
+    reference,
+)
 from lpf.storage.database import Database
 from lpf.storage.migrations import migrate
 
@@ -27,6 +35,14 @@ def draft(number: int = 0, **fields: object) -> Draft:
         **fields,
     }
     return Draft(content, (SETTINGS,))
+
+
+def asked_in(words: str, number: int = 0) -> tuple[Draft, QueryText]:
+    """A record of a question asked in ``words``."""
+    salt = f"salt {number}".encode()
+    text = QueryText(query_text_commitment(salt, words), salt, words)
+    plain = draft(number, query_text=text.commitment.hex())
+    return Draft(plain.fields, plain.blobs, (text,)), text
 
 
 def created(url: str | Path, key: Ed25519PrivateKey = KEY) -> Database:

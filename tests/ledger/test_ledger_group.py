@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import FrameType
 
 import pytest
 
+import lpf.ledger.group as group_module
 from lpf.errors import LedgerError
 from lpf.ledger.entries import Entry
 from lpf.ledger.group import GroupCommit
@@ -53,8 +57,8 @@ class Caller(threading.Thread):
             self.error = error
 
 
-def until_queued(group: GroupCommit, count: int) -> None:
-    while len(group._queue) < count:
+def until_queued(group: GroupCommit, followers: int) -> None:
+    while len(group._queue) < followers + 1:
         time.sleep(0.001)
 
 
@@ -115,3 +119,95 @@ def test_an_interrupted_follower_leaves_the_queue() -> None:
     callers[0].join()
     assert group.submit([ENTRY])[0].seq == 2
     assert commit.sizes == [1, 1]
+
+
+class Notes:
+    """Commits at once, but for the first, and notes what it was given."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.go = threading.Event()
+        self.entered = threading.Event()
+
+    def __call__(self, entries: Sequence[Entry]) -> list[Receipt]:
+        self.entered.set()
+        self.go.wait()
+        self.entries += entries
+        return [Receipt(record_id(1), 1, entry.before) for entry in entries]
+
+
+class Named(threading.Thread):
+    """Submits one entry that bears its name. Is interrupted at the ``step``-th line it runs of the
+    group's code: a thread of Python's own gets no signal, so the tracing raises in its place."""
+
+    def __init__(self, group: GroupCommit, name: str, step: int = 0) -> None:
+        super().__init__(name=name, daemon=True)
+        self.group, self.step, self.lines = group, step, 0
+        self.outcome: object = None
+        self.start()
+
+    def run(self) -> None:
+        if self.step:
+            sys.settrace(self._trace)
+        try:
+            self.outcome = self.group.submit([Entry(self.name.encode(), b"", {}, ())])
+        except (KeyboardInterrupt, LedgerError) as error:
+            self.outcome = error
+        finally:
+            sys.settrace(None)
+
+    def _trace(self, frame: FrameType, event: str, _: object) -> object:
+        if frame.f_code.co_filename != group_module.__file__:
+            return None
+        # The way out of a "with" is traced as a line, but Python takes no signal there.
+        source = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and not source.lstrip().startswith("with "):
+            self.lines += 1
+            if self.lines == self.step:
+                raise KeyboardInterrupt
+        return self._trace
+
+    def ended(self) -> object:
+        self.join(10)
+        assert not self.is_alive(), "waits for ever"
+        return self.outcome
+
+
+def until(condition: Callable[[], bool]) -> None:
+    for _ in range(10_000):
+        if condition():
+            return
+        time.sleep(0.001)
+    raise AssertionError("waits for ever")
+
+
+def interrupted_at(step: int) -> bool:
+    """A caller that comes to lead a group of two is interrupted; whether it ran that far."""
+    commit = Notes()
+    group = GroupCommit(commit)
+    first = Named(group, "first")
+    commit.entered.wait()
+    victim = Named(group, "victim", step)
+    until(lambda: not victim.is_alive() or len(group._queue) == 2)
+    follower = Named(group, "follower")
+    until(lambda: len(group._queue) == 2 + victim.is_alive())
+    commit.go.set()
+    assert isinstance(first.ended(), list)
+    victim.ended(), follower.ended()
+    written = [entry.before for entry in commit.entries]
+    assert len(set(written)) == len(written), "an entry was written twice"
+    if isinstance(follower.outcome, list):
+        assert follower.outcome[0].leaf == b"follower"
+        assert b"follower" in written
+    else:
+        assert "was interrupted" in str(follower.outcome)
+    assert isinstance(Named(group, "next").ended(), list)
+    assert group._queue == []
+    return isinstance(victim.outcome, KeyboardInterrupt)
+
+
+def test_an_interrupt_at_any_line_leaves_nobody_waiting() -> None:
+    step = 1
+    while interrupted_at(step):
+        step += 1
+    assert step > 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -28,6 +29,56 @@ def test_a_new_key_is_secret_from_the_start_and_never_overwritten(tmp_path: Path
     with pytest.raises(LedgerKeyError, match="exists already"):
         create_key(tmp_path)
     assert files.private.read_bytes() == before
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing that comes after it is done."""
+
+
+STEPS = ["open", "fdopen", "fsync", "link", "fsync again", "open for .pub", "link of .pub"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_kill_while_a_key_is_made_leaves_none_or_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    name, times = step.split()[0], 2 if " " in step else 1
+    calls, real = [], getattr(os, name)
+
+    def killed(*arguments: object) -> object:
+        # Of "open", folders are opened too; they are not counted.
+        if name != "open" or len(arguments) == 3:
+            calls.append(name)
+        if len(calls) == times:
+            raise Killed
+        return real(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, name, killed)
+        patched.setattr(Path, "unlink", lambda *_, **__: None)
+        with pytest.raises(Killed):
+            create_key(tmp_path)
+    files = create_key(tmp_path)
+    assert stat.S_IMODE(files.private.stat().st_mode) == 0o600
+    assert public_bytes(load_private(files.private)) == load_public(files.public)
+
+
+def test_a_lost_public_half_is_derived_and_a_lost_private_one_is_not_replaced(
+    tmp_path: Path,
+) -> None:
+    files = create_key(tmp_path, "audit")
+    assert (files.private.name, files.public.name) == ("audit.key", "audit.pub")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.key", "audit.pub"]
+    public, private = files.public.read_bytes(), files.private.read_bytes()
+    files.public.unlink()
+    assert create_key(tmp_path, "audit") == files
+    assert (files.public.read_bytes(), files.private.read_bytes()) == (public, private)
+    files.private.unlink()
+    with pytest.raises(LedgerKeyError, match=r"audit.pub: exists already"):
+        create_key(tmp_path, "audit")
+    assert not files.private.exists()
+    with pytest.raises(LedgerKeyError, match="cannot be written"):
+        create_key(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])

@@ -89,19 +89,24 @@ def test_roots_of_every_size(size: int) -> None:
 def test_every_inclusion_path_leads_to_the_root(size: int) -> None:
     root = naive_root(BODIES[:size])
     for index in range(size):
-        path = inclusion_path(InMemory(), index, size)
-        assert check_bundle.root_from_path(LEAVES[index], index, size, path) == root
+        path = [node.hex() for node in inclusion_path(InMemory(), index, size)]
+        assert check_bundle.climb(index, size - 1, LEAVES[index], path)[1] == root.hex()
         if size > 1:
             other = LEAVES[(index + 1) % size]
-            assert check_bundle.root_from_path(other, index, size, path) != root
+            assert check_bundle.climb(index, size - 1, other, path)[1] != root.hex()
 
 
 @pytest.mark.parametrize("second", SIZES[2:])
 def test_every_consistency_path_leads_to_both_roots(second: int) -> None:
     for first in range(1, second):
-        old, new = naive_root(BODIES[:first]), naive_root(BODIES[:second])
-        path = consistency_path(InMemory(), first, second)
-        assert check_bundle.roots_from_consistency(first, second, old, path) == (old, new)
+        facts = {"key": "k", "origin": "o"}
+        old = {**facts, "size": first, "root": naive_root(BODIES[:first]).hex()}
+        new = {**facts, "size": second, "root": naive_root(BODIES[:second]).hex()}
+        path = [node.hex() for node in consistency_path(InMemory(), first, second)]
+        assert check_bundle.consistent({"path": path}, old, new)
+        for forged in ({**old, "root": "00" * 32}, {**old, "size": first + 1}):
+            with pytest.raises(check_bundle.WrongError):
+                check_bundle.consistent({"path": path}, forged, new)
 
 
 def test_tile_entries_are_the_roots_of_what_is_below() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import rfc8785
-from ledgers import KEY, OTHER_KEY, SETTINGS, created, draft, execute, lines_of, opened
+from ledgers import KEY, OTHER_KEY, SETTINGS, asked_in, created, draft, execute, lines_of, opened
 
 from lpf.errors import InputFileError, LedgerBrokenError, LedgerError
 from lpf.ledger import (
@@ -28,6 +28,7 @@ from lpf.ledger import (
 )
 from lpf.ledger.checkpoint import sign
 from lpf.ledger.merkle import leaf_hash
+from lpf.ledger.verifier.sources import StoreSource
 from lpf.storage.database import Database
 
 COUNT = 300  # more than a tile
@@ -421,6 +422,30 @@ STORE_CASES = [
     ("DELETE FROM ledger_identity", "ledger_identity: expected one row, found 0"),
     ("INSERT INTO ledger_identity VALUES ('y', zeroblob(32), 0)", "found 2"),
     ("UPDATE ledger SET checkpoint = x'00' WHERE seq = 100", "checkpoint of INF00000100"),
+    ("UPDATE ledger SET body = CAST(body AS TEXT)", "row 10: body: is of type text"),
+    ("UPDATE ledger SET leaf = CAST(leaf AS TEXT)", "row 10: leaf: is of type text"),
+    ("UPDATE ledger SET leaf = 1.5 WHERE seq = 10", "row 10: leaf: is of type real"),
+    ("UPDATE ledger SET checkpoint = 'x' WHERE seq = 7", "row 7: checkpoint: is of type text"),
+    ("UPDATE ledger_tiles SET hashes = CAST(hashes AS TEXT)", "level 0: hashes: is of type text"),
+    ("UPDATE ledger_tiles SET level = x'ff' WHERE level = 1", "tile 0 of level blob: expected"),
+    ("UPDATE ledger_blobs SET body = CAST(body AS TEXT)", "body: is of type text"),
+    ("UPDATE ledger_blobs SET hash = 'x'", "ledger_blobs: hash: is of type text"),
+    ("UPDATE ledger_identity SET public_key = 'x'", "public_key: is of type text"),
+    ("UPDATE ledger_identity SET origin = x'ff'", "origin: is of type blob"),
+    (
+        "UPDATE ledger_tiles SET hashes = CAST(hashes || zeroblob(32) AS BLOB)",
+        "tile 0 of level 0: its 8224 bytes do not follow",
+    ),
+    (
+        "UPDATE ledger_tiles SET hashes = CAST(hashes || zeroblob(32) AS BLOB) WHERE level = 1",
+        "tile 0 of level 1: its 64 bytes do not follow",
+    ),
+    ("UPDATE ledger_tiles SET hashes = x'' WHERE level = 1", "tile 0 of level 1: its 0 bytes"),
+    ("INSERT INTO ledger_tiles VALUES (0, 1, zeroblob(8192))", "tile 1 of level 0: its 8192"),
+    ("INSERT INTO ledger_tiles VALUES (0, -1, x'')", "tile -1 of level 0"),
+    ("INSERT INTO ledger_tiles VALUES (2, 0, zeroblob(32))", "tile 0 of level 2"),
+    ("INSERT INTO ledger_tiles VALUES (-1, 0, x'')", "tile 0 of level -1"),
+    ("DELETE FROM ledger_tiles WHERE level = 1", "tile 0 of level 1: is missing"),
 ]
 
 
@@ -498,3 +523,23 @@ def test_the_golden_files_keep_verifying() -> None:
     assert SETTINGS.decode() in [line.get("body") for line in lines_of(GOLDEN / "ledger.jsonl")]
     for bundle in ("inclusion.json", "consistency.json"):
         assert check_bundle.check(json.loads((GOLDEN / bundle).read_text()), key.hex())
+
+
+def test_records_that_come_while_the_store_is_verified_are_no_finding(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their tiles and texts are in the store before the verifier looks at those tables."""
+    tiles = StoreSource.tiles
+
+    def after_others_appended(source: StoreSource) -> Iterator[object]:
+        with Ledger(store) as ledger:
+            ledger.append_many([draft(number) for number in range(600)])
+            ledger.append(asked_in("Meanwhile?")[0])
+        return tiles(source)
+
+    monkeypatch.setattr(StoreSource, "tiles", after_others_appended)
+    found = verify(store, public_bytes(KEY))
+    found.require_ok()
+    assert found.records == COUNT
+    monkeypatch.undo()
+    verify(store, public_bytes(KEY)).require_ok()

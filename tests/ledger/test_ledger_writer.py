@@ -13,6 +13,7 @@ from ledgers import (
     KEY,
     OTHER_KEY,
     append_from_another_process,
+    asked_in,
     created,
     draft,
     execute,
@@ -50,9 +51,9 @@ def in_threads(count: int, work: Callable[[], None]) -> None:
 
 
 def test_a_record_comes_back_as_it_was_given(store_url: str) -> None:
-    text = QueryText(b"c" * 32, b"salt", "Is it compliant?")
     with opened(store_url) as (database, ledger):
-        receipt = ledger.append(Draft(draft(7).fields, draft(7).blobs, (text,)))
+        asked, text = asked_in("Is it compliant?", 7)
+        receipt = ledger.append(asked)
         reader = LedgerReader(database)
         record = reader.get(receipt.record_id)
         assert (receipt.record_id, receipt.seq, reader.size) == ("INF00000001", 1, 1)
@@ -61,7 +62,7 @@ def test_a_record_comes_back_as_it_was_given(store_url: str) -> None:
         assert record.fields["format"] == "lpf-record/1"
         assert record.fields["entity_id"] == "C0007"
         assert reader.expand(record)["settings"] == {"mode": "robust", "temperature": 0.8}
-        assert reader.query_text(b"c" * 32) == text
+        assert reader.query_text(text.commitment) == text
         assert reader.query_text(b"d" * 32) is None
         assert [found.seq for found in reader.records()] == [1]
 
@@ -191,6 +192,8 @@ def test_a_store_without_a_ledger_says_so(tmp_path: Path) -> None:
         (Draft({"a": float("nan")}), "nan"),
         (Draft({}, texts=(QueryText(b"c", b"s", "a\x00b"),)), "NUL"),
         (Draft({}, texts=(QueryText(b"c", b"s", "\ud800"),)), "surrogate"),
+        (Draft({}, texts=(QueryText(b"c", b"s", "a"),)), "is not the commitment"),
+        (Draft({"query_text": "a"}, texts=(asked_in("a")[1],)), "query_text does not name it"),
     ],
 )
 def test_a_draft_that_could_not_be_verified_is_refused(

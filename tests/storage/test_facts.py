@@ -78,6 +78,8 @@ def test_what_is_known_already_is_not_added_again(store: FactStore) -> None:
         ({"moment": NOON.replace(tzinfo=None)}, r"timestamp: must be a time with its zone"),
         ({"moment": from_micros(NOW) + timedelta(minutes=6)}, r"timestamp: lies in the future"),
         ({"entity_id": " "}, r"entity_id: is empty"),
+        ({"entity_id": "x" * 8000}, r"entity_id: is 8000 bytes long, at most 500 are allowed"),
+        ({"source": "é" * 300}, r"source: is 600 bytes long, at most 512 are allowed"),
         ({"entity_id": "a\0b"}, r"entity_id: holds the character NUL"),
         ({"source": "\ud800"}, r"source: is not valid Unicode"),
         ({"value": "huge", "where": "facts.csv, line 7"}, r"^facts.csv, line 7: value"),

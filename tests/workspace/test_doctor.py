@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import workspaces
 from lpf.cli.main import app
 from lpf.ledger import create_key
+from lpf.storage.facts import NewFact
 from lpf.workspace.doctor import Check, examine
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def test_a_sound_workspace_is_sound(folder: Path, full: bool) -> None:
     checks = examine(folder, full=full)
     assert {check.state for check in checks} == {"ok"}, checks
     assert {check.name for check in checks} == {
-        *("settings", "store", "evidence", "index", "key", "ledger"),
+        *("settings", "store", "evidence", "facts", "index", "key", "ledger"),
         *("model", "reader", "circuit", "cache", "disk"),
     }
 
@@ -64,6 +65,20 @@ def test_looking_changes_nothing(folder: Path) -> None:
     examine(folder, full=True)
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert after == before
+
+
+def test_looking_does_not_make_a_reader_known(tmp_path: Path) -> None:
+    """Evidence that nobody has read yet: the reader's number is given out when it is."""
+    with workspaces.Workspace.create(tmp_path, workspaces.schema()) as workspace:
+        workspaces.add(workspace, workspaces.evidence("C0001"), read=False)
+    before = dumped(tmp_path)
+    assert "5 of 5 items have no features" in worst(examine(tmp_path), "evidence").message
+    assert dumped(tmp_path) == before
+
+
+def dumped(folder: Path) -> list[str]:
+    with closing(sqlite3.connect(folder / "store.db")) as connection:
+        return list(connection.iterdump())
 
 
 def forge(folder: Path) -> None:
@@ -124,7 +139,7 @@ def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
         (lambda folder: (folder / "models" / "active").write_text("x"), "model", "no model 'x'"),
         (edit("lpf.toml", '"medium"', '"middling"'), "model", "the schema lists"),
         (other_reader, "reader", "trained with another reader"),
-        (edit("lpf.toml", '"minilm"', '"maxilm"'), "reader", "must be"),
+        (edit("lpf.toml", '"minilm"', '"maxilm"'), "settings", "must be"),
         (lambda folder: (folder / "circuit.json").write_text("{"), "circuit", "circuit.json: Not"),
     ],
 )
@@ -155,9 +170,30 @@ def damage_index(folder: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
 
 
+def rename_a_value(folder: Path) -> None:
+    with workspaces.Workspace.open(folder) as workspace:
+        names = (("C0001", "clean"), ("C0002", "qualified"))
+        stated = workspaces.days_ago(1)
+        workspace.facts.add([NewFact(name, "outcome", value, stated) for name, value in names])
+    change(folder, "UPDATE facts SET value = 'spotless' WHERE value = 'clean'")
+
+
+def rename_a_predicate(folder: Path) -> None:
+    rename_a_value(folder)
+    change(folder, "UPDATE facts SET predicate = 'result', value = 'clean'")
+
+
+def stop_an_erasure(folder: Path) -> None:
+    with workspaces.Workspace.open(folder) as workspace:
+        workspace.evidence.erase("C0001_E001")
+
+
 @pytest.mark.parametrize(
     ("harm", "name", "part"),
     [
+        (rename_a_value, "facts", "1 of 2 have a predicate or value that the schema lacks"),
+        (rename_a_predicate, "facts", "lacks: result = clean"),
+        (stop_an_erasure, "erasures", "1 begun and not finished: C0001_E001"),
         (drop_model, "model", "there is none"),
         (drop_features, "evidence", "2 of 8 items have no features"),
         (damage_index, "index", "is damaged"),

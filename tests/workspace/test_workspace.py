@@ -252,11 +252,13 @@ def test_redis_lost_or_flushed_changes_no_answer(
         assert ask_afresh() == pytest.approx(expected, abs=1e-6)
         with pytest.raises(CacheUnavailableError):
             shared.erase("C0001_E001")
-        assert shared.evidence.get("C0001_E001")
+        assert [item.evidence_id for item in shared.evidence.pending_erasures()] == ["C0001_E001"]
     finally:
         redis_server.start()
-        shared.close()
-        plain.close()
+    shared.erase("C0001_E001")
+    assert shared.evidence.pending_erasures() == []
+    shared.close()
+    plain.close()
 
 
 def test_a_circuit_is_learned_and_used_by_the_next_opening(tmp_path: Path) -> None:

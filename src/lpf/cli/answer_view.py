@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from lpf.cli.rendering import (
@@ -19,9 +18,9 @@ from lpf.cli.rendering import (
     print_pairs,
     print_table,
     start_of,
-    table,
     when,
 )
+from lpf.cli.tables import FittedTable, table
 from lpf.results import STAGES, EvidenceUsed, FactUsed, QueryResult
 from lpf.storage.times import from_micros
 from lpf.types import FloatArray
@@ -98,7 +97,7 @@ def _evidence_table(
     texts: Mapping[str, str],
     pushes: FloatArray | None,
     wide: bool,
-) -> Table:
+) -> FittedTable:
     copied = bool((used.groups >= 0).any())
     columns: dict[str, list[str | Text]] = {"item": list(used.ids)}
     if used.potential is not None:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import os
+import io
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, Annotated
 
 import typer
 
+from lpf.cli.batch_answers import Answering, Line, read_lines
 from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
     as_line,
     command,
-    moment,
     opened,
     print_document,
     progress,
 )
-from lpf.cli.query import (
+from lpf.cli.question_options import (
     Alpha,
     AsOf,
     AsyncAudit,
@@ -38,27 +38,12 @@ from lpf.cli.query import (
     TopK,
     Variant,
     changed,
+    options_given,
 )
-from lpf.errors import ConfigError, InputFileError, LPFError
-
-if TYPE_CHECKING:
-    from lpf.ingest.files import InputRow
-    from lpf.types import QueryOptions
-    from lpf.workspace import Workspace
+from lpf.errors import ConfigError, InputFileError
 
 STANDARD = "-"
-CHUNK = 1000
 PROBLEMS_SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the input: a question, or what is wrong with it."""
-
-    number: int
-    entity_id: str = ""
-    predicate: str = ""
-    error: str | None = None
 
 
 def register(app: typer.Typer) -> None:
@@ -95,83 +80,40 @@ def batch(
 
     The lines keep their order. All of them are checked before the first is answered.
     """
-    given = {
-        "variant": variant,
-        "mode": mode,
-        "sampler": sampler,
-        "n_samples": samples,
-        "temperature": temperature,
-        "alpha": alpha,
-        "uncertainty_samples": uncertainty,
-        "fallback": fallback,
-        "seed": seed,
-        "top_k": top_k,
-        "min_credibility": min_credibility,
-        "as_of": moment(as_of, "--as-of"),
-    }
+    given = options_given(locals())
     if as_json and target == STANDARD:
         raise ConfigError("--json: the answers themselves are on standard output; leave it out.")
     # The workspace is closed, and so all is recorded, before the answers appear.
-    with whole_file(target) as file, opened(workspace) as space:
-        lines = _read(space, source)
+    with answers_file(target, held_back=async_audit) as file, opened(workspace) as space:
+        with _questions_file(source) as path:
+            lines = read_lines(space, path)
         bad = [line for line in lines if line.error is not None]
         if bad and not skip_bad:
             raise _refusal(source, bad, len(lines))
         options = changed(space.settings.query, given)
-        _answer(space, lines, options, async_audit, file)
-    _tell(len(lines), len(bad), target, as_json)
+        answering = Answering(
+            space,
+            options,
+            "async" if async_audit else "sync",
+            skip_bad,
+            _fate(target, async_audit),
+        )
+        _write(answering, lines, file)
+    _tell(answering.answered, answering.errors, target, as_json)
 
 
-def _read(workspace: Workspace, source: str) -> list[Line]:
-    """All lines of the input, each checked against the schema."""
-    from lpf.ingest.files import open_input
-
-    with _questions_file(source) as path:
-        return [_checked(workspace, row) for row in open_input(path).rows()]
-
-
-def _checked(workspace: Workspace, row: InputRow) -> Line:
-    from lpf.ingest.fields import identifier_field, required, text_field
-    from lpf.ingest.problems import RowError
-
-    if row.error:
-        return Line(row.line, error=row.error)
-    try:
-        entity_id = required(identifier_field(row.values, "entity_id"), "entity_id")
-        predicate = workspace.predicate(text_field(row.values, "predicate"))
-    except RowError as error:
-        return Line(row.line, error=f"{error.name}: {error.message}")
-    except LPFError as error:
-        return Line(row.line, error=str(error))
-    return Line(row.line, entity_id, predicate)
-
-
-def _answer(
-    workspace: Workspace,
-    lines: Sequence[Line],
-    options: QueryOptions,
-    async_audit: bool,
-    file: IO[str],
-) -> None:
+def _write(answering: Answering, lines: Sequence[Line], file: IO[str]) -> None:
     with progress("answering") as report:
-        for start in range(0, len(lines), CHUNK):
-            chunk = lines[start : start + CHUNK]
-            for row in _rows(workspace, chunk, options, async_audit):
-                file.write(as_line(row) + "\n")
-            report(start + len(chunk), len(lines))
+        for done, row in enumerate(answering.rows(lines), start=1):
+            file.write(as_line(row) + "\n")
+            report(done, len(lines))
 
 
-def _rows(
-    workspace: Workspace, lines: Sequence[Line], options: QueryOptions, async_audit: bool
-) -> Iterator[dict[str, Any]]:
-    """One row a line, in their order."""
-    asked = [(line.entity_id, line.predicate) for line in lines if line.error is None]
-    results = iter(workspace.query_many(asked, options, "async" if async_audit else "sync"))
-    for line in lines:
-        if line.error is None:
-            yield next(results).to_dict()
-        else:
-            yield {"error": {"line": line.number, "message": line.error}}
+def _fate(target: str, held_back: bool) -> str:
+    """What becomes of the answers before a question that ends the batch."""
+    if target != STANDARD:
+        return f"{target} was not written"
+    return "nothing was printed" if held_back else "their answers were printed"
 
 
 @contextmanager
@@ -187,23 +129,32 @@ def _questions_file(source: str) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_file(target: str) -> Iterator[IO[str]]:
-    """A file that appears when it is complete; after a failure there is none."""
-    if target == STANDARD:
-        yield sys.stdout
-        return
-    path = Path(target)
-    if not path.parent.is_dir():
-        raise ConfigError(f"{target}: its folder does not exist. Nothing was answered.")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
+def answers_file(target: str, *, held_back: bool) -> Iterator[IO[str]]:
+    """A file that appears when it is complete; after a failure there is none. Standard output is
+    written to at once, or ``held_back`` likewise: what is not recorded yet must not be seen."""
+    if target != STANDARD:
+        with _whole_file(Path(target)) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    elif held_back:
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+            yield file
+            file.seek(0)
+            shutil.copyfileobj(file, sys.stdout)
+    else:
+        yield sys.stdout
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[str]]:
+    from lpf.storage.files import whole_file
+
+    if not path.parent.is_dir():
+        raise ConfigError(f"{path}: its folder does not exist. Nothing was answered.")
+    with whole_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
+        yield text
+        text.flush()
+        text.detach()
 
 
 def _refusal(source: str, bad: Sequence[Line], total: int) -> InputFileError:
@@ -216,9 +167,9 @@ def _refusal(source: str, bad: Sequence[Line], total: int) -> InputFileError:
     )
 
 
-def _tell(lines: int, bad: int, target: str, as_json: bool) -> None:
+def _tell(answered: int, errors: int, target: str, as_json: bool) -> None:
     if as_json:
-        print_document({"answered": lines - bad, "errors": bad, "file": target})
+        print_document({"answered": answered, "errors": errors, "file": target})
     else:
-        words = f"{lines - bad:,} answered" + (f", {bad:,} not" if bad else "")
+        words = f"{answered:,} answered" + (f", {errors:,} not" if errors else "")
         typer.echo(f"{words}.", err=target == STANDARD)

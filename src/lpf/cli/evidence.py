@@ -22,6 +22,7 @@ from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
     from lpf.storage.evidence import StoredEvidence
+    from lpf.workspace import Workspace
 
 app = group("evidence", "Evidence: list, show, search, erase.")
 
@@ -128,8 +129,7 @@ def erase(
     rewritten, which takes as long for one item as for many: name them in one call.
     """
     with opened(workspace) as space:
-        for evidence_id in evidence_ids:
-            space.evidence.get(evidence_id)
+        _require_known(space, evidence_ids)
         _confirm(", ".join(evidence_ids), yes)
         outcome = space.erase(*evidence_ids)
     if as_json:
@@ -144,6 +144,14 @@ def erase(
     typer.echo(f"Erased: {', '.join(evidence_ids)}.")
     for warning in outcome.warnings:
         typer.echo(f"warning: {warning}", err=True)
+
+
+def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
+    """Before anybody is asked. What was begun and interrupted may be erased again."""
+    begun = {item.evidence_id for item in workspace.evidence.pending_erasures()}
+    for evidence_id in evidence_ids:
+        if evidence_id not in begun:
+            workspace.evidence.get(evidence_id)
 
 
 def _confirm(names: str, yes: bool) -> None:
@@ -164,7 +172,8 @@ def _document(stored: StoredEvidence) -> dict[str, Any]:
 
 
 def _show_list(found: Sequence[StoredEvidence], near: Sequence[float] = ()) -> None:
-    from lpf.cli.rendering import console, number, table
+    from lpf.cli.rendering import console, number
+    from lpf.cli.tables import table
 
     if not found:
         typer.echo("There are no such items.")

@@ -160,7 +160,8 @@ def _document(fact: Fact) -> dict[str, Any]:
 
 
 def _show(facts: Sequence[Fact]) -> None:
-    from lpf.cli.rendering import console, table
+    from lpf.cli.rendering import console
+    from lpf.cli.tables import table
 
     names = ("id", "entity", "predicate", "value", "sure", "held at", "source", "state")
     console().print(table(names, map(_row, facts), right=("id", "sure"), flexible="source"))

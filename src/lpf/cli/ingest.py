@@ -70,7 +70,8 @@ def _problem(problem: Problem) -> dict[str, Any]:
 def _show(outcomes: list[tuple[Path, IngestOutcome]]) -> None:
     from rich.markup import escape
 
-    from lpf.cli.rendering import console, indented, table
+    from lpf.cli.rendering import console, indented
+    from lpf.cli.tables import table
 
     output = console()
     rows = [[path.name, *_counted(outcome), f"{outcome.seconds:.1f}"] for path, outcome in outcomes]

@@ -98,7 +98,7 @@ def checkpoint(
     as_json: AsJson = False,
 ) -> None:
     """Sign the ledger as it is now. Kept elsewhere, the checkpoint shows any later rewriting."""
-    from lpf.workspace.files import write_atomically
+    from lpf.storage.files import write_atomically
 
     with opened(workspace) as space:
         signed = space.ledger.checkpoint()
@@ -149,7 +149,8 @@ def _replayed(found: Replay) -> dict[str, Any]:
 
 
 def _show_replay(found: Replay) -> None:
-    from lpf.cli.rendering import console, indented, table
+    from lpf.cli.rendering import console, indented
+    from lpf.cli.tables import table
 
     output = console()
     words = "bit for bit" if found.exact else f"to {found.largest_difference:.1e}"

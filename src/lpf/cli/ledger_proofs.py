@@ -95,7 +95,7 @@ def prove(
         bundle = _bundle(space, record_id, earlier, later)
     if out is not None:
         from lpf.ledger import canonical
-        from lpf.workspace.files import write_atomically
+        from lpf.storage.files import write_atomically
 
         write_atomically(out, canonical(bundle) + b"\n")
     if as_json or out is None:

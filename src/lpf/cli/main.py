@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from lpf.cli import batch, doctor, evidence, facts, ingest, initialise, ledger, models, query
-from lpf.cli.common import AsJson, command
+from lpf.cli.common import AsJson, Program, command
 from lpf.version import __version__
 
 app = typer.Typer(
     name="lpf",
+    cls=Program,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",

@@ -87,7 +87,8 @@ def _described(workspace: Workspace, version: str) -> dict[str, Any]:
 
 
 def _show(found: list[dict[str, Any]]) -> None:
-    from lpf.cli.rendering import console, table
+    from lpf.cli.rendering import console
+    from lpf.cli.tables import table
 
     if not found:
         typer.echo("There is no model yet; add one with 'lpf models add FOLDER'.")

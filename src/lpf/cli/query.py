@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpf.cli.common import AsJson, WorkspaceFolder, command, moment, opened, print_document
+from lpf.cli.common import AsJson, WorkspaceFolder, command, opened, print_document
+from lpf.cli.question_options import (
+    Alpha,
+    AsOf,
+    AsyncAudit,
+    Draws,
+    Fallback,
+    MinCredibility,
+    Mode,
+    NearText,
+    Sampler,
+    Samples,
+    Seed,
+    Temperature,
+    TopK,
+    Variant,
+    changed,
+    options_given,
+)
 
 if TYPE_CHECKING:
     from lpf.results import QueryResult
-    from lpf.types import QueryOptions
     from lpf.workspace import Workspace
-
-HOW = "How to answer"
-WHICH = "Which evidence counts"
-
-# Shared with batch: options of a question. None leaves the workspace's own setting.
-Variant = Annotated[str | None, typer.Option(help="spn or learned.", rich_help_panel=HOW)]
-Mode = Annotated[str | None, typer.Option(help="robust or paper.", rich_help_panel=HOW)]
-Sampler = Annotated[
-    str | None,
-    typer.Option(
-        help="mean, moments, plain, antithetic, orthogonal or sobol.", rich_help_panel=HOW
-    ),
-]
-Samples = Annotated[int | None, typer.Option(help="Samples an item.", rich_help_panel=HOW)]
-Temperature = Annotated[float | None, typer.Option(help="Of the decoder.", rich_help_panel=HOW)]
-Alpha = Annotated[float | None, typer.Option(help="Paper mode's α.", rich_help_panel=HOW)]
-Seed = Annotated[int | None, typer.Option(help="Of all that is drawn.", rich_help_panel=HOW)]
-Draws = Annotated[
-    int | None,
-    typer.Option(
-        "--uncertainty", metavar="N", help="Split the doubt with N draws.", rich_help_panel=HOW
-    ),
-]
-Fallback = Annotated[
-    str | None,
-    typer.Option(help="average or learned, where no circuit covers it.", rich_help_panel=HOW),
-]
-TopK = Annotated[int | None, typer.Option(help="At most so many items.", rich_help_panel=WHICH)]
-MinCredibility = Annotated[
-    float | None, typer.Option(help="Leave items below it out.", rich_help_panel=WHICH)
-]
-AsOf = Annotated[
-    str | None,
-    typer.Option(help="As known then; UTC without a zone.", rich_help_panel=WHICH),
-]
-AsyncAudit = Annotated[
-    bool, typer.Option("--async-audit", help="Answer before the record is on disk.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -77,30 +55,14 @@ def query(
     seed: Seed = None,
     top_k: TopK = None,
     min_credibility: MinCredibility = None,
-    text: Annotated[
-        str | None, typer.Option(help="Prefer items near these words.", rich_help_panel=WHICH)
-    ] = None,
+    text: NearText = None,
     as_of: AsOf = None,
     async_audit: AsyncAudit = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask what is true of an entity: a probability for every value, and where it comes from."""
-    given = {
-        "variant": variant,
-        "mode": mode,
-        "sampler": sampler,
-        "n_samples": samples,
-        "temperature": temperature,
-        "alpha": alpha,
-        "uncertainty_samples": uncertainty,
-        "fallback": fallback,
-        "seed": seed,
-        "top_k": top_k,
-        "min_credibility": min_credibility,
-        "query_text": text,
-        "as_of": moment(as_of, "--as-of"),
-    }
+    given = options_given(locals())
     with opened(workspace) as space:
         options = changed(space.settings.query, given)
         result = space.query(entity, predicate, options, "async" if async_audit else "sync")
@@ -110,11 +72,6 @@ def query(
         print_document(result.to_dict())
     else:
         _show(result, texts)
-
-
-def changed(defaults: QueryOptions, given: dict[str, Any]) -> QueryOptions:
-    """The workspace's options with those that were given in their place."""
-    return replace(defaults, **{name: value for name, value in given.items() if value is not None})
 
 
 def _texts(workspace: Workspace, result: QueryResult) -> dict[str, str]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from lpf.cli.rendering import (
@@ -16,8 +15,8 @@ from lpf.cli.rendering import (
     percent,
     print_pairs,
     print_table,
-    table,
 )
+from lpf.cli.tables import FittedTable, table
 
 MINUTE = len("2026-01-25T15:42")
 
@@ -61,7 +60,7 @@ def _in_order(record: Mapping[str, Any]) -> dict[str, float]:
     return {value: record["distribution"][value] for value in record["context"]["values"]}
 
 
-def _items(record: Mapping[str, Any]) -> Table:
+def _items(record: Mapping[str, Any]) -> FittedTable:
     """What was read of each item, and the hash that stands for its text."""
     factors, values = record["factors"], record["context"]["values"]
     rows = [

@@ -1,13 +1,13 @@
-"""How things look on a terminal: bars, tables, moments. Legible at 80 columns without colour."""
+"""How things look on a terminal: bars, numbers, moments. Legible at 80 columns without colour."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +15,6 @@ from rich.text import Text
 BAR_WIDTH = 40
 MOST_VALUES = 12
 INDENT = 2
-LONGEST_NAME = 20
 BLOCKS = " ▏▎▍▌▋▊▉"
 
 
@@ -24,42 +23,11 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def table(
-    headings: Sequence[str],
-    rows: Iterable[Sequence[str | Text]],
-    right: Iterable[str] = (),
-    flexible: str | None = None,
-) -> Table:
-    """A light table. On a narrow terminal only the column ``flexible`` gives way: it is cut off,
-    while very long names in the others go on below themselves."""
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for place, heading in enumerate(headings):
-        longest = max([len(heading), *(row[place].cell_len for row in cells)])
-        made.add_column(
-            heading,
-            justify="right" if heading in right else "left",
-            width=None if heading == flexible else min(longest, LONGEST_NAME),
-            overflow="fold",
-        )
-        if heading == flexible:
-            for row in cells:
-                row[place].no_wrap, row[place].overflow = True, "ellipsis"
-    for row in cells:
-        made.add_row(*row)
-    return made
-
-
-def _cell(content: str | Text) -> Text:
-    """Texts of users are shown as they are, never read as markup."""
-    return content if isinstance(content, Text) else Text(content)
-
-
 def indented(renderable: Any) -> Padding:
     return Padding(renderable, (0, 0, 0, INDENT), expand=False)
 
 
-def print_table(output: Console, title: str, body: Table) -> None:
+def print_table(output: Console, title: str, body: RenderableType) -> None:
     output.print(Text(title, style="bold"))
     output.print(indented(body))
 

@@ -3,6 +3,7 @@
 from lpf.index.copies import DEFAULT_SIMILARITY
 from lpf.index.features import FeatureSource, pair_text_part
 from lpf.index.files import Manifest
+from lpf.index.forgetting import forget_rows
 from lpf.index.kinds import IndexConfig
 from lpf.index.ranking import RankingConfig
 from lpf.index.retrieve import EvidenceIndex, Retrieved
@@ -18,5 +19,6 @@ __all__ = [
     "RankingConfig",
     "Retrieved",
     "VectorIndex",
+    "forget_rows",
     "pair_text_part",
 ]

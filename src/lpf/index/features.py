@@ -9,14 +9,13 @@ from typing import Final
 import numpy as np
 
 from lpf.errors import ConfigError, EvidenceError
+from lpf.index.candidates import ROW_ID, VECTOR
 from lpf.reading.pair import PARTS
 from lpf.reading.reader import Progress, Reader, ReadRequest
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, StoredEvidence
 from lpf.types import Float32Array
 
-# Places in a row of ``EvidenceStore.candidates``.
-ROW_ID, EVIDENCE_ID, CREDIBILITY, VECTOR = 0, 1, 2, 8
 STORED: Final = np.dtype("<f4")
 ITEMS_AT_ONCE = 512
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -18,11 +18,13 @@ from filelock import FileLock, Timeout
 
 from lpf.errors import StorageError, StoreBusyError
 from lpf.index.kinds import FaissIndex, Kind
+from lpf.storage.files import sync, wipe
 from lpf.version import __version__
 
 FORMAT = 1
 LOCK_SECONDS = 600.0  # another process may be building
-ZEROS = bytes(1 << 20)
+STEM_DIGITS = 16
+STEM = re.compile(rf"[0-9a-f]{{{STEM_DIGITS}}}")
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,25 @@ class Manifest:
 
 
 class VectorFile:
-    """``<hash of the reader's id>.faiss`` and ``.json`` in a folder."""
+    """``<hash of a reader's id>.faiss`` and ``.json`` in a folder."""
 
-    def __init__(self, folder: Path, reader_id: str) -> None:
-        stem = hashlib.sha256(reader_id.encode()).hexdigest()[:16]
+    def __init__(self, folder: Path, stem: str) -> None:
         self.folder = folder
         self.path = folder / f"{stem}.faiss"
         self.manifest_path = folder / f"{stem}.json"
         self._new, self._old = folder / f"{stem}.new", folder / f"{stem}.old"
         self._lock = folder / f"{stem}.lock"
+
+    @classmethod
+    def of_reader(cls, folder: Path, reader_id: str) -> VectorFile:
+        return cls(folder, hashlib.sha256(reader_id.encode()).hexdigest()[:STEM_DIGITS])
+
+    @classmethod
+    def all_in(cls, folder: Path) -> list[VectorFile]:
+        """Those of all readers, also where only a lock is left of one: it may be being made."""
+        paths = folder.iterdir() if folder.is_dir() else ()
+        stems = {path.stem for path in paths if STEM.fullmatch(path.stem)}
+        return [cls(folder, stem) for stem in sorted(stems)]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -87,15 +99,15 @@ class VectorFile:
         import faiss
 
         faiss.write_index(index.index, str(self._new))
-        _sync(self._new)
+        sync(self._new)
         complete = Manifest(**{**asdict(manifest), "sha256": _sha256(self._new)})
         with suppress(FileNotFoundError):
             self.path.replace(self._old)
         self._new.replace(self.path)
         self._new.write_text(json.dumps(asdict(complete), indent=2, sort_keys=True) + "\n")
-        _sync(self._new)
+        sync(self._new)
         self._new.replace(self.manifest_path)
-        _sync(self.folder)
+        sync(self.folder)
         wipe(self._old)
         return complete
 
@@ -127,18 +139,6 @@ class VectorFile:
             ) from error
 
 
-def wipe(path: Path) -> None:
-    """Overwrites a file with zeros, then unlinks it."""
-    with suppress(FileNotFoundError):
-        with path.open("r+b") as stream:
-            left = os.fstat(stream.fileno()).st_size
-            while left > 0:
-                left -= stream.write(ZEROS[:left])
-            stream.flush()
-            os.fsync(stream.fileno())
-        path.unlink()
-
-
 def versions() -> dict[str, str]:
     """Of what wrote a file, for those who look into it."""
     import faiss
@@ -149,11 +149,3 @@ def versions() -> dict[str, str]:
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, RowNumbers
 from lpf.storage.evidence_rows import vectors_of
+from lpf.storage.evidence_statements import READER
+from lpf.storage.keyed import KEYS, any_of, look_up
 from lpf.storage.statements import Prepared
-from lpf.storage.tables import evidence, features
+from lpf.storage.tables import erased_evidence, evidence, features
 from lpf.types import Float32Array
 
-# As many keys at once; a last, shorter batch repeats its last key, so one statement serves all.
-KEYS_AT_ONCE = 256
-_KEYS = tuple(f"key{number}" for number in range(KEYS_AT_ONCE))
 _OF_READER = features.c.reader == bindparam("reader")
 
 _ENTRIES = Prepared(
@@ -25,15 +24,13 @@ _ENTRIES = Prepared(
         evidence.c.entity_id,
         evidence.c.predicate,
         evidence.c.credibility,
-    ).where(evidence.c.row_id.in_([bindparam(key) for key in _KEYS])),
-    *_KEYS,
+    ).where(any_of(evidence.c.row_id)),
+    *KEYS,
 )
 _VECTORS = Prepared(
-    select(features.c.row_id, features.c.vector).where(
-        _OF_READER, features.c.row_id.in_([bindparam(key) for key in _KEYS])
-    ),
+    select(features.c.row_id, features.c.vector).where(any_of(features.c.row_id), _OF_READER),
+    *KEYS,
     "reader",
-    *_KEYS,
 )
 _ENTITY_VECTORS = Prepared(
     select(features.c.row_id, features.c.vector)
@@ -43,18 +40,19 @@ _ENTITY_VECTORS = Prepared(
     "entity_id",
     "reader",
 )
+_ERASED = Prepared(select(func.count()).select_from(erased_evidence))
 
 
 def entries(store: EvidenceStore, row_ids: Iterable[int]) -> dict[int, Row]:
     """(row_id, evidence_id, entity_id, predicate, credibility) of the rows that are there."""
-    return {row[0]: row for row in _looked_up(store, _ENTRIES, row_ids)}
+    return {row[0]: row for row in look_up(store.database, _ENTRIES, row_ids)}
 
 
 def vectors_of_rows(
     store: EvidenceStore, reader: int, width: int, row_ids: Iterable[int]
 ) -> tuple[RowNumbers, Float32Array]:
     """The rows that are there and their vectors, in no order."""
-    return vectors_of(list(_looked_up(store, _VECTORS, row_ids, reader)), width)
+    return vectors_of(list(look_up(store.database, _VECTORS, row_ids, reader)), width)
 
 
 def vectors_of_entity(
@@ -64,11 +62,14 @@ def vectors_of_entity(
     return vectors_of(store.database.rows(_ENTITY_VECTORS, (entity_id, reader)), width)
 
 
-def _looked_up(
-    store: EvidenceStore, statement: Prepared, keys: Iterable[int], *fixed: int
-) -> Iterator[Row]:
-    wanted = [int(key) for key in keys]
-    for start in range(0, len(wanted), KEYS_AT_ONCE):
-        some = wanted[start : start + KEYS_AT_ONCE]
-        filled = some + some[-1:] * (KEYS_AT_ONCE - len(some))
-        yield from store.database.rows(statement, (*fixed, *filled))
+def known_reader(store: EvidenceStore, reader_id: str) -> int | None:
+    """The number of a reader, if it has one: unlike ``reader_number`` this gives out none."""
+    found = store.database.row(READER, (reader_id,))
+    return None if found is None else int(found[0])
+
+
+def count_erased(store: EvidenceStore) -> int:
+    """How many items were ever erased."""
+    found = store.database.row(_ERASED)
+    assert found is not None, "a count always has a row"
+    return int(found[0])

@@ -11,6 +11,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lpf.index.candidates import (
+    COMMITMENT,
+    CONTENT_KEY,
+    CREDIBILITY,
+    EVIDENCE_ID,
+    REPORT_ID,
+    ROW_ID,
+    SOURCE,
+    TIMESTAMP,
+    VECTOR,
+)
 from lpf.index.copies import (
     DEFAULT_SIMILARITY,
     GroupArray,
@@ -19,7 +30,7 @@ from lpf.index.copies import (
     cut,
     numbered,
 )
-from lpf.index.features import CREDIBILITY, EVIDENCE_ID, STORED, VECTOR, FeatureSource
+from lpf.index.features import STORED, FeatureSource
 from lpf.index.ranking import Ranker, RankingConfig, best_first, relevance_to
 from lpf.reading.reader import Reader
 from lpf.storage.database import Row
@@ -116,12 +127,15 @@ class EvidenceIndex:
     def _picked(
         self, rows: list[Row], top_k: int, as_of: int, query: Float32Array | None
     ) -> _Picked:
-        _, _, credibility, timestamps, _, reports, keys, _, vectors = zip(*rows, strict=True)
-        features = np.frombuffer(b"".join(vectors), STORED).reshape(len(rows), self.source.width)
+        columns = list(zip(*rows, strict=True))
+        timestamps = columns[TIMESTAMP]
+        features = np.frombuffer(b"".join(columns[VECTOR]), STORED).reshape(
+            len(rows), self.source.width
+        )
         texts = self.source.texts(features)
         relevance = None if query is None else self._relevance(texts, query)
-        scores = self._ranker.scores(credibility, timestamps, as_of, relevance)
-        labels = copy_labels(keys, reports, texts, self._copy_similarity)
+        scores = self._ranker.scores(columns[CREDIBILITY], timestamps, as_of, relevance)
+        labels = copy_labels(columns[CONTENT_KEY], columns[REPORT_ID], texts, self._copy_similarity)
         positions = cut(best_first(scores, timestamps), labels, top_k)
         return positions, scores, labels, features
 
@@ -138,19 +152,17 @@ class EvidenceIndex:
 
 def _gathered(rows: list[Row], picked: _Picked, considered: int, below: int) -> Retrieved:
     positions, scores, labels, features = picked
-    row_ids, ids, credibility, timestamps, sources, _, keys, commitments, _ = zip(
-        *[rows[position] for position in positions], strict=True
-    )
+    columns = list(zip(*[rows[position] for position in positions], strict=True))
     return Retrieved(
-        row_ids,
-        ids,
-        keys,
-        commitments,
+        columns[ROW_ID],
+        columns[EVIDENCE_ID],
+        columns[CONTENT_KEY],
+        columns[COMMITMENT],
         features.take(positions, axis=0),
-        np.array(credibility, np.float64),  # None becomes NaN
-        timestamps,
+        np.array(columns[CREDIBILITY], np.float64),  # None becomes NaN
+        columns[TIMESTAMP],
         _numbered_groups(labels, positions),
-        np.array(numbered(sources)),
+        np.array(numbered(columns[SOURCE])),
         np.array([scores[position] for position in positions]),
         considered,
         below,

@@ -10,6 +10,7 @@ import numpy as np
 from lpf.errors import ConfigError
 from lpf.index.features import FeatureSource
 from lpf.index.files import Manifest, VectorFile, versions
+from lpf.index.forgetting import forget_rows
 from lpf.index.kinds import FaissIndex, IndexConfig
 from lpf.index.lookups import entries, vectors_of_entity
 from lpf.index.vectors import approximate, build, units_of
@@ -66,7 +67,7 @@ class VectorIndex:
         self._source = source
         self._store = source.store
         self._config = config
-        self._file = VectorFile(Path(folder), source.reader_id)
+        self._file = VectorFile.of_reader(Path(folder), source.reader_id)
         self._held: _Held | None = None
 
     def search(
@@ -106,17 +107,9 @@ class VectorIndex:
         return self._held.manifest
 
     def forget(self, *row_ids: int) -> None:
-        """Removes erased rows from the file, and what it was from the disk."""
-        with self._file.locked():
-            self._held = None
-            loaded = self._file.load()
-            if loaded is None:
-                self._file.discard()  # whatever it was, it may hold them
-                return
-            manifest, index = loaded
-            index.remove(np.array(row_ids, np.int64))
-            erased = self._store.state(self._source.number)[2]
-            self._file.save(index, replace(manifest, count=index.count, erased_count=erased))
+        """Removes erased rows from the files of all readers; see ``forget_rows``."""
+        self._held = None
+        forget_rows(self._store, self._file.folder, row_ids)
 
     # Keeping up with the store
 

@@ -168,7 +168,7 @@ def _at(source: FeatureSource, places: RowNumbers) -> SomeRows:
 def _reranked(
     source: FeatureSource, query: Float32Array, row_ids: RowNumbers, depth: int
 ) -> tuple[Float32Array, RowNumbers]:
-    there, features = vectors_of_rows(source.store, source.number, source.width, row_ids)
+    there, features = vectors_of_rows(source.store, source.number, source.width, row_ids.tolist())
     cosines = units_of(source.texts(features)) @ query
     order = np.lexsort((there, -cosines))[:depth]
     padding = (0, depth - len(order))

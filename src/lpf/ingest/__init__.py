@@ -1,7 +1,7 @@
 """Evidence and facts from files into the store, and out of it again."""
 
 from lpf.ingest.drafts import content_hash
-from lpf.ingest.erasure import Erasure, erase_evidence, scrub
+from lpf.ingest.erasure import Erasure, begin_erasure, erase_evidence, finish_erasure, scrub
 from lpf.ingest.facts import read_facts
 from lpf.ingest.ingestion import IngestOutcome, ingest, ingest_rows
 from lpf.ingest.problems import Problem
@@ -10,8 +10,10 @@ __all__ = [
     "Erasure",
     "IngestOutcome",
     "Problem",
+    "begin_erasure",
     "content_hash",
     "erase_evidence",
+    "finish_erasure",
     "ingest",
     "ingest_rows",
     "read_facts",

@@ -46,7 +46,7 @@ class Draft:
 
     def as_new(self) -> NewEvidence:
         key = content_key(self.evidence.text_content, self.evidence.claim)
-        return NewEvidence(self.evidence, key, self.content_hash)
+        return NewEvidence(self.evidence, key, self.content_hash, numbered=not self.has_id)
 
 
 class DraftReader:
@@ -87,9 +87,10 @@ class DraftReader:
         return Draft(row, evidence, evidence_id is not None, content_hash(evidence))
 
     def _predicate(self, values: Values) -> str:
-        given = text_field(values, "predicate") or self._only_predicate
+        named = {"predicate": text_field(values, "predicate") or self._only_predicate}
+        given = required(identifier_field(named, "predicate"), "predicate")
         try:
-            return self._schema[required(given, "predicate")].name
+            return self._schema[given].name
         except UnknownPredicateError as error:
             raise RowError("predicate", str(error).rstrip(".")) from None
 

@@ -1,30 +1,34 @@
-"""Taking an item out so that nothing of its text is left in the workspace's files."""
+"""Taking an item out so that nothing of its text is left in the workspace's files.
+
+It has two halves. The first removes the item and notes that its erasure is under way; between them
+the caller makes its indexes and caches forget it; the second rewrites the store's files and takes
+the note away. If any of this is interrupted, erasing the same id again goes on from there.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lpf.errors import StorageError
-from lpf.ingest.rejects import rejects_in
+from lpf.ingest.cleaning import Traces, clean_rejects
+from lpf.ingest.rejects import alone_with
 from lpf.storage.database import Database
-from lpf.storage.evidence import EvidenceStore, StoredEvidence
+from lpf.storage.evidence import EvidenceStore, PendingErasure, StoredEvidence
 from lpf.storage.failures import told_plainly
 
 DEFAULT_WAIT_SECONDS = 10.0
-_AGAIN = "end what uses the store and call lpf.ingest.scrub, or erase another item."
+TABLES = ("evidence", "features", "pending_erasures")
+_AGAIN = "end what uses the store and erase the same item again, or call lpf.ingest.scrub."
 
 
 @dataclass(frozen=True)
 class Erasure:
-    """What was removed. The ``content_key`` of an item is what caches go by: they must forget it
-    too. ``warnings`` say where something of a text may still be, and what to do."""
+    """What was removed, in the order asked for. Indexes must forget an item's ``row_id`` and caches
+    its ``content_key``. ``warnings`` say where something of a text may still be, and what to do."""
 
-    items: tuple[StoredEvidence, ...]
+    items: tuple[PendingErasure, ...]
     rejects_removed: int
     warnings: tuple[str, ...] = ()
 
@@ -36,19 +40,47 @@ def erase_evidence(
     *,
     wait_seconds: float = DEFAULT_WAIT_SECONDS,
 ) -> Erasure:
-    """Removes items from the store and from the files of rejects; UnknownEvidenceError, before
-    anything is done, where one is not there. Scrubbing the store's files takes time with their
-    size, whatever is erased: many items are best erased in one call.
+    """Both halves, where no index or cache holds anything of the items. Scrubbing the store's files
+    takes time with their size, whatever is erased: many items are best erased in one call."""
+    begun = begin_erasure(evidence_ids, store, rejects_folder)
+    return finish_erasure(begun, store, wait_seconds=wait_seconds)
 
-    The rejects come first: if this is interrupted the items are still there, to be erased again.
+
+def begin_erasure(
+    evidence_ids: str | Sequence[str], store: EvidenceStore, rejects_folder: str | Path
+) -> Erasure:
+    """Removes items from the files of rejects and from the store. UnknownEvidenceError, before
+    anything is done, where one was never there or its erasure is finished; one whose erasure was
+    begun is taken up again.
+
+    The rejects come first: their lines are recognised by the text, which is gone afterwards.
     """
     wanted = [evidence_ids] if isinstance(evidence_ids, str) else list(dict.fromkeys(evidence_ids))
-    items = [store.get(evidence_id) for evidence_id in wanted]
-    paths = rejects_in(rejects_folder)
-    removed = sum(_erase_from(path, item) for path in paths for item in items)
-    gone = tuple(store.erase(evidence_id) for evidence_id in wanted)
+    with alone_with(rejects_folder):
+        begun = {item.evidence_id: item for item in store.pending_erasures()}
+        present = _present(store, (name for name in wanted if name not in begun))
+        traces = Traces(wanted, (item.evidence for item in present.values()))
+        removed = clean_rejects(rejects_folder, traces)
+        for name in present:
+            begun[name] = store.erase(name)
+    return Erasure(tuple(begun[name] for name in wanted), removed)
+
+
+def finish_erasure(
+    begun: Erasure, store: EvidenceStore, *, wait_seconds: float = DEFAULT_WAIT_SECONDS
+) -> Erasure:
+    """Call it once indexes and caches have forgotten the items. An erasure that ends with a warning
+    stays one of the store's ``pending_erasures``."""
+    store.forget_keys(begun.items)
     warning = scrub(store.database, wait_seconds)
-    return Erasure(gone, removed, (warning,) if warning else ())
+    if warning:
+        return replace(begun, warnings=(*begun.warnings, warning))
+    store.erasure_done(item.evidence_id for item in begun.items)
+    return begun
+
+
+def _present(store: EvidenceStore, evidence_ids: Iterable[str]) -> dict[str, StoredEvidence]:
+    return {name: store.get(name) for name in evidence_ids}
 
 
 def scrub(database: Database, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> str | None:
@@ -58,7 +90,7 @@ def scrub(database: Database, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> str
         with told_plainly(database.name):
             if database.is_sqlite:
                 return _rewrite_sqlite(database, wait_seconds)
-            for table in ("evidence", "features"):
+            for table in TABLES:
                 database.connection.execute(f"VACUUM (FULL) {table}")
     except StorageError as error:
         return f"{error} What was deleted is deleted, but its bytes may be there still: {_AGAIN}"
@@ -84,62 +116,3 @@ def _rewrite_sqlite(database: Database, wait_seconds: float) -> str | None:
         f"{database.name}: what was deleted is deleted, but a process that reads the store keeps "
         f"its log from being cut, so {database.path}-wal may hold the text still: {_AGAIN}"
     )
-
-
-def _erase_from(path: Path, item: StoredEvidence) -> int:
-    """Removes the lines that carry the item; returns how many. The old bytes are overwritten
-    before their file is given up."""
-    with path.open(encoding="utf-8", newline="\n") as file:
-        lines = list(file)
-    kept = [line for line in lines if not _carries(line, item)]
-    if len(kept) < len(lines):
-        _replace_securely(path, "".join(kept))
-    return len(lines) - len(kept)
-
-
-def _carries(line: str, item: StoredEvidence) -> bool:
-    try:
-        row = json.loads(line).get("row")
-    except ValueError:  # a process was killed while it wrote this
-        row = line
-    if _names(row, item.evidence.evidence_id):
-        return True
-    forms = _forms(item.evidence.text_content)
-    return any(form in text for text in _texts(row) for form in forms)
-
-
-def _names(row: object, evidence_id: str) -> bool:
-    """Whether a row is about the id. Of one that could not be read only the letters are known."""
-    if isinstance(row, dict):
-        return str(row.get("evidence_id")) == evidence_id
-    if isinstance(row, list):
-        return evidence_id in row
-    return re.search(rf"(?<!\w){re.escape(evidence_id)}(?!\w)", str(row)) is not None
-
-
-def _texts(value: object) -> Iterator[str]:
-    """All texts in a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
-
-
-def _forms(text: str) -> set[str]:
-    """A text as it stands in a cell, and in a line that was put aside unread."""
-    escaped = {json.dumps(text, ensure_ascii=choice)[1:-1] for choice in (True, False)}
-    return {text, text.replace('"', '""'), *escaped}
-
-
-def _replace_securely(path: Path, text: str) -> None:
-    fresh = path.with_name(path.name + ".new")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    with path.open("r+b") as file:
-        file.write(bytes(path.stat().st_size))
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lpf.errors import InputFileError
-from lpf.ingest.fields import identifier_field, moment_field, required, share_field, text_field
+from lpf.ingest.fields import (
+    identifier_field,
+    label_field,
+    moment_field,
+    required,
+    share_field,
+    text_field,
+)
 from lpf.ingest.files import InputRow, open_input
 from lpf.ingest.problems import Problem, RowError
 from lpf.storage.facts import NewFact
@@ -37,7 +44,7 @@ def _fact(row: InputRow, where: str) -> NewFact:
     return NewFact(
         entity_id=required(identifier_field(row.values, "entity_id"), "entity_id"),
         predicate=required(text_field(row.values, "predicate"), "predicate"),
-        value=required(identifier_field(row.values, "value"), "value"),
+        value=required(label_field(row.values, "value"), "value"),
         timestamp=timestamp,
         confidence=1.0 if confidence is None else confidence,
         source=identifier_field(row.values, "source"),

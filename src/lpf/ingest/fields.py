@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 
 from lpf.ingest.problems import RowError
-from lpf.storage.texts import unkeepable
+from lpf.storage.texts import LONGEST_NAME, too_long, unkeepable
 
 Values = Mapping[str, object]
 
@@ -23,12 +23,23 @@ def text_field(values: Values, name: str) -> str | None:
     return str(value)
 
 
-def identifier_field(values: Values, name: str) -> str | None:
+def label_field(values: Values, name: str) -> str | None:
     """A text; a whole number is taken as the text of its digits."""
     value = values.get(name)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return text_field(values, name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return text_field(values, name)
+    if value.bit_length() > LONGEST_NAME:
+        raise RowError(name, f"is a number of more than {LONGEST_NAME} bits; give it as a text")
+    return str(value)
+
+
+def identifier_field(values: Values, name: str) -> str | None:
+    """The same where things go by it: it must be short enough for an index."""
+    label = label_field(values, name)
+    problem = None if label is None else too_long(label, name)
+    if problem:
+        raise RowError(name, problem)
+    return label
 
 
 def required(value: str | None, name: str) -> str:

@@ -18,12 +18,11 @@ _BOM = b"\xef\xbb\xbf"
 @dataclass(frozen=True, slots=True)
 class InputRow:
     """``line`` is where the row starts, from 1 (in Parquet: its number). ``error`` says why it
-    could not be read; ``raw`` is then what stands there."""
+    could not be read; what stands there is to be looked up in the file."""
 
     line: int
     values: Mapping[str, object]
     error: str = ""
-    raw: object = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,8 @@ def _check_readable(path: Path) -> None:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Number, text and what is wrong with it. A line that is not UTF-8 shows its odd bytes as
-    ``\\xff``, so that it can be found."""
+    """Number, text and what is wrong with it. A line that is not UTF-8 is passed on all the same:
+    its quotes and commas count."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if number == 1:
@@ -101,7 +100,7 @@ def _json_rows(path: Path) -> Iterator[InputRow]:
     for number, line, error in _lines(path):
         text = line.strip()
         if error:
-            yield InputRow(number, {}, error, text)
+            yield InputRow(number, {}, error)
         elif text:
             yield _json_row(number, text)
 
@@ -110,9 +109,9 @@ def _json_row(number: int, text: str) -> InputRow:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return InputRow(number, {}, f"is not valid JSON: {error}", text)
+        return InputRow(number, {}, f"is not valid JSON: {error}")
     if not isinstance(values, dict):
-        return InputRow(number, {}, "must be a JSON object with the fields of a row", text)
+        return InputRow(number, {}, "must be a JSON object with the fields of a row")
     return InputRow(number, values)
 
 
@@ -120,8 +119,10 @@ def _csv_header(path: Path) -> tuple[str, ...]:
     _, _, error = next(_lines(path))
     if error:
         raise InputFileError(f"{path}, line 1: {error}. Nothing was read.")
-    _, header = next(_csv_records(path, {}), (0, []))
-    columns = tuple(header) if isinstance(header, list) else ()
+    line, header = next(_csv_records(path, {}), (1, []))
+    if isinstance(header, str):
+        raise InputFileError(f"{path}, line {line}: {header}. Nothing was read.")
+    columns = tuple(header)
     if not any(columns):
         raise InputFileError(f"{path}, line 1: has no names of columns. Nothing was read.")
     doubled = sorted({name for name in columns if columns.count(name) > 1})
@@ -135,18 +136,17 @@ def _csv_rows(path: Path) -> Iterator[InputRow]:
     records = _csv_records(path, undecoded)
     _, header = next(records)
     for line, cells in records:
-        if undecoded:
-            odd_line = min(undecoded)
-            yield InputRow(odd_line, {}, undecoded[odd_line], cells)
-            undecoded.clear()
-        elif isinstance(cells, str):
+        if isinstance(cells, str):
             yield InputRow(line, {}, cells)
+        elif undecoded:
+            odd_line = min(undecoded)
+            yield InputRow(odd_line, {}, undecoded[odd_line])
         elif len(cells) != len(header):
-            error = f"has {len(cells)} cells, the first line has {len(header)}"
-            yield InputRow(line, {}, error, cells)
+            yield InputRow(line, {}, f"has {len(cells)} cells, the first line has {len(header)}")
         else:
             filled = zip(header, cells, strict=True)
             yield InputRow(line, {str(name): cell or None for name, cell in filled})
+        undecoded.clear()
 
 
 def _csv_records(path: Path, undecoded: dict[int, str]) -> Iterator[tuple[int, list[str] | str]]:
@@ -161,10 +161,23 @@ def _csv_records(path: Path, undecoded: dict[int, str]) -> Iterator[tuple[int, l
         except StopIteration:
             return
         except csv.Error as error:
-            yield line, f"is not valid CSV: {error}"
+            yield _unreadable(path, line, reader.line_num, str(error))
         else:
             if cells:
                 yield line, cells
+
+
+def _unreadable(path: Path, first: int, last: int, error: str) -> tuple[int, str]:
+    """Where a record that spans the lines ``first`` to ``last`` is wrong, and how. A quote too
+    many hides the rows after it, so it is told which lines those are."""
+    hidden = f"lines {first} to {last} were not read" if last > first else "its line was not read"
+    if error != "unexpected end of data":
+        return first, f"is not valid CSV: {error}" + (f"; {hidden}" if last > first else "")
+    lines = (text for number, text, _ in _lines(path) if number >= first)
+    open_cell = next(csv.reader(lines))[-1]  # less strict, it ends the cell where the file ends
+    spanned = open_cell.count("\n") + (not open_cell.endswith("\n"))
+    count = last - first + 1
+    return last - spanned + 1, f"opens a quote that is never closed; {hidden} ({count} in all)"
 
 
 def _noting(path: Path, undecoded: dict[int, str]) -> Iterator[str]:

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
 from lpf.errors import ConfigError, EvidenceError, InputFileError, NonFiniteError
+from lpf.ingest.batch_reading import BatchReading
 from lpf.ingest.drafts import KNOWN_COLUMNS, Draft, DraftReader
 from lpf.ingest.files import InputFile, InputRow, open_input, rows_in_memory
 from lpf.ingest.problems import Problem, RowError
 from lpf.ingest.rejects import RejectsFile
 from lpf.ingest.settling import Settler
-from lpf.reading.reader import Features, Reader, ReadRequest
+from lpf.reading.reader import Reader
 from lpf.schema import Schema
 from lpf.storage.evidence import EvidenceStore
 
@@ -29,7 +28,7 @@ Progress = Callable[[int, int | None], None]
 
 DEFAULT_BATCH = 256
 PROBLEMS_SHOWN = 20
-ATTEMPTS = 5
+ATTEMPTS = 50  # several processes that number items of one entity are in each other's way often
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Ingestion:
         self._drafts.check_columns(file)
         self._reader_number = store.reader_number(reader.reader_id, reader.width)
         self._settler = Settler(store)
-        self._rejects = RejectsFile(rejects_folder, file.name)
+        self._rejects = RejectsFile(rejects_folder, file.name, store.erased)
         self._batch, self._progress, self._total = batch, progress, file.total
         self._read = self._added = self._unchanged = self._rejected = 0
         self._problems: list[Problem] = []
@@ -169,10 +168,12 @@ class Ingestion:
         return drafts, problems
 
     def _add(self, drafts: Sequence[Draft]) -> list[Problem]:
-        """Settles and adds; does so again where another process was quicker to take an id."""
+        """Settles and adds; looks again where another process was quicker to take an id, or to
+        add the same rows."""
+        reading = BatchReading(self._reader)
         for attempt in range(1, ATTEMPTS + 1):
             settled = self._settler.settle(drafts)
-            new, features, unreadable = self._features(settled.new)
+            new, features, unreadable = reading.read(settled.new)
             try:
                 if new:
                     self._store.add([d.as_new() for d in new], features, self._reader_number)
@@ -183,30 +184,16 @@ class Ingestion:
                 continue
             self._added += len(new)
             self._unchanged += settled.unchanged
-            return unreadable + [self._conflict(*conflict) for conflict in settled.conflicts]
+            conflicts = [self._conflict(*conflict) for conflict in settled.conflicts]
+            return conflicts + [self._problem(d.row, "text_content", why) for d, why in unreadable]
         raise AssertionError("the last attempt returns or raises")
-
-    def _features(self, drafts: Sequence[Draft]) -> tuple[Sequence[Draft], Features, list[Problem]]:
-        """What can be read, its features, and what cannot."""
-        if not drafts:
-            return drafts, np.empty((0, self._reader.width), np.float32), []
-        requests = [ReadRequest(d.evidence.text_content, d.evidence.claim) for d in drafts]
-        try:
-            return drafts, self._reader.read_many(requests), []
-        except EvidenceError as error:
-            if len(drafts) == 1:
-                problem = self._problem(drafts[0].row, "text_content", str(error))
-                return [], np.empty((0, self._reader.width), np.float32), [problem]
-        # Halving finds the few that cannot be read without reading all the others singly.
-        middle = len(drafts) // 2
-        left, right = self._features(drafts[:middle]), self._features(drafts[middle:])
-        return [*left[0], *right[0]], np.concatenate([left[1], right[1]]), left[2] + right[2]
 
     def _conflict(self, draft: Draft, reason: str) -> Problem:
         return self._problem(draft.row, "evidence_id", reason)
 
     def _problem(self, row: InputRow, name: str | None, error: str) -> Problem:
-        return Problem(self._file.name, row.line, name, error, row.raw or dict(row.values))
+        values = None if row.error else dict(row.values)
+        return Problem(self._file.name, row.line, name, error, values)
 
 
 def _batched(rows: Iterable[InputRow], size: int) -> Iterator[list[InputRow]]:

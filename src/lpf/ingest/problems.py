@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A row that was not taken: where it stands, which field is wrong and how, and the row."""
+    """A row that was not taken: where it stands, which field is wrong and how, and the row, which
+    is None where it could not be told apart into fields."""
 
     file: str
     line: int
@@ -23,7 +24,12 @@ class Problem:
     def as_json(self) -> str:
         """One line. What JSON does not know, such as a date from Parquet, is written as text."""
         entry = {name: getattr(self, name) for name in ("file", "line", "field", "error", "row")}
-        return json.dumps(entry, ensure_ascii=False, default=str)
+        return json.dumps(entry, ensure_ascii=False, default=_as_text)
+
+
+def _as_text(value: object) -> str:
+    """Bytes are only counted: written out they would be a text that no erasure recognises."""
+    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
 
 
 class RowError(Exception):

@@ -1,67 +1,120 @@
-"""Rows that were not taken, kept beside the store until somebody mends them."""
+"""Rows that were not taken, kept beside the store until somebody mends them.
+
+Ingestions add to these files and erasures rewrite them, so whoever does either is alone with the
+folder meanwhile, and no file stays open longer than that.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import IO
 
+from filelock import FileLock, Timeout
+
+from lpf.errors import StoreBusyError
 from lpf.ingest.problems import Problem
+from lpf.storage.files import sync
+from lpf.storage.texts import unkeepable
+from lpf.storage.times import iso
 
 ENDING = ".rejects.jsonl"
 UNFINISHED = ".part"
+LOCK = "rejects.lock"
+LOCK_SECONDS = 60.0
+LONGEST_SOURCE = 120  # bytes of a file's name; what is put around it must fit in 255
+
+Erased = Callable[[Iterable[str]], dict[str, int]]
 
 
 class RejectsFile:
     """Made when the first row is rejected. It has its name once it is complete; what an
-    interruption leaves is complete as far as it goes."""
+    interruption leaves is complete as far as it goes. Of a row whose id is one of ``erased`` (see
+    ``EvidenceStore.erased``) nothing but the id is kept."""
 
-    def __init__(self, folder: str | Path, source: str) -> None:
+    def __init__(self, folder: str | Path, source: str, erased: Erased) -> None:
         self._folder = Path(folder)
-        self._source = source
-        self._file: IO[str] | None = None
+        self._source = source.replace("/", "_").encode()[:LONGEST_SOURCE].decode(errors="ignore")
+        self._erased = erased
         self._path: Path | None = None
 
-    def write(self, problems: Iterable[Problem]) -> None:
-        for problem in problems:
-            if self._file is None:
-                self._file = self._opened()
-            self._file.write(problem.as_json() + "\n")
-        if self._file is not None:
-            self._file.flush()
+    def write(self, problems: Sequence[Problem]) -> None:
+        if not problems:
+            return
+        with alone_with(self._folder):
+            lines = [problem.as_json() + "\n" for problem in self._without_erased(problems)]
+            if self._path is None:
+                self._path = self._free_name()
+            # Half a character, which UTF-8 has no bytes for, becomes JSON's escape of it.
+            with _unfinished(self._path).open("ab") as file:
+                file.write("".join(lines).encode(errors="backslashreplace"))
+                file.flush()
+                os.fsync(file.fileno())
 
     def close(self) -> Path | None:
         """Where the rejects are; None if there are none."""
-        if self._file is not None and self._path is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            Path(self._file.name).replace(self._path)
-            self._file = None
+        if self._path is not None:
+            with alone_with(self._folder):
+                if not self._path.exists():
+                    _unfinished(self._path).replace(self._path)
+                    sync(self._folder)
         return self._path
 
-    def _opened(self) -> IO[str]:
-        """A name that no other run has: one of them is the first to make the file."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+    def _without_erased(self, problems: Sequence[Problem]) -> Iterator[Problem]:
+        """Asked while no erasure is under way, so that none can miss a row written here."""
+        names = [_evidence_id(problem) for problem in problems]
+        erased = self._erased({name for name in names if name})
+        for name, problem in zip(names, problems, strict=True):
+            if name in erased:
+                reason = f"was erased at {iso(erased[name])}; its row is not kept"
+                bare = {"evidence_id": name}
+                yield replace(problem, field="evidence_id", error=reason, row=bare)
+            else:
+                yield problem
+
+    def _free_name(self) -> Path:
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         for number in count(1):
             ending = "" if number == 1 else f"-{number}"
             path = self._folder / f"{self._source}.{moment}{ending}{ENDING}"
-            unfinished = path.with_name(path.name + UNFINISHED)
-            try:
-                if not path.exists():
-                    # Half a character, which UTF-8 has no bytes for, becomes JSON's escape of it.
-                    file = unfinished.open("x", encoding="utf-8", errors="backslashreplace")
-                    self._path = path
-                    return file
-            except FileExistsError:
-                continue
+            if not path.exists() and not _unfinished(path).exists():
+                return path
         raise AssertionError("numbers do not end")
+
+
+@contextmanager
+def alone_with(folder: str | Path) -> Iterator[None]:
+    """Holds back everybody else who writes to a folder of rejects."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    lock = FileLock(Path(folder) / LOCK, timeout=LOCK_SECONDS)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise StoreBusyError(
+            f"{folder}: another process has been writing rejects for more than {LOCK_SECONDS:.0f} "
+            "seconds. Nothing was written there; repeat it when that has ended."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def rejects_in(folder: str | Path) -> list[Path]:
     """All files of rejects, also what a killed process left unfinished."""
     return sorted(Path(folder).glob(f"*{ENDING}*"))
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(path.name + UNFINISHED)
+
+
+def _evidence_id(problem: Problem) -> str:
+    """The id as the row gives it, be it a number; empty where it gives none that could be one."""
+    given = problem.row.get("evidence_id") if isinstance(problem.row, dict) else None
+    text = str(given) if isinstance(given, str | int) else ""
+    return "" if unkeepable(text) else text

@@ -11,6 +11,8 @@ from lpf.storage.times import iso
 
 Conflict = tuple[Draft, str]
 
+LONGEST_NUMBER = 9  # digits; longer ones are names that somebody gave
+
 
 @dataclass
 class Settled:
@@ -19,14 +21,6 @@ class Settled:
     new: list[Draft] = field(default_factory=list)
     unchanged: int = 0
     conflicts: list[Conflict] = field(default_factory=list)
-
-
-@dataclass
-class _Entity:
-    """What is known of an entity whose items get their ids here."""
-
-    hashes: set[bytes] = field(default_factory=set)
-    highest: int = 0
 
 
 class Settler:
@@ -39,29 +33,32 @@ class Settler:
         self._store = store
         self._rehearsal = rehearsal
         self._rehearsed: dict[str, bytes] = {}
-        self._entities: dict[str, _Entity] = {}
+        self._rehearsed_contents: set[bytes] = set()
+        self._highest: dict[str, int] = {}
 
     def forget(self) -> None:
         """The store was changed by somebody else: look again."""
-        self._entities = {}
+        self._highest = {}
 
     def settle(self, drafts: Sequence[Draft]) -> Settled:
         """Every draft in its order, as if those before it had been added."""
         given = [draft.evidence.evidence_id for draft in drafts if draft.has_id]
         taken = self._hashes(given)
         erased = self._store.erased(given)
-        self._know_entities({d.evidence.entity_id for d in drafts if not d.has_id})
+        unnamed = [draft for draft in drafts if not draft.has_id]
+        known = self._contents([draft.content_hash for draft in unnamed])
+        self._know_entities({draft.evidence.entity_id for draft in unnamed})
         settled = Settled()
         for draft in drafts:
+            before = len(settled.new)
             if draft.has_id:
                 self._settle_named(draft, taken, erased, settled)
             else:
-                self._settle_unnamed(draft, settled)
+                _settle_unnamed(draft, known, settled)
+            known.update(new.content_hash for new in settled.new[before:])
         settled.new = self._with_names(settled.new, set(given))
         if self._rehearsal:
-            self._rehearsed.update(
-                (draft.evidence.evidence_id, draft.content_hash) for draft in settled.new
-            )
+            self._remember(settled.new)
         return settled
 
     def _settle_named(
@@ -73,36 +70,26 @@ class Settler:
         elif evidence_id not in taken:
             taken[evidence_id] = draft.content_hash
             settled.new.append(draft)
-            self._note(draft)
+            self._note_number(draft)
         elif taken[evidence_id] == draft.content_hash:
             settled.unchanged += 1
         else:
             reason = f"{evidence_id!r} is the id of an item with other content"
             settled.conflicts.append((draft, reason))
 
-    def _note(self, draft: Draft) -> None:
+    def _note_number(self, draft: Draft) -> None:
         """As if the entity were looked up after this item is added: then a run that goes on where
         another was interrupted gives the same ids."""
-        evidence = draft.evidence
-        entity = self._entities.get(evidence.entity_id)
-        if entity is not None:
-            entity.hashes.add(draft.content_hash)
-            number = _number(evidence.evidence_id, evidence.entity_id)
-            entity.highest = max(entity.highest, number)
-
-    def _settle_unnamed(self, draft: Draft, settled: Settled) -> None:
-        entity = self._entities[draft.evidence.entity_id]
-        if draft.content_hash in entity.hashes:
-            settled.unchanged += 1
-        else:
-            entity.hashes.add(draft.content_hash)
-            settled.new.append(draft)
+        evidence_id, entity_id = draft.evidence.evidence_id, draft.evidence.entity_id
+        if entity_id in self._highest:
+            number = _number(evidence_id, entity_id)
+            self._highest[entity_id] = max(self._highest[entity_id], number)
 
     def _with_names(self, drafts: Sequence[Draft], taken: set[str]) -> list[Draft]:
         """Numbers go on from the highest of the entity, in order. A number is passed over where
         its id is taken by another entity's item, was erased, or is given in this batch."""
         while True:
-            highest = {name: entity.highest for name, entity in self._entities.items()}
+            highest = dict(self._highest)
             named = [_named(draft, highest, taken) for draft in drafts]
             given_here = [
                 after.evidence.evidence_id
@@ -113,8 +100,7 @@ class Settler:
             if not clashes:
                 break
             taken |= clashes
-        for name, entity in self._entities.items():
-            entity.highest = highest[name]
+        self._highest = highest
         return named
 
     def _hashes(self, evidence_ids: Sequence[str]) -> dict[str, bytes]:
@@ -124,17 +110,33 @@ class Settler:
             found |= {name: known[name] for name in evidence_ids if name in known}
         return found
 
+    def _contents(self, content_hashes: Sequence[bytes]) -> set[bytes]:
+        """Asked anew for every batch: others may have added these rows since the last one."""
+        rehearsed = self._rehearsed_contents.intersection(content_hashes)
+        return self._store.known_contents(content_hashes) | rehearsed
+
+    def _remember(self, drafts: Iterable[Draft]) -> None:
+        for draft in drafts:
+            self._rehearsed[draft.evidence.evidence_id] = draft.content_hash
+            self._rehearsed_contents.add(draft.content_hash)
+
     def _know_entities(self, entity_ids: Iterable[str]) -> None:
         """Entities of the last batch are known still: files often hold them in a row. Others are
         forgotten, so that memory does not grow with the file."""
-        known = self._entities
-        wanted = {name: known.get(name) or _Entity() for name in entity_ids}
+        known = self._highest
+        wanted = {name: known.get(name, 0) for name in entity_ids}
         fresh = wanted.keys() - known.keys()
-        self._entities = {**known, **wanted} if self._rehearsal else wanted
-        for entity_id, evidence_id, content_hash in self._store.hashes_of_entities(fresh):
-            entity = wanted[entity_id]
-            entity.hashes.add(content_hash)
-            entity.highest = max(entity.highest, _number(evidence_id, entity_id))
+        self._highest = {**known, **wanted} if self._rehearsal else wanted
+        for entity_id, evidence_id in self._store.ids_of_entities(fresh):
+            number = _number(evidence_id, entity_id)
+            self._highest[entity_id] = max(self._highest[entity_id], number)
+
+
+def _settle_unnamed(draft: Draft, known: set[bytes], settled: Settled) -> None:
+    if draft.content_hash in known:
+        settled.unchanged += 1
+    else:
+        settled.new.append(draft)
 
 
 def _named(draft: Draft, highest: dict[str, int], taken: set[str]) -> Draft:
@@ -149,5 +151,9 @@ def _named(draft: Draft, highest: dict[str, int], taken: set[str]) -> Draft:
 
 
 def _number(evidence_id: str, entity_id: str) -> int:
-    digits = evidence_id.removeprefix(f"{entity_id}_E")
+    """The number that an id was given here, 0 where it is a name of another form."""
+    prefix = f"{entity_id}_E"
+    digits = evidence_id[len(prefix) :]
+    if not evidence_id.startswith(prefix) or len(digits) > LONGEST_NUMBER:
+        return 0
     return int(digits) if digits.isascii() and digits.isdecimal() else 0

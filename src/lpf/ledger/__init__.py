@@ -5,12 +5,21 @@ See docs/ledger.md.
 
 from lpf.ledger.canonical import canonical
 from lpf.ledger.checkpoint import Checkpoint
+from lpf.ledger.erasure import erase_query_texts
 from lpf.ledger.export import export
 from lpf.ledger.identity import Identity
 from lpf.ledger.keys import KeyFiles, create_key, load_private, load_public, public_bytes
 from lpf.ledger.proofs import checkpoint_at, prove_consistency, prove_inclusion
 from lpf.ledger.reading import LedgerReader, StoredRecord
-from lpf.ledger.records import Draft, QueryText, Receipt, record_id, reference, sequence_of
+from lpf.ledger.records import (
+    Draft,
+    QueryText,
+    Receipt,
+    query_text_commitment,
+    record_id,
+    reference,
+    sequence_of,
+)
 from lpf.ledger.verifier import Finding, Verification, verify
 from lpf.ledger.writer import Ledger
 
@@ -29,12 +38,14 @@ __all__ = [
     "canonical",
     "checkpoint_at",
     "create_key",
+    "erase_query_texts",
     "export",
     "load_private",
     "load_public",
     "prove_consistency",
     "prove_inclusion",
     "public_bytes",
+    "query_text_commitment",
     "record_id",
     "reference",
     "sequence_of",

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from lpf.errors import LedgerError
 from lpf.ledger import statements
 from lpf.ledger.canonical import canonical, canonical_halves
-from lpf.ledger.formats import RECORD_FORMAT
+from lpf.ledger.formats import QUERY_TEXT_FIELD, RECORD_FORMAT
 from lpf.ledger.merkle import leaf_hash
-from lpf.ledger.records import Draft, QueryText, record_id
+from lpf.ledger.records import Draft, QueryText, query_text_commitment, record_id
 from lpf.storage.database import Database
 
 # In canonical JSON a quote within a text is escaped, so this matches references and only those.
@@ -59,6 +59,7 @@ class EntryMaker:
         self._check(blobs, referenced)
         for text in draft.texts:
             _require_storable(text)
+            _require_committed(text, draft.fields.get(QUERY_TEXT_FIELD))
         fresh = {digest: blob for digest, blob in blobs.items() if digest not in self._stored}
         return Entry(before, after, fresh, draft.texts)
 
@@ -116,4 +117,18 @@ def _require_storable(text: QueryText) -> None:
         raise LedgerError(
             f"query text {text.commitment.hex()}: holds a NUL or a lone surrogate, which no store "
             "can keep; nothing was written. Remove it from the text."
+        )
+
+
+def _require_committed(text: QueryText, named: object) -> None:
+    """Words that do not belong to their record would be a finding for ever."""
+    if text.commitment != query_text_commitment(text.salt, text.text):
+        raise LedgerError(
+            f"query text {text.commitment.hex()}: is not the commitment to its salt and words; "
+            "nothing was written. Make it with query_text_commitment(salt, text)."
+        )
+    if named != text.commitment.hex():
+        raise LedgerError(
+            f"query text {text.commitment.hex()}: the record's field {QUERY_TEXT_FIELD} does not "
+            "name it; nothing was written. Put commitment.hex() there."
         )

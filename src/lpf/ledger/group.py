@@ -39,6 +39,11 @@ class _Waiting:
     def is_served(self) -> bool:
         return self.receipts is not None or self.error is not None
 
+    def rouse(self) -> None:
+        """May be called again: nobody waits twice."""
+        if self.wake.locked():
+            self.wake.release()
+
     def outcome(self) -> list[Receipt]:
         if self.error is not None:
             # A copy: threads that raise one object would write into each other's traceback.
@@ -53,6 +58,8 @@ class GroupCommit:
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
         self._lock = threading.Lock()
+        # Holds the leader and its group too, until they are served: one that is interrupted before
+        # it commits leaves everybody where the next leader finds them.
         self._queue: list[_Waiting] = []
         self._leader: _Waiting | None = None
         self._last_size = 1
@@ -61,40 +68,31 @@ class GroupCommit:
         """Returns when ``entries`` are on disk. An error of the shared transaction is raised in
         each caller that had a part in it."""
         mine = _Waiting(entries)
-        with self._lock:
-            self._queue.append(mine)
-            leads = self._leader is None
-            if leads:
-                self._leader = mine
-        if not leads:
-            self._wait(mine)
-        if not mine.is_served:
-            self._lead()
+        try:
+            try:
+                if not self._is_to_lead(mine):
+                    mine.wake.acquire()
+                if not mine.is_served:
+                    self._lead()
+            finally:
+                self._leave(mine)
+        finally:
+            self._leave(mine)  # does nothing, unless Ctrl-C came within the first
         return mine.outcome()
 
-    def _wait(self, mine: _Waiting) -> None:
-        try:
-            mine.wake.acquire()
-        except BaseException:  # Ctrl-C: nobody must wait for a leader that went away
-            with self._lock:
-                if mine in self._queue:
-                    self._queue.remove(mine)
-                was_to_lead = self._leader is mine
-            if was_to_lead:
-                self._pass_on()
-            raise
+    def _is_to_lead(self, mine: _Waiting) -> bool:
+        with self._lock:
+            self._queue.append(mine)
+            if self._leader is None:
+                self._leader = mine
+            return self._leader is mine
 
     def _lead(self) -> None:
         self._wait_for_company()
         with self._lock:
-            group, self._queue = self._queue, []
+            group = self._queue.copy()
         self._last_size = len(group)
-        try:
-            self._serve(group)
-        finally:
-            self._pass_on()
-            for waiting in group:
-                waiting.wake.release()
+        self._serve(group)
 
     def _wait_for_company(self) -> None:
         """Those who were served together mostly come back together: a commit that set out with
@@ -106,23 +104,33 @@ class GroupCommit:
             idle = 0 if len(self._queue) > queued else idle + 1
 
     def _serve(self, group: list[_Waiting]) -> None:
+        unknown = LedgerError(
+            "the thread that was writing was interrupted; whether the record was kept is not "
+            "known. Look at the end of the ledger before repeating it."
+        )
+        for waiting in group:
+            waiting.error = unknown  # which an interrupt leaves as it is
         try:
             receipts = iter(self._commit([e for waiting in group for e in waiting.entries]))
-            for waiting in group:
-                waiting.receipts = [next(receipts) for _ in waiting.entries]
         except Exception as error:
             for waiting in group:
                 waiting.error = error
-        except BaseException:
-            for waiting in group:
-                waiting.error = LedgerError(
-                    "the thread that was writing was interrupted; whether the record was kept is "
-                    "not known. Look at the end of the ledger before repeating it."
-                )
-            raise
+            return
+        for waiting in group:
+            waiting.receipts = [next(receipts) for _ in waiting.entries]
+            waiting.error = None
 
-    def _pass_on(self) -> None:
+    def _leave(self, mine: _Waiting) -> None:
+        """Each step may be repeated, and the leader goes last: until all are awake, it is still
+        the one whose next call wakes them."""
         with self._lock:
-            self._leader = successor = self._queue[0] if self._queue else None
-        if successor is not None:
-            successor.wake.release()
+            if self._leader is mine:
+                for waiting in self._queue:
+                    if waiting.is_served:
+                        waiting.rouse()
+                left = [each for each in self._queue if not each.is_served and each is not mine]
+                if left:
+                    left[0].rouse()
+                self._queue, self._leader = left, left[0] if left else None
+            elif mine in self._queue:
+                self._queue.remove(mine)

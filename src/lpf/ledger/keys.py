@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lpf.errors import LedgerKeyError
 
-PRIVATE_NAME, PUBLIC_NAME = "ledger.key", "ledger.pub"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -23,12 +23,16 @@ class KeyFiles:
     public: Path
 
 
-def create_key(folder: Path) -> KeyFiles:
-    """A new key in ``folder``. LedgerKeyError where there is one: a key is never overwritten."""
-    files = KeyFiles(folder / PRIVATE_NAME, folder / PUBLIC_NAME)
-    key = Ed25519PrivateKey.generate()
-    _write_new(files.private, _as_pem(key), 0o600)
-    _write_new(files.public, f"{public_bytes(key).hex()}\n".encode(), 0o644)
+def create_key(folder: Path, name: str = "ledger") -> KeyFiles:
+    """A new key in ``folder``, as ``name.key`` and ``name.pub``. LedgerKeyError where there is
+    one: a key is never overwritten. One that lacks its public half, because the process that made
+    it was killed in between, is given it."""
+    files = KeyFiles(folder / f"{name}.key", folder / f"{name}.pub")
+    if files.public.exists():
+        raise _exists(files.private if files.private.exists() else files.public)
+    if not files.private.exists():
+        _write_new(files.private, _as_pem(Ed25519PrivateKey.generate()), 0o600)
+    _write_public(files)
     return files
 
 
@@ -73,19 +77,52 @@ def _as_pem(key: Ed25519PrivateKey) -> bytes:
     )
 
 
-def _write_new(path: Path, data: bytes, mode: int) -> None:
-    """Made with its final mode: there is no moment in which others could open it."""
+def _write_public(files: KeyFiles) -> None:
+    public = public_bytes(load_private(files.private))
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        _write_new(files.public, f"{public.hex()}\n".encode(), 0o644)
+    except LedgerKeyError:
+        # Another process may have found the key without its public half, and helped.
+        if not files.public.exists() or load_public(files.public) != public:
+            raise
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    """Whole or not there, whenever the process is killed; and made with its final mode: there is
+    no moment in which others could open it."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb"
+        ) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)  # unlike a renaming, it never takes the place of a file
+        _sync_folder(path.parent)
     except FileExistsError as error:
-        raise LedgerKeyError(
-            f"{path}: exists already and was left as it is; no key was made. A ledger keeps its "
-            "key for life; move the file away if you want a new one for another ledger."
-        ) from error
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        raise _exists(path) from error
+    except OSError as error:
+        raise LedgerKeyError(f"{path}: cannot be written ({error.strerror}).") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """A name is on disk when its folder is. Windows opens no folders, and needs none of this."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _exists(path: Path) -> LedgerKeyError:
+    return LedgerKeyError(
+        f"{path}: exists already and was left as it is; no key was made. A ledger keeps its key "
+        "for life; move the file away if you want a new one for another ledger."
+    )
 
 
 def _read(path: Path) -> bytes:

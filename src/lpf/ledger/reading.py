@@ -12,7 +12,7 @@ from lpf.ledger import checkpoint as checkpoints
 from lpf.ledger import statements
 from lpf.ledger.checkpoint import Checkpoint
 from lpf.ledger.identity import Identity, read_identity
-from lpf.ledger.records import QueryText, record_id, sequence_of
+from lpf.ledger.records import QueryText, query_text_commitment, record_id, sequence_of
 from lpf.storage.database import Database
 
 
@@ -84,9 +84,10 @@ class LedgerReader:
         return expanded
 
     def query_text(self, commitment: bytes) -> QueryText | None:
-        """The words behind a commitment; None where they were erased or never kept."""
+        """The words behind a commitment; None where they were erased or never kept.
+        LedgerBrokenError where they are not the ones that were committed to."""
         row = self._database.row(statements.TEXT, (commitment,))
-        return QueryText(commitment, bytes(row[0]), str(row[1])) if row else None
+        return _query_text(commitment, *row) if row else None
 
     def _expanded(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -112,6 +113,15 @@ def referenced_blobs(value: Any) -> set[bytes]:
     if isinstance(value, list):
         return set().union(*map(referenced_blobs, value))
     return set()
+
+
+def _query_text(commitment: bytes, salt: Any, text: Any) -> QueryText:
+    # SQLite keeps values of any type in any column, hence the look at theirs.
+    typed = isinstance(salt, bytes) and isinstance(text, str)
+    if typed and query_text_commitment(salt, text) == commitment:
+        return QueryText(commitment, salt, text)
+    finding = f"query text {commitment.hex()}: its words or salt were changed"
+    raise LedgerBrokenError(f"{finding}. Run 'lpf ledger verify'.", (finding,))
 
 
 def _record(seq: int, leaf: bytes, body: bytes, checkpoint: bytes | None) -> StoredRecord:

@@ -32,18 +32,25 @@ def sequence_of(identifier: str) -> int:
 @dataclass(frozen=True, slots=True)
 class QueryText:
     """The words of a question, kept outside the record so that they can be erased; the record
-    holds ``commitment``, which says nothing about the words without ``salt``."""
+    holds ``commitment``, which says nothing about the words without ``salt``. See
+    ``query_text_commitment``."""
 
     commitment: bytes
     salt: bytes
     text: str
 
 
+def query_text_commitment(salt: bytes, text: str) -> bytes:
+    """SHA-256 of salt and text: 32 bytes that bind the record to its words."""
+    return hashlib.sha256(salt + text.encode()).digest()
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A record to be. ``fields`` is all of it but ``record_id`` and ``format``, which the ledger
     adds. A part that many records share goes into ``blobs`` as canonical JSON, stored once, and
-    ``fields`` holds ``reference(blob)`` in its place."""
+    ``fields`` holds ``reference(blob)`` in its place. A text in ``texts`` is the one whose
+    commitment, in hexadecimal, is the field ``query_text``."""
 
     fields: Mapping[str, Any]
     blobs: tuple[bytes, ...] = ()

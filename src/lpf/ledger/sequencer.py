@@ -15,7 +15,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from lpf.errors import LedgerBrokenError, LedgerKeyError
+from lpf.errors import LedgerBrokenError, LedgerError, LedgerKeyError, StoreUnavailableError
 from lpf.ledger import checkpoint as checkpoints
 from lpf.ledger import statements
 from lpf.ledger.checkpoint import Checkpoint
@@ -94,16 +94,28 @@ class Sequencer:
             self._tip = tip
         return tip.signed
 
+    def leave_to_parent(self) -> None:
+        """Called in the child of a fork, where a thread that held the lock does not exist."""
+        self._lock = threading.Lock()
+
     @contextmanager
     def _turn(self) -> Iterator[tuple[Connection, Tip]]:
         """A transaction in which nobody else appends, and the tip as it is in the store."""
-        with self._database.writing() as connection:
-            take_turn(self._database, connection)
+        ready = False
+        try:
+            with self._database.writing() as connection:
+                take_turn(self._database, connection)
 
-            def read(statement: Any, arguments: Sequence[Any] = ()) -> list[Any]:
-                return list(self._database.run(connection, statement, arguments).fetchall())
+                def read(statement: Any, arguments: Sequence[Any] = ()) -> list[Any]:
+                    return list(self._database.run(connection, statement, arguments).fetchall())
 
-            yield connection, self._current(read, self._tip)
+                yield connection, self._current(read, self._tip)
+                ready = True
+        except StoreUnavailableError as error:
+            if ready:
+                # A StorageError would say that nothing was written and that it may be repeated.
+                raise LedgerError(str(error)) from error
+            raise
 
     def _current(self, read: Read, known: Tip) -> Tip:
         rows = read(statements.TIP, ())
@@ -117,7 +129,9 @@ class Sequencer:
     def _last_signed(self, read: Read, known: Tip, size: int) -> Checkpoint | None:
         """The newest checkpoint others made. Nothing is ever signed on top of one that does not
         hold."""
-        rows = read(statements.LATEST_CHECKPOINT, (known.signed_size + 1, size))
+        # What is signed later covers at least what was known before: no look further back.
+        first = max(known.signed_size + 1, known.size)
+        rows = read(statements.LATEST_CHECKPOINT, (first, size))
         if not rows:
             return known.signed
         found = checkpoints.parse(bytes(rows[0][0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Table, bindparam, func, insert, select, update
+from sqlalchemy import Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ClauseElement
 
@@ -126,3 +126,6 @@ TEXT = Prepared(
     "digest",
 )
 PUT_TEXT = _if_absent(query_texts, "commitment", "salt", "text")
+DELETE_TEXT = Prepared(
+    delete(query_texts).where(query_texts.c.commitment == bindparam("digest")), "digest"
+)

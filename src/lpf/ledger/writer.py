@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from lpf.errors import LedgerError, StorageError
 from lpf.ledger.checkpoint import Checkpoint
 from lpf.ledger.entries import Entry, EntryMaker
 from lpf.ledger.group import GroupCommit
@@ -14,6 +16,7 @@ from lpf.ledger.keys import public_bytes
 from lpf.ledger.later import Later, MakeDraft
 from lpf.ledger.records import Draft, Receipt
 from lpf.ledger.sequencer import Sequencer
+from lpf.storage.connections import start_anew_after_fork
 from lpf.storage.database import Database
 
 CHECKPOINT_SECONDS = 1.0
@@ -24,7 +27,8 @@ class Ledger:
 
     A process that has the private key signs a checkpoint with the first commit after
     ``checkpoint_seconds`` and when it closes. One without appends all the same; its records stay
-    unsigned until a process with the key commits. A program that forks opens it afterwards.
+    unsigned until a process with the key commits. The child of a fork may go on with it; what was
+    pending is its parent's.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class Ledger:
         self._maker = EntryMaker(database)
         self._group = GroupCommit(self._sequencer.commit)
         self._later = Later(self._maker.make, self._submit)
+        start_anew_after_fork(self)
 
     @staticmethod
     def create(database: Database, public_key: bytes) -> Identity:
@@ -59,8 +64,9 @@ class Ledger:
         return self._submit([self._maker.make(draft) for draft in drafts])
 
     def append_later(self, make_draft: MakeDraft) -> None:
-        """On disk some 20 ms later, in a group; ``make_draft`` is called on another thread.
-        LedgerError for what failed since the last call; ``make_draft`` is then not taken."""
+        """On disk some 20 ms later, in a group; ``make_draft`` is called on another thread. While
+        the store is full, busy or away, it is kept and tried again. LedgerError for what else
+        failed since the last call, and where too much is kept; ``make_draft`` is then not taken."""
         self._later.put(make_draft)
 
     @property
@@ -69,7 +75,8 @@ class Ledger:
         return self._later.pending
 
     def flush(self) -> None:
-        """Waits until nothing is pending. LedgerError if some of it could not be written."""
+        """Waits until nothing is pending. LedgerError if some of it could not be written; it says
+        how many are kept, which the next ``flush`` or ``close`` tries again."""
         self._later.flush()
 
     def checkpoint(self) -> Checkpoint | None:
@@ -78,18 +85,31 @@ class Ledger:
         return self._sequencer.checkpoint()
 
     def close(self) -> None:
-        """Writes what is pending and signs, where there is a key. The database stays open."""
+        """Writes what is pending and signs, where there is a key. The database stays open.
+        LedgerError as ``flush``."""
         try:
             self._later.close()
-        finally:
-            if self._signs:
-                self.checkpoint()
+        except LedgerError:
+            with suppress(StorageError):  # that records are missing is what the caller must see
+                self._sign()
+            raise
+        self._sign()
 
     def __enter__(self) -> Ledger:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def leave_to_parent(self) -> None:
+        """Called in the child of a fork: its parent's locks may be held, its thread is not here."""
+        self._sequencer.leave_to_parent()
+        self._group = GroupCommit(self._sequencer.commit)
+        self._later.leave_to_parent()
+
+    def _sign(self) -> None:
+        if self._signs:
+            self.checkpoint()
 
     def _submit(self, entries: Sequence[Entry]) -> list[Receipt]:
         if not entries:

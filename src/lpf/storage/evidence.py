@@ -12,6 +12,13 @@ from lpf.errors import ConfigError, EvidenceError, UnknownEvidenceError
 from lpf.storage import evidence_statements as statements
 from lpf.storage.counters import take_numbers
 from lpf.storage.database import Connection, Database, Row
+from lpf.storage.evidence_erasures import (
+    PendingErasure,
+    forget_keys,
+    note_begun,
+    note_done,
+    pending,
+)
 from lpf.storage.evidence_rows import (
     NewEvidence,
     RowNumbers,
@@ -27,7 +34,14 @@ from lpf.storage.statements import Prepared
 from lpf.storage.times import iso, now_micros
 from lpf.types import Float32Array
 
-__all__ = ["EvidenceStore", "NewEvidence", "RowNumbers", "StoredEvidence", "text_commitment"]
+__all__ = [
+    "EvidenceStore",
+    "NewEvidence",
+    "PendingErasure",
+    "RowNumbers",
+    "StoredEvidence",
+    "text_commitment",
+]
 
 SERIES = "evidence"
 VECTORS_AT_ONCE = 4096
@@ -101,9 +115,13 @@ class EvidenceStore:
         rows = look_up(self.database, statements.HASHES_BY_IDS, evidence_ids)
         return dict(rows)
 
-    def hashes_of_entities(self, entity_ids: Iterable[str]) -> Iterator[tuple[str, str, bytes]]:
-        """(entity_id, evidence_id, content_hash) of all items of some entities."""
-        yield from look_up(self.database, statements.HASHES_BY_ENTITIES, entity_ids)
+    def ids_of_entities(self, entity_ids: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """(entity_id, evidence_id) of all items of some entities."""
+        yield from look_up(self.database, statements.IDS_BY_ENTITIES, entity_ids)
+
+    def known_contents(self, content_hashes: Iterable[bytes]) -> set[bytes]:
+        """Those of the content hashes that some item has, under whatever id."""
+        return {found for (found,) in look_up(self.database, statements.BY_CONTENT, content_hashes)}
 
     def erased(self, evidence_ids: Iterable[str]) -> dict[str, int]:
         """When those of the ids that were erased were erased."""
@@ -114,13 +132,14 @@ class EvidenceStore:
         self, items: Sequence[NewEvidence], features: Float32Array | None, reader: int | None
     ) -> None:
         """Adds all items, with their vectors [N, width] where given, or none: EvidenceError where
-        an id is taken or was erased."""
+        an id is taken or was erased, or the content of a numbered item is here already."""
         vectors = self._vectors_to_add(len(items), features, reader)
         now = now_micros()
         with self.database.writing() as connection:
             # Taking numbers holds back other writers of evidence, so what is free now stays so.
             numbers = take_numbers(self.database, connection, SERIES, len(items))
             self._refuse_taken([item.evidence.evidence_id for item in items])
+            self._refuse_known([item for item in items if item.numbered])
             rows = [row_to_insert(*numbered, now) for numbered in zip(numbers, items, strict=True)]
             self.database.run_many(connection, statements.INSERT, rows)
             if reader is not None:
@@ -141,9 +160,10 @@ class EvidenceStore:
             lacking = look_up(self.database, statements.ROWS_WITHOUT_VECTOR, by_row, reader)
             self._put_vectors(connection, reader, {row: by_row[row] for (row,) in lacking})
 
-    def erase(self, evidence_id: str) -> StoredEvidence:
-        """Removes an item and its vectors and returns what it was. That the files of the store
-        hold nothing of it any more is up to ``ingest.erasure``."""
+    def erase(self, evidence_id: str) -> PendingErasure:
+        """Removes an item and its vectors and returns what others know it by. That they forget
+        it, and the files of the store hold nothing of it any more, is up to ``ingest.erasure``;
+        until then it is one of ``pending_erasures``."""
         with self.database.writing() as connection:
             self._hold_back_writers(connection)
             gone = self.get(evidence_id)
@@ -151,8 +171,20 @@ class EvidenceStore:
                 self._count_vectors(connection, reader, -1)
             self.database.run(connection, statements.DELETE_FEATURES, (gone.row_id,))
             self.database.run(connection, statements.DELETE, (gone.row_id,))
-            self.database.run(connection, statements.TOMBSTONE, (evidence_id, now_micros()))
-        return gone
+            return note_begun(self.database, connection, gone, now_micros())
+
+    def pending_erasures(self) -> list[PendingErasure]:
+        """Items that were erased from the store and perhaps not yet elsewhere."""
+        return pending(self.database)
+
+    def forget_keys(self, items: Iterable[PendingErasure]) -> None:
+        """Overwrites the content keys of pending erasures, once nobody needs them any more: they
+        are hashes without a salt, so that a text could be guessed by them."""
+        forget_keys(self.database, items)
+
+    def erasure_done(self, evidence_ids: Iterable[str]) -> None:
+        """Nothing is left to do for these. Their ids stay taken."""
+        note_done(self.database, evidence_ids)
 
     def vectors(self, reader: int) -> Iterator[tuple[RowNumbers, Float32Array]]:
         """All vectors of a reader, of one consistent state: row numbers [N] and [N, width], chunk
@@ -198,6 +230,15 @@ class EvidenceStore:
             raise EvidenceError(
                 f"evidence {sorted({*taken, *doubled})[:5]}: these ids are taken, erased, or given "
                 "twice. Nothing was added; an id stands for one item for ever."
+            )
+
+    def _refuse_known(self, items: Sequence[NewEvidence]) -> None:
+        known = self.known_contents(item.content_hash for item in items)
+        names = [item.evidence.evidence_id for item in items if item.content_hash in known]
+        if names:
+            raise EvidenceError(
+                f"evidence {names[:5]}: items with this content are in the store already. Nothing "
+                "was added; look again which are new."
             )
 
     def _vectors_to_add(

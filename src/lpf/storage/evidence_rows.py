@@ -28,11 +28,13 @@ _VECTOR = np.dtype("<f4")
 @dataclass(frozen=True, slots=True)
 class NewEvidence:
     """An item to be added. ``content_key`` stands for its text and claim (``factors.keys``),
-    ``content_hash`` for all of its fields but the id (``ingest.identity``)."""
+    ``content_hash`` for all of its fields but the id (``ingest.drafts``). Where ``numbered``, the
+    id was made up: then the content must be new, or the item would be there twice."""
 
     evidence: Evidence
     content_key: bytes
     content_hash: bytes
+    numbered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

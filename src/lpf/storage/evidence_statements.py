@@ -66,12 +66,10 @@ HASHES_BY_IDS = Prepared(
     select(evidence.c.evidence_id, evidence.c.content_hash).where(any_of(evidence.c.evidence_id)),
     *KEYS,
 )
-HASHES_BY_ENTITIES = Prepared(
-    select(evidence.c.entity_id, evidence.c.evidence_id, evidence.c.content_hash).where(
-        any_of(evidence.c.entity_id)
-    ),
-    *KEYS,
+IDS_BY_ENTITIES = Prepared(
+    select(evidence.c.entity_id, evidence.c.evidence_id).where(any_of(evidence.c.entity_id)), *KEYS
 )
+BY_CONTENT = Prepared(select(evidence.c.content_hash).where(any_of(evidence.c.content_hash)), *KEYS)
 ERASED_BY_IDS = Prepared(
     select(erased_evidence.c.evidence_id, erased_evidence.c.erased_at).where(
         any_of(erased_evidence.c.evidence_id)
@@ -81,13 +79,6 @@ ERASED_BY_IDS = Prepared(
 INSERT = Prepared(insert(evidence).values({name: bindparam(name) for name in COLUMNS}), *COLUMNS)
 DELETE = Prepared(delete(evidence).where(evidence.c.row_id == bindparam("row")), "row")
 DELETE_FEATURES = Prepared(delete(features).where(features.c.row_id == bindparam("row")), "row")
-TOMBSTONE = Prepared(
-    insert(erased_evidence).values(
-        evidence_id=bindparam("evidence_id"), erased_at=bindparam("erased_at")
-    ),
-    "evidence_id",
-    "erased_at",
-)
 READER = Prepared(
     select(readers.c.reader, readers.c.width).where(readers.c.reader_id == bindparam("reader_id")),
     "reader_id",

@@ -10,7 +10,7 @@ from datetime import datetime
 from lpf.errors import FactError, UnknownPredicateError, UnknownValueError
 from lpf.schema import Schema
 from lpf.storage.database import Row
-from lpf.storage.texts import unkeepable
+from lpf.storage.texts import too_long, unkeepable
 from lpf.storage.times import from_micros, iso, to_micros
 
 # Clocks of different machines differ a little; a fact that is later than this is a mistake.
@@ -90,7 +90,9 @@ def _checked(fact: NewFact, where: str, schema: Schema, now: int) -> Row:
 def _check_texts(fact: NewFact, where: str) -> None:
     for name in ("entity_id", "predicate", "value", "source"):
         text = getattr(fact, name)
-        problem = None if name == "source" and text is None else unkeepable(text)
+        if name == "source" and text is None:
+            continue
+        problem = unkeepable(text) or (None if name == "value" else too_long(text, name))
         if problem:
             raise _refusal(where, name, f"{problem}.")
 

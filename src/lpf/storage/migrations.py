@@ -81,6 +81,15 @@ MIGRATIONS: Sequence[Migration] = (
             " text TEXT NOT NULL)",
         ),
     ),
+    Migration(
+        4,
+        "erasures that are not finished, and evidence by its content",
+        (
+            "CREATE TABLE pending_erasures (evidence_id TEXT NOT NULL PRIMARY KEY,"
+            " row_id BIGINT NOT NULL, content_key BLOB NOT NULL, started_at BIGINT NOT NULL)",
+            "CREATE INDEX evidence_by_content ON evidence (content_hash)",
+        ),
+    ),
 )
 NEWEST = MIGRATIONS[-1].version
 

@@ -59,12 +59,23 @@ evidence = Table(
     Column("text_content", Text, nullable=False),
 )
 Index("evidence_by_question", evidence.c.entity_id, evidence.c.predicate)
+Index("evidence_by_content", evidence.c.content_hash)
 
 erased_evidence = Table(
     "erased_evidence",
     METADATA,
     Column("evidence_id", Text, primary_key=True),
     Column("erased_at", BigInteger, nullable=False),
+)
+
+# What was begun and must still be forgotten elsewhere. A row lives as long as that takes.
+pending_erasures = Table(
+    "pending_erasures",
+    METADATA,
+    Column("evidence_id", Text, primary_key=True),
+    Column("row_id", BigInteger, nullable=False),
+    Column("content_key", LargeBinary, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
 )
 
 readers = Table(

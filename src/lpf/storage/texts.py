@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+# PostgreSQL's indexes take entries of some 2,700 bytes, SQLite's of any length. What one of them
+# would refuse neither may take; two names stand in one entry.
+LONGEST_NAME = 512
+# Leaves room for the number that makes an evidence id of it.
+LONGEST_ENTITY = LONGEST_NAME - 12
+
 
 def unkeepable(text: object) -> str | None:
     """What is wrong with a text that must hold something; None if nothing is."""
     if not isinstance(text, str):
-        return f"must be a text, got {text!r}"
+        return f"must be a text, got {_shown(text)}"
     if not text.strip():
         return "is empty"
     if "\0" in text:
@@ -17,3 +23,19 @@ def unkeepable(text: object) -> str | None:
         except UnicodeEncodeError as error:
             return f"is not valid Unicode ({error.reason} at {error.start})"
     return None
+
+
+def too_long(text: str, name: str) -> str | None:
+    """What is wrong with the length of a text that things go by; ``name`` is its field's."""
+    longest = LONGEST_ENTITY if name == "entity_id" else LONGEST_NAME
+    length = len(text.encode())
+    if length <= longest:
+        return None
+    return f"is {length} bytes long, at most {longest} are allowed"
+
+
+def _shown(value: object) -> str:
+    """Something small as it is; of the rest only what it is, since it may hold a whole text."""
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    return f"a value of type {type(value).__name__}"

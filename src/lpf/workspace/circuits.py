@@ -8,7 +8,7 @@ from lpf.errors import CircuitError, ConfigError, WorkspaceError
 from lpf.schema import Schema
 from lpf.spn import CompiledCircuit, Variable, compile_circuit, load_circuit
 from lpf.storage.facts import FactStore
-from lpf.workspace.files import write_atomically
+from lpf.storage.files import write_atomically
 
 FILE_NAME = "circuit.json"
 

@@ -11,8 +11,8 @@ from lpf.ledger.keys import create_key, load_private, public_bytes
 from lpf.ledger.writer import Ledger
 from lpf.schema import Schema
 from lpf.storage.database import Database
+from lpf.storage.files import write_atomically
 from lpf.storage.migrations import migrate
-from lpf.workspace.files import write_atomically
 from lpf.workspace.settings import FILE_NAME, settings_from, template
 
 

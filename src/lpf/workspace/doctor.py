@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from lpf.errors import LPFError
-from lpf.workspace.examinations import WITH_STORE, WITHOUT_STORE, Check, examine_store
+from lpf.workspace.examinations import WITHOUT_STORE, Check
 from lpf.workspace.settings import read_settings
+from lpf.workspace.store_examinations import WITH_STORE, examine_store
 from lpf.workspace.workspace import Workspace, find_folder
 
 __all__ = ["Check", "examine"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lpf.errors import ReplayError, WorkspaceError
 from lpf.model.artefact import Artefact, load_model, save_model
-from lpf.workspace.files import write_atomically
+from lpf.storage.files import write_atomically
 
 ACTIVE = "active"
 

@@ -9,8 +9,8 @@ from threading import RLock
 
 from lpf.engine import Background, Engine
 from lpf.errors import ConfigError, WorkspaceError
-from lpf.index import EvidenceIndex, VectorIndex, pair_text_part
-from lpf.ingest import Erasure, IngestOutcome, erase_evidence, ingest
+from lpf.index import EvidenceIndex, VectorIndex, forget_rows, pair_text_part
+from lpf.ingest import Erasure, IngestOutcome, begin_erasure, finish_erasure, ingest
 from lpf.ledger.keys import load_private
 from lpf.ledger.reading import LedgerReader
 from lpf.ledger.writer import Ledger
@@ -21,7 +21,7 @@ from lpf.results import QueryResult
 from lpf.schema import Schema
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
-from lpf.storage.evidence import EvidenceStore, StoredEvidence
+from lpf.storage.evidence import EvidenceStore
 from lpf.storage.facts import FactStore
 from lpf.storage.migrations import migrate
 from lpf.types import QueryOptions
@@ -224,14 +224,13 @@ class Workspace:
 
     def erase(self, *evidence_ids: str) -> Erasure:
         """Destroys items: texts, salts, vectors and everything kept about them; their records stay
-        valid. The cache comes first: were it out of reach, what it holds could no longer be found
-        once the items are gone."""
-        stored = [self.evidence.get(evidence_id) for evidence_id in evidence_ids]
-        self._forget(stored)
-        outcome = erase_evidence(evidence_ids, self.evidence, self.folder / "rejects")
-        self.vectors.forget(*(item.row_id for item in stored))
-        self._forget(stored)  # what a question that was under way has put back
-        return outcome
+        valid. Where this is interrupted, or the cache is out of reach, erasing them again goes on
+        from there."""
+        begun = begin_erasure(evidence_ids, self.evidence, self.folder / "rejects")
+        forget_rows(self.evidence, self.folder / "vectors", [item.row_id for item in begun.items])
+        for item in begun.items:
+            self.cache.forget(item.content_key)
+        return finish_erasure(begun, self.evidence)
 
     def reindex(self, progress: Progress | None = None) -> int:
         """Reads the items that the current reader has not read yet and makes the index for
@@ -273,10 +272,6 @@ class Workspace:
                 opened = self.__dict__.pop(name, None)
                 if opened is not None:
                     stack.callback(opened.close)
-
-    def _forget(self, items: Sequence[StoredEvidence]) -> None:
-        for item in items:
-            self.cache.forget(item.content_key)
 
     def __enter__(self) -> Workspace:
         return self

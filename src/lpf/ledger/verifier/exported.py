@@ -10,7 +10,7 @@ from typing import Any
 from lpf.errors import InputFileError
 from lpf.ledger.formats import EXPORT_FORMAT, HASH_BYTES
 from lpf.ledger.verifier.findings import Findings
-from lpf.ledger.verifier.sources import RawBlob, RawRecord
+from lpf.ledger.verifier.sources import RawBlob, RawRecord, RawText, RawTile
 from lpf.ledger.verifier.strict import NotStrictError, require_fields, strict_object
 
 _HEADER = {"format", "origin", "public_key"}
@@ -44,6 +44,9 @@ class ExportSource:
             self._findings.add(where, str(error))
             return None
 
+    def texts(self) -> Iterator[RawText]:
+        return iter(())  # they can be erased, so they are not exported
+
     def records(self) -> Iterator[RawRecord]:
         for where, line in self._part("seq"):
             try:
@@ -52,8 +55,11 @@ class ExportSource:
             except NotStrictError as error:
                 self._findings.add(where, str(error))
 
-    def tile(self, level: int, number: int) -> bytes | None:
-        return None
+    def tiles(self) -> Iterator[RawTile]:
+        return iter(())
+
+    def last_number(self) -> int:
+        return self._counts["records"]
 
     def blobs(self) -> Iterator[RawBlob]:
         for where, line in self._part("blob"):

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
-
-from sqlalchemy import bindparam, select
+from typing import Any, Protocol
 
 from lpf.ledger.verifier.findings import Findings
-from lpf.storage.database import Database
-from lpf.storage.statements import Prepared
-from lpf.storage.tables import ledger, ledger_blobs, ledger_identity, ledger_tiles
-
-_IDENTITY = Prepared(select(ledger_identity.c.origin, ledger_identity.c.public_key))
-_RECORDS = Prepared(
-    select(ledger.c.seq, ledger.c.leaf, ledger.c.body, ledger.c.checkpoint).order_by(ledger.c.seq)
+from lpf.ledger.verifier.raw import (
+    BLOBS,
+    IDENTITY,
+    LAST_NUMBER,
+    RECORDS,
+    TEXTS,
+    TILES,
+    ByDialect,
 )
-_TILE = Prepared(
-    select(ledger_tiles.c.hashes)
-    .where(ledger_tiles.c.level == bindparam("at_level"))
-    .where(ledger_tiles.c.number == bindparam("at_number")),
-    "at_level",
-    "at_number",
-)
-_BLOBS = Prepared(select(ledger_blobs.c.hash, ledger_blobs.c.body))
+from lpf.storage.database import Database, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +35,41 @@ class RawBlob:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class RawTile:
+    where: str
+    level: int
+    number: int
+    hashes: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RawText:
+    """``words``: the text in UTF-8, or whatever stands in its place."""
+
+    where: str
+    commitment: bytes
+    salt: bytes
+    words: bytes
+
+
 class Source(Protocol):
-    """Read in this order: identity, records (with tiles as they fill), blobs."""
+    """Read in this order: identity, texts, records, tiles, blobs."""
 
     has_tiles: bool
 
     def identity(self) -> tuple[str, bytes] | None:
         """The ledger's name and public key; None, with a finding, where they cannot be read."""
 
+    def texts(self) -> Iterator[RawText]: ...
+
     def records(self) -> Iterator[RawRecord]: ...
 
-    def tile(self, level: int, number: int) -> bytes | None: ...
+    def tiles(self) -> Iterator[RawTile]:
+        """In the order of level and number."""
+
+    def last_number(self) -> int:
+        """That of the newest record, which may have come after ``records`` was read."""
 
     def blobs(self) -> Iterator[RawBlob]: ...
 
@@ -69,23 +85,60 @@ class StoreSource:
         self._findings = findings
 
     def identity(self) -> tuple[str, bytes] | None:
-        rows = self._database.rows(_IDENTITY)
+        rows = self._database.rows(IDENTITY.of(self._database))
         if len(rows) != 1:
             self._findings.add("ledger_identity", f"expected one row, found {len(rows)}")
             return None
-        return str(rows[0][0]), bytes(rows[0][1])
+        origin, key = (
+            self._data("ledger_identity", name, value)
+            for name, value in zip(("origin", "public_key"), rows[0], strict=True)
+        )
+        return origin.decode(errors="replace"), key
+
+    def texts(self) -> Iterator[RawText]:
+        for commitment, salt, words in self._rows(TEXTS):
+            name = self._data("query_texts", "commitment", commitment)
+            where = f"query text {name.hex()}"
+            given = self._data(where, "salt", salt), self._data(where, "text", words)
+            yield RawText(where, name, *given)
 
     def records(self) -> Iterator[RawRecord]:
-        for chunk in self._database.stream(_RECORDS):
-            for seq, leaf, body, checkpoint in chunk:
-                signed = None if checkpoint is None else bytes(checkpoint)
-                yield RawRecord(f"row {seq}", int(seq), bytes(leaf), bytes(body), signed)
+        for seq, leaf, body, checkpoint in self._rows(RECORDS):
+            where = f"row {seq}"
+            signed = None if checkpoint in (None, "null") else checkpoint
+            yield RawRecord(
+                where,
+                int(seq),
+                self._data(where, "leaf", leaf),
+                self._data(where, "body", body),
+                None if signed is None else self._data(where, "checkpoint", signed),
+            )
 
-    def tile(self, level: int, number: int) -> bytes | None:
-        row = self._database.row(_TILE, (level, number))
-        return None if row is None else bytes(row[0])
+    def tiles(self) -> Iterator[RawTile]:
+        for level, number, hashes in self._rows(TILES):
+            where = f"tile {number} of level {level}"
+            if isinstance(level, str) or isinstance(number, str):
+                self._findings.add(where, "expected whole numbers for level and number")
+            else:
+                yield RawTile(where, level, number, self._data(where, "hashes", hashes))
+
+    def last_number(self) -> int:
+        row = self._database.row(LAST_NUMBER)
+        return int(row[0] or 0) if row else 0
 
     def blobs(self) -> Iterator[RawBlob]:
-        for chunk in self._database.stream(_BLOBS):
-            for digest, body in chunk:
-                yield RawBlob(f"blob {bytes(digest).hex()}", bytes(digest), bytes(body))
+        for digest, body in self._rows(BLOBS):
+            name = self._data("ledger_blobs", "hash", digest)
+            where = f"blob {name.hex()}"
+            yield RawBlob(where, name, self._data(where, "body", body))
+
+    def _rows(self, statement: ByDialect) -> Iterator[Row]:
+        for chunk in self._database.stream(statement.of(self._database)):
+            yield from chunk
+
+    def _data(self, where: str, name: str, value: Any) -> bytes:
+        """The value's bytes; none, with a finding, where it has the wrong type."""
+        if isinstance(value, str):
+            self._findings.add(where, f"{name}: is of type {value}, which does not belong there")
+            return b""
+        return bytes(value)

@@ -7,12 +7,14 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from lpf.ledger.formats import HASH_BYTES, RECORD_FORMAT, TILE_WIDTH
+from lpf.ledger.formats import RECORD_FORMAT
 from lpf.ledger.verifier.exported import ExportSource
 from lpf.ledger.verifier.findings import EnoughFound, Findings, Verification
 from lpf.ledger.verifier.seals import Seal, read_seal
 from lpf.ledger.verifier.sources import RawBlob, RawRecord, Source, StoreSource
 from lpf.ledger.verifier.strict import NotStrictError, strict_object, strict_value
+from lpf.ledger.verifier.texts import TextCheck
+from lpf.ledger.verifier.tiles import TileCheck
 from lpf.ledger.verifier.tree import CountingTree, leaf_of
 from lpf.storage.database import Database
 
@@ -26,7 +28,7 @@ def verify(
     *,
     most_findings: int = MOST_FINDINGS,
 ) -> Verification:
-    """Checks a store's ledger or an export file, in one pass and flat memory.
+    """Checks a store's ledger or an export file, in one pass; memory stays small.
 
     ``public_key``: the ledger must be this key's. ``trusted``: a checkpoint kept elsewhere, as
     ``Checkpoint.to_bytes`` gave it; the ledger must be a continuation of it. Stops after
@@ -55,7 +57,8 @@ class _Audit:
         self._identity: tuple[str, bytes] | None = None
         self._trusted: Seal | None = None
         self._referenced: dict[bytes, str] = {}
-        self._leaves: list[bytes] = []  # of the tile that is filling
+        self._tiles = TileCheck(findings) if source.has_tiles else None
+        self._texts = TextCheck(findings)
 
     def run(self, public_key: bytes | None, trusted: bytes | None) -> None:
         self._identity = self._source.identity()
@@ -63,9 +66,13 @@ class _Audit:
             self._findings.expect("identity", "public key", public_key, self._identity[1])
         if trusted is not None:
             self._trusted = self._seal("trusted checkpoint", trusted.strip())
+        self._texts.read(self._source)
         for record in self._source.records():
             self._check_record(record)
         self._check_reached()
+        self._texts.finish()
+        if self._tiles is not None:
+            self._tiles.compare(self._source, self._tree.size)
         for blob in self._source.blobs():
             self._check_blob(blob)
         for digest, where in self._referenced.items():
@@ -86,8 +93,9 @@ class _Audit:
         leaf = leaf_of(record.body)
         self._findings.expect(where, "leaf", leaf, record.leaf)
         self._check_body(where, record)
-        for entry in self._tree.add(leaf):
-            self._check_tiles(where, *entry)
+        completed = self._tree.add(leaf)
+        if self._tiles is not None:
+            self._tiles.add(completed)
         if record.checkpoint is not None:
             self._check_checkpoint(f"checkpoint of {where}", record.checkpoint)
         if self._trusted is not None and self._trusted.size == self._tree.size:
@@ -103,30 +111,9 @@ class _Audit:
             return
         self._findings.expect(where, "format", RECORD_FORMAT, fields.get("format"))
         self._findings.expect(where, "record_id", f"INF{record.seq:08d}", fields.get("record_id"))
+        self._texts.claim(fields)
         for digest in _references(fields):
             self._referenced.setdefault(digest, where)
-
-    def _check_tiles(self, where: str, level: int, index: int, entry: bytes) -> None:
-        """The leaves of a tile are compared when it is full, hashes above them one by one."""
-        if not self._source.has_tiles:
-            return
-        number, offset = divmod(index, TILE_WIDTH)
-        if level > 0:
-            self._expect_tile(where, level, number, offset, entry)
-            return
-        self._leaves.append(entry)
-        if len(self._leaves) == TILE_WIDTH:
-            leaves, self._leaves = self._leaves, []
-            self._expect_tile(where, level, number, 0, b"".join(leaves))
-
-    def _expect_tile(self, where: str, level: int, number: int, offset: int, hashes: bytes) -> None:
-        stored = self._source.tile(level, number) or b""
-        start = offset * HASH_BYTES
-        if stored[start : start + len(hashes)] != hashes:
-            self._findings.add(
-                f"tile {number} of level {level}",
-                f"its hashes from {offset} on do not follow from the records up to {where}",
-            )
 
     def _check_checkpoint(self, where: str, data: bytes) -> None:
         seal = self._seal(where, data)

@@ -1,0 +1,174 @@
+"""Files of rejects: what they keep of a row, and what an erasure takes out of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from ingest.parts import SCHEMA, HashReader, row, write_jsonl
+from lpf.errors import StoreBusyError
+from lpf.ingest import IngestOutcome, erase_evidence, ingest, ingest_rows, rejects
+from lpf.ingest.rejects import alone_with
+from lpf.storage.evidence import EvidenceStore
+
+SECRET = 'Kiełbasa "secret" of Mr. Żak'
+
+
+def take(rows: list[dict], store: EvidenceStore, folder: Path, name: str = "rows") -> IngestOutcome:
+    return ingest_rows(rows, store, SCHEMA, HashReader(), rejects_folder=folder, name=name)
+
+
+def take_file(path: Path, store: EvidenceStore, folder: Path) -> IngestOutcome:
+    return ingest(path, store, SCHEMA, HashReader(), rejects_folder=folder)
+
+
+def entries(path: Path) -> list[dict]:
+    lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    return [json.loads(line) for line in lines if line]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", f"entity_id,predicate,text\nC1,level,{SECRET},more\n".encode()),
+        ("a.csv", "entity_id,predicate,text\nC1,level,secret Zoë\n".encode("latin-1")),
+        ("a.jsonl", b'{"text": "secret Zo\\u00EB", \n'),
+        ("a.jsonl", "secret Zoë".encode("latin-1")),
+        ("a.jsonl", b'["secret"]'),
+        ("a.csv", b'entity_id,predicate,text\nC1,level,"secret\n'),
+    ],
+)
+def test_of_a_row_without_fields_nothing_is_kept_but_its_place(
+    store: EvidenceStore, tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    outcome = take_file(path, store, tmp_path / "bad")
+    (entry,) = entries(outcome.rejects_file)
+    assert (entry["file"], entry["row"], entry["field"]) == (name, None, None)
+    assert entry["error"]
+    assert "secret" not in outcome.rejects_file.read_text()
+
+
+def test_bytes_of_parquet_are_not_written_out(store: EvidenceStore, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row(text_content=b"secret")]), path)
+    outcome = take_file(path, store, tmp_path / "bad")
+    (entry,) = entries(outcome.rejects_file)
+    assert entry["row"]["text_content"] == "6 bytes"
+    assert entry["error"] == "must be a text, got a value of type bytes"
+
+
+@pytest.mark.parametrize("wrong", [{}, {"credibility": 7}, {"text_content": [SECRET]}])
+def test_an_erased_text_does_not_come_back_with_its_id(
+    either_store: EvidenceStore, tmp_path: Path, wrong: dict
+) -> None:
+    secret = row(evidence_id=17, text_content=SECRET)
+    take([secret], either_store, tmp_path)
+    erase_evidence("17", either_store, tmp_path)
+    outcome = take([secret | wrong, row(credibility=7)], either_store, tmp_path)
+    bare, other = entries(outcome.rejects_file)
+    assert (bare["line"], bare["field"], bare["row"]) == (1, "evidence_id", {"evidence_id": "17"})
+    assert bare["error"].startswith("was erased at 20")
+    assert other["row"]["text_content"] == "a text"
+    assert "secret" not in outcome.rejects_file.read_text()
+
+
+def test_lines_are_recognised_by_id_text_and_claim(store: EvidenceStore, tmp_path: Path) -> None:
+    claim = "Mr. Żak is ill."
+    take([row(evidence_id="S1", text_content=SECRET, claim=claim)], store, tmp_path)
+    wrong = [
+        row(evidence_id="S1", text_content="conflict"),
+        row(text_content=f" {SECRET}\n".replace(" of ", "  of\t"), credibility=7),
+        row(predicate=SECRET, text_content="of another column"),
+        row(text_content="same claim", claim=claim, credibility=7),
+        row(notes={"deep": [[SECRET]]}, credibility=7),
+        row(evidence_id="S10", text_content="\u2028other", credibility=7),
+    ]
+    path = write_jsonl(tmp_path / "wrong.jsonl", wrong)
+    path.write_text(path.read_text().replace("\\u017b", "\\u017B"))
+    outcome = take_file(path, store, tmp_path)
+    assert erase_evidence("S1", store, tmp_path).rejects_removed == 5
+    same_claim, other = entries(outcome.rejects_file)
+    assert (same_claim["line"], same_claim["field"], same_claim["row"]) == (4, "credibility", None)
+    assert other["row"]["evidence_id"] == "S10"
+    held = outcome.rejects_file.read_text(encoding="utf-8")
+    assert SECRET not in held
+    assert claim not in held
+
+
+def test_a_short_text_removes_no_lines_of_others(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(evidence_id="S1", text_content="a")], store, tmp_path)
+    outcome = take([row(text_content="a text with a's", credibility=7)], store, tmp_path)
+    assert erase_evidence("S1", store, tmp_path).rejects_removed == 0
+    assert len(entries(outcome.rejects_file)) == 1
+
+
+def test_what_cannot_be_told_apart_goes_with_any_erasure(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    """Half a line of a process that was killed, and rows that were kept as they stood."""
+    take([row(evidence_id="S1")], store, tmp_path)
+    unread = tmp_path / "killed.rejects.jsonl.part"
+    whole = '{"file": "x", "line": 1, "row": {"evidence_id": "S2"}}\n'
+    unread.write_bytes(whole.encode() + b'{"row": "C1,secret"}\n{"row": ["C1"]}\n{"row": {"te\xc5')
+    assert erase_evidence("S1", store, tmp_path).rejects_removed == 3
+    assert unread.read_text() == whole
+
+
+def test_a_cleaned_file_is_overwritten_and_nothing_is_left_beside_it(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bad"
+    secret = row(evidence_id="S1", text_content=SECRET)
+    take([secret], store, folder)
+    outcome = take([secret | {"credibility": 7}, row(credibility=7)], store, folder)
+    same = tmp_path / "same"
+    same.hardlink_to(outcome.rejects_file)
+    erase_evidence("S1", store, folder)
+    assert not same.read_bytes().strip(b"\0")
+    assert {path.name for path in folder.iterdir()} == {"rejects.lock", outcome.rejects_file.name}
+
+
+def test_half_a_character_survives_a_cleaning(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(evidence_id="S1", claim="c")], store, tmp_path)
+    wrong = [row(text_content="\ud800", claim="c"), row(text_content="\ud800b")]
+    outcome = take([*wrong, row(evidence_id="S1", text_content="b")], store, tmp_path)
+    erase_evidence("S1", store, tmp_path)
+    assert [entry["row"] for entry in entries(outcome.rejects_file)] == [None, wrong[1]]
+
+
+def test_a_long_or_odd_name_is_no_failure(store: EvidenceStore, tmp_path: Path) -> None:
+    for name in ("ż" * 120, "posted/by/somebody"):
+        outcome = take([row(evidence_id="S1", credibility=7)], store, tmp_path, name)
+        assert outcome.rejects_file.parent == tmp_path
+    take([row(evidence_id="S1")], store, tmp_path)
+    assert erase_evidence("S1", store, tmp_path).rejects_removed == 2
+
+
+def test_a_folder_that_is_held_too_long_is_told_of(
+    store: EvidenceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rejects, "LOCK_SECONDS", 0.1)
+    with alone_with(tmp_path), pytest.raises(StoreBusyError, match="another process"):
+        take([row(credibility=7)], store, tmp_path)
+
+
+def test_runs_in_different_threads_have_files_of_their_own(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    def run() -> None:
+        take([row(credibility=7)] * 3, store, tmp_path)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    files = list(tmp_path.glob("*.rejects.jsonl"))
+    assert [len(entries(path)) for path in files] == [3] * 4

@@ -1,0 +1,47 @@
+"""Files that are there as a whole or not at all, and files that are gone for good."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lpf.storage.files import wipe, write_atomically
+
+
+def test_a_file_is_written_and_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "here" / "a.bin"
+    for content in (b"first", b"", b"second\x00"):
+        write_atomically(path, content)
+        assert path.read_bytes() == content
+    assert [each.name for each in path.parent.iterdir()] == ["a.bin"]
+
+
+def test_a_write_that_is_cut_short_leaves_the_old_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.bin"
+    write_atomically(path, b"old")
+
+    def no_space(_: int) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("size", [0, 5, 1024 * 1024, 3 * 1024 * 1024 + 7])
+def test_a_wiped_file_is_overwritten_before_it_goes(tmp_path: Path, size: int) -> None:
+    path, same = tmp_path / "a.bin", tmp_path / "same.bin"
+    path.write_bytes(b"x" * size)
+    os.link(path, same)  # another name of the same blocks, to see what becomes of them
+    wipe(path)
+    assert not path.exists()
+    assert same.read_bytes() == bytes(size)
+
+
+def test_wiping_what_is_not_there_is_no_failure(tmp_path: Path) -> None:
+    wipe(tmp_path / "absent")
