@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import warnings
 from collections.abc import Callable
@@ -135,6 +136,7 @@ def in_a_fork(work: Callable[[], None]) -> int:
         child = os.fork()
     if child == 0:
         code = 1
+        signal.alarm(30)  # one that waits for ever must not hold up the test
         try:
             work()
             code = 0

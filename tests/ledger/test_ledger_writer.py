@@ -37,6 +37,7 @@ from lpf.ledger import (
     record_id,
     reference,
     sequence_of,
+    statements,
     verify,
 )
 from lpf.storage.database import Database
@@ -122,6 +123,29 @@ def test_two_ledgers_of_one_store_take_turns_across_tiles(store_url: str) -> Non
         assert (found.records, found.unsigned_tail, found.findings) == (1722, 0, ())
         with Ledger(database, KEY) as again:
             assert again.append(draft()).seq == 1723
+
+
+def test_catching_up_looks_for_checkpoints_only_where_new_ones_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with created(tmp_path / "store.db") as database:
+        bounds, run = [], database.run
+
+        def noted(connection, statement, arguments=()):
+            if statement is statements.LATEST_CHECKPOINT:
+                bounds.append(tuple(arguments))
+            return run(connection, statement, arguments)
+
+        first, second = Ledger(database), Ledger(database)
+        first.append_many([draft(number) for number in range(600)])
+        second.append(draft())
+        first.append(draft())
+        Ledger(database, KEY).checkpoint()  # at the very record that first knows as the last
+        second.append(draft())
+        monkeypatch.setattr(database, "run", noted)
+        first.append(draft())
+        assert bounds == [(602, 603)]
+        assert first._sequencer._tip.signed_size == 602
 
 
 @pytest.mark.slow

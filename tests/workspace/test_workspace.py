@@ -217,6 +217,17 @@ def test_erased_means_erased_and_every_proof_holds(tmp_path: Path) -> None:
         assert verify(reopened.database).ok
 
 
+def test_the_words_of_a_question_can_be_erased(tmp_path: Path) -> None:
+    with workspaces.make(tmp_path / "here") as workspace:
+        workspace.__dict__["reader"] = workspaces.reader()
+        result = workspace.query("C0001", "level", QueryOptions(query_text=SECRET))
+        assert found_in(tmp_path, SECRET)
+        assert workspace.erase_query_texts(result.audit_ptr or "") == (1, ())
+        assert found_in(tmp_path, SECRET) == []
+        assert verify(workspace.database).ok
+        assert workspace.replay(result.audit_ptr or "").exact
+
+
 def holders(folder: Path, vector: np.ndarray) -> list[Path]:
     """Files that hold a run of the vector's numbers."""
     run = vector[10:20].astype("<f4").tobytes()

@@ -45,6 +45,7 @@ WorkspaceFolder = Annotated[
         show_default=False,
     ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
@@ -128,6 +129,15 @@ def tell_of_limit(found: int, limit: int) -> None:
 def answer_no() -> None:
     """Ends the command: it was understood and done, and what was asked does not hold."""
     raise typer.Exit(THE_ANSWER_IS_NO)
+
+
+def confirm(what: str, yes: bool) -> None:
+    """Asks before something is destroyed for good; where nobody can be asked, wants --yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{what}: erasing cannot be undone; say --yes. Nothing was erased.")
+    typer.confirm(f"Erase {what} for good?", abort=True, err=True)
 
 
 def moment(text: str | None, option: str) -> datetime | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,14 +10,15 @@ import typer
 from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
+    Yes,
     command,
+    confirm,
     group,
     opened,
     print_document,
     progress,
     tell_of_limit,
 )
-from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
     from lpf.storage.evidence import StoredEvidence
@@ -119,7 +119,7 @@ def reindex(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
 @command(app, "lpf evidence erase C0001_E001 --yes")
 def erase(
     evidence_ids: EvidenceIds,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +130,7 @@ def erase(
     """
     with opened(workspace) as space:
         _require_known(space, evidence_ids)
-        _confirm(", ".join(evidence_ids), yes)
+        confirm(", ".join(evidence_ids), yes)
         outcome = space.erase(*evidence_ids)
     if as_json:
         print_document(
@@ -152,14 +152,6 @@ def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
     for evidence_id in evidence_ids:
         if evidence_id not in begun:
             workspace.evidence.get(evidence_id)
-
-
-def _confirm(names: str, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ConfigError(f"{names}: erasing cannot be undone; say --yes. Nothing was erased.")
-    typer.confirm(f"Erase {names} for good?", abort=True, err=True)
 
 
 def _document(stored: StoredEvidence) -> dict[str, Any]:

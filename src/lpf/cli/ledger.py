@@ -11,8 +11,10 @@ from lpf.cli import ledger_proofs
 from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
+    Yes,
     answer_no,
     command,
+    confirm,
     group,
     opened,
     print_document,
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from lpf.ledger import StoredRecord
     from lpf.orchestrator import Replay
     from lpf.workspace import Workspace
-
-# Products of float32 matrices differ in the last bits with the shape of the batch.
 
 app = group("ledger", "The record of every answer: show, verify, prove, replay, export.")
 ledger_proofs.register(app)
@@ -70,6 +70,28 @@ def replay(
         _show_replay(found)
     if not found.agrees:
         answer_no()
+
+
+@command(app, "lpf ledger forget INF00000042 --yes")
+def forget(
+    record_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The records.")],
+    yes: Yes = False,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Destroy the words that questions were asked with (--text). The records stay valid.
+
+    A record holds a salted hash of the words; words and salt are kept beside it, and go.
+    """
+    confirm(f"the words asked with in {', '.join(record_ids)}", yes)
+    with opened(workspace) as space:
+        erased, warnings = space.erase_query_texts(*record_ids)
+    if as_json:
+        print_document({"erased": erased, "warnings": list(warnings)})
+        return
+    typer.echo(f"Erased the words of {erased} question(s).")
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
 
 
 @command(app, "lpf ledger export ledger.jsonl")

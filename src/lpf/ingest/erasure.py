@@ -19,7 +19,7 @@ from lpf.storage.evidence import EvidenceStore, PendingErasure, StoredEvidence
 from lpf.storage.failures import told_plainly
 
 DEFAULT_WAIT_SECONDS = 10.0
-TABLES = ("evidence", "features", "pending_erasures")
+TABLES = ("evidence", "features", "pending_erasures", "query_texts")
 _AGAIN = "end what uses the store and erase the same item again, or call lpf.ingest.scrub."
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lpf.ledger.canonical import Fragment, canonical
-from lpf.ledger.records import Draft, QueryText
+from lpf.ledger.records import Draft, QueryText, query_text_commitment
 from lpf.results import EvidenceUsed, QueryResult
 from lpf.storage.times import iso
 from lpf.types import FloatArray, QueryOptions
@@ -83,7 +83,7 @@ def salted(text: str) -> QueryText:
     """The words a question was asked with: named in the record by a salted hash, kept beside it
     and erasable like any text."""
     salt = os.urandom(16)
-    return QueryText(hashlib.sha256(salt + text.encode()).digest(), salt, text)
+    return QueryText(query_text_commitment(salt, text), salt, text)
 
 
 def numbers(row: FloatArray) -> list[float | None]:

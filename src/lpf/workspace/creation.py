@@ -13,7 +13,7 @@ from lpf.schema import Schema
 from lpf.storage.database import Database
 from lpf.storage.files import write_atomically
 from lpf.storage.migrations import migrate
-from lpf.workspace.settings import FILE_NAME, settings_from, template
+from lpf.workspace.settings import FILE_NAME, STORE_VARIABLE, StoreSettings, settings_from
 
 
 def create_workspace(
@@ -54,3 +54,42 @@ def _make_folder(folder: Path) -> None:
         raise WorkspaceError(
             f"{folder}: cannot be made ({error.strerror}). Nothing was created."
         ) from error
+
+
+def template(schema: Schema, reader: str, store_url: str | None) -> str:
+    """The text of a new ``lpf.toml``: what was asked for, and where the rest can be changed."""
+    lines = [
+        "# A workspace of lpf. What is not set here has its default; docs/workspace.md lists all.",
+        "",
+        "[reader]",
+        f"name = {_quoted(reader)}",
+        "",
+        "[store]",
+        f"url = {_quoted(store_url or StoreSettings.url)}  # or postgresql://...; {STORE_VARIABLE}"
+        " in the environment wins",
+        "",
+    ]
+    for predicate in schema:
+        lines += [
+            "[[predicates]]",
+            f"name = {_quoted(predicate.name)}",
+            f"values = [{', '.join(map(_quoted, predicate.values))}]",
+            f"prior = [{', '.join(map(repr, predicate.prior))}]",
+            f"staleness_days = {predicate.staleness_days}",
+        ]
+        if predicate.description:
+            lines.append(f"description = {_quoted(predicate.description)}")
+        lines.append("")
+    for relation in schema.relations:
+        between = ", ".join(map(_quoted, relation.between))
+        lines += ["[[relations]]", f"between = [{between}]", ""]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    escaped = "".join(
+        f"\\u{ord(letter):04x}" if ord(letter) < 32 or ord(letter) == 127 else letter
+        for letter in text.replace("\\", "\\\\").replace('"', '\\"')
+    )
+    return f'"{escaped}"'
