@@ -90,6 +90,11 @@ MIGRATIONS: Sequence[Migration] = (
             "CREATE INDEX evidence_by_content ON evidence (content_hash)",
         ),
     ),
+    Migration(
+        5,
+        "the newest checkpoint at once, however many records came after it",
+        ("CREATE INDEX ledger_checkpoints ON ledger (seq) WHERE checkpoint IS NOT NULL",),
+    ),
 )
 NEWEST = MIGRATIONS[-1].version
 

@@ -128,6 +128,9 @@ ledger = Table(
     Column("checkpoint", LargeBinary),
 )
 
+_SIGNED = ledger.c.checkpoint.is_not(None)
+Index("ledger_checkpoints", ledger.c.seq, sqlite_where=_SIGNED, postgresql_where=_SIGNED)
+
 ledger_blobs = Table(
     "ledger_blobs",
     METADATA,
