@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -313,3 +314,18 @@ def test_a_moment_in_the_future_of_the_evidence(embedded: Workspace) -> None:
     assert embedded.query("C0080", "level").source == "none"
     later = QueryOptions(as_of=NOW + timedelta(days=31))
     assert embedded.query("C0080", "level", later).source == "inference"
+
+
+def test_threads_ask_at_once(workspace: Workspace) -> None:
+    """Same answers as alone, a record each, and no gap among them."""
+    options = replace(QueryOptions(sampler="orthogonal", n_samples=8), as_of=NOW)
+    entities = ["C0001", "C0002", "C0404"]
+    alone = {one: workspace.query(one, "level", options).probabilities for one in entities}
+    with ThreadPoolExecutor(8) as pool:
+        asked = [entities[number % 3] for number in range(48)]
+        results = list(pool.map(lambda one: workspace.query(one, "level", options), asked))
+    for result in results:
+        np.testing.assert_allclose(result.probabilities, alone[result.entity_id], atol=1e-6)
+    given = sorted(result.audit_ptr or "" for result in results)
+    assert given == [f"INF{number:08d}" for number in range(4, 52)]
+    assert all(workspace.replay(pointer).exact for pointer in given)
