@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -40,8 +41,9 @@ class EvidenceUsed:
 
     ``potential`` [K, V] are the factors (None for the variant ``learned``), ``weight`` [K] what
     each item entered with: its exponent, or its share of the latent code. ``groups`` number copies,
-    ``sources`` sources, -1 for none. ``considered`` items were found, ``below_credibility`` and
-    ``cut`` of them left out. ``commitments`` are the salted hashes of the texts.
+    ``sources`` sources, -1 for none. ``considered`` items were found, of which
+    ``below_credibility``, ``dated_later`` and ``cut`` were left out. ``commitments`` are the
+    salted hashes of the texts.
     """
 
     ids: tuple[str, ...]
@@ -52,6 +54,7 @@ class EvidenceUsed:
     scores: FloatArray
     considered: int
     below_credibility: int
+    dated_later: int
     cut: int
     weight: FloatArray
     potential: FloatArray | None = None
@@ -130,6 +133,7 @@ class QueryResult:
         return {
             "entity_id": self.entity_id,
             "predicate": self.predicate,
+            "as_of": _iso(self.as_of),
             "distribution": self.distribution,
             "top_value": self.top_value,
             "confidence": self.confidence,
@@ -187,4 +191,10 @@ def _entropy(rows: FloatArray) -> FloatArray:
 
 
 def _fact(used: FactUsed) -> dict[str, Any]:
-    return {name: getattr(used, name) for name in FactUsed.__slots__}
+    fields = {name: getattr(used, name) for name in FactUsed.__slots__}
+    return {**fields, "timestamp": _iso(used.timestamp)}
+
+
+def _iso(micros: int) -> str:
+    moment = datetime(1970, 1, 1) + timedelta(microseconds=micros)
+    return moment.isoformat(timespec="microseconds") + "Z"

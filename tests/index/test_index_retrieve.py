@@ -68,7 +68,7 @@ def test_what_came_later_is_not_known_yet(filled: Filled) -> None:
     found = ask(index_of(filled))
     assert len(found) == 0
     assert found.features.shape == (0, WIDTH)
-    assert found.considered == 0
+    assert (found.considered, found.dated_later) == (1, 1)
 
 
 def test_copies_do_not_crowd_out_what_is_independent(filled: Filled) -> None:

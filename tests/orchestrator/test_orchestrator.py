@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import workspaces
-from lpf.errors import UnknownPredicateError, UnknownValueError, WorkspaceError
+from lpf.errors import EvidenceError, UnknownPredicateError, UnknownValueError, WorkspaceError
 from lpf.results import STAGES, QueryResult
 from lpf.schema import Schema
 from lpf.spn import Variable, compile_circuit, prior_circuit
@@ -131,7 +131,7 @@ def related(workspace: Workspace) -> None:
         for predicate, value in zip(("level", "outcome"), pair, strict=True)
     ]
     workspace.facts.add(facts)
-    assert workspace.learn_circuit() == 70
+    assert workspace.learn_circuit().entities == 70
 
 
 def test_known_facts_about_related_predicates_count(workspace: Workspace) -> None:
@@ -309,9 +309,22 @@ def test_uncertainty_on_request(embedded: Workspace) -> None:
     assert 0 <= result.conflict <= 1
 
 
+@pytest.mark.parametrize("entity_id", ["", "  ", 7, None])
+def test_an_entity_needs_a_name(embedded: Workspace, entity_id: object) -> None:
+    with pytest.raises(EvidenceError, match="entity_id"):
+        embedded.query(entity_id, "level")  # type: ignore[arg-type]
+    with pytest.raises(EvidenceError, match="entity_id"):
+        embedded.query_many([("C0001", "level"), (entity_id, "level")])  # type: ignore[list-item]
+    assert embedded.records.size == 0
+
+
 def test_a_moment_in_the_future_of_the_evidence(embedded: Workspace) -> None:
     add(embedded, evidence("C0080", 1, timestamp=NOW + timedelta(days=30)))
-    assert embedded.query("C0080", "level").source == "none"
+    early = embedded.query("C0080", "level")
+    assert (early.source, early.notes[1]) == (
+        "none",
+        "1 item(s) are dated later than the question",
+    )
     later = QueryOptions(as_of=NOW + timedelta(days=31))
     assert embedded.query("C0080", "level", later).source == "inference"
 

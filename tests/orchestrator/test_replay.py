@@ -13,6 +13,7 @@ import workspaces
 from lpf.errors import ReplayError
 from lpf.types import QueryOptions
 from lpf.workspace import Workspace
+from lpf.workspace.doctor import examine
 
 
 @pytest.fixture
@@ -53,6 +54,19 @@ def test_a_missing_text_is_said_plainly(workspace: Workspace) -> None:
     with pytest.raises(ReplayError, match=r"C0001_E002.*erased"):
         workspace.replay(result.audit_ptr or "", deep=True)
     assert workspace.replay(result.audit_ptr or "").exact
+
+
+def test_a_text_that_was_changed_in_the_store_is_named(workspace: Workspace) -> None:
+    result = workspace.query("C0001", "level")
+    with workspace.database.writing() as connection:
+        connection.execute(
+            "UPDATE evidence SET text_content = 'Fraud.' WHERE evidence_id = 'C0001_E003'"
+        )
+    with pytest.raises(ReplayError, match=r"C0001_E003.*not the one that was read"):
+        workspace.replay(result.audit_ptr or "", deep=True)
+    checks = [check for check in examine(workspace.folder, full=True) if check.name == "evidence"]
+    assert [check.state for check in checks] == ["ok", "fault"]
+    assert "C0001_E003" in checks[1].message
 
 
 def test_a_missing_model_is_said_plainly(workspace: Workspace) -> None:

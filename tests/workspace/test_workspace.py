@@ -128,9 +128,34 @@ def test_a_folder_of_any_name_keeps_its_store_within(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
-def test_parts_are_made_once_for_all_threads(tmp_path: Path) -> None:
+def test_a_closed_workspace_answers_no_more(tmp_path: Path) -> None:
     with workspaces.make(tmp_path) as workspace:
-        workspace.close()
+        workspace.query("C0001", "level")
+    with pytest.raises(WorkspaceError, match="was closed"):
+        workspace.query("C0001", "level")
+    workspace.close()
+
+
+def test_a_key_that_the_environment_names_must_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Workspace.create(tmp_path, workspaces.schema()):
+        pass
+    monkeypatch.setenv("LPF_LEDGER_KEY", str(tmp_path / "nowhere.key"))
+    with Workspace.open(tmp_path) as opened, pytest.raises(LedgerKeyError, match="LPF_LEDGER_KEY"):
+        opened.ledger  # noqa: B018
+
+
+def test_learning_from_too_little_says_so(tmp_path: Path) -> None:
+    with workspaces.make(tmp_path) as workspace:
+        workspace.facts.add([NewFact("K1", "level", "high", workspaces.days_ago(1))])
+        learned = workspace.learn_circuit()
+        assert (learned.entities, learned.found_nothing) == (1, True)
+
+
+def test_parts_are_made_once_for_all_threads(tmp_path: Path) -> None:
+    workspaces.make(tmp_path).close()
+    with Workspace.open(tmp_path) as workspace:
         with ThreadPoolExecutor(8) as pool:
             made = list(pool.map(lambda _: workspace.ledger, range(8)))
         assert len({id(ledger) for ledger in made}) == 1
@@ -281,7 +306,7 @@ def test_a_circuit_is_learned_and_used_by_the_next_opening(tmp_path: Path) -> No
             for predicate, value in zip(("level", "outcome"), pair, strict=True)
         ]
         workspace.facts.add(facts)
-        assert workspace.learn_circuit() == 40
+        assert workspace.learn_circuit().entities == 40
         workspace.facts.add([NewFact("Z", "outcome", "clean", workspaces.days_ago(1))])
         here = workspace.query("Z", "level").probabilities
     with Workspace.open(tmp_path) as reopened:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from lpf.index.ranking import Ranker, RankingConfig, best_first, relevance_to
 from lpf.reading.reader import Reader
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore
+from lpf.storage.times import END_OF_TIME
 from lpf.types import Float32Array, FloatArray
 
 # Positions kept, best first; scores, labels of copies and features of all that could be.
@@ -49,7 +50,7 @@ class Retrieved:
     ``features`` are [K, width]; ``credibility`` [K] is NaN where unknown; ``timestamps`` are in
     microseconds. ``groups`` [K] number copies among these items, -1 for an item without any;
     ``sources`` [K] number sources, -1 for unknown. ``below_credibility`` were left out by the
-    minimum, ``cut`` by top_k.
+    minimum, ``dated_later`` by their dates, ``cut`` by top_k.
     """
 
     row_ids: tuple[int, ...]
@@ -64,10 +65,17 @@ class Retrieved:
     scores: FloatArray
     considered: int
     below_credibility: int
+    dated_later: int
     cut: int
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+class _Counts(NamedTuple):
+    considered: int
+    below_credibility: int
+    dated_later: int
 
 
 class EvidenceIndex:
@@ -108,21 +116,22 @@ class EvidenceIndex:
     ) -> Retrieved:
         """The best ``top_k`` items known by ``as_of`` (microseconds). Items of unknown credibility
         pass the minimum. What is returned depends on the items, not on when they were added."""
-        found = self.source.store.candidates(entity_id, predicate, self.source.number, as_of)
+        found = self.source.store.candidates(entity_id, predicate, self.source.number, END_OF_TIME)
+        known = [row for row in found if (dated := row[TIMESTAMP]) is None or dated <= as_of]
         rows = [
             row
-            for row in found
+            for row in known
             if (credible := row[CREDIBILITY]) is None or credible >= min_credibility
         ]
-        below = len(found) - len(rows)
+        counts = _Counts(len(found), len(known) - len(rows), len(found) - len(known))
         if None in [row[VECTOR] for row in rows]:
             rows = self.source.completed(rows)
         if not rows:
-            return self._nothing(len(found), below)
+            return self._nothing(counts)
         # One order for all that follows, so that sums of floats do not hang on that of ingestion.
         rows.sort(key=_by_evidence_id)
         picked = self._picked(rows, top_k, as_of, query_vector)
-        return _gathered(rows, picked, len(found), below)
+        return _gathered(rows, picked, counts)
 
     def _picked(
         self, rows: list[Row], top_k: int, as_of: int, query: Float32Array | None
@@ -142,15 +151,13 @@ class EvidenceIndex:
     def _relevance(self, texts: Float32Array, query: Float32Array) -> list[float]:
         return relevance_to(texts, self.source.checked_query(query))
 
-    def _nothing(self, considered: int, below: int) -> Retrieved:
+    def _nothing(self, counts: _Counts) -> Retrieved:
         features = np.empty((0, self.source.width), np.float32)
         none, numbers = np.empty(0), np.empty(0, np.int64)
-        return Retrieved(
-            (), (), (), (), features, none, (), numbers, numbers, none, considered, below, 0
-        )
+        return Retrieved((), (), (), (), features, none, (), numbers, numbers, none, *counts, 0)
 
 
-def _gathered(rows: list[Row], picked: _Picked, considered: int, below: int) -> Retrieved:
+def _gathered(rows: list[Row], picked: _Picked, counts: _Counts) -> Retrieved:
     positions, scores, labels, features = picked
     columns = list(zip(*[rows[position] for position in positions], strict=True))
     return Retrieved(
@@ -164,8 +171,7 @@ def _gathered(rows: list[Row], picked: _Picked, considered: int, below: int) -> 
         _numbered_groups(labels, positions),
         np.array(numbered(columns[SOURCE])),
         np.array([scores[position] for position in positions]),
-        considered,
-        below,
+        *counts,
         len(rows) - len(positions),
     )
 

@@ -19,7 +19,7 @@ from lpf.factors.keys import item_keys
 from lpf.model.runtime import Runtime
 from lpf.orchestrator.replay import Replay, as_replay, recombined
 from lpf.reading import Reader, ReadRequest
-from lpf.storage.evidence import EvidenceStore, StoredEvidence
+from lpf.storage.evidence import EvidenceStore, StoredEvidence, text_commitment
 from lpf.types import Float32Array, FloatArray
 
 
@@ -58,7 +58,9 @@ def _texts(fields: Mapping[str, Any], store: EvidenceStore) -> list[StoredEviden
                 f"{fields['record_id']}: cannot be recomputed from texts: {error} The record's own "
                 "factors still give its answer: replay without --deep."
             ) from error
-        if stored.commitment.hex() != commitment:
+        evidence = stored.evidence
+        read = text_commitment(stored.salt, evidence.text_content, evidence.claim)
+        if read.hex() != commitment:
             raise ReplayError(
                 f"{fields['record_id']}: the text of {evidence_id!r} is not the one that was read "
                 "(its salted hash differs). Replay without --deep uses the recorded factors."

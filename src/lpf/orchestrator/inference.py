@@ -181,6 +181,8 @@ class Inference:
                 f"{found.below_credibility} item(s) are below the minimum credibility of "
                 f"{question.options.min_credibility:g}"
             )
+        if found.dated_later:
+            notes.append(f"{found.dated_later} item(s) are dated later than the question")
         return QueryResult(
             question.entity_id,
             predicate.name,

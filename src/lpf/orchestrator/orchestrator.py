@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Literal
 
 from lpf.engine import Background, Engine
-from lpf.errors import ConfigError, UnknownValueError
+from lpf.errors import ConfigError, EvidenceError, UnknownValueError
 from lpf.index.retrieve import EvidenceIndex
 from lpf.ledger.records import Draft
 from lpf.ledger.writer import Ledger
@@ -88,6 +88,7 @@ class Orchestrator:
     ) -> QueryResult:
         """One question. Raises what the parts raise; nothing is answered that was not recorded."""
         begun = perf_counter()
+        _check_entity(entity_id)
         known = self._schema[predicate]
         timestamp = self._clock()
         as_of = timestamp if options.as_of is None else to_micros(options.as_of)
@@ -110,6 +111,8 @@ class Orchestrator:
         """Many questions (entity, predicate) in one pass; the same answers as one by one, to 1e-6.
         Stage times are each question's share. Records are made durable together."""
         begun = perf_counter()
+        for entity_id, _ in questions:
+            _check_entity(entity_id)
         timestamp = self._clock()
         as_of = timestamp if options.as_of is None else to_micros(options.as_of)
         asked = [
@@ -211,6 +214,13 @@ class Orchestrator:
         if self._ledger is None:
             raise ConfigError("audit: there is no ledger to record to; ask with audit='off'.")
         return self._ledger
+
+
+def _check_entity(entity_id: object) -> None:
+    if type(entity_id) is not str or not entity_id.strip():
+        raise EvidenceError(
+            f"entity_id: must be a text that is not empty, got {entity_id!r}. Nothing was answered."
+        )
 
 
 def _refuse_unknown_value(question: Question, value: str, fact_id: int) -> None:

@@ -78,6 +78,7 @@ def _evidence_used(found: Retrieved, answers: Answers, rows: slice, place: int) 
         found.scores,
         found.considered,
         found.below_credibility,
+        found.dated_later,
         found.cut,
     )
     if isinstance(combined, LearnedCombined):

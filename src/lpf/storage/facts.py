@@ -19,12 +19,11 @@ from lpf.storage.counters import take_numbers
 from lpf.storage.database import Connection, Database, Row
 from lpf.storage.facts_rows import Fact, NewFact, checked_rows, fact_of
 from lpf.storage.keyed import look_up
-from lpf.storage.times import iso, now_micros, to_micros
+from lpf.storage.times import END_OF_TIME, iso, now_micros, to_micros
 
 __all__ = ["Fact", "FactStore", "NewFact"]
 
 SERIES = "facts"
-END_OF_TIME = 2**63 - 1
 
 
 class FactStore:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_WITHOUT_ZONE = datetime(1970, 1, 1)  # its text is what counts here
 MICROSECOND = timedelta(microseconds=1)
+END_OF_TIME = 2**63 - 1
 MICROS_PER_DAY = 86_400_000_000
 
 

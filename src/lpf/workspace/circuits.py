@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from lpf.errors import CircuitError, ConfigError, WorkspaceError
 from lpf.schema import Schema
-from lpf.spn import CompiledCircuit, Variable, compile_circuit, load_circuit
+from lpf.spn import (
+    CompiledCircuit,
+    Variable,
+    compile_circuit,
+    load_circuit,
+    mutual_information,
+)
 from lpf.storage.facts import FactStore
 from lpf.storage.files import write_atomically
 
 FILE_NAME = "circuit.json"
+LEAST_INFORMATION = 1e-6  # nats: below it, predicates are independent as far as anybody can tell
 
 
 def read_circuit(folder: Path) -> CompiledCircuit | None:
@@ -27,9 +37,22 @@ def read_circuit(folder: Path) -> CompiledCircuit | None:
         ) from error
 
 
-def learn_circuit(folder: Path, schema: Schema, facts: FactStore) -> int:
-    """The best tree over the schema's predicates, by the current facts; returns how many entities
-    it was learned from."""
+@dataclass(frozen=True)
+class LearnedCircuit:
+    """What a circuit was learned from, and how much related predicates tell about each other:
+    their mutual information in nats, 0 where none was found."""
+
+    entities: int
+    information: Mapping[tuple[str, str], float]
+
+    @property
+    def found_nothing(self) -> bool:
+        return all(nats < LEAST_INFORMATION for nats in self.information.values())
+
+
+def learn_circuit(folder: Path, schema: Schema, facts: FactStore) -> LearnedCircuit:
+    """The best tree over the schema's predicates, by the current facts, kept for the next
+    opening. ConfigError where there are no facts."""
     from lpf.spn import Table, dump_circuit, learn_chow_liu
 
     rows = [known for _, known in facts.table()]
@@ -39,4 +62,6 @@ def learn_circuit(folder: Path, schema: Schema, facts: FactStore) -> int:
     priors = {predicate.name: predicate.prior for predicate in schema}
     circuit = learn_chow_liu(Table.from_rows(variables, rows), priors=priors)
     write_atomically(folder / FILE_NAME, dump_circuit(circuit).encode())
-    return len(rows)
+    compiled = compile_circuit(circuit)
+    pairs = sorted({pair for one in schema.relations for pair in combinations(one.between, 2)})
+    return LearnedCircuit(len(rows), {pair: mutual_information(compiled, *pair) for pair in pairs})

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, overload
 
+from lpf.errors import WorkspaceError
+
 Made = TypeVar("Made")
 
 
@@ -13,6 +15,7 @@ class HasParts(Protocol):
     """``making`` is held while a part is made; parts are made of parts, so it is re-entrant."""
 
     making: threading.RLock
+    is_closed: bool
 
 
 class part(Generic[Made]):  # noqa: N801  (used as a decorator, like property)
@@ -38,6 +41,12 @@ class part(Generic[Made]):  # noqa: N801  (used as a decorator, like property)
         with instance.making:
             known = vars(instance)
             if self._name not in known:
+                _require_open(instance)
                 known[self._name] = self._make(instance)
             made: Made = known[self._name]
             return made
+
+
+def _require_open(instance: HasParts) -> None:
+    if instance.is_closed:
+        raise WorkspaceError("this workspace was closed. Nothing was done; open it again.")

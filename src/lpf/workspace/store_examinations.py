@@ -14,6 +14,7 @@ from lpf.ledger.merkle import leaf_hash
 from lpf.ledger.writer import Ledger
 from lpf.schema import Schema
 from lpf.storage.database import Database
+from lpf.storage.evidence import StoredEvidence, text_commitment
 from lpf.storage.failures import told_plainly
 from lpf.storage.migrations import NEWEST, version_of
 from lpf.storage.statements import Prepared
@@ -71,7 +72,7 @@ def _sqlite(database: Database, full: bool) -> Iterator[Check]:
         )
 
 
-def _evidence(workspace: Workspace, _: bool) -> Iterator[Check]:
+def _evidence(workspace: Workspace, full: bool) -> Iterator[Check]:
     items = workspace.evidence.count()
     if not items:
         yield Check("evidence", "warning", "there is none", "add some: lpf ingest FILE")
@@ -87,6 +88,29 @@ def _evidence(workspace: Workspace, _: bool) -> Iterator[Check]:
         )
     else:
         yield Check("evidence", "ok", f"{items:,} items, all with features")
+    changed = _changed_texts(workspace) if full else []
+    if changed:
+        yield Check(
+            "evidence",
+            "fault",
+            f"{len(changed):,} texts are not those that were ingested: {_some(changed)}",
+            "restore a backup; 'lpf ledger replay ID --deep' tells which answers they touch",
+        )
+
+
+def _changed_texts(workspace: Workspace) -> list[str]:
+    """Items whose text or claim does not fit the salted hash that was made of it."""
+    changed, last = [], 0
+    while page := workspace.evidence.listed(limit=1000, after_row=last):
+        last = page[-1].row_id
+        changed += [one.evidence.evidence_id for one in page if not _is_genuine(one)]
+    return changed
+
+
+def _is_genuine(stored: StoredEvidence) -> bool:
+    evidence = stored.evidence
+    found = text_commitment(stored.salt, evidence.text_content, evidence.claim)
+    return found == stored.commitment
 
 
 def _vectors(workspace: Workspace, reader_id: str) -> int:
@@ -103,7 +127,8 @@ def _erasures(workspace: Workspace, _: bool) -> Iterator[Check]:
             "warning",
             f"{len(pending):,} begun and not finished: {_some(pending)}; caches, indexes or "
             "files may hold something of them still",
-            "end what else uses the store and repeat: lpf evidence erase ID...",
+            "see that Redis answers, if one is used, end what else uses the store, and repeat: "
+            "lpf evidence erase ID...",
         )
 
 

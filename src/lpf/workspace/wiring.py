@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from threading import RLock
 
 from lpf.engine import Background, Engine
-from lpf.errors import WorkspaceError
+from lpf.errors import LedgerKeyError, WorkspaceError
 from lpf.index import EvidenceIndex, VectorIndex, pair_text_part
 from lpf.ledger.keys import load_private
 from lpf.ledger.reading import LedgerReader
@@ -22,7 +23,7 @@ from lpf.storage.migrations import migrate
 from lpf.workspace.circuits import read_circuit
 from lpf.workspace.models import Models
 from lpf.workspace.parts import part
-from lpf.workspace.settings import Settings
+from lpf.workspace.settings import KEY_VARIABLE, Settings
 
 
 class Wiring:
@@ -33,6 +34,7 @@ class Wiring:
         self.folder = settings.folder
         self.schema = settings.schema
         self.making = RLock()
+        self.is_closed = False
 
     @part
     def database(self) -> Database:
@@ -109,6 +111,11 @@ class Wiring:
     def ledger(self) -> Ledger:
         """The ledger, open for writing; signed where the private key is here."""
         key_file = self.settings.key_file
+        if KEY_VARIABLE in os.environ and not key_file.exists():
+            raise LedgerKeyError(
+                f"{key_file}: {KEY_VARIABLE} names this key, and it is not there. Nothing was "
+                "answered; put it there, or unset the variable."
+            )
         key = load_private(key_file) if key_file.exists() else None
         seconds = self.settings.ledger.checkpoint_seconds
         return Ledger(self.database, key, checkpoint_seconds=seconds)
@@ -148,9 +155,10 @@ class Wiring:
             self.__dict__.pop(name, None)
 
     def close(self) -> None:
-        """Writes what is pending and closes what is open."""
+        """Writes what is pending and closes what is open. A closed workspace answers no more."""
         with ExitStack() as stack:
             for name in ("database", "cache", "ledger"):  # the last is closed first
-                opened = self.__dict__.pop(name, None)
-                if opened is not None:
-                    stack.callback(opened.close)
+                if name in vars(self):
+                    stack.callback(getattr(self, name).close)
+            self.is_closed = True
+            self.make_anew(*(name for name in vars(Wiring) if isinstance(vars(Wiring)[name], part)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lpf.errors import ConfigError, WorkspaceError
+from lpf.errors import CacheUnavailableError, ConfigError, WorkspaceError
 from lpf.index import forget_rows
 from lpf.ingest import Erasure, IngestOutcome, begin_erasure, finish_erasure, ingest, scrub
 from lpf.ledger import erase_query_texts
@@ -13,7 +13,7 @@ from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
 from lpf.results import QueryResult
 from lpf.schema import Schema
 from lpf.types import QueryOptions
-from lpf.workspace.circuits import learn_circuit
+from lpf.workspace.circuits import LearnedCircuit, learn_circuit
 from lpf.workspace.creation import create_workspace
 from lpf.workspace.settings import FILE_NAME, read_settings
 from lpf.workspace.wiring import Wiring
@@ -109,9 +109,19 @@ class Workspace(Wiring):
         from there."""
         begun = begin_erasure(evidence_ids, self.evidence, self.folder / "rejects")
         forget_rows(self.evidence, self.folder / "vectors", [item.row_id for item in begun.items])
-        for item in begun.items:
-            self.cache.forget(item.content_key)
+        self._forget(begun)
         return finish_erasure(begun, self.evidence)
+
+    def _forget(self, begun: Erasure) -> None:
+        try:
+            for item in begun.items:
+                self.cache.forget(item.content_key)
+        except CacheUnavailableError as error:
+            names = ", ".join(item.evidence_id for item in begun.items)
+            raise CacheUnavailableError(
+                f"{names}: text and vectors are erased, but numbers computed from them may still "
+                f"be in the shared cache: {error} The erasure is pending until it is repeated."
+            ) from error
 
     def erase_query_texts(self, *record_ids: str) -> tuple[int, tuple[str, ...]]:
         """Destroys the words that questions were asked with; how many there were, and warnings
@@ -139,12 +149,12 @@ class Workspace(Wiring):
             lambda version: self.models.load_recorded(version).runtime(),
         )
 
-    def learn_circuit(self) -> int:
-        """Learns how predicates hang together from the known facts, keeps the circuit, and returns
-        how many entities it was learned from. The next opening uses it."""
-        rows = learn_circuit(self.folder, self.schema, self.facts)
+    def learn_circuit(self) -> LearnedCircuit:
+        """Learns how predicates hang together from the known facts, and answers with it from now
+        on, here and in the next opening."""
+        learned = learn_circuit(self.folder, self.schema, self.facts)
         self.make_anew("background", "engine", "orchestrator")
-        return rows
+        return learned
 
     def use_model(self, version: str) -> None:
         """Makes a model the one that answers, from now on and here."""
