@@ -110,3 +110,11 @@ def test_unknown_names_say_what_there_is() -> None:
         schema["q"]
     with pytest.raises(UnknownValueError, match=r"its values are \['a', 'b'\]"):
         schema["p"].position("c")
+
+
+@pytest.mark.parametrize("name", [" level", "level ", "\tlevel"])
+def test_names_with_blanks_around_them_are_refused(name: str) -> None:
+    with pytest.raises(SchemaError, match="blanks"):
+        Predicate(name, ("a", "b"))
+    with pytest.raises(SchemaError, match="blanks"):
+        Predicate("level", ("a", name))

@@ -227,6 +227,8 @@ def _refuse_doubles(names: Sequence[str], path: str) -> None:
 def _check_name(name: object, path: str) -> None:
     if not isinstance(name, str) or not name.strip():
         raise SchemaError(f"{path}: must be a non-empty text, got {name!r}.")
+    if name != name.strip():
+        raise SchemaError(f"{path}: has blanks around it, got {name!r}.")
 
 
 def _check_values(values: Sequence[object], path: str) -> None:

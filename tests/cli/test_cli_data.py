@@ -44,10 +44,25 @@ def test_strict_takes_nothing(lpf, table: Path) -> None:
     assert lpf.json("evidence", "list", "--entity", "C0003")["evidence"] == []
 
 
-def test_files_before_one_that_fails_are_told_of(lpf, table: Path, tmp_path: Path) -> None:
-    done = lpf("ingest", table, tmp_path / "missing.csv", code=2)
+def test_a_file_that_cannot_be_read_keeps_no_other_out(lpf, table: Path, tmp_path: Path) -> None:
+    missing, broken = tmp_path / "missing.csv", tmp_path / "evidence.doc"
+    broken.write_text("x")
+    done = lpf("ingest", missing, broken, table, code=2)
     assert "evidence.csv" in done.stdout
     assert "missing.csv" in done.stderr
+    assert "evidence.doc" in done.stderr
+    told = lpf.json("ingest", missing, table, code=2)
+    assert "missing.csv" in told["error"]["message"]
+    assert told["files"][0]["error"] == told["error"]
+    assert told["files"][1]["unchanged"] == 2
+
+
+def test_a_file_of_nothing_usable_is_a_no(lpf, table: Path) -> None:
+    lines = CSV.splitlines()
+    table.write_text("\n".join([lines[0], *lines[3:]]) + "\n")
+    assert "line 2: credibility" in lpf("ingest", table, code=1).stdout
+    (told,) = lpf.json("ingest", table, code=1)["files"]
+    assert (told["added"], told["unchanged"], told["rejected"]) == (0, 0, 2)
 
 
 def test_facts_from_a_file_are_added_once(lpf, tmp_path: Path) -> None:
@@ -65,7 +80,7 @@ def test_facts_from_a_file_are_added_once(lpf, tmp_path: Path) -> None:
 
 def test_a_fact_is_set_corrected_and_withdrawn(lpf) -> None:
     (fact,) = lpf.json("facts", "set", "C0001", "outcome", "clean", "--at", "2026-01-01")["facts"]
-    assert fact["timestamp"] == "2026-01-01T00:00:00+00:00"
+    assert fact["timestamp"] == "2026-01-01T00:00:00.000000Z"
     again = lpf("facts", "set", "C0001", "outcome", "clean", "--at", "2026-01-01")
     assert "has this fact already" in again.stdout
     (better,) = lpf.json("facts", "correct", fact["fact_id"], "--value", "qualified")["facts"]
@@ -82,7 +97,7 @@ def test_a_fact_is_set_corrected_and_withdrawn(lpf) -> None:
 def test_facts_are_learned_from(lpf) -> None:
     assert "there are none to learn from" in lpf.error("facts", "learn")
     lpf("facts", "set", "C0001", "outcome", "clean")
-    assert lpf.json("facts", "learn") == {"entities": 1}
+    assert lpf.json("facts", "learn")["entities"] == 1
     assert "1 entity" in lpf("facts", "learn").stdout
 
 
@@ -94,7 +109,15 @@ def test_evidence_is_listed_and_shown(lpf) -> None:
     shown = lpf("evidence", "show", "C0001_E001").stdout
     assert "Filings were complete" in shown
     assert len(lpf.json("evidence", "show", "C0001_E001")["commitment"]) == 64
+    assert lpf.json("evidence", "show", "C0001_E001")["timestamp"].endswith("Z")
     assert "is not in the store" in lpf.error("evidence", "show", "nothing")
+
+
+def test_a_predicate_nobody_knows_is_refused_and_not_found_empty(lpf) -> None:
+    for words in (("list",), ("search", "late filings")):
+        told = lpf.error("evidence", *words, "--predicate", "nope")
+        assert "'nope' is not in the schema" in told
+    assert "got no words" in lpf.error("evidence", "search", " ")
 
 
 def test_evidence_is_found_by_its_meaning(lpf) -> None:

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import workspaces
+from builders import model_config
 from lpf.cli.main import app
 from lpf.workspace import Workspace
 
@@ -38,6 +39,12 @@ def test_predicates_priors_and_relations_reach_the_settings(tmp_path: Path) -> N
     schema = Workspace.open(tmp_path).schema
     assert schema["level"].prior == (0.2, 0.3, 0.5)
     assert schema.related("level") == ("outcome",)
+
+
+def test_the_next_step_names_a_predicate_where_one_must_be_named(tmp_path: Path) -> None:
+    one, more = ("--predicate", "level=low,high"), ("--predicate", "outcome=clean,qualified")
+    assert "lpf query ENTITY        ask" in init(tmp_path / "one", *one).stdout
+    assert "lpf query ENTITY PREDICATE" in init(tmp_path / "two", *one, *more).stdout
 
 
 def test_a_schema_file_does_the_same(tmp_path: Path) -> None:
@@ -86,8 +93,11 @@ def test_the_first_model_added_answers_and_others_when_told(lpf, tmp_path: Path)
     with Workspace.create(tmp_path / "other", workspaces.schema()) as other:
         second = workspaces.give_model(other, members=1)
     source = tmp_path / "other" / "models" / second
-    assert lpf.json("models", "add", source) == {"version": second, "active": False}
-    assert lpf.json("models", "use", second) == {"version": second, "active": True}
+    told = {"version": second, "active": False, "was_here": False, "lacks": []}
+    assert lpf.json("models", "add", source) == told
+    assert f"lpf models use {second}" in lpf("models", "add", source).stdout
+    assert lpf.json("models", "use", second)["active"]
+    assert f"{second} is here already and answers." in lpf("models", "add", source).stdout
     assert second in lpf("models", "list").stdout
     (tmp_path / "other" / "models" / "active").unlink()
     shutil.copytree(source, tmp_path / second)
@@ -95,6 +105,19 @@ def test_the_first_model_added_answers_and_others_when_told(lpf, tmp_path: Path)
     there = type(lpf)(tmp_path / "other")
     assert "no model yet" in there("models", "list").stdout
     assert there.json("models", "add", tmp_path / second)["active"]
+
+
+def test_a_model_that_lacks_a_predicate_answers_only_when_told(lpf, tmp_path: Path) -> None:
+    with Workspace.create(tmp_path / "other", workspaces.schema()) as other:
+        partial = workspaces.give_model(other, predicates=model_config().predicates[:1])
+    source = tmp_path / "other" / "models" / partial
+    shutil.rmtree(lpf.folder / "models")
+    shown = lpf("models", "add", source).stdout
+    assert "It lacks outcome" in shown
+    assert f"lpf models use {partial}" in shown
+    told = lpf.json("models", "add", source)
+    assert (told["active"], told["was_here"], told["lacks"]) == (False, True, ["outcome"])
+    assert lpf.json("models", "add", source, "--use")["active"]
 
 
 def test_a_model_that_was_changed_is_listed_and_refused(lpf) -> None:

@@ -40,6 +40,38 @@ def test_records_are_shown(asked) -> None:
     assert "give the ID" in asked.error("ledger", "show")
 
 
+def test_the_words_of_a_question_are_shown_until_they_are_erased(lpf) -> None:
+    lpf("query", "C0001", "level", "--text", "late filings")
+    lpf("query", "C0001", "level")
+    first, second = "INF00000001", RECORD
+    assert "asked with  late filings" in lpf("ledger", "show", first).stdout
+    assert lpf.json("ledger", "show", first)["query_words"] == "late filings"
+    assert "asked with" not in lpf("ledger", "show", second).stdout
+    assert lpf.json("ledger", "show", second)["query_words"] is None
+    assert "say --yes" in lpf.error("ledger", "forget", first)
+    shown = lpf("ledger", "forget", first, second, "--yes").stdout
+    assert shown == f"Erased the words of 1 question.\n{second}: was asked without words.\n"
+    assert "asked with  words erased" in lpf("ledger", "show", first).stdout
+    assert lpf.json("ledger", "forget", first)["without_words"] == {first: "its words are erased"}
+    assert "has no such record" in lpf.error("ledger", "forget", "INF00000009")
+
+
+def test_words_that_were_changed_can_be_forgotten(lpf) -> None:
+    lpf("query", "C0001", "level", "--text", "late filings")
+    with closing(sqlite3.connect(lpf.folder / "store.db")) as connection, connection:
+        connection.execute("UPDATE query_texts SET text = 'early filings'")
+    assert lpf.json("ledger", "forget", "INF00000001", "--yes")["erased"] == 1
+
+
+def test_an_export_may_go_to_standard_output(asked, tmp_path: Path) -> None:
+    exported = tmp_path / "ledger.jsonl"
+    done = asked("ledger", "export", "-")
+    exported.write_text(done.stdout)
+    assert done.stderr == "3 records.\n"
+    assert asked.json("ledger", "verify", "--export", exported)["records"] == 3
+    assert "leave it out" in asked.json("ledger", "export", "-", code=2)["error"]["message"]
+
+
 def test_a_learned_answer_is_shown_by_its_weights(asked) -> None:
     asked("query", "C0001", "level", "--variant", "learned")
     assert "weight" in asked("ledger", "show", "INF00000004").stdout
@@ -54,6 +86,9 @@ def test_a_sound_ledger_verifies(asked, tmp_path: Path) -> None:
     key = asked.folder / "keys" / "ledger.pub"
     words = ("--trusted", checkpoint, "--key", key)
     assert "The ledger holds" in asked("ledger", "verify", *words).stdout
+    assert "against itself only" not in asked("ledger", "verify", *words).stdout
+    assert "against itself only; see --trusted" in asked("ledger", "verify").stdout
+    assert told["against_itself_only"]
     assert asked.json("ledger", "verify", *words, "--export", exported)["ok"]
     assert asked.json("ledger", "verify", "--key", key.read_text().strip())["ok"]
 

@@ -46,8 +46,16 @@ def test_uncertainty_and_text(lpf) -> None:
     assert document["uncertainty"]["epistemic"] >= 0
     assert document["evidence_chain"][0] == "C0001_E004"
     shown = lpf("query", "C0001", "level", "--uncertainty", 8).stdout
-    assert "over 8 draws" in shown
+    assert "doubt     in the answer itself" in shown
+    assert "if drawn  over 8 draws, with each item's latent drawn once" in shown
     assert "epistemic" in shown
+
+
+def test_a_setting_of_the_file_is_named_by_the_file(lpf) -> None:
+    settings = lpf.folder / "lpf.toml"
+    settings.write_text(settings.read_text() + '\n[query]\nsampler = "plain"\nn_samples = 4\n')
+    told = lpf.error("query", "C0001", "level", "--variant", "learned")
+    assert "lpf.toml: query.sampler: does not apply to the variant" in told
 
 
 def test_an_answer_that_is_recorded_later_is_recorded(lpf) -> None:
@@ -60,10 +68,20 @@ def test_an_answer_that_is_recorded_later_is_recorded(lpf) -> None:
     [
         (["C0001"], "say which one"),
         (["C0001", "colour"], "not in the schema"),
-        (["C0001", "level", "--mode", "fast"], "options.mode"),
-        (["C0001", "level", "--alpha", "2"], "applies in paper mode only"),
+        (["C0001", "level", "--mode", "fast"], "--mode: must be one of"),
+        (["C0001", "level", "--alpha", "2"], "--alpha: applies in paper mode only"),
         (["C0001", "level", "--as-of", "yesterday"], "--as-of: must be a time"),
-        (["C0001", "level", "--top-k", "0"], "options.top_k"),
+        (["C0001", "level", "--top-k", "0"], "--top-k: must be at least 1"),
+        (["C0001", "level", "--variant", "foo"], "--variant: must be one of"),
+        (["C0001", "level", "--sampler", "foo"], "--sampler: must be one of"),
+        (["C0001", "level", "--samples", "0"], "--samples: must be at least 1"),
+        (["C0001", "level", "--samples", "4"], "--samples: does not apply"),
+        (["C0001", "level", "--temperature", "0"], "--temperature: must be above 0"),
+        (["C0001", "level", "--seed", str(2**53)], "--seed: must lie in"),
+        (["C0001", "level", "--uncertainty", "1"], "--uncertainty: must be at least 2"),
+        (["C0001", "level", "--uncertainty", "-1"], "--uncertainty: must be 0"),
+        (["C0001", "level", "--text", " "], "--text: must be words"),
+        (["", "level"], "entity_id: must be a text"),
     ],
 )
 def test_a_wrong_call_is_told(lpf, words: list[str], message: str) -> None:
@@ -81,7 +99,14 @@ def test_known_facts_answer_or_take_part(lpf) -> None:
     assert "clean, believed with 90.00 %" in shown
     lpf("facts", "set", "C0002", "outcome", "clean")
     assert "a known fact answers" in lpf("query", "C0002", "outcome").stdout
-    assert "this is the prior" in lpf("query", "C0099", "outcome").stdout
+
+
+def test_a_prior_is_shown_and_not_called_an_answer(lpf) -> None:
+    told = lpf("query", "C0099", "outcome").stdout
+    assert told.startswith("C0099 · outcome: nothing is known\n")
+    assert "this is the prior" in told
+    assert "50.00 %" in told
+    assert "outcome: nothing is known" in lpf("ledger", "show", "INF00000001").stdout
 
 
 def result() -> QueryResult:
@@ -96,6 +121,7 @@ def result() -> QueryResult:
         scores=np.array([0.9, 0.8, 0.7]),
         considered=7,
         below_credibility=3,
+        dated_later=0,
         cut=1,
         weight=np.array([0.6, 0.6, 0.9]),
         potential=potential,

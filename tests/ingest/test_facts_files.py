@@ -45,6 +45,7 @@ def test_facts_are_read_from_every_kind_of_file(tmp_path: Path, name: str, write
         (fact(timestamp=None), "f.jsonl, line 2: timestamp: is missing"),
         (fact(confidence="sure"), "f.jsonl, line 2: confidence: must be a number"),
         (fact(value=None), "f.jsonl, line 2: value: is missing"),
+        (fact(timestamp="0205-01-25"), "f.jsonl, line 2: timestamp: .* 1900 .* got '0205-01-25'"),
         (["fact"], "f.jsonl, line 2: must be a JSON object"),
     ],
 )
@@ -60,12 +61,26 @@ def test_a_fact_the_store_refuses_is_named_by_its_line(
 ) -> None:
     facts = FactStore(store.database, SCHEMA)
     path = write_jsonl(tmp_path / "f.jsonl", [fact(), fact(value="huge")])
-    with pytest.raises(FactError, match=r"^f\.jsonl, line 2: value: 'huge'"):
+    with pytest.raises(FactError, match=rf"^{path}, line 2: value: 'huge'"):
         facts.add(list(read_facts(path)))
     assert facts.count() == 0
     write_jsonl(path, [fact(), fact(value="high")])
     assert len(facts.add(list(read_facts(path)))) == 2
     assert facts.add(list(read_facts(path))) == []
+
+
+def test_blanks_around_names_are_no_part_of_them(tmp_path: Path) -> None:
+    blank = fact(entity_id=" C1\t", predicate="level ", value=" low", source=" audit ")
+    (read,) = read_facts(write_csv(tmp_path / "f.csv", [blank]))
+    assert (read.entity_id, read.predicate, read.value) == ("C1", "level", "low")
+    assert read.source == "audit"
+
+
+def test_a_header_may_be_written_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text("Entity_ID; Predicate;VALUE;timestamp\nC1;level;low;2026-01-25\n")
+    (read,) = read_facts(path)
+    assert (read.entity_id, read.value) == ("C1", "low")
 
 
 def test_missing_columns_are_told_once(tmp_path: Path) -> None:

@@ -151,9 +151,8 @@ def test_an_id_with_other_content_is_put_aside(store: EvidenceStore, tmp_path: P
     ]
     outcome = take(rows, store, tmp_path)
     assert counts(outcome) == (4, 1, 1, 2)
-    assert str(outcome.problems[0]) == (
-        "evidence.jsonl, line 1: evidence_id: 'E1' is the id of an item with other content"
-    )
+    reason = "evidence_id: 'E1' is the id of an item with other content"
+    assert str(outcome.problems[0]) == f"{tmp_path}/evidence.jsonl, line 1: {reason}"
     assert store.get("E1").evidence.text_content == "a text"
 
 
@@ -185,7 +184,10 @@ def test_an_erased_id_does_not_come_back(store: EvidenceStore, tmp_path: Path) -
         ({"credibility": True}, "credibility", "must be a number, got True"),
         ({"timestamp": "yesterday"}, "timestamp", "must be a time in ISO 8601"),
         ({"timestamp": 1769355753}, "timestamp", "must be a time in ISO 8601"),
-        ({"timestamp": "9999-12-31T23:59:59-05:00"}, "timestamp", "years 1 to 9999"),
+        ({"timestamp": "9999-12-31T23:59:59-05:00"}, "timestamp", "years 1900 to 9999"),
+        ({"timestamp": "0205-01-25"}, "timestamp", "probably a slip, got '0205-01-25'"),
+        ({"source": "  "}, "source", "is empty"),
+        ({"text_content": None}, "text", "is missing"),
         ({"evidence_type": "image"}, "evidence_type", "must be one of"),
         ({"text_content": "UNREADABLE"}, "text_content", "cannot be read"),
     ],
@@ -288,6 +290,37 @@ def test_strict_takes_all_or_nothing(store: EvidenceStore, tmp_path: Path) -> No
     assert not (tmp_path / "bad").exists()
     good = [rows[n] for n in range(24) if n not in (10, 11, 23)]
     assert counts(take(good, store, tmp_path, strict=True, batch=4)) == (21, 11, 10, 0)
+
+
+def test_strict_lists_problems_in_the_order_of_lines(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(evidence_id="E1")], store, tmp_path)
+    bad = [row(evidence_id="E1", text_content="b"), row(credibility=7)] * 3
+    with pytest.raises(InputFileError) as caught:
+        take(bad, store, tmp_path, strict=True, batch=4)
+    first, *listed = str(caught.value).splitlines()
+    path = tmp_path / "evidence.jsonl"
+    assert first.startswith(f"{path}: 6 of 6 rows")
+    assert [line.split(": ")[0] for line in listed] == [f"  {path}, line {n}" for n in range(1, 7)]
+
+
+def test_blanks_around_names_are_no_part_of_them(store: EvidenceStore, tmp_path: Path) -> None:
+    names = {"evidence_id": "E4", "entity_id": "C4", "predicate": "level", "source": "audit"}
+    names |= {"report_id": "R1", "supports_value": "low"}
+    blank = {name: f" {text}\u00a0\t" for name, text in names.items()}
+    rows = [row(text_content=" a text ", **given) for given in (blank, names)]
+    assert counts(take(rows, store, tmp_path)) == (2, 1, 1, 0)
+    kept = store.get("E4").evidence
+    assert {name: getattr(kept, name) for name in names} == names
+    assert kept.text_content == " a text "
+
+
+def test_items_of_a_time_to_come_are_kept_and_counted(store: EvidenceStore, tmp_path: Path) -> None:
+    minutes = [None, -60, 3, 7, 60 * 24 * 365]
+    moments = [m and from_micros(now_micros() + m * 60_000_000).isoformat() for m in minutes]
+    rows = [row(evidence_id=f"E{n}", timestamp=moment) for n, moment in enumerate(moments)]
+    outcome = take([*rows, row(credibility=7, timestamp="2999-01-01")], store, tmp_path, batch=2)
+    assert (outcome.added, outcome.dated_later) == (5, 2)
+    assert take(rows, store, tmp_path).dated_later == 0
 
 
 def test_strict_gives_the_same_store(store: EvidenceStore, tmp_path: Path) -> None:

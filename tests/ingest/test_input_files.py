@@ -166,6 +166,9 @@ def test_parquet_without_pyarrow_says_what_to_install(
         ("a.csv", "\n\n", "has no names of columns"),
         ("a.csv", "a,b,a\n", r"columns \['a'\] stand twice"),
         ("a.csv", b"a,\xff\n", "line 1: is not valid UTF-8"),
+        ("a.csv", "Source,source \n", r"columns \['source'\] stand twice"),
+        ("a.csv", HEADER.encode("utf-16"), "is UTF-16; save it as UTF-8"),
+        ("a.jsonl", b"\xfe\xff\x00{", "is UTF-16; save it as UTF-8"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(
@@ -173,7 +176,7 @@ def test_a_file_that_cannot_be_used_is_refused(
 ) -> None:
     with pytest.raises(InputFileError, match=message) as caught:
         open_input(written(tmp_path / name, content))
-    assert name in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / name))
 
 
 def test_an_absent_file_and_a_folder_are_refused(tmp_path: Path) -> None:
@@ -185,8 +188,69 @@ def test_an_absent_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 
 def test_missing_columns_are_told_once(store: EvidenceStore, tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "entity,predicate\n" + "C1,level\n" * 50)
-    with pytest.raises(InputFileError, match=r"\['entity_id', 'text_content'\] are missing"):
+    with pytest.raises(InputFileError, match=r"\['entity_id', 'text'\] are missing") as caught:
         ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("separator", "notes"),
+    [
+        (",", ()),
+        (";", ("read as separated by semicolons",)),
+        ("\t", ("read as separated by tabs",)),
+    ],
+)
+def test_what_separates_cells_is_told_by_the_header(
+    store: EvidenceStore, tmp_path: Path, separator: str, notes: tuple[str, ...]
+) -> None:
+    lines = [["entity_id", '"predicate"', "text"], ["C1", "level", '"a, b; c\td"'], ["C2", "level"]]
+    content = "".join(separator.join(cells) + "\n" for cells in lines)
+    path = written(tmp_path / "a.csv", content)
+    outcome = ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
+    assert (outcome.added, outcome.rejected, outcome.notes) == (1, 1, notes)
+    assert store.get("C1_E001").evidence.text_content == "a, b; c\td"
+    assert outcome.problems[0].error == "has 2 cells, the first line has 3"
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("entity_id", ("entity_id",)),
+        ("entity_id,a;source;text", ("entity_id", "a;source;text")),
+        ("source;a\tb;c\ttext", ("source;a\tb;c\ttext",)),
+        ("a;b", ("a;b",)),
+    ],
+)
+def test_commas_separate_unless_another_alone_finds_fields(
+    tmp_path: Path, header: str, columns: tuple[str, ...]
+) -> None:
+    file = open_input(written(tmp_path / "a.csv", header + "\n"))
+    assert (file.columns, file.notes) == (columns, ())
+
+
+def test_a_quote_that_is_never_closed_is_told_whatever_separates(tmp_path: Path) -> None:
+    content = 'entity_id;text\nC1;x\nC2;"open\nC3;y\n'
+    _, wrong = rows_of(written(tmp_path / "a.csv", content))
+    assert (wrong.line, "opens a quote that is never closed" in wrong.error) == (3, True)
+
+
+def test_case_and_blanks_of_a_header_do_not_matter(store: EvidenceStore, tmp_path: Path) -> None:
+    header = ["Entity_ID ", " PREDICATE", "Text", " Day"]
+    path = written(tmp_path / "a.csv", ",".join(header) + "\nC1,level,a,b\n")
+    other = tmp_path / "a.parquet"
+    values = dict(zip(header, ["C2", "level", "a", "b"], strict=True))
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([values]), other)
+    for each in (path, other):
+        outcome = ingest(each, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
+        assert (outcome.added, outcome.ignored_columns) == (1, ("Day",))
+
+
+def test_parquet_columns_that_mean_one_field_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"text": "a", "Text": "b"}]), path)
+    with pytest.raises(InputFileError, match=r"a\.parquet: columns \['text'\] stand twice"):
+        open_input(path)
 
 
 def test_a_header_alone_is_a_file_without_rows(store: EvidenceStore, tmp_path: Path) -> None:
@@ -212,16 +276,17 @@ def test_a_time_without_a_zone_is_in_utc(store: EvidenceStore, tmp_path: Path) -
 # What can be kept: no half characters, no NUL, and something besides blanks.
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 filled = texts.filter(lambda text: bool(text.strip()))
+names = filled.map(str.strip)
 items = st.fixed_dictionaries(
     {
-        "evidence_id": filled,
-        "entity_id": filled,
+        "evidence_id": names,
+        "entity_id": names,
         "predicate": st.just("level"),
         "text_content": filled,
         "credibility": st.none() | st.floats(0.0, 1.0),
-        "timestamp": st.none() | st.datetimes(timezones=st.just(UTC)),
+        "timestamp": st.none() | st.datetimes(datetime(1900, 1, 1), timezones=st.just(UTC)),
         "claim": st.none() | filled,
-        "source": st.none() | filled,
+        "source": st.none() | names,
     }
 )
 

@@ -50,9 +50,33 @@ def test_of_a_row_without_fields_nothing_is_kept_but_its_place(
     path.write_bytes(content)
     outcome = take_file(path, store, tmp_path / "bad")
     (entry,) = entries(outcome.rejects_file)
-    assert (entry["file"], entry["row"], entry["field"]) == (name, None, None)
+    assert (entry["file"], entry["row"], entry["field"]) == (str(path), None, None)
     assert entry["error"]
     assert "secret" not in outcome.rejects_file.read_text()
+
+
+@pytest.mark.parametrize("given", [" E1", "E1\t", "E1"])
+def test_an_erased_id_is_recognised_with_blanks_around_it(
+    store: EvidenceStore, tmp_path: Path, given: str
+) -> None:
+    take([row(evidence_id="E1", text_content="harmless")], store, tmp_path)
+    before = take([row(evidence_id=given, text_content=SECRET)], store, tmp_path)
+    assert "secret" in before.rejects_file.read_text()
+    assert erase_evidence("E1", store, tmp_path).rejects_removed == 1
+    assert "secret" not in before.rejects_file.read_text()
+    after = take([row(evidence_id=given, text_content=SECRET)], store, tmp_path)
+    (entry,) = entries(after.rejects_file)
+    assert entry["row"] == {"evidence_id": "E1"}
+
+
+def test_the_file_of_rejects_has_the_name_of_its_source(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    path = write_jsonl(tmp_path / "in" / "a.jsonl", [row(credibility=7)])
+    outcome = take_file(path, store, tmp_path / "bad")
+    assert outcome.rejects_file.parent == tmp_path / "bad"
+    assert outcome.rejects_file.name.startswith("a.jsonl.20")
 
 
 def test_bytes_of_parquet_are_not_written_out(store: EvidenceStore, tmp_path: Path) -> None:

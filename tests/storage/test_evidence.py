@@ -259,3 +259,25 @@ def test_writers_in_different_threads_take_turns(store: EvidenceStore, reader: i
     for thread in threads:
         thread.join()
     assert (store.count(), len(refused)) == (20, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "error"),
+    [
+        ("evidence_id", " E1", "has blanks around it: ' E1'"),
+        ("entity_id", "C1\n", r"has blanks around it: 'C1\\n'"),
+        ("entity_id", "C1" + " " * 200, r"has blanks around it: 'C1 {78}\.\.\.'"),
+        ("predicate", "level ", "has blanks around it"),
+        ("source", "", "is empty"),
+        ("report_id", " R1", "has blanks around it"),
+        ("supports_value", " ", "is empty"),
+    ],
+)
+def test_a_name_that_nothing_can_go_by_is_refused(
+    store: EvidenceStore, name: str, given: str, error: str
+) -> None:
+    wrong = item(given) if name == "evidence_id" else item("E1", **{name: given})
+    with pytest.raises(EvidenceError, match=f"{name}: {error}") as caught:
+        store.add([item("E0"), wrong], None, None)
+    assert "Nothing was added" in str(caught.value)
+    assert store.count() == 0

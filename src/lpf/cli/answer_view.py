@@ -42,12 +42,9 @@ AUDITS = {"pending": "pending: it is written in the background", "off": "not rec
 
 def show_answer(output: Console, result: QueryResult, texts: Mapping[str, str]) -> None:
     """``texts`` are those of the items by id; an item whose text is gone is shown without."""
-    title = Text.assemble(
-        (f"{result.entity_id} · {result.predicate}: ", ""),
-        (result.top_value, "bold"),
-        (f", {percent(result.confidence)}", "bold"),
+    output.print(
+        Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_said(result), "bold"))
     )
-    output.print(title)
     output.print(indented(Text(rests_on(result), style="dim")))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
@@ -61,13 +58,20 @@ def show_answer(output: Console, result: QueryResult, texts: Mapping[str, str]) 
     print_pairs(output, _closing(result))
 
 
+def _said(result: QueryResult) -> str:
+    """The answer; a prior is none."""
+    if result.source == "none":
+        return "nothing is known"
+    return f"{result.top_value}, {percent(result.confidence)}"
+
+
 def rests_on(result: QueryResult) -> str:
     """What answered, in words."""
     if result.source == "canonical":
         fact = result.facts[0]
         return f"a known fact answers: confidence {fact.confidence:g}, {_since(fact)}"
     if result.source == "none":
-        return "nothing is known of it: this is the prior"
+        return "no item and no fact counts: this is the prior"
     if result.evidence is None:
         return f"the circuit, from {count(len(result.facts), 'known fact')} alone"
     used = result.evidence
@@ -187,12 +191,14 @@ def _doubt(result: QueryResult) -> list[tuple[str, str]]:
     if parts is None:
         return [("doubt", words)]
     total = parts["aleatoric"] + parts["epistemic"]
+    # A single draw says less than the mean that answers: the two differ by nature.
     causes = (
-        f"{_worded(total / most, DOUBTS)} over {result.options.uncertainty_samples} draws: "
+        f"over {result.options.uncertainty_samples} draws, with each item's latent drawn once "
+        f"instead of read as above, the answer would spread to {total:.2f} nats: "
         f"{parts['aleatoric']:.2f} as the items are ambiguous (aleatoric), "
         f"{parts['epistemic']:.2f} as their reading is unsure (epistemic)"
     )
-    return [("doubt", words), ("draws", causes)]
+    return [("doubt", f"in the answer itself {words}"), ("if drawn", causes)]
 
 
 def _worded(share: float, scale: tuple[tuple[float, str], ...]) -> str:

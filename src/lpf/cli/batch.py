@@ -38,6 +38,7 @@ from lpf.cli.question_options import (
     TopK,
     Variant,
     changed,
+    named_as_given,
     options_given,
 )
 from lpf.errors import ConfigError, InputFileError
@@ -84,7 +85,11 @@ def batch(
     if as_json and target == STANDARD:
         raise ConfigError("--json: the answers themselves are on standard output; leave it out.")
     # The workspace is closed, and so all is recorded, before the answers appear.
-    with answers_file(target, held_back=async_audit) as file, opened(workspace) as space:
+    with (
+        answers_file(target, held_back=async_audit) as file,
+        opened(workspace) as space,
+        named_as_given(given),
+    ):
         with _questions_file(source) as path:
             lines = read_lines(space, path)
         bad = [line for line in lines if line.error is not None]

@@ -19,6 +19,7 @@ from lpf.cli.common import (
     progress,
     tell_of_limit,
 )
+from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
     from lpf.storage.evidence import StoredEvidence
@@ -57,6 +58,7 @@ def list_items(
 ) -> None:
     """List items in the order they were added."""
     with opened(workspace) as space:
+        _require_predicate(space, predicate)
         found = space.evidence.listed(entity, predicate, limit)
     tell_of_limit(len(found), limit)
     if as_json:
@@ -92,7 +94,10 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find items near in meaning, of all entities."""
+    if not text.strip():
+        raise ConfigError("evidence search: say what the items should be about, got no words.")
     with opened(workspace) as space:
+        _require_predicate(space, predicate)
         hits = space.vectors.search(text, limit, entity_id=entity, predicate=predicate)
         found = space.evidence.get_many([hit.evidence_id for hit in hits])
     pairs = [(hit.similarity, found[hit.evidence_id]) for hit in hits if hit.evidence_id in found]
@@ -146,6 +151,11 @@ def erase(
         typer.echo(f"warning: {warning}", err=True)
 
 
+def _require_predicate(workspace: Workspace, predicate: str | None) -> None:
+    if predicate is not None:
+        workspace.predicate(predicate)
+
+
 def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
     """Before anybody is asked. What was begun and interrupted may be erased again."""
     begun = {item.evidence_id for item in workspace.evidence.pending_erasures()}
@@ -155,11 +165,11 @@ def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
 
 
 def _document(stored: StoredEvidence) -> dict[str, Any]:
-    from lpf.storage.times import iso
+    from lpf.storage.times import iso, to_micros
 
     plain = {name: getattr(stored.evidence, name) for name in FIELDS}
     if stored.evidence.timestamp is not None:
-        plain["timestamp"] = stored.evidence.timestamp.isoformat()
+        plain["timestamp"] = iso(to_micros(stored.evidence.timestamp))
     return {**plain, "ingested_at": iso(stored.ingested_at)}
 
 
@@ -175,7 +185,9 @@ def _show_list(found: Sequence[StoredEvidence], near: Sequence[float] = ()) -> N
     if near:
         names = ["near", *names]
         rows = [[number(cosine), *row] for cosine, row in zip(near, rows, strict=True)]
-    console().print(table(names, rows, right=("near", "credible"), flexible="text"))
+    less = ("date", "predicate")
+    made = table(names, rows, right=("near", "credible"), flexible="text", optional=less)
+    console().print(made)
 
 
 def _row(stored: StoredEvidence) -> list[str]:

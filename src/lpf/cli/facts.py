@@ -133,13 +133,21 @@ def withdraw(fact_id: FactId, workspace: WorkspaceFolder = None, as_json: AsJson
 def learn(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
     """Learn from the known facts how predicates hang together; answers use it from then on."""
     with opened(workspace) as space:
-        entities = space.learn_circuit()
+        learned = space.learn_circuit()
     if as_json:
-        print_document({"entities": entities})
-    else:
-        from lpf.cli.rendering import count
+        pairs = [{"between": pair, "nats": nats} for pair, nats in learned.information.items()]
+        print_document({"entities": learned.entities, "information": pairs})
+        return
+    from lpf.cli.rendering import count
 
-        typer.echo(f"Learned from the facts of {count(entities, 'entity', 'entities')}.")
+    typer.echo(f"Learned from the facts of {count(learned.entities, 'entity', 'entities')}.")
+    for (first, second), nats in learned.information.items():
+        typer.echo(f"  {first} and {second} share {nats:.3f} nats of information")
+    if learned.found_nothing:
+        typer.echo(
+            "No dependence was found: too few entities have facts about two related predicates, "
+            "or the schema relates none. Known facts of one say nothing about another yet."
+        )
 
 
 def _tell(facts: Sequence[Fact], as_json: bool, nothing: str = "") -> None:
@@ -152,9 +160,11 @@ def _tell(facts: Sequence[Fact], as_json: bool, nothing: str = "") -> None:
 
 
 def _document(fact: Fact) -> dict[str, Any]:
+    from lpf.storage.times import iso, to_micros
+
     plain = {name: getattr(fact, name) for name in fact.__slots__}
     return {
-        name: value.isoformat() if isinstance(value, datetime) else value
+        name: iso(to_micros(value)) if isinstance(value, datetime) else value
         for name, value in plain.items()
     }
 
@@ -164,7 +174,9 @@ def _show(facts: Sequence[Fact]) -> None:
     from lpf.cli.tables import table
 
     names = ("id", "entity", "predicate", "value", "sure", "held at", "source", "state")
-    console().print(table(names, map(_row, facts), right=("id", "sure"), flexible="source"))
+    rows = map(_row, facts)
+    made = table(names, rows, right=("id", "sure"), flexible="source", optional=("held at",))
+    console().print(made)
 
 
 def _row(fact: Fact) -> list[str]:

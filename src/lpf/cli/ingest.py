@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpf.cli.common import AsJson, WorkspaceFolder, command, opened, print_document, progress
+from lpf.cli.common import (
+    AsJson,
+    WorkspaceFolder,
+    answer_no,
+    command,
+    opened,
+    print_document,
+    progress,
+)
+from lpf.cli.endings import THE_CALL_IS_WRONG, Interrupted, PartlyFailedError, described
+from lpf.errors import InputFileError
 
 if TYPE_CHECKING:
     from lpf.ingest import IngestOutcome, Problem
@@ -34,21 +44,79 @@ def ingest(
     A row needs entity_id, text_content and, unless the schema has only one, predicate. It may have
     evidence_id, credibility, timestamp, source, claim, report_id, evidence_type, supports_value.
     """
-    outcomes: list[tuple[Path, IngestOutcome]] = []
-    with opened(workspace) as space:
-        try:
-            outcomes.extend((path, _ingest_one(space, path, strict)) for path in files)
-        finally:
-            # Also when a later file fails: what was added before it is in the store.
-            if outcomes and not as_json:
-                _show(outcomes)
+    run = Run()
+    try:
+        with opened(workspace) as space:
+            for path in files:
+                run.take(space, path, strict)
+    finally:
+        # Also when a later file ends it: what was added before is in the store.
+        if run.outcomes and not as_json:
+            _show(run.outcomes)
+    if run.errors:
+        raise run.failure()
     if as_json:
-        print_document({"files": [_document(path, outcome) for path, outcome in outcomes]})
+        print_document({"files": run.documents})
+    if run.nothing_usable:
+        answer_no()
 
 
-def _ingest_one(workspace: Workspace, path: Path, strict: bool) -> IngestOutcome:
-    with progress(f"reading {path.name}") as report:
-        return workspace.ingest(path, strict=strict, progress=report)
+class Run:
+    """What became of each file. One that cannot be read does not keep the others out."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[tuple[Path, IngestOutcome]] = []
+        self.errors: list[tuple[str, str]] = []
+        self.documents: list[dict[str, Any]] = []
+
+    def take(self, workspace: Workspace, path: Path, strict: bool) -> None:
+        try:
+            outcome = self._ingested(workspace, path, strict)
+        except (InputFileError, OSError) as error:
+            kind, message, code = described(error)
+            if code != THE_CALL_IS_WRONG:
+                raise
+            self.errors.append((kind, message))
+            document = {"file": str(path), "error": {"kind": kind, "message": message}}
+            self.documents.append(document)
+        else:
+            self.outcomes.append((path, outcome))
+            self.documents.append(_document(path, outcome))
+
+    def _ingested(self, workspace: Workspace, path: Path, strict: bool) -> IngestOutcome:
+        rows = 0
+
+        def counted(done: int, total: int | None) -> None:
+            nonlocal rows
+            rows = done
+            report(done, total)
+
+        try:
+            with progress(f"reading {path.name}") as report:
+                return workspace.ingest(path, strict=strict, progress=counted)
+        except KeyboardInterrupt:
+            raise self._interruption(path, rows) from None
+
+    def _interruption(self, path: Path, rows: int) -> Interrupted:
+        whole = f", after {len(self.outcomes):,} whole file(s)" if self.outcomes else ""
+        message = (
+            f"interrupted; what was read is kept, repeat to finish: {rows:,} rows of {path} were "
+            f"dealt with{whole}."
+        )
+        unfinished = {"file": str(path), "interrupted": True, "read": rows}
+        return Interrupted(message, files=[*self.documents, unfinished])
+
+    def failure(self) -> PartlyFailedError:
+        """All that went wrong; the others were taken."""
+        messages = "\n".join(message for _, message in self.errors)
+        return PartlyFailedError(self.errors[0][0], messages, files=self.documents)
+
+    @property
+    def nothing_usable(self) -> bool:
+        """Whether rows were rejected, and nothing at all was taken or there already."""
+        outcomes = [outcome for _, outcome in self.outcomes]
+        useful = sum(outcome.added + outcome.unchanged for outcome in outcomes)
+        return not useful and any(outcome.rejected for outcome in outcomes)
 
 
 def _document(path: Path, outcome: IngestOutcome) -> dict[str, Any]:

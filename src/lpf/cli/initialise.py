@@ -144,4 +144,5 @@ def _show(document: dict[str, Any]) -> None:
     output.print("[bold]Next[/bold]")
     output.print("  lpf models add FOLDER   give it a trained model")
     output.print("  lpf ingest FILE         add evidence: JSONL, CSV or Parquet")
-    output.print("  lpf query ENTITY        ask")
+    named = " PREDICATE" if len(asked) > 1 else ""
+    output.print(f"  {'lpf query ENTITY' + named:<24}ask")

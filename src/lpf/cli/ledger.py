@@ -1,13 +1,12 @@
-"""``lpf ledger``: the record of every answer, looked at, sealed and carried away."""
+"""``lpf ledger``: the record of every answer, looked at, computed again, its words forgotten."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpf.cli import ledger_proofs
+from lpf.cli import ledger_copies, ledger_proofs
 from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
@@ -19,6 +18,7 @@ from lpf.cli.common import (
     opened,
     print_document,
 )
+from lpf.cli.question_words import query_words, why_no_words
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 app = group("ledger", "The record of every answer: show, verify, prove, replay, export.")
 ledger_proofs.register(app)
+ledger_copies.register(app)
 
 
 @command(app, "lpf ledger show INF00000042", "lpf ledger show --last 10")
@@ -43,7 +44,8 @@ def show(
     with opened(workspace) as space:
         if record_id is not None:
             record = space.records.get(record_id)
-            found = [{**space.records.expand(record), **_seal(record)}]
+            words = {"query_words": query_words(space, record)}
+            found = [{**space.records.expand(record), **_seal(record), **words}]
         else:
             found = _newest(space, last or 1)
     if as_json:
@@ -83,57 +85,21 @@ def forget(
 
     A record holds a salted hash of the words; words and salt are kept beside it, and go.
     """
-    confirm(f"the words asked with in {', '.join(record_ids)}", yes)
+    from lpf.cli.rendering import count
+
     with opened(workspace) as space:
+        without = {one: why for one in record_ids if (why := why_no_words(space, one))}
+        if len(without) < len(record_ids):
+            confirm(f"the words asked with in {', '.join(record_ids)}", yes)
         erased, warnings = space.erase_query_texts(*record_ids)
     if as_json:
-        print_document({"erased": erased, "warnings": list(warnings)})
+        print_document({"erased": erased, "without_words": without, "warnings": list(warnings)})
         return
-    typer.echo(f"Erased the words of {erased} question(s).")
+    typer.echo(f"Erased the words of {count(erased, 'question')}.")
+    for one, why in without.items():
+        typer.echo(f"{one}: {why}.")
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
-
-
-@command(app, "lpf ledger export ledger.jsonl")
-def export(
-    file: Annotated[Path, typer.Argument(help="Where to.")],
-    workspace: WorkspaceFolder = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write the whole ledger to a file that can be verified without the store."""
-    from lpf.ledger import export as write_export
-
-    with opened(workspace) as space:
-        records = write_export(space.database, file)
-    if as_json:
-        print_document({"file": str(file), "records": records})
-    else:
-        typer.echo(
-            f"{records:,} records are in {file}. Check it: lpf ledger verify --export {file}"
-        )
-
-
-@command(app, "lpf ledger checkpoint --out checkpoint.json")
-def checkpoint(
-    out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
-    workspace: WorkspaceFolder = None,
-    as_json: AsJson = False,
-) -> None:
-    """Sign the ledger as it is now. Kept elsewhere, the checkpoint shows any later rewriting."""
-    from lpf.storage.files import write_atomically
-
-    with opened(workspace) as space:
-        signed = space.ledger.checkpoint()
-    if signed is None:
-        raise ConfigError("ledger checkpoint: there is no record yet. Nothing was signed.")
-    if out is not None:
-        write_atomically(out, signed.to_bytes() + b"\n")
-    if as_json:
-        print_document(signed.document())
-        return
-    typer.echo(f"Signed: {signed.size:,} records, root {signed.root.hex()}")
-    if out is not None:
-        typer.echo(f"Written to {out}. Keep it elsewhere: lpf ledger verify --trusted {out}")
 
 
 def _newest(workspace: Workspace, count: int) -> list[dict[str, Any]]:

@@ -64,10 +64,13 @@ def verify(
     else:
         with opened(workspace) as space:
             found = verify_ledger(space.database, public_key, checkpoint)
+    itself_only = public_key is None and checkpoint is None
     if as_json:
-        print_document(_document(found))
+        print_document({**_document(found), "against_itself_only": itself_only})
     else:
         _show(found)
+        if itself_only:
+            typer.echo("  checked against itself only; see --trusted and --key")
     if not found.ok:
         answer_no()
 

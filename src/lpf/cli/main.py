@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from lpf.cli import batch, doctor, evidence, facts, ingest, initialise, ledger, models, query
-from lpf.cli.common import AsJson, Program, command
+from lpf.cli.common import AsJson, command
+from lpf.cli.endings import Application, Program
 from lpf.version import __version__
 
-app = typer.Typer(
+app = Application(
     name="lpf",
     cls=Program,
     no_args_is_help=True,

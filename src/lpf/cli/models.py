@@ -13,6 +13,8 @@ from lpf.errors import LPFError
 if TYPE_CHECKING:
     from lpf.workspace import Workspace
 
+HERE_ALREADY = "is here already"
+
 app = group("models", "Trained models: list, add, use.")
 
 
@@ -31,18 +33,21 @@ def list_models(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> N
 def add(
     folder: Annotated[Path, typer.Argument(help="A model's folder.")],
     use: Annotated[
-        bool, typer.Option("--use", help="Make it the one that answers, as the first one is.")
+        bool, typer.Option("--use", help="Make it the one that answers, as the first whole one is.")
     ] = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Copy a model in, after checking every file of it."""
     with opened(workspace) as space:
+        before = space.models.versions()
         version = space.models.add(folder)
-        if use or space.models.active() is None:
+        lacking = _lacking(space, version)
+        if use or (space.models.active() is None and not lacking):
             space.use_model(version)
         active = space.models.active() == version
-    _tell("added", version, active, as_json)
+    done = HERE_ALREADY if version in before else "was added"
+    _tell(done, version, active, lacking, as_json)
 
 
 @command(app, "lpf models use 3f9c2a7b1d5e8046", name="use")
@@ -54,14 +59,28 @@ def use_model(
     """Make a model the one that answers."""
     with opened(workspace) as space:
         space.use_model(version)
-    _tell("chosen", version, True, as_json)
+        lacking = _lacking(space, version)
+    _tell("was chosen", version, True, lacking, as_json)
 
 
-def _tell(done: str, version: str, active: bool, as_json: bool) -> None:
+def _lacking(workspace: Workspace, version: str) -> list[str]:
+    """Predicates of the schema that the model cannot read evidence about."""
+    heads = {head.name for head in workspace.models.load(version).config.predicates}
+    return [predicate.name for predicate in workspace.schema if predicate.name not in heads]
+
+
+def _tell(done: str, version: str, active: bool, lacking: list[str], as_json: bool) -> None:
+    here = done == HERE_ALREADY
     if as_json:
-        print_document({"version": version, "active": active})
-    else:
-        typer.echo(f"{version} was {done}{' and answers from now on' if active else ''}.")
+        told = {"version": version, "active": active, "was_here": here, "lacks": lacking}
+        print_document(told)
+        return
+    answers = " and answers" if here else " and answers from now on"
+    typer.echo(f"{version} {done}{answers if active else ''}.")
+    if lacking:
+        typer.echo(f"It lacks {', '.join(lacking)}: evidence about that cannot be read with it.")
+    if not active:
+        typer.echo(f"It does not answer yet: lpf models use {version}")
 
 
 def _described(workspace: Workspace, version: str) -> dict[str, Any]:

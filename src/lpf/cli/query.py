@@ -23,6 +23,7 @@ from lpf.cli.question_options import (
     TopK,
     Variant,
     changed,
+    named_as_given,
     options_given,
 )
 
@@ -63,7 +64,7 @@ def query(
 ) -> None:
     """Ask what is true of an entity: a probability for every value, and where it comes from."""
     given = options_given(locals())
-    with opened(workspace) as space:
+    with opened(workspace) as space, named_as_given(given):
         options = changed(space.settings.query, given)
         result = space.query(entity, predicate, options, "async" if async_audit else "sync")
         texts = {} if as_json else _texts(space, result)

@@ -5,13 +5,16 @@ None leaves the workspace's own setting.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lpf.cli.common import moment
+from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
     from lpf.types import QueryOptions
@@ -34,7 +37,10 @@ Seed = Annotated[int | None, typer.Option(help="Of all that is drawn.", rich_hel
 Draws = Annotated[
     int | None,
     typer.Option(
-        "--uncertainty", metavar="N", help="Split the doubt with N draws.", rich_help_panel=HOW
+        "--uncertainty",
+        metavar="N",
+        help="How far the answer spreads over N draws, and why; at least 2.",
+        rich_help_panel=HOW,
     ),
 ]
 Fallback = Annotated[
@@ -72,6 +78,9 @@ FIELDS = {
     "text": "query_text",
     "as_of": "as_of",
 }
+OPTIONS = {field: "--" + name.replace("_", "-") for name, field in FIELDS.items()}
+FIELD_NAMED = re.compile(rf"\b(?:options\.)?({'|'.join(OPTIONS)}): ")
+LARGEST_SEED = 2**53 - 1  # records hold it as a number of JSON
 
 
 def options_given(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +92,35 @@ def options_given(parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
     if "as_of" in given:
         given["as_of"] = moment(given["as_of"], "--as-of")
+    _check(given)
     return given
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """What would fail only when the answer is computed or recorded."""
+    if not 0 <= given.get("seed", 0) <= LARGEST_SEED:
+        raise ConfigError(f"--seed: must lie in [0, 2**53 - 1], got {given['seed']}.")
+    if given.get("uncertainty_samples") == 1:
+        raise ConfigError("--uncertainty: must be at least 2 draws, or 0 for none, got 1.")
+    if not given.get("query_text", "words").strip():
+        raise ConfigError("--text: must be words, got an empty text.")
+    if given.get("n_samples", 1) < 1:
+        raise ConfigError(f"--samples: must be at least 1, got {given['n_samples']}.")
+
+
+@contextmanager
+def named_as_given(given: Mapping[str, Any]) -> Iterator[None]:
+    """Errors name settings as the library does; a user knows the option, or the file."""
+
+    def name(found: re.Match[str]) -> str:
+        field = found[1]
+        return f"{OPTIONS[field] if field in given else f'lpf.toml: query.{field}'}: "
+
+    try:
+        yield
+    except ConfigError as error:
+        error.args = (FIELD_NAMED.sub(name, str(error), count=1),)
+        raise
 
 
 def changed(defaults: QueryOptions, given: Mapping[str, Any]) -> QueryOptions:

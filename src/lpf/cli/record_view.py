@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from lpf.cli.question_words import COMMITMENT
 from lpf.cli.rendering import (
     distribution,
     indented,
@@ -18,6 +19,7 @@ from lpf.cli.rendering import (
 )
 from lpf.cli.tables import FittedTable, table
 
+PRIOR = "prior"  # the method where nothing else could answer
 MINUTE = len("2026-01-25T15:42")
 
 
@@ -27,12 +29,15 @@ def show_records(output: Console, records: Sequence[Mapping[str, Any]]) -> None:
         output.print("There is no record yet.")
         return
     names = ("record", "", "time", "entity", "predicate", "answer", "sure", "by")
-    output.print(table(names, map(_row, records), right=("sure",), flexible="entity"))
+    output.print(table(names, map(_row, records), right=("sure",), optional=("by", "time")))
+    if any(record["checkpoint"] for record in records):
+        output.print("* a signed checkpoint covers all records up to this one", style="dim")
 
 
 def show_record(output: Console, record: Mapping[str, Any]) -> None:
     """One record with what it refers to."""
-    title = f"{record['entity_id']} · {record['predicate']}: {record['top_value']}"
+    said = "nothing is known" if record["method"] == PRIOR else record["top_value"]
+    title = f"{record['entity_id']} · {record['predicate']}: {said}"
     output.print(Text(f"{record['record_id']}  {title}", style="bold"))
     output.print(indented(distribution(_in_order(record), output.width)))
     output.print()
@@ -83,6 +88,7 @@ def _pairs(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     context = record["context"]
     pairs = [
         ("answered", f"{record['timestamp']}, as of {record['as_of']}"),
+        *_asked_with(record),
         ("by", f"{record['method']} ({record['query_type']})"),
         *[("fact", _fact(fact)) for fact in record.get("facts", ())],
         *[("note", note) for note in record.get("notes", ())],
@@ -94,6 +100,13 @@ def _pairs(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     if record["checkpoint"]:
         pairs.append(("checkpoint", "signed up to this record"))
     return pairs
+
+
+def _asked_with(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if COMMITMENT not in record:
+        return []
+    words = record["query_words"]
+    return [("asked with", "words erased" if words is None else words)]
 
 
 def _fact(fact: Mapping[str, Any]) -> str:

@@ -18,9 +18,17 @@ INDENT = 2
 BLOCKS = " ▏▎▍▌▋▊▉"
 
 
-def console() -> Console:
+class Output(Console):
+    """Standard output, whose end the program decides on."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        raise BrokenPipeError
+
+
+def console() -> Output:
     """Standard output. Numbers and words in it are ours to colour, not Rich's to guess at."""
-    return Console(highlight=False)
+    return Output(highlight=False)
 
 
 def indented(renderable: Any) -> Padding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import set_cell_size
@@ -16,6 +16,8 @@ SHORTEST_TEXT = 8
 GAP = 2
 # Columns that may lose the middle of what is in them. A date or a percentage may not.
 NAMES = frozenset({"item", "entity", "predicate", "value", "answer", "name", "file"})
+# Of these, what tells rows apart: it stays whole while anything else can give way.
+IDS = frozenset({"item", "entity"})
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,14 @@ class Column:
 
     @property
     def least(self) -> int:
+        """What it needs beside others; a text needs no more than its heading."""
+        if self.is_text:
+            return len(self.heading)
+        is_whole = self.heading in IDS and self.longest <= LONGEST_NAME
+        return self.wanted if is_whole else self.shortest
+
+    @property
+    def shortest(self) -> int:
         if self.heading not in NAMES:
             return self.wanted
         return min(self.wanted, max(SHORTEST_NAME, len(self.heading)))
@@ -58,6 +68,7 @@ class FittedTable:
     """A light table, laid out when the width of the terminal is known."""
 
     columns: Sequence[Column]
+    optional: Sequence[str] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         made = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
@@ -71,20 +82,42 @@ class FittedTable:
 
     def fitted(self, available: int) -> list[tuple[Column, int]]:
         """The columns and their widths. First the text gives way, then the widest of the names, a
-        letter at a time; a text that has less room than its heading is left out."""
-        widths = [column.wanted for column in self.columns]
-        missing = sum(widths) + GAP * (len(widths) - 1) - available
-        while missing > 0 and (wide := self._above_least(widths)):
-            widths[max(wide, key=widths.__getitem__)] -= 1
-            missing -= 1
-        for place, column in enumerate(self.columns):
+        letter at a time; then columns are left out, and ids lose their middle last of all."""
+        columns = self._kept(available)
+        names = [column for column in columns if not column.is_text]
+        widths = {column.heading: column.wanted for column in columns}
+        _shrink(widths, {column.heading: column.least for column in names}, available)
+        for column in columns:
             if column.is_text:
-                widths[place] = min(column.longest, widths[place] - missing)
-        both = zip(self.columns, widths, strict=True)
-        return [(column, width) for column, width in both if width >= len(column.heading)]
+                left = available - _total(widths.values()) + column.wanted
+                widths[column.heading] = min(column.longest, left)
+        _shrink(widths, {column.heading: column.shortest for column in names}, available)
+        return [(column, widths[column.heading]) for column in columns]
 
-    def _above_least(self, widths: Sequence[int]) -> list[int]:
-        return [place for place, one in enumerate(self.columns) if widths[place] > one.least]
+    def _kept(self, available: int) -> list[Column]:
+        """Without a text, and then the optional columns in their order, as far as there is no room
+        even with the others at their least."""
+        kept = list(self.columns)
+        texts = [column.heading for column in kept if column.is_text]
+        for heading in (*texts, *self.optional):
+            if _total(column.least for column in kept) > available:
+                kept = [column for column in kept if column.heading != heading]
+        return kept
+
+
+def _shrink(widths: dict[str, int], least: Mapping[str, int], available: int) -> None:
+    """Takes from the widest, a letter at a time, until all fit or none is above its least."""
+    while _total(widths.values()) > available:
+        wide = [heading for heading, width in least.items() if widths[heading] > width]
+        if not wide:
+            return
+        widths[max(wide, key=widths.__getitem__)] -= 1
+
+
+def _total(widths: Iterable[int]) -> int:
+    """With the gaps between them."""
+    each = list(widths)
+    return sum(each) + GAP * (len(each) - 1)
 
 
 def table(
@@ -92,15 +125,18 @@ def table(
     rows: Iterable[Sequence[str | Text]],
     right: Iterable[str] = (),
     flexible: str | None = None,
+    optional: Sequence[str] = (),
 ) -> FittedTable:
-    """``right`` are the columns of numbers, ``flexible`` is the one whose texts are cut off."""
+    """``right`` are the columns of numbers, ``flexible`` is the one whose texts are cut off, and
+    ``optional`` are left out, in their order, where the others would not be whole."""
     cells = [[_cell(cell) for cell in row] for row in rows]
     numbers = set(right)
     return FittedTable(
         [
             Column(name, [row[place] for row in cells], name in numbers, name == flexible)
             for place, name in enumerate(headings)
-        ]
+        ],
+        optional,
     )
 
 

@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lpf.cli.rendering import Output
 from lpf.combine import (
     Combined,
     PaperParameters,
@@ -122,7 +122,7 @@ def as_json() -> str:
 
 
 def show() -> None:
-    console = Console()
+    console = Output()
     console.print(f"\n[bold]{QUESTION}[/bold]  five items, three ways to answer\n")
     found = answers()
     for answer in found:

@@ -36,7 +36,8 @@ class Traces:
         if not isinstance(row, dict):
             return None
         texts = set(map(_plain, _texts(row)))
-        if str(row.get("evidence_id")) in self._ids or texts & self._texts:
+        evidence_id = str(row.get("evidence_id"))
+        if {evidence_id, evidence_id.strip()} & self._ids or texts & self._texts:
             return None
         return _without_row(entry) if texts & self._claims else line
 

@@ -9,10 +9,12 @@ from typing import get_args
 
 from lpf.errors import UnknownPredicateError, UnknownValueError
 from lpf.factors.keys import content_key
+from lpf.ingest.columns import TEXT_NAMES
 from lpf.ingest.fields import (
     Values,
     identifier_field,
     moment_field,
+    name_field,
     required,
     share_field,
     text_field,
@@ -24,8 +26,6 @@ from lpf.storage.evidence import NewEvidence
 from lpf.storage.times import to_micros
 from lpf.types import Evidence, EvidenceType
 
-TEXT_NAMES = ("text_content", "text")
-KNOWN_COLUMNS = frozenset(Evidence.__slots__) - {"embedding_id"} | {"text"}
 _NO_ID = "?"
 _TYPES: tuple[EvidenceType, ...] = get_args(EvidenceType)
 _CANONICAL = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
@@ -95,7 +95,7 @@ class DraftReader:
             raise RowError("predicate", str(error).rstrip(".")) from None
 
     def _supports_value(self, values: Values, predicate: str) -> str | None:
-        value = text_field(values, "supports_value")
+        value = name_field(values, "supports_value")
         if value is not None:
             try:
                 self._schema[predicate].position(value)
@@ -129,10 +129,10 @@ def content_hash(evidence: Evidence) -> bytes:
 
 
 def _text(values: Values) -> str:
-    full, short = (text_field(values, name) for name in TEXT_NAMES)
+    short, full = (text_field(values, name) for name in TEXT_NAMES)
     if full is not None and short is not None and full != short:
         raise RowError("text", "differs from text_content, of which it is another name; give one")
-    return required(full or short, "text_content")
+    return required(full or short, "text")
 
 
 def _evidence_type(values: Values) -> EvidenceType:

@@ -10,9 +10,9 @@ from lpf.ingest.fields import (
     identifier_field,
     label_field,
     moment_field,
+    name_field,
     required,
     share_field,
-    text_field,
 )
 from lpf.ingest.files import InputRow, open_input
 from lpf.ingest.problems import Problem, RowError
@@ -43,7 +43,7 @@ def _fact(row: InputRow, where: str) -> NewFact:
     confidence = share_field(row.values, "confidence")
     return NewFact(
         entity_id=required(identifier_field(row.values, "entity_id"), "entity_id"),
-        predicate=required(text_field(row.values, "predicate"), "predicate"),
+        predicate=required(name_field(row.values, "predicate"), "predicate"),
         value=required(label_field(row.values, "value"), "value"),
         timestamp=timestamp,
         confidence=1.0 if confidence is None else confidence,

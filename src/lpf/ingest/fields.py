@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 
 from lpf.ingest.problems import RowError
+from lpf.storage.facts_rows import FIRST_YEAR
 from lpf.storage.texts import LONGEST_NAME, too_long, unkeepable
 
 Values = Mapping[str, object]
@@ -23,11 +24,17 @@ def text_field(values: Values, name: str) -> str | None:
     return str(value)
 
 
+def name_field(values: Values, name: str) -> str | None:
+    """A text without the blanks around it: no two names may differ by what nobody sees."""
+    text = text_field(values, name)
+    return None if text is None else text.strip()
+
+
 def label_field(values: Values, name: str) -> str | None:
-    """A text; a whole number is taken as the text of its digits."""
+    """The same; a whole number is taken as the text of its digits."""
     value = values.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
-        return text_field(values, name)
+        return name_field(values, name)
     if value.bit_length() > LONGEST_NAME:
         raise RowError(name, f"is a number of more than {LONGEST_NAME} bits; give it as a text")
     return str(value)
@@ -64,11 +71,11 @@ def moment_field(values: Values, name: str) -> datetime | None:
     value = values.get(name)
     if value is None or value == "":
         return None
-    moment = _moment(value, name)
-    try:
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except OverflowError:
-        raise RowError(name, f"lies outside the years 1 to 9999, got {value!r}") from None
+    moment = _in_utc(_moment(value, name))
+    if moment is None or moment.year < FIRST_YEAR:
+        years = f"{FIRST_YEAR} to 9999"
+        raise RowError(name, f"lies outside the years {years}, probably a slip, got {_told(value)}")
+    return moment
 
 
 def _number(value: object, name: str) -> float:
@@ -78,6 +85,19 @@ def _number(value: object, name: str) -> float:
         except (ValueError, OverflowError):
             pass
     raise RowError(name, f"must be a number, got {value!r}")
+
+
+def _in_utc(moment: datetime) -> datetime | None:
+    """None where the year would be less than 1 or more than 9999."""
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        return None
+
+
+def _told(value: object) -> str:
+    """As it stands in a file."""
+    return repr(value.isoformat() if isinstance(value, date) else value)
 
 
 def _moment(value: object, name: str) -> datetime:

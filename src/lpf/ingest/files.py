@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lpf.errors import InputFileError
+from lpf.ingest.columns import doubled, plain_names
+from lpf.ingest.csv_rows import csv_form, csv_rows
 from lpf.ingest.parquet import parquet_columns, parquet_rows
+from lpf.ingest.rows import InputRow, text_lines
 
-LONGEST_CELL = 64 * 1024 * 1024
-_BOM = b"\xef\xbb\xbf"
+__all__ = ["InputFile", "InputRow", "open_input", "rows_in_memory"]
 
-
-@dataclass(frozen=True, slots=True)
-class InputRow:
-    """``line`` is where the row starts, from 1 (in Parquet: its number). ``error`` says why it
-    could not be read; what stands there is to be looked up in the file."""
-
-    line: int
-    values: Mapping[str, object]
-    error: str = ""
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """``columns`` are those of all rows, None where every row names its own; ``total`` is the
-    number of rows, None where only reading them tells. ``rows`` starts from the first each time."""
+    """``name`` is the path as it was given. ``columns`` are those of all rows, None where every row
+    names its own; ``total`` is the number of rows, None where only reading them tells. ``rows``
+    starts from the first each time. ``notes`` say how it is read, where that may surprise."""
 
     name: str
     rows: Callable[[], Iterator[InputRow]]
     columns: tuple[str, ...] | None = None
     total: int | None = None
+    notes: tuple[str, ...] = ()
 
     def require(self, *needed: Sequence[str]) -> None:
         """InputFileError where columns are known and of some of ``needed`` (each a column with its
@@ -54,12 +49,12 @@ def open_input(path: str | Path) -> InputFile:
     _check_readable(path)
     suffix = path.suffix.lower()
     if suffix in (".jsonl", ".ndjson"):
-        return InputFile(path.name, lambda: _json_rows(path))
+        return InputFile(str(path), lambda: _json_rows(path))
     if suffix == ".csv":
-        return InputFile(path.name, lambda: _csv_rows(path), _csv_header(path))
+        form = csv_form(path)
+        return InputFile(str(path), lambda: csv_rows(path, form), form.columns, notes=form.notes)
     if suffix == ".parquet":
-        columns, total = parquet_columns(path)
-        return InputFile(path.name, lambda: _parquet_rows(path), columns, total)
+        return _open_parquet(path)
     raise InputFileError(
         f"{path}: has the suffix {path.suffix!r}; files end in .jsonl, .csv or .parquet. "
         "Nothing was read; convert or rename it."
@@ -75,29 +70,17 @@ def rows_in_memory(name: str, rows: Sequence[Mapping[str, object]]) -> InputFile
 def _check_readable(path: Path) -> None:
     try:
         with path.open("rb") as file:
-            if file.read(1):
-                return
+            start = file.read(2)
     except OSError as error:
         raise InputFileError(f"{path}: cannot be read: {error.strerror}.") from error
-    raise InputFileError(f"{path}: is empty. Nothing was read.")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Number, text and what is wrong with it. A line that is not UTF-8 is passed on all the same:
-    its quotes and commas count."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if number == 1:
-                line = line.removeprefix(_BOM)
-            try:
-                yield number, line.decode(), ""
-            except UnicodeDecodeError as error:
-                reason = f"is not valid UTF-8 ({error.reason} at byte {error.start + 1})"
-                yield number, line.decode(errors="backslashreplace"), reason
+    if not start:
+        raise InputFileError(f"{path}: is empty. Nothing was read.")
+    if start in UTF16_MARKS:
+        raise InputFileError(f"{path}: is UTF-16; save it as UTF-8. Nothing was read.")
 
 
 def _json_rows(path: Path) -> Iterator[InputRow]:
-    for number, line, error in _lines(path):
+    for number, line, error in text_lines(path):
         text = line.strip()
         if error:
             yield InputRow(number, {}, error)
@@ -115,78 +98,15 @@ def _json_row(number: int, text: str) -> InputRow:
     return InputRow(number, values)
 
 
-def _csv_header(path: Path) -> tuple[str, ...]:
-    _, _, error = next(_lines(path))
-    if error:
-        raise InputFileError(f"{path}, line 1: {error}. Nothing was read.")
-    line, header = next(_csv_records(path, {}), (1, []))
-    if isinstance(header, str):
-        raise InputFileError(f"{path}, line {line}: {header}. Nothing was read.")
-    columns = tuple(header)
-    if not any(columns):
-        raise InputFileError(f"{path}, line 1: has no names of columns. Nothing was read.")
-    doubled = sorted({name for name in columns if columns.count(name) > 1})
-    if doubled:
-        raise InputFileError(f"{path}, line 1: columns {doubled} stand twice. Nothing was read.")
-    return columns
+def _open_parquet(path: Path) -> InputFile:
+    header, total = parquet_columns(path)
+    columns = plain_names(header)
+    twice = doubled(columns)
+    if twice:
+        raise InputFileError(f"{path}: columns {twice} stand twice. Nothing was read.")
+    return InputFile(str(path), lambda: _parquet_rows(path, columns), columns, total)
 
 
-def _csv_rows(path: Path) -> Iterator[InputRow]:
-    undecoded: dict[int, str] = {}
-    records = _csv_records(path, undecoded)
-    _, header = next(records)
-    for line, cells in records:
-        if isinstance(cells, str):
-            yield InputRow(line, {}, cells)
-        elif undecoded:
-            odd_line = min(undecoded)
-            yield InputRow(odd_line, {}, undecoded[odd_line])
-        elif len(cells) != len(header):
-            yield InputRow(line, {}, f"has {len(cells)} cells, the first line has {len(header)}")
-        else:
-            filled = zip(header, cells, strict=True)
-            yield InputRow(line, {str(name): cell or None for name, cell in filled})
-        undecoded.clear()
-
-
-def _csv_records(path: Path, undecoded: dict[int, str]) -> Iterator[tuple[int, list[str] | str]]:
-    """Line a record starts in, and its cells or why there are none; lines that are not UTF-8 are
-    noted in ``undecoded``."""
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
-    reader = csv.reader(_noting(path, undecoded), strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield _unreadable(path, line, reader.line_num, str(error))
-        else:
-            if cells:
-                yield line, cells
-
-
-def _unreadable(path: Path, first: int, last: int, error: str) -> tuple[int, str]:
-    """Where a record that spans the lines ``first`` to ``last`` is wrong, and how. A quote too
-    many hides the rows after it, so it is told which lines those are."""
-    hidden = f"lines {first} to {last} were not read" if last > first else "its line was not read"
-    if error != "unexpected end of data":
-        return first, f"is not valid CSV: {error}" + (f"; {hidden}" if last > first else "")
-    lines = (text for number, text, _ in _lines(path) if number >= first)
-    open_cell = next(csv.reader(lines))[-1]  # less strict, it ends the cell where the file ends
-    spanned = open_cell.count("\n") + (not open_cell.endswith("\n"))
-    count = last - first + 1
-    return last - spanned + 1, f"opens a quote that is never closed; {hidden} ({count} in all)"
-
-
-def _noting(path: Path, undecoded: dict[int, str]) -> Iterator[str]:
-    for number, line, error in _lines(path):
-        if error:
-            undecoded[number] = error
-        yield line
-
-
-def _parquet_rows(path: Path) -> Iterator[InputRow]:
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[InputRow]:
     for number, values in enumerate(parquet_rows(path), 1):
-        yield InputRow(number, values)
+        yield InputRow(number, dict(zip(columns, values.values(), strict=True)))

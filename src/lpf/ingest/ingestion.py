@@ -15,7 +15,8 @@ from pathlib import Path
 
 from lpf.errors import ConfigError, EvidenceError, InputFileError, NonFiniteError
 from lpf.ingest.batch_reading import BatchReading
-from lpf.ingest.drafts import KNOWN_COLUMNS, Draft, DraftReader
+from lpf.ingest.columns import EVIDENCE_COLUMNS
+from lpf.ingest.drafts import Draft, DraftReader
 from lpf.ingest.files import InputFile, InputRow, open_input, rows_in_memory
 from lpf.ingest.problems import Problem, RowError
 from lpf.ingest.rejects import RejectsFile
@@ -23,6 +24,8 @@ from lpf.ingest.settling import Settler
 from lpf.reading.reader import Reader
 from lpf.schema import Schema
 from lpf.storage.evidence import EvidenceStore
+from lpf.storage.facts_rows import FUTURE_MICROS
+from lpf.storage.times import from_micros, now_micros
 
 Progress = Callable[[int, int | None], None]
 
@@ -34,7 +37,9 @@ ATTEMPTS = 50  # several processes that number items of one entity are in each o
 @dataclass(frozen=True)
 class IngestOutcome:
     """``read`` = ``added`` + ``unchanged`` + ``rejected``. ``problems`` are the first of those
-    rejected; all of them are in ``rejects_file``."""
+    rejected; all of them are in ``rejects_file``. ``dated_later`` of those added carry a timestamp
+    that is yet to come and count from then on. ``notes`` say how the file was read, where that may
+    surprise."""
 
     read: int
     added: int
@@ -44,6 +49,8 @@ class IngestOutcome:
     ignored_columns: tuple[str, ...]
     seconds: float
     problems: tuple[Problem, ...]
+    dated_later: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def ingest(
@@ -103,7 +110,7 @@ class Ingestion:
         self._settler = Settler(store)
         self._rejects = RejectsFile(rejects_folder, file.name, store.erased)
         self._batch, self._progress, self._total = batch, progress, file.total
-        self._read = self._added = self._unchanged = self._rejected = 0
+        self._read = self._added = self._unchanged = self._rejected = self._dated_later = 0
         self._problems: list[Problem] = []
         self._columns: set[str] = set(file.columns or ())
 
@@ -124,9 +131,11 @@ class Ingestion:
             self._unchanged,
             self._rejected,
             rejects_file,
-            tuple(sorted(self._columns - KNOWN_COLUMNS)),
+            tuple(sorted(self._columns - EVIDENCE_COLUMNS)),
             time.perf_counter() - started,
             tuple(self._problems),
+            self._dated_later,
+            self._file.notes,
         )
 
     def _rehearse(self) -> None:
@@ -137,6 +146,7 @@ class Ingestion:
             drafts, refused = self._drafted(rows)
             conflicts = settler.settle(drafts).conflicts
             problems = refused + [self._conflict(*conflict) for conflict in conflicts]
+            problems.sort(key=lambda problem: problem.line)
             shown += problems[: PROBLEMS_SHOWN - len(shown)]
             read += len(rows)
             wrong += len(problems)
@@ -183,6 +193,7 @@ class Ingestion:
                 self._settler.forget()
                 continue
             self._added += len(new)
+            self._dated_later += _dated_later(new)
             self._unchanged += settled.unchanged
             conflicts = [self._conflict(*conflict) for conflict in settled.conflicts]
             return conflicts + [self._problem(d.row, "text_content", why) for d, why in unreadable]
@@ -194,6 +205,13 @@ class Ingestion:
     def _problem(self, row: InputRow, name: str | None, error: str) -> Problem:
         values = None if row.error else dict(row.values)
         return Problem(self._file.name, row.line, name, error, values)
+
+
+def _dated_later(drafts: Iterable[Draft]) -> int:
+    """How many are of a time that is yet to come, beyond what clocks differ by."""
+    latest = from_micros(now_micros() + FUTURE_MICROS)
+    moments = (draft.evidence.timestamp for draft in drafts)
+    return sum(moment is not None and moment > latest for moment in moments)
 
 
 def _batched(rows: Iterable[InputRow], size: int) -> Iterator[list[InputRow]]:

@@ -34,11 +34,12 @@ Erased = Callable[[Iterable[str]], dict[str, int]]
 class RejectsFile:
     """Made when the first row is rejected. It has its name once it is complete; what an
     interruption leaves is complete as far as it goes. Of a row whose id is one of ``erased`` (see
-    ``EvidenceStore.erased``) nothing but the id is kept."""
+    ``EvidenceStore.erased``) nothing but the id is kept. ``source`` is the path of the file that
+    the rows come from; the last part of it names this one."""
 
     def __init__(self, folder: str | Path, source: str, erased: Erased) -> None:
         self._folder = Path(folder)
-        self._source = source.replace("/", "_").encode()[:LONGEST_SOURCE].decode(errors="ignore")
+        self._source = Path(source).name.encode()[:LONGEST_SOURCE].decode(errors="ignore")
         self._erased = erased
         self._path: Path | None = None
 
@@ -114,7 +115,7 @@ def _unfinished(path: Path) -> Path:
 
 
 def _evidence_id(problem: Problem) -> str:
-    """The id as the row gives it, be it a number; empty where it gives none that could be one."""
+    """The id that the row gives, be it a number; empty where it gives none that could be one."""
     given = problem.row.get("evidence_id") if isinstance(problem.row, dict) else None
     text = str(given) if isinstance(given, str | int) else ""
-    return "" if unkeepable(text) else text
+    return "" if unkeepable(text) else text.strip()

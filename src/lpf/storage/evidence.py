@@ -23,6 +23,7 @@ from lpf.storage.evidence_rows import (
     NewEvidence,
     RowNumbers,
     StoredEvidence,
+    check_names,
     row_to_insert,
     stored,
     text_commitment,
@@ -132,7 +133,9 @@ class EvidenceStore:
         self, items: Sequence[NewEvidence], features: Float32Array | None, reader: int | None
     ) -> None:
         """Adds all items, with their vectors [N, width] where given, or none: EvidenceError where
-        an id is taken or was erased, or the content of a numbered item is here already."""
+        an id is taken or was erased, a name is empty or has blanks around it, or the content of a
+        numbered item is here already."""
+        check_names(items)
         vectors = self._vectors_to_add(len(items), features, reader)
         now = now_micros()
         with self.database.writing() as connection:

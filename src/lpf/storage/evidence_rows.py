@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from lpf.errors import EvidenceError, NonFiniteError
 from lpf.storage.database import Row
 from lpf.storage.tables import evidence
+from lpf.storage.texts import unusable_name
 from lpf.storage.times import from_micros, to_micros
 from lpf.types import Evidence, Float32Array
 
 RowNumbers = NDArray[np.int64]
 
 SALT_BYTES = 16
+NAMES = ("evidence_id", "entity_id", "predicate", "source", "report_id", "supports_value")
 NO_CLAIM = b"\xff" * 8
 COLUMNS = tuple(evidence.c.keys())
 _VECTOR = np.dtype("<f4")
@@ -60,6 +62,19 @@ def text_commitment(salt: bytes, text: str, claim: str | None) -> bytes:
         digest.update(NO_CLAIM if part is None else len(encoded).to_bytes(8, "big"))
         digest.update(encoded)
     return digest.digest()
+
+
+def check_names(items: Iterable[NewEvidence]) -> None:
+    """EvidenceError names the first item with an id, or another name, that nothing can go by."""
+    for item in items:
+        for name in NAMES:
+            text = getattr(item.evidence, name)
+            problem = None if text is None else unusable_name(text)
+            if problem:
+                raise EvidenceError(
+                    f"evidence {item.evidence.evidence_id!r}: {name}: {problem}. Nothing was "
+                    "added; correct it and repeat."
+                )
 
 
 def row_to_insert(row_id: int, item: NewEvidence, ingested_at: int) -> Row:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from lpf.errors import FactError, UnknownPredicateError, UnknownValueError
 from lpf.schema import Schema
 from lpf.storage.database import Row
-from lpf.storage.texts import too_long, unkeepable
+from lpf.storage.texts import too_long, unusable_name
 from lpf.storage.times import from_micros, iso, to_micros
 
 # Clocks of different machines differ a little; a fact that is later than this is a mistake.
 FUTURE_MICROS = 5 * 60 * 1_000_000
+# What is known of an entity is of its time; an earlier year is a slip, such as 0205 for 2025.
+FIRST_YEAR = 1900
+_EARLIEST = to_micros(datetime(FIRST_YEAR, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def _check_texts(fact: NewFact, where: str) -> None:
         text = getattr(fact, name)
         if name == "source" and text is None:
             continue
-        problem = unkeepable(text) or (None if name == "value" else too_long(text, name))
+        problem = unusable_name(text) or (None if name == "value" else too_long(text, name))
         if problem:
             raise _refusal(where, name, f"{problem}.")
 
@@ -109,6 +112,10 @@ def _checked_timestamp(timestamp: object, where: str, now: int) -> int:
     if not isinstance(timestamp, datetime) or timestamp.tzinfo is None:
         raise _refusal(where, "timestamp", f"must be a time with its zone, got {timestamp!r}.")
     micros = to_micros(timestamp)
+    if micros < _EARLIEST:
+        slip = f"lies before the year {FIRST_YEAR}, probably a slip"
+        rule = f"{slip}, got {timestamp.isoformat()!r}."
+        raise _refusal(where, "timestamp", rule)
     if micros > now + FUTURE_MICROS:
         rule = f"lies in the future: {iso(micros)}, and it is {iso(now)}."
         raise _refusal(where, "timestamp", rule)

@@ -7,6 +7,7 @@ from __future__ import annotations
 LONGEST_NAME = 512
 # Leaves room for the number that makes an evidence id of it.
 LONGEST_ENTITY = LONGEST_NAME - 12
+LONGEST_SHOWN = 80
 
 
 def unkeepable(text: object) -> str | None:
@@ -25,6 +26,15 @@ def unkeepable(text: object) -> str | None:
     return None
 
 
+def unusable_name(text: object) -> str | None:
+    """What is wrong with a text that things go by: it must also have no blanks around it, which
+    nobody sees."""
+    problem = unkeepable(text)
+    if problem is None and str(text) != str(text).strip():
+        return f"has blanks around it: {_shortened(str(text))!r}"
+    return problem
+
+
 def too_long(text: str, name: str) -> str | None:
     """What is wrong with the length of a text that things go by; ``name`` is its field's."""
     longest = LONGEST_ENTITY if name == "entity_id" else LONGEST_NAME
@@ -32,6 +42,10 @@ def too_long(text: str, name: str) -> str | None:
     if length <= longest:
         return None
     return f"is {length} bytes long, at most {longest} are allowed"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
 
 
 def _shown(value: object) -> str:

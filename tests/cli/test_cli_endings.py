@@ -1,0 +1,135 @@
+"""How commands end where output fails, nobody reads on, or somebody interrupts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+import typer
+
+from lpf.cli import common
+from lpf.cli.main import app
+from lpf.workspace import Workspace
+
+PROGRAM = str(Path(sys.executable).parent / "lpf")
+FULL = Path("/dev/full")
+
+
+def program(
+    line: list[str], stdout: int | IO[Any] = subprocess.PIPE, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *line],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [["--json"], [], ["--colour", "--json"]])
+def test_output_that_cannot_be_written_is_one_message(lpf, words: list[str]) -> None:
+    with FULL.open("w") as full:
+        done = program(lpf.line("query", "C0001", "level", *words), full)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    if "--colour" not in words:
+        assert done.stderr.splitlines() == [
+            "lpf: output: No space left on device. What was done before stays done."
+        ]
+
+
+def test_a_terminal_of_ascii_only_gets_ascii_bars(lpf) -> None:
+    done = program(
+        lpf.line("query", "C0001", "level"), PYTHONIOENCODING="ascii", LC_ALL="C", COLUMNS="80"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "C0001 . level" in done.stdout
+    assert "##" in done.stdout
+    assert program(["demo"], PYTHONIOENCODING="ascii").returncode == 0
+    assert program(["--help"], PYTHONIOENCODING="ascii").returncode == 0
+
+
+@pytest.mark.parametrize("words", [["--json"], [], ["--help"]])
+def test_a_reader_who_left_is_no_failure(lpf, words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as nobody:
+        done = program(lpf.line("query", "C0001", "level", *words), nobody)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interruption_is_one_sentence(lpf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Workspace, "query", interrupted)
+    done = lpf("query", "C0001", "level", code=130)
+    assert (done.stdout, done.stderr) == ("", "lpf: interrupted.\n")
+    error = lpf.json("query", "C0001", "level", code=130)["error"]
+    assert error == {"kind": "Interrupted", "message": "interrupted."}
+
+
+def test_an_interruption_before_any_command_is_one_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(typer.Typer, "__call__", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        app(["demo"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "lpf: interrupted.\n"
+
+
+def test_an_interrupted_ingest_says_how_far_it_came(
+    lpf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text("entity_id,predicate,text\nC0007,level,Filed on time\n")
+    second.write_text("entity_id,predicate,text\nC0008,level,Filed on time\n")
+    ingest = Workspace.ingest
+
+    def cut_short(
+        space: Workspace, path: Path, *, strict: bool, progress: Callable[..., None]
+    ) -> Any:
+        outcome = ingest(space, path, strict=strict, progress=progress)
+        return outcome if path == first else interrupted()
+
+    monkeypatch.setattr(Workspace, "ingest", cut_short)
+    done = lpf("ingest", first, second, code=130)
+    assert "interrupted; what was read is kept, repeat to finish: 1 rows of" in done.stderr
+    assert "first.csv" in done.stdout
+    told = lpf.json("ingest", first, second, code=130)
+    assert told["error"]["kind"] == "Interrupted"
+    assert [one["read"] for one in told["files"]] == [1, 1]
+
+
+def test_an_interruption_of_the_question_is_not_its_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common.sys.stdin, "isatty", lambda: True, raising=False)
+
+    def at_the_prompt(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+    monkeypatch.setattr(typer, "confirm", at_the_prompt)
+    with pytest.raises(KeyboardInterrupt, match="nothing was erased"):
+        common.confirm("E001", yes=False)
+
+
+def test_names_that_are_no_text_are_shown_too(tmp_path: Path) -> None:
+    """A name of bytes that are no letters, as file systems allow."""
+    name = os.fsdecode(b"no\xff.csv")
+    done = program(["query", "C", "--workspace", str(tmp_path / name), "--json"])
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["kind"] == "WorkspaceError"
