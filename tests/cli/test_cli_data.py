@@ -140,3 +140,11 @@ def test_an_erasure_that_was_interrupted_may_be_asked_for_again(lpf) -> None:
     with Workspace.open(lpf.folder) as workspace:
         workspace.evidence.erase("C0001_E001")
     assert "say --yes" in lpf.error("evidence", "erase", "C0001_E001")
+
+
+def test_what_is_dated_in_the_future_or_separated_otherwise_is_said(lpf, tmp_path: Path) -> None:
+    path = tmp_path / "later.csv"
+    path.write_text("entity_id;predicate;text;timestamp\nC0009;level;It will be fine.;2099-01-01\n")
+    shown = lpf("ingest", path).stdout
+    assert "1 dated in the future" in shown
+    assert "separated by semicolons" in shown

@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ledgers import KEY, OTHER_KEY, created, draft, execute, opened
 
-from lpf.errors import ProofError, UnknownRecordError
+from lpf.errors import LedgerBrokenError, ProofError, UnknownRecordError
 from lpf.ledger import (
     Ledger,
     LedgerReader,
@@ -26,6 +26,7 @@ from lpf.ledger import (
     record_id,
 )
 from lpf.ledger.checkpoint import sign
+from lpf.ledger.merkle import leaf_hash
 from lpf.storage.database import Database
 
 SCRIPT = Path(check_bundle.__file__)
@@ -44,9 +45,12 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 
 def run_script(folder: Path, bundle: object, *options: str) -> subprocess.CompletedProcess[str]:
-    path = folder / "bundle.json"
-    path.write_text(json.dumps(bundle, ensure_ascii=False))
-    command = [sys.executable, "-I", str(SCRIPT), str(path), *options]
+    (folder / "bundle.json").write_text(json.dumps(bundle, ensure_ascii=False))
+    return called(folder, "bundle.json", *options)
+
+
+def called(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-I", str(SCRIPT), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
@@ -72,9 +76,55 @@ def test_the_script_refuses_and_says_why(database: Database, tmp_path: Path) -> 
     done = run_script(tmp_path, bundle)
     assert done.returncode == 1
     assert "do not lead to the root" in done.stderr
-    done = run_script(tmp_path, ["nonsense"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["no JSON", '["nonsense"]', "7", "{}", '{"format": []}', '{"format": "x"}', "\xff", ""],
+)
+def test_what_is_no_bundle_is_a_wrong_call(tmp_path: Path, content: str) -> None:
+    (tmp_path / "bundle.json").write_text(content, encoding="latin-1")
+    done = called(tmp_path, "bundle.json")
+    assert done.returncode == 2
+    assert "bundle.json: cannot be read, or is no bundle of format" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_key_or_no_file_is_a_wrong_call(database: Database, tmp_path: Path) -> None:
+    bundle = prove_inclusion(database, "INF00000257")
+    (tmp_path / "text.pub").write_text("no key")
+    for key in ("none.pub", "text.pub", "x" * 64, "ab", "", "."):
+        done = run_script(tmp_path, bundle, "--key", key)
+        assert done.returncode == 2, key
+        assert "is no public key of 64 hexadecimal digits" in done.stderr
+    done = called(tmp_path, "none.json")
+    assert done.returncode == 2
+    assert "none.json: cannot be read" in done.stderr
+
+
+def test_the_key_may_be_a_file(database: Database, tmp_path: Path) -> None:
+    bundle = prove_inclusion(database, "INF00000257")
+    for content, code in ((KEY_HEX, 0), (public_bytes(OTHER_KEY).hex(), 1)):
+        (tmp_path / "ledger.pub").write_text(f"{content}\n")
+        assert run_script(tmp_path, bundle, "--key", "ledger.pub").returncode == code
+    assert run_script(tmp_path, bundle, "--key", KEY_HEX.upper()).returncode == 0
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", [], {}, [[]], {"a": 1}, 1e400])
+def test_a_part_of_another_type_does_not_hold(
+    database: Database, tmp_path: Path, value: object
+) -> None:
+    good = prove_inclusion(database, "INF00000257")
+    for name in ("body", "index", "path", "checkpoint", "blobs"):
+        with pytest.raises(check_bundle.WrongError):
+            check_bundle.check({**good, name: value})
+    for name in good["checkpoint"]:
+        with pytest.raises(check_bundle.WrongError):
+            check_bundle.check({**good, "checkpoint": {**good["checkpoint"], name: value}})
+    done = run_script(tmp_path, {**good, "checkpoint": value})
     assert done.returncode == 1
-    assert "not a bundle" in done.stderr
+    assert done.stderr.startswith("does not hold: ")
+    assert "Error" not in done.stderr
 
 
 @pytest.mark.parametrize("seq", [1, 2, 100, 255, 256, 257, 512, 513, 699, 700])
@@ -114,10 +164,6 @@ def with_another_time(bundle: dict[str, Any]) -> None:
     bundle["checkpoint"]["timestamp"] = "2020-01-01T00:00:00.000000Z"
 
 
-def of_unknown_format(bundle: dict[str, Any]) -> None:
-    bundle["format"] = "lpf-inclusion/2"
-
-
 def outside_the_tree(bundle: dict[str, Any]) -> None:
     bundle["index"] = bundle["checkpoint"]["size"]
 
@@ -140,7 +186,6 @@ def with_a_short_signature(bundle: dict[str, Any]) -> None:
         without_blobs,
         with_another_root,
         with_another_time,
-        of_unknown_format,
         outside_the_tree,
         with_a_point_off_the_curve,
         with_a_short_signature,
@@ -195,10 +240,14 @@ def test_nothing_is_proved_without_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_a_changed_body_is_not_proved(tmp_path: Path) -> None:
-    with opened(tmp_path / "store.db") as (database, ledger):
-        ledger.append(draft())
+    with created(tmp_path / "store.db") as database:
+        with Ledger(database, KEY) as ledger:
+            ledger.append(draft())
         execute(database, "UPDATE ledger SET body = ? WHERE seq = 1", b"{}")
-        with pytest.raises(ProofError, match="not the one that was hashed"):
+        with pytest.raises(LedgerBrokenError, match="INF00000001: its body is not the one"):
+            prove_inclusion(database, "INF00000001")
+        execute(database, "UPDATE ledger SET leaf = ? WHERE seq = 1", leaf_hash(b"{}"))
+        with pytest.raises(ProofError, match="nothing can be proved"):
             prove_inclusion(database, "INF00000001")
 
 

@@ -116,14 +116,14 @@ class Answering:
 
 
 def _checked(workspace: Workspace, row: InputRow) -> Line:
-    from lpf.ingest.fields import identifier_field, required, text_field
+    from lpf.ingest.fields import identifier_field, name_field, required
     from lpf.ingest.problems import RowError
 
     if row.error:
         return Line(row.line, error=row.error)
     try:
         entity_id = required(identifier_field(row.values, "entity_id"), "entity_id")
-        predicate = workspace.predicate(text_field(row.values, "predicate"))
+        predicate = workspace.predicate(name_field(row.values, "predicate"))
     except RowError as error:
         return Line(row.line, error=f"{error.name}: {error.message}")
     except LPFError as error:

@@ -41,7 +41,7 @@ def ingest(
 ) -> None:
     """Add evidence. What is there already is passed over; rows that cannot be used are put aside.
 
-    A row needs entity_id, text_content and, unless the schema has only one, predicate. It may have
+    A row needs entity_id, text and, unless the schema has only one, predicate. It may have
     evidence_id, credibility, timestamp, source, claim, report_id, evidence_type, supports_value.
     """
     run = Run()
@@ -125,6 +125,8 @@ def _document(path: Path, outcome: IngestOutcome) -> dict[str, Any]:
         "file": str(path),
         **{name: getattr(outcome, name) for name in COUNTS},
         "rejects_file": None if rejects is None else str(rejects),
+        "dated_later": outcome.dated_later,
+        "notes": list(outcome.notes),
         "ignored_columns": list(outcome.ignored_columns),
         "seconds": outcome.seconds,
         "problems": [_problem(problem) for problem in outcome.problems],
@@ -162,4 +164,6 @@ def _remarks(outcome: IngestOutcome) -> list[str]:
         lines.append(f"  put aside in {outcome.rejects_file}{more}")
     if outcome.ignored_columns:
         lines.append(f"  columns not used: {', '.join(outcome.ignored_columns)}")
-    return lines
+    if outcome.dated_later:
+        lines.append(f"  {outcome.dated_later:,} dated in the future: they count from then on")
+    return [*lines, *(f"  {note}" for note in outcome.notes)]

@@ -1,16 +1,14 @@
 """Checks a proof bundle with nothing but Python: no other file of this package is needed.
 
-    python check_bundle.py bundle.json [--key HEX]
+    python check_bundle.py bundle.json [--key FILE|HEX]
 
-Exit code 0 when the proof holds, 1 when it does not. Give the ledger's public key with --key:
-without it, the proof only shows that whoever holds the key named in it says so. Hashing is
-RFC 6962, signatures are Ed25519 (RFC 8032), written out below so that they can be read.
+Exit code 0: it holds; 1: it does not; 2: this is no bundle or key. Without --key it only shows that
+whoever holds the key named in it says so. Hashing is RFC 6962, signatures are Ed25519 (RFC 8032).
 """
 
 import argparse
 import json
 import re
-import sys
 from hashlib import sha256, sha512
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, -1, P) % P
 FIELDS = {"format", "key", "origin", "root", "signature", "size", "timestamp"}
-Point = tuple[int, int]
+KINDS = {"lpf-inclusion/1": ["checkpoint"], "lpf-consistency/1": ["first", "second"]}
 
 
 class WrongError(Exception):
@@ -31,7 +29,7 @@ def require(holds: object, otherwise: str) -> None:
         raise WrongError(otherwise)
 
 
-def point(data: bytes) -> Point:
+def point(data: bytes) -> tuple[int, int]:
     """The curve's point that 32 bytes stand for: y, and the sign of x in the highest bit."""
     sign, y = divmod(int.from_bytes(data, "little"), 2**255)
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
@@ -42,14 +40,14 @@ def point(data: bytes) -> Point:
     return (P - x if x & 1 != sign else x), y
 
 
-def add(first: Point, second: Point) -> Point:
+def add(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
     (x1, y1), (x2, y2) = first, second
     crossed = D * x1 * x2 * y1 * y2 % P
     x = (x1 * y2 + x2 * y1) * pow(1 + crossed, -1, P) % P
     return x, (y1 * y2 + x1 * x2) * pow(1 - crossed, -1, P) % P
 
 
-def times(factor: int, base: Point) -> Point:
+def times(factor: int, base: tuple[int, int]) -> tuple[int, int]:
     half = times(factor // 2, add(base, base)) if factor else (0, 1)
     return add(half, base) if factor & 1 else half
 
@@ -64,7 +62,7 @@ def check_signature(key: bytes, signature: bytes, message: bytes) -> None:
     require(scalar < L and signed, "the checkpoint's signature is not that of its key")
 
 
-def check_checkpoint(checkpoint: dict[str, Any], known_key: str | None) -> None:
+def checked(checkpoint: dict[str, Any], known_key: str | None) -> dict[str, Any]:
     """A signed statement: ledger ``origin`` has ``size`` records under ``root``."""
     sound = set(checkpoint) == FIELDS and checkpoint["format"] == "lpf-checkpoint/1"
     require(sound, "the checkpoint has not the fields of lpf-checkpoint/1")
@@ -74,6 +72,7 @@ def check_checkpoint(checkpoint: dict[str, Any], known_key: str | None) -> None:
     signed = {name: value for name, value in checkpoint.items() if name != "signature"}
     message = json.dumps(signed, sort_keys=True, separators=(",", ":")).encode()
     check_signature(bytes.fromhex(named), bytes.fromhex(checkpoint["signature"]), message)
+    return checkpoint
 
 
 def climb(index: int, last: int, node: bytes, path: list[str]) -> tuple[str, str]:
@@ -110,8 +109,7 @@ def included(bundle: dict[str, Any], checkpoint: dict[str, Any]) -> str:
 
 def consistent(bundle: dict[str, Any], first: dict[str, Any], second: dict[str, Any]) -> str:
     size, last, path = first["size"], second["size"] - 1, bundle["path"]
-    same = (first["key"], first["origin"]) == (second["key"], second["origin"])
-    require(same, "the two checkpoints are of different ledgers")
+    require(all(first[name] == second[name] for name in ("key", "origin")), "these are two ledgers")
     require(0 < size <= last + 1, "the first checkpoint is not the earlier one")
     # The climb starts at the largest node that ends the old tree; often that is all of it.
     height = (size & -size).bit_length() - 1 if size <= last else size.bit_length()
@@ -122,13 +120,13 @@ def consistent(bundle: dict[str, Any], first: dict[str, Any], second: dict[str, 
 
 
 def check(bundle: dict[str, Any], known_key: str | None = None) -> str:
-    """What the bundle proves, as a sentence. WrongError if it proves nothing."""
-    kinds = {"lpf-inclusion/1": ["checkpoint"], "lpf-consistency/1": ["first", "second"]}
-    require(bundle["format"] in kinds, f"{bundle['format']!r} is not the format of a bundle")
-    signed = [bundle[name] for name in kinds[bundle["format"]]]
-    for checkpoint in signed:
-        check_checkpoint(checkpoint, known_key)
-    claim = consistent(bundle, *signed) if len(signed) == 2 else included(bundle, *signed)
+    """What it proves. WrongError if it proves nothing, KeyError or TypeError if it is no bundle."""
+    names = KINDS[bundle["format"]]
+    try:
+        signed = [checked(bundle[name], known_key) for name in names]
+        claim = consistent(bundle, *signed) if len(signed) == 2 else included(bundle, *signed)
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
+        raise WrongError("a part of the bundle is missing or malformed") from None
     by = "the given key" if known_key else f"{signed[-1]['key']} (give --key to check whose)"
     where = f"of ledger {signed[-1]['origin']} at {signed[-1]['timestamp']}"
     return f"holds: {claim} {where}, signed by {by}"
@@ -137,11 +135,16 @@ def check(bundle: dict[str, Any], known_key: str | None = None) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Checks a proof bundle of an LPF ledger.")
     parser.add_argument("bundle", help="the JSON file")
-    parser.add_argument("--key", help="the ledger's public key, 64 hexadecimal digits")
+    parser.add_argument("--key", help="the public key: ledger.pub, or its 64 hexadecimal digits")
     given = parser.parse_args()
+    reading, wanted, key = given.key, "public key of 64 hexadecimal digits", given.key
     try:
-        print(check(json.loads(Path(given.bundle).read_text(encoding="utf-8")), given.key))
+        if key is not None:
+            text = key if len(key) == 64 else Path(key).read_text("ascii")
+            key = re.findall(r"\A[0-9a-f]{64}\Z", text.strip().lower())[0]
+        reading, wanted = given.bundle, f"bundle of format {' or '.join(KINDS)}"
+        print(check(json.loads(Path(reading).read_text("utf-8")), key))
     except WrongError as wrong:
-        sys.exit(f"does not hold: {wrong}")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        sys.exit(f"does not hold: not a bundle ({type(error).__name__}: {error})")
+        parser.exit(1, f"does not hold: {wrong}\n")
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        parser.error(f"{reading}: cannot be read, or is no {wanted}")

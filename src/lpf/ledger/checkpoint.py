@@ -66,7 +66,7 @@ def parse(data: bytes) -> Checkpoint:
         if set(fields) != _FIELDS or fields["format"] != CHECKPOINT_FORMAT:
             raise ValueError(f"needs format {CHECKPOINT_FORMAT!r} and fields {sorted(_FIELDS)}")
         return _from_fields(fields)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ProofError(f"this is not a checkpoint ({error}); it was not used.") from error
 
 

@@ -14,19 +14,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from lpf.errors import LedgerBrokenError, LedgerError
+from lpf.errors import LedgerError
 from lpf.ledger import statements
 from lpf.ledger.canonical import canonical
 from lpf.ledger.formats import EXPORT_FORMAT
 from lpf.ledger.identity import read_identity
 from lpf.ledger.reading import LedgerReader
 from lpf.ledger.records import record_id
+from lpf.ledger.stored import broken, require_blob, require_body, require_bytes
 from lpf.storage.database import Database
 
 
 def export(database: Database, path: Path) -> int:
     """Writes the ledger to ``path``, which is whole or not there, and returns the count of
-    records. Records that are appended meanwhile are left out."""
+    records. Records that are appended meanwhile are left out. LedgerBrokenError where a body is
+    not the one that its hash was made of."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open("xb") as file:
@@ -74,25 +76,22 @@ def _documents(database: Database) -> Iterator[tuple[str, dict[str, Any]]]:
     # records above refer to are here.
     for chunk in database.stream(statements.BLOBS):
         for digest, body in chunk:
-            name = bytes(digest).hex()
-            yield "blob", {"blob": name, "body": _text(f"blob {name}", body)}
+            sound = require_blob(digest, body)
+            yield "blob", {"blob": digest.hex(), "body": _text(f"blob {digest.hex()}", sound)}
 
 
-def _record_line(seq: int, leaf: bytes, body: bytes, checkpoint: bytes | None) -> dict[str, Any]:
+def _record_line(seq: int, leaf: object, body: object, checkpoint: object) -> dict[str, Any]:
     where = record_id(seq)
-    return {
-        "seq": seq,
-        "leaf": bytes(leaf).hex(),
-        "body": _text(where, body),
-        "checkpoint": None if checkpoint is None else _text(f"checkpoint of {where}", checkpoint),
-    }
+    digest, sound = require_body(seq, leaf, body)
+    line = {"seq": seq, "leaf": digest.hex(), "body": _text(where, sound), "checkpoint": None}
+    if checkpoint is not None:
+        signed = require_bytes(where, "checkpoint", checkpoint)
+        line["checkpoint"] = _text(f"checkpoint of {where}", signed)
+    return line
 
 
 def _text(where: str, data: bytes) -> str:
     try:
-        return bytes(data).decode()
+        return data.decode()
     except UnicodeDecodeError as error:
-        finding = f"{where}: is not UTF-8 ({error.reason} at byte {error.start})"
-        raise LedgerBrokenError(
-            f"{finding}. Nothing was exported; run 'lpf ledger verify'.", (finding,)
-        ) from error
+        raise broken(where, f"is not UTF-8 ({error.reason} at byte {error.start})") from error

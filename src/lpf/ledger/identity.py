@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from lpf.errors import LedgerBrokenError, LedgerError, LedgerKeyError
+from lpf.errors import LedgerError, LedgerKeyError
 from lpf.ledger import statements
+from lpf.ledger.stored import broken, require_bytes
 from lpf.storage.database import Connection, Database
 from lpf.storage.times import now_micros
 
@@ -21,18 +22,16 @@ class Identity:
 
 def read_identity(database: Database) -> Identity:
     """LedgerError where the store has no ledger yet."""
-    rows = [(str(origin), bytes(key)) for origin, key in database.rows(statements.IDENTITY)]
+    rows = database.rows(statements.IDENTITY)
     if not rows:
         raise LedgerError(
             f"{database.name}: has no ledger yet. Make a key with create_key and the ledger with "
             "Ledger.create; 'lpf init' does both."
         )
     if len(rows) > 1:
-        finding = f"ledger_identity: {len(rows)} rows where one belongs"
-        raise LedgerBrokenError(
-            f"{database.name}: {finding}. Nothing was written; run 'lpf ledger verify'.", (finding,)
-        )
-    return Identity(*rows[0])
+        raise broken("ledger_identity", f"{len(rows)} rows where one belongs")
+    origin, key = rows[0]
+    return Identity(str(origin), require_bytes("ledger_identity", "public key", key))
 
 
 def create_identity(database: Database, public_key: bytes) -> Identity:

@@ -1,4 +1,8 @@
-"""The ledger as a program that looks things up sees it. What is read here is not verified."""
+"""The ledger as a program that looks things up sees it.
+
+``records`` and ``blob`` compare each body with its hash. That the hashes are those that were
+signed, only ``verify`` can tell.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lpf.errors import LedgerBrokenError, UnknownRecordError
-from lpf.ledger import checkpoint as checkpoints
+from lpf.errors import UnknownRecordError
 from lpf.ledger import statements
 from lpf.ledger.checkpoint import Checkpoint
 from lpf.ledger.identity import Identity, read_identity
 from lpf.ledger.records import QueryText, query_text_commitment, record_id, sequence_of
+from lpf.ledger.stored import broken, require_blob, require_body, require_checkpoint
 from lpf.storage.database import Database
 
 
@@ -31,12 +35,19 @@ class StoredRecord:
 
     @property
     def fields(self) -> dict[str, Any]:
-        parsed: dict[str, Any] = json.loads(self.body)
+        """LedgerBrokenError where the body is no object in JSON."""
+        try:
+            parsed = json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise broken(self.record_id, "its body is not JSON") from error
+        if not isinstance(parsed, dict):
+            raise broken(self.record_id, "its body is not an object in JSON")
         return parsed
 
 
 class LedgerReader:
-    """Look-ups in a store's ledger; needs no key."""
+    """Look-ups in a store's ledger; needs no key. LedgerBrokenError for rows of
+    another type, and from ``records`` and ``blob`` for a body that is not the one of its hash."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -57,7 +68,7 @@ class LedgerReader:
             raise UnknownRecordError(
                 f"{identifier}: the ledger has no such record; it has {self.size} so far."
             )
-        return _record(seq, *row)
+        return _record(seq, *row, compare=False)
 
     def records(self, first: int = 1, last: int | None = None) -> Iterator[StoredRecord]:
         """In order, numbers ``first`` to ``last``; memory does not grow with their count."""
@@ -68,15 +79,14 @@ class LedgerReader:
 
     def latest_checkpoint(self) -> Checkpoint | None:
         row = self._database.row(statements.LATEST_CHECKPOINT, (1, self.size))
-        return checkpoints.parse(bytes(row[0])) if row else None
+        return require_checkpoint("the newest checkpoint", row[0]) if row else None
 
     def blob(self, digest: bytes) -> bytes:
         """The canonical JSON that records refer to by ``digest``."""
         row = self._database.row(statements.BLOB, (digest,))
         if row is None:
-            finding = f"blob {digest.hex()}: is missing"
-            raise LedgerBrokenError(f"{finding}. Run 'lpf ledger verify'.", (finding,))
-        return bytes(row[0])
+            raise broken(f"blob {digest.hex()}", "is missing")
+        return require_blob(digest, row[0])
 
     def expand(self, record: StoredRecord) -> dict[str, Any]:
         """The record's fields with every ``{"blob": hash}`` replaced by what it stands for."""
@@ -120,10 +130,12 @@ def _query_text(commitment: bytes, salt: Any, text: Any) -> QueryText:
     typed = isinstance(salt, bytes) and isinstance(text, str)
     if typed and query_text_commitment(salt, text) == commitment:
         return QueryText(commitment, salt, text)
-    finding = f"query text {commitment.hex()}: its words or salt were changed"
-    raise LedgerBrokenError(f"{finding}. Run 'lpf ledger verify'.", (finding,))
+    raise broken(f"query text {commitment.hex()}", "its words or salt were changed")
 
 
-def _record(seq: int, leaf: bytes, body: bytes, checkpoint: bytes | None) -> StoredRecord:
-    signed = None if checkpoint is None else checkpoints.parse(bytes(checkpoint))
-    return StoredRecord(seq, bytes(leaf), bytes(body), signed)
+def _record(
+    seq: int, leaf: object, body: object, checkpoint: object, *, compare: bool = True
+) -> StoredRecord:
+    sound = require_body(seq, leaf, body, compare=compare)
+    signed = None if checkpoint is None else require_checkpoint(record_id(seq), checkpoint)
+    return StoredRecord(seq, *sound, signed)

@@ -23,7 +23,8 @@ from lpf.ledger.entries import Entry
 from lpf.ledger.identity import Identity, take_turn
 from lpf.ledger.merkle import Frontier, root_of
 from lpf.ledger.records import Receipt, record_id
-from lpf.ledger.tiles import Read, StoredTree, write_completed_tiles
+from lpf.ledger.stored import require_checkpoint, require_leaf
+from lpf.ledger.tiles import Read, StoredTree, leaves_of, write_completed_tiles
 from lpf.storage.database import Connection, Database
 from lpf.storage.times import now_micros
 
@@ -119,7 +120,8 @@ class Sequencer:
 
     def _current(self, read: Read, known: Tip) -> Tip:
         rows = read(statements.TIP, ())
-        size, leaf = (int(rows[0][0]), bytes(rows[0][1])) if rows else (0, b"")
+        size = int(rows[0][0]) if rows else 0
+        leaf = require_leaf(size, rows[0][1]) if rows else b""
         if size == known.size and leaf == known.leaf:
             return known
         _require_continuation(read, known, size)
@@ -134,7 +136,7 @@ class Sequencer:
         rows = read(statements.LATEST_CHECKPOINT, (first, size))
         if not rows:
             return known.signed
-        found = checkpoints.parse(bytes(rows[0][0]))
+        found = require_checkpoint("the newest checkpoint", rows[0][0])
         found.verify()
         root = root_of(StoredTree(read, size), 0, found.size)
         if (found.root, found.key) != (root, self._identity.public_key):
@@ -192,7 +194,7 @@ def _require_continuation(read: Read, known: Tip, size: int) -> None:
     if size < known.size:
         raise _broken(size + 1, f"the ledger ended at {record_id(known.size)} before")
     found = read(statements.LEAVES, (known.size, known.size))
-    if known.size and [bytes(leaf) for (leaf,) in found] != [known.leaf]:
+    if known.size and leaves_of(found, known.size) != [known.leaf]:
         raise _broken(known.size, "its hash is not the one it was written with")
 
 
@@ -200,8 +202,9 @@ def _grown(read: Read, frontier: Frontier, size: int) -> Frontier:
     if size - frontier.size > _SMALL_GAP:
         return Frontier.of(StoredTree(read, size), size)
     grown = frontier.copy()
-    for (leaf,) in read(statements.LEAVES, (frontier.size + 1, size)):
-        grown.append(bytes(leaf))
+    first = frontier.size + 1
+    for leaf in leaves_of(read(statements.LEAVES, (first, size)), first):
+        grown.append(leaf)
     if grown.size != size:
         raise _broken(grown.size + 1, f"records are missing up to {record_id(size)}")
     return grown

@@ -14,6 +14,7 @@ from lpf.errors import LedgerBrokenError
 from lpf.ledger import statements
 from lpf.ledger.formats import HASH_BYTES, TILE_HEIGHT, TILE_WIDTH
 from lpf.ledger.merkle import fold
+from lpf.ledger.stored import broken, require_bytes, require_leaf
 from lpf.storage.database import Connection, Database, Row
 from lpf.storage.statements import Prepared
 
@@ -47,11 +48,11 @@ class StoredTree:
         last = first + TILE_WIDTH - 1
         if level == 0 and last > self._size:
             rows = self._read(statements.LEAVES, (first, self._size))
-            return [bytes(row[0]) for row in rows]
+            return leaves_of(rows, first)
         rows = self._read(statements.TILE, (level, number))
         if not rows:
             raise _lacking(level, number)
-        return split(bytes(rows[0][0]))
+        return _hashes(level, number, rows[0][0])
 
 
 def write_completed_tiles(
@@ -61,7 +62,7 @@ def write_completed_tiles(
     for number in range(before // TILE_WIDTH, after // TILE_WIDTH):
         first = number * TILE_WIDTH + 1
         found = database.run(connection, statements.LEAVES, (first, first + TILE_WIDTH - 1))
-        leaves = [bytes(row[0]) for row in found.fetchall()]
+        leaves = leaves_of(found.fetchall(), first)
         _put(database, connection, 0, number, leaves)
         _carry_up(database, connection, number, fold(leaves))
 
@@ -84,7 +85,7 @@ def _grown(
     if count == 0:
         return []
     row = database.run(connection, statements.TILE, (level, number)).fetchone()
-    hashes = split(bytes(row[0]))[:count] if row else []
+    hashes = _hashes(level, number, row[0])[:count] if row else []
     if len(hashes) != count:
         raise _lacking(level, number)
     return hashes
@@ -97,14 +98,15 @@ def _put(
     database.run(connection, statements.PUT_TILE.of(database), row)
 
 
-def split(hashes: bytes) -> list[bytes]:
+def leaves_of(rows: Sequence[Row], first: int) -> list[bytes]:
+    """What ``statements.LEAVES`` found from record ``first`` on."""
+    return [require_leaf(seq, leaf) for seq, (leaf,) in enumerate(rows, first)]
+
+
+def _hashes(level: int, number: int, value: object) -> list[bytes]:
+    hashes = require_bytes(f"tile {number} of level {level}", "content", value)
     return [hashes[i : i + HASH_BYTES] for i in range(0, len(hashes), HASH_BYTES)]
 
 
 def _lacking(level: int, number: int) -> LedgerBrokenError:
-    finding = f"tile {number} of level {level}: hashes are missing"
-    return LedgerBrokenError(
-        f"ledger_tiles: {finding}. Nothing was written; run 'lpf ledger verify' to see what else "
-        "was changed, and restore a backup.",
-        (finding,),
-    )
+    return broken(f"tile {number} of level {level}", "hashes are missing")

@@ -70,6 +70,11 @@ class Ledger:
         self._later.put(make_draft)
 
     @property
+    def signs(self) -> bool:
+        """Whether this process has the private key, so that it signs what it appends."""
+        return self._signs
+
+    @property
     def pending(self) -> int:
         """How many records given to ``append_later`` are not on disk yet."""
         return self._later.pending

@@ -17,6 +17,10 @@ _HEADER = {"format", "origin", "public_key"}
 _RECORD = {"body", "checkpoint", "leaf", "seq"}
 _BLOB = {"blob", "body"}
 _END = {"blobs", "records", "sha256"}
+# How a header, a record and the last line begin; one of them is among an export's first lines,
+# even where another was taken out or changed.
+_BEGINNINGS = (f'{{"format":"{EXPORT_FORMAT[:-1]}'.encode(), b'{"body":"{', b'{"end":{')
+_LINES_LOOKED_AT = 3
 
 
 class ExportSource:
@@ -100,9 +104,18 @@ class ExportSource:
         if surplus != "end of file":
             self._findings.add(surplus, "expected nothing after the last line")
 
+    def _require_export(self, beginning: bytes) -> None:
+        """A file of another kind says nothing about a ledger: the wrong one was given."""
+        if not _looks_exported(beginning):
+            raise InputFileError(
+                f"{self._path}: is not an export of a ledger; nothing was verified. Give a file "
+                "that 'lpf ledger export' wrote."
+            )
+
     def _parsed(self) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             with self._path.open("rb") as file:
+                self._require_export(file.peek())
                 for number, raw in enumerate(file, 1):
                     where = f"{self._path.name}, line {number}"
                     self._digest_before = self._digest.hexdigest()
@@ -113,6 +126,11 @@ class ExportSource:
                         self._findings.add(where, str(error))
         except OSError as error:
             raise InputFileError(f"{self._path}: cannot be read ({error.strerror}).") from error
+
+
+def _looks_exported(beginning: bytes) -> bool:
+    lines = beginning.split(b"\n")[:_LINES_LOOKED_AT]
+    return any(line.startswith(_BEGINNINGS) for line in lines)
 
 
 def _object(raw: bytes) -> dict[str, Any]:
@@ -126,7 +144,8 @@ def _record(where: str, line: dict[str, Any]) -> RawRecord:
     if type(line["seq"]) is not int:
         raise NotStrictError(f"seq: expected a whole number, found {line['seq']!r}")
     checkpoint = None if line["checkpoint"] is None else _text(line, "checkpoint")
-    return RawRecord(where, line["seq"], _hash(line, "leaf"), _text(line, "body"), checkpoint)
+    name = f"INF{line['seq']:08d} ({where})"
+    return RawRecord(name, line["seq"], _hash(line, "leaf"), _text(line, "body"), checkpoint)
 
 
 def _text(line: dict[str, Any], name: str) -> bytes:

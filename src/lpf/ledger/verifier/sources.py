@@ -21,10 +21,12 @@ from lpf.storage.database import Database, Row
 
 @dataclass(frozen=True, slots=True)
 class RawRecord:
+    """``leaf`` and ``body`` are None where they have the wrong type, which is a finding then."""
+
     where: str
     seq: int
-    leaf: bytes
-    body: bytes
+    leaf: bytes | None
+    body: bytes | None
     checkpoint: bytes | None
 
 
@@ -104,14 +106,14 @@ class StoreSource:
 
     def records(self) -> Iterator[RawRecord]:
         for seq, leaf, body, checkpoint in self._rows(RECORDS):
-            where = f"row {seq}"
+            where = f"INF{seq:08d}"
             signed = None if checkpoint in (None, "null") else checkpoint
             yield RawRecord(
                 where,
                 int(seq),
-                self._data(where, "leaf", leaf),
-                self._data(where, "body", body),
-                None if signed is None else self._data(where, "checkpoint", signed),
+                self._typed(where, "leaf", leaf),
+                self._typed(where, "body", body),
+                None if signed is None else self._typed(where, "checkpoint", signed),
             )
 
     def tiles(self) -> Iterator[RawTile]:
@@ -137,8 +139,11 @@ class StoreSource:
             yield from chunk
 
     def _data(self, where: str, name: str, value: Any) -> bytes:
-        """The value's bytes; none, with a finding, where it has the wrong type."""
+        """The value's bytes; none of them, with a finding, where it has the wrong type."""
+        return self._typed(where, name, value) or b""
+
+    def _typed(self, where: str, name: str, value: Any) -> bytes | None:
         if isinstance(value, str):
             self._findings.add(where, f"{name}: is of type {value}, which does not belong there")
-            return b""
+            return None
         return bytes(value)

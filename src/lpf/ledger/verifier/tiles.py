@@ -35,7 +35,9 @@ class TileCheck:
         for tile in source.tiles():
             self._report_missing(tile.level, tile.number)
             if not (self._fits(tile) or self._has_grown(tile, source.last_number())):
-                self._findings.add(
+                self._findings.add_each(
+                    "tile",
+                    "hashes",
                     tile.where,
                     f"its {len(tile.hashes)} bytes do not follow from the {size} records",
                 )

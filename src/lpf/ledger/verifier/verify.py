@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lpf.ledger.formats import RECORD_FORMAT
+from lpf.errors import InputFileError
+from lpf.ledger.formats import HASH_BYTES, RECORD_FORMAT
 from lpf.ledger.verifier.exported import ExportSource
 from lpf.ledger.verifier.findings import EnoughFound, Findings, Verification
-from lpf.ledger.verifier.seals import Seal, read_seal
+from lpf.ledger.verifier.seals import Seal
+from lpf.ledger.verifier.signed import SealCheck, read_trusted
 from lpf.ledger.verifier.sources import RawBlob, RawRecord, Source, StoreSource
 from lpf.ledger.verifier.strict import NotStrictError, strict_object, strict_value
 from lpf.ledger.verifier.texts import TextCheck
@@ -19,6 +22,7 @@ from lpf.ledger.verifier.tree import CountingTree, leaf_of
 from lpf.storage.database import Database
 
 MOST_FINDINGS = 100
+KEY_BYTES = 32
 
 
 def verify(
@@ -32,44 +36,49 @@ def verify(
 
     ``public_key``: the ledger must be this key's. ``trusted``: a checkpoint kept elsewhere, as
     ``Checkpoint.to_bytes`` gave it; the ledger must be a continuation of it. Stops after
-    ``most_findings``.
+    ``most_findings``. InputFileError for a file that is no export, a checkpoint or key that is
+    none: then nothing was verified.
     """
+    _require_key(public_key)
     findings = Findings(most_findings)
     raw: Source = (
         StoreSource(source, findings)
         if isinstance(source, Database)
         else ExportSource(source, findings)
     )
-    audit = _Audit(raw, findings)
+    audit = _Audit(raw, findings, None if trusted is None else read_trusted(trusted))
     with contextlib.suppress(EnoughFound):
-        audit.run(public_key, trusted)
-    return audit.result()
+        audit.run(public_key)
+    return replace(audit.result(), keyed=public_key is not None, trusted=trusted is not None)
+
+
+def _require_key(public_key: bytes | None) -> None:
+    if public_key is not None and len(public_key) != KEY_BYTES:
+        raise InputFileError(
+            f"a public key has {KEY_BYTES} bytes, this one {len(public_key)}; nothing was verified."
+        )
 
 
 class _Audit:
-    def __init__(self, source: Source, findings: Findings) -> None:
+    def __init__(self, source: Source, findings: Findings, trusted: Seal | None) -> None:
         self._source = source
         self._findings = findings
         self._tree = CountingTree()
-        self._expected_seq = 1
-        self._checkpoints = 0
-        self._signed_size = 0
-        self._identity: tuple[str, bytes] | None = None
-        self._trusted: Seal | None = None
+        self._last_seq = 0
         self._referenced: dict[bytes, str] = {}
+        self._seals = SealCheck(findings, self._tree, trusted)
         self._tiles = TileCheck(findings) if source.has_tiles else None
         self._texts = TextCheck(findings)
 
-    def run(self, public_key: bytes | None, trusted: bytes | None) -> None:
-        self._identity = self._source.identity()
-        if public_key is not None and self._identity is not None:
-            self._findings.expect("identity", "public key", public_key, self._identity[1])
-        if trusted is not None:
-            self._trusted = self._seal("trusted checkpoint", trusted.strip())
+    def run(self, public_key: bytes | None) -> None:
+        identity = self._source.identity()
+        if public_key is not None and identity is not None:
+            self._findings.expect("identity", "public key", public_key, identity[1])
+        self._seals.begin(identity)
         self._texts.read(self._source)
         for record in self._source.records():
             self._check_record(record)
-        self._check_reached()
+        self._seals.finish(self._last_seq)
         self._texts.finish()
         if self._tiles is not None:
             self._tiles.compare(self._source, self._tree.size)
@@ -81,76 +90,54 @@ class _Audit:
     def result(self) -> Verification:
         return Verification(
             records=self._tree.size,
-            checkpoints=self._checkpoints,
-            unsigned_tail=self._tree.size - self._signed_size,
+            checkpoints=self._seals.count,
+            unsigned_tail=self._tree.size - self._seals.signed_size,
             root=self._tree.root(),
             findings=self._findings.all(),
         )
 
     def _check_record(self, record: RawRecord) -> None:
-        where = f"INF{self._expected_seq:08d} ({record.where})"
-        self._findings.expect(where, "seq", self._expected_seq, record.seq)
-        leaf = leaf_of(record.body)
-        self._findings.expect(where, "leaf", leaf, record.leaf)
-        self._check_body(where, record)
-        completed = self._tree.add(leaf)
+        self._check_order(record)
+        completed = self._tree.add(self._leaf(record))
+        if record.body is not None:
+            self._check_body(record.where, record.seq, record.body)
         if self._tiles is not None:
             self._tiles.add(completed)
-        if record.checkpoint is not None:
-            self._check_checkpoint(f"checkpoint of {where}", record.checkpoint)
-        if self._trusted is not None and self._trusted.size == self._tree.size:
-            self._check_trusted(where, self._trusted)
-        # From here on count from what was found, so that one gap is one finding.
-        self._expected_seq = record.seq + 1
+        self._seals.check(record.where, record.seq, record.checkpoint)
 
-    def _check_body(self, where: str, record: RawRecord) -> None:
+    def _check_order(self, record: RawRecord) -> None:
+        due = self._last_seq + 1
+        if record.seq > due:
+            missing = f"INF{due:08d}", f"INF{record.seq - 1:08d}"
+            further = f", and so are all others up to {missing[1]}" if record.seq > due + 1 else ""
+            self._findings.add(missing[0], f"is missing{further}")
+        elif record.seq < due:
+            what = f"seq: stands where INF{due:08d} belongs"
+            self._findings.add_each("record", "seq", record.where, what)
+        self._last_seq = max(self._last_seq, record.seq)
+
+    def _leaf(self, record: RawRecord) -> bytes:
+        """The hash of the body. Where that was replaced by another type, which was found already,
+        the stored hash: so that one change does not look like one of all that follows."""
+        if record.body is None:
+            return record.leaf or bytes(HASH_BYTES)
+        leaf = leaf_of(record.body)
+        if record.leaf not in (None, leaf):
+            self._findings.add(record.where, _unlike(leaf, record.leaf or b""))
+        return leaf
+
+    def _check_body(self, where: str, seq: int, body: bytes) -> None:
         try:
-            fields = strict_object(record.body)
+            fields = strict_object(body)
         except NotStrictError as error:
             self._findings.add(where, f"body: {error}")
             return
         self._findings.expect(where, "format", RECORD_FORMAT, fields.get("format"))
-        self._findings.expect(where, "record_id", f"INF{record.seq:08d}", fields.get("record_id"))
+        named = fields.get("record_id")
+        self._findings.expect_each("record", where, "record_id", f"INF{seq:08d}", named)
         self._texts.claim(fields)
         for digest in _references(fields):
             self._referenced.setdefault(digest, where)
-
-    def _check_checkpoint(self, where: str, data: bytes) -> None:
-        seal = self._seal(where, data)
-        if seal is None:
-            return
-        self._checkpoints += 1
-        sound = self._findings.expect(where, "size", self._tree.size, seal.size)
-        if sound and self._findings.expect(where, "root", self._tree.root(), seal.root):
-            self._signed_size = seal.size
-
-    def _seal(self, where: str, data: bytes) -> Seal | None:
-        """A checkpoint that is signed by this ledger's key; a finding and None if it is not."""
-        try:
-            seal = read_seal(data)
-        except NotStrictError as error:
-            self._findings.add(where, str(error))
-            return None
-        if self._identity is not None:
-            self._findings.expect(where, "origin", self._identity[0], seal.origin)
-            self._findings.expect(where, "key", self._identity[1], seal.key)
-        return seal
-
-    def _check_trusted(self, where: str, trusted: Seal) -> None:
-        if self._tree.root() != trusted.root:
-            self._findings.add(
-                where,
-                "rewritten: the records up to here have the root "
-                f"{self._tree.root().hex()}, the trusted checkpoint says {trusted.root.hex()}",
-            )
-
-    def _check_reached(self) -> None:
-        if self._trusted is not None and self._trusted.size > self._tree.size:
-            self._findings.add(
-                f"INF{self._tree.size + 1:08d}",
-                f"truncated: the trusted checkpoint covers {self._trusted.size} records, "
-                f"there are {self._tree.size}",
-            )
 
     def _check_blob(self, blob: RawBlob) -> None:
         self._findings.expect(blob.where, "hash", hashlib.sha256(blob.body).digest(), blob.digest)
@@ -159,6 +146,13 @@ class _Audit:
         except NotStrictError as error:
             self._findings.add(blob.where, str(error))
         self._referenced.pop(blob.digest, None)
+
+
+def _unlike(body: bytes, stored: bytes) -> str:
+    return (
+        "its body is not the one that was recorded: leaf: expected "
+        f"{body.hex()}, the hash of the body, found {stored.hex()}"
+    )
 
 
 def _references(value: Any) -> set[bytes]:
