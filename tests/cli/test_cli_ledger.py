@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lpf.ledger.merkle import leaf_hash
+
 RECORD = "INF00000002"
 
 
@@ -161,7 +163,8 @@ def test_a_replay_that_differs_is_a_no(asked) -> None:
         low, high = (fields["distribution"][value] for value in ("low", "high"))
         fields["distribution"] |= {"low": high, "high": low}
         changed = json.dumps(fields).encode()
-        connection.execute("UPDATE ledger SET body = ? WHERE seq = 2", (changed,))
+        row = (changed, leaf_hash(changed))
+        connection.execute("UPDATE ledger SET body = ?, leaf = ? WHERE seq = 2", row)
     assert not asked.json("ledger", "replay", RECORD, code=1)["agrees"]
     assert "DIFFERS by" in asked("ledger", "replay", RECORD, code=1).stdout
 

@@ -15,7 +15,6 @@ from lpf.ledger.formats import CONSISTENCY_FORMAT, INCLUSION_FORMAT
 from lpf.ledger.merkle import consistency_path, inclusion_path, leaf_hash, root_of
 from lpf.ledger.reading import LedgerReader, referenced_blobs
 from lpf.ledger.records import record_id
-from lpf.ledger.stored import require_body
 from lpf.ledger.tiles import StoredTree
 from lpf.storage.database import Database
 
@@ -27,7 +26,6 @@ def prove_inclusion(
     does not cover the record, or where store and checkpoint do not fit."""
     reader = LedgerReader(database)
     record = reader.get(identifier)
-    require_body(record.seq, record.leaf, record.body)
     checkpoint = checkpoint or reader.latest_checkpoint()
     if checkpoint is None or checkpoint.size < record.seq:
         raise ProofError(

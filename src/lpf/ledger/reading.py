@@ -1,7 +1,7 @@
 """The ledger as a program that looks things up sees it.
 
-``records`` and ``blob`` compare each body with its hash. That the hashes are those that were
-signed, only ``verify`` can tell.
+Each body is compared with its own hash. That the hashes are those that were signed, only
+``verify`` can tell.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class StoredRecord:
 
 
 class LedgerReader:
-    """Look-ups in a store's ledger; needs no key. LedgerBrokenError for rows of
-    another type, and from ``records`` and ``blob`` for a body that is not the one of its hash."""
+    """Look-ups in a store's ledger; needs no key. LedgerBrokenError for a record or blob whose
+    body is not the one that its hash was made of."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -68,7 +68,7 @@ class LedgerReader:
             raise UnknownRecordError(
                 f"{identifier}: the ledger has no such record; it has {self.size} so far."
             )
-        return _record(seq, *row, compare=False)
+        return _record(seq, *row)
 
     def records(self, first: int = 1, last: int | None = None) -> Iterator[StoredRecord]:
         """In order, numbers ``first`` to ``last``; memory does not grow with their count."""
@@ -90,6 +90,7 @@ class LedgerReader:
 
     def expand(self, record: StoredRecord) -> dict[str, Any]:
         """The record's fields with every ``{"blob": hash}`` replaced by what it stands for."""
+        require_body(record.seq, record.leaf, record.body)
         expanded: dict[str, Any] = self._expanded(record.fields)
         return expanded
 
@@ -133,9 +134,7 @@ def _query_text(commitment: bytes, salt: Any, text: Any) -> QueryText:
     raise broken(f"query text {commitment.hex()}", "its words or salt were changed")
 
 
-def _record(
-    seq: int, leaf: object, body: object, checkpoint: object, *, compare: bool = True
-) -> StoredRecord:
-    sound = require_body(seq, leaf, body, compare=compare)
+def _record(seq: int, leaf: object, body: object, checkpoint: object) -> StoredRecord:
+    sound = require_body(seq, leaf, body)
     signed = None if checkpoint is None else require_checkpoint(record_id(seq), checkpoint)
     return StoredRecord(seq, *sound, signed)

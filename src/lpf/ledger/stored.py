@@ -24,16 +24,9 @@ def broken(where: str, what: str) -> LedgerBrokenError:
     )
 
 
-def require_body(
-    seq: int, leaf: object, body: object, *, compare: bool = True
-) -> tuple[bytes, bytes]:
-    """A record's leaf and body. LedgerBrokenError unless the one is the other's hash; without
-    ``compare``, unless both are bytes."""
-    if (
-        isinstance(leaf, bytes)
-        and isinstance(body, bytes)
-        and (not compare or leaf_hash(body) == leaf)
-    ):
+def require_body(seq: int, leaf: object, body: object) -> tuple[bytes, bytes]:
+    """A record's leaf and body. LedgerBrokenError unless the one is the other's hash."""
+    if isinstance(leaf, bytes) and isinstance(body, bytes) and leaf_hash(body) == leaf:
         return leaf, body
     raise broken(
         record_id(seq),

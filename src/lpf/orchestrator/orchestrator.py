@@ -11,7 +11,7 @@ from typing import Literal
 from lpf.engine import Background, Engine
 from lpf.errors import ConfigError, EvidenceError, UnknownValueError
 from lpf.index.retrieve import EvidenceIndex
-from lpf.ledger.records import Draft
+from lpf.ledger.records import Draft, Receipt
 from lpf.ledger.writer import Ledger
 from lpf.orchestrator.contexts import Contexts
 from lpf.orchestrator.inference import Inference
@@ -32,6 +32,7 @@ from lpf.types import QueryOptions
 
 AuditMode = Literal["sync", "async", "off"]
 DEFAULT_OPTIONS = QueryOptions()
+UNSIGNED = "recorded, but not signed: the ledger's key is not here"
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class Orchestrator:
             result.audit = "pending"
             return
         receipt = ledger.append(self._draft(result))
-        result.audit, result.audit_ptr = "recorded", receipt.record_id
+        _note_receipt(result, receipt, ledger)
         ended = perf_counter()
         result.stages["recording"] = 1e3 * (ended - reasoned)
         result.execution_time_ms = 1e3 * (ended - begun)
@@ -202,7 +203,7 @@ class Orchestrator:
         receipts = ledger.append_many([self._draft(result) for result in results])
         ended = perf_counter()
         for result, receipt in zip(results, receipts, strict=True):
-            result.audit, result.audit_ptr = "recorded", receipt.record_id
+            _note_receipt(result, receipt, ledger)
             result.stages["recording"] = (ended - reasoned) * share
             result.execution_time_ms = (ended - begun) * share
         return results
@@ -214,6 +215,12 @@ class Orchestrator:
         if self._ledger is None:
             raise ConfigError("audit: there is no ledger to record to; ask with audit='off'.")
         return self._ledger
+
+
+def _note_receipt(result: QueryResult, receipt: Receipt, ledger: Ledger) -> None:
+    result.audit, result.audit_ptr = "recorded", receipt.record_id
+    if not ledger.signs:
+        result.notes = (*result.notes, UNSIGNED)
 
 
 def _check_entity(entity_id: object) -> None:
