@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from sqlalchemy import func, select
 
-from lpf.errors import LedgerBrokenError
 from lpf.index.files import VectorFile
 from lpf.index.lookups import known_reader
 from lpf.ledger import LedgerReader, load_private, public_bytes, verify
-from lpf.ledger.merkle import leaf_hash
 from lpf.ledger.writer import Ledger
 from lpf.schema import Schema
 from lpf.storage.database import Database
@@ -207,12 +205,8 @@ def _require_sound_end(records: LedgerReader) -> None:
     signed = records.latest_checkpoint()
     if signed is not None:
         signed.verify()
-    for record in records.records(max(1, records.size - RECORDS_LOOKED_AT + 1)):
-        if leaf_hash(record.body) != record.leaf:
-            finding = f"{record.record_id}: its body is not the one that was recorded"
-            raise LedgerBrokenError(
-                f"{finding}. Run 'lpf ledger verify' and restore a backup.", (finding,)
-            )
+    for _ in records.records(max(1, records.size - RECORDS_LOOKED_AT + 1)):
+        pass  # reading a record compares it with its hash
 
 
 WITH_STORE: dict[str, Examination] = {
