@@ -8,8 +8,6 @@ that its own bytes survive exactly. Query texts are not part of it: they can be 
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,25 +21,20 @@ from lpf.ledger.reading import LedgerReader
 from lpf.ledger.records import record_id
 from lpf.ledger.stored import broken, require_blob, require_body, require_bytes
 from lpf.storage.database import Database
+from lpf.storage.files import whole_file
 
 
 def export(database: Database, path: Path) -> int:
     """Writes the ledger to ``path``, which is whole or not there, and returns the count of
     records. Records that are appended meanwhile are left out. LedgerBrokenError where a body is
     not the one that its hash was made of."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with temporary.open("xb") as file:
+        with whole_file(path) as file:
             records = _write(database, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
     except OSError as error:
         raise LedgerError(
             f"{path}: the ledger was not exported ({error.strerror}); no file was left behind."
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
     return records
 
 

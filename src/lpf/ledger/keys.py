@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lpf.errors import LedgerKeyError
+from lpf.storage.files import sync
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -99,23 +100,13 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.link(temporary, path)  # unlike a renaming, it never takes the place of a file
-        _sync_folder(path.parent)
+        sync(path.parent)
     except FileExistsError as error:
         raise _exists(path) from error
     except OSError as error:
         raise LedgerKeyError(f"{path}: cannot be written ({error.strerror}).") from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """A name is on disk when its folder is. Windows opens no folders, and needs none of this."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _exists(path: Path) -> LedgerKeyError:

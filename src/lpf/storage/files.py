@@ -34,7 +34,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def sync(path: Path) -> None:
-    """Makes a file's content, or a rename or removal in a folder, survive a power cut."""
+    """Makes a file's content, or a rename or removal in a folder, survive a power cut. Windows
+    opens no folders, and needs none of this for them."""
+    if os.name != "posix" and path.is_dir():
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
