@@ -85,7 +85,7 @@ def test_equal_texts_have_different_commitments_that_hold(store: EvidenceStore) 
         assert found.commitment == text_commitment(found.salt, "a text", None)
 
 
-def test_candidates_are_those_known_by_then_with_their_vectors(
+def test_candidates_are_those_of_the_question_with_their_vectors(
     store: EvidenceStore, reader: int
 ) -> None:
     late = NOON + timedelta(microseconds=1)
@@ -98,14 +98,12 @@ def test_candidates_are_those_known_by_then_with_their_vectors(
     ]
     features = vectors(5)
     store.add(items, features, reader)
-    rows = store.candidates("C1", "level", reader, to_micros(NOON))
-    assert [row[1] for row in rows] == ["E1", "E3"]
+    rows = store.candidates("C1", "level", reader)
+    assert [row[1] for row in rows] == ["E1", "E2", "E3"]
     stored = store.get("E1")
     micros = to_micros(NOON)
     expected = (stored.row_id, "E1", 0.5, micros, "s", "r", stored.content_key, stored.commitment)
     assert rows[0] == (*expected, features[0].astype("<f4").tobytes())
-    later = store.candidates("C1", "level", reader, to_micros(late))
-    assert [row[1] for row in later] == ["E1", "E2", "E3"]
 
 
 def test_candidates_have_no_vector_of_a_reader_that_did_not_read_them(
@@ -113,7 +111,7 @@ def test_candidates_have_no_vector_of_a_reader_that_did_not_read_them(
 ) -> None:
     store.add([item("E1")], vectors(1), reader)
     other = store.reader_number("reader-b", 2)
-    assert [row[-1] for row in store.candidates("C1", "level", other, 0)] == [None]
+    assert [row[-1] for row in store.candidates("C1", "level", other)] == [None]
 
 
 def test_a_reader_keeps_its_number_and_width(store: EvidenceStore, reader: int) -> None:

@@ -35,7 +35,6 @@ from lpf.index.ranking import Ranker, RankingConfig, best_first, relevance_to
 from lpf.reading.reader import Reader
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore
-from lpf.storage.times import END_OF_TIME
 from lpf.types import Float32Array, FloatArray
 
 # Positions kept, best first; scores, labels of copies and features of all that could be.
@@ -116,7 +115,7 @@ class EvidenceIndex:
     ) -> Retrieved:
         """The best ``top_k`` items known by ``as_of`` (microseconds). Items of unknown credibility
         pass the minimum. What is returned depends on the items, not on when they were added."""
-        found = self.source.store.candidates(entity_id, predicate, self.source.number, END_OF_TIME)
+        found = self.source.store.candidates(entity_id, predicate, self.source.number)
         known = [row for row in found if (dated := row[TIMESTAMP]) is None or dated <= as_of]
         rows = [
             row

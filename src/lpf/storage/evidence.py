@@ -70,11 +70,11 @@ class EvidenceStore:
             )
         return number
 
-    def candidates(self, entity_id: str, predicate: str, reader: int, as_of: int) -> list[Row]:
-        """What was known of a question by ``as_of``, in the order of ingestion: (row_id,
+    def candidates(self, entity_id: str, predicate: str, reader: int) -> list[Row]:
+        """What there is about a question, of any date, in the order of ingestion: (row_id,
         evidence_id, credibility, timestamp, source, report_id, content_key, commitment, vector).
-        An item without a timestamp always counts; the vector is None where none was made yet."""
-        return self.database.rows(statements.CANDIDATES, (reader, entity_id, predicate, as_of))
+        The vector is None where none was made yet."""
+        return self.database.rows(statements.CANDIDATES, (reader, entity_id, predicate))
 
     def get(self, evidence_id: str) -> StoredEvidence:
         """UnknownEvidenceError where it is not here; it says when, if it was erased."""

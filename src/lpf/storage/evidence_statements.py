@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 from sqlalchemy import (
-    BigInteger,
     SmallInteger,
     and_,
     bindparam,
@@ -14,7 +13,6 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
-    or_,
     select,
 )
 
@@ -48,16 +46,11 @@ CANDIDATES = Prepared(
     .where(
         evidence.c.entity_id == bindparam("entity_id"),
         evidence.c.predicate == bindparam("predicate"),
-        or_(
-            evidence.c.timestamp.is_(None),
-            evidence.c.timestamp <= bindparam("as_of", type_=BigInteger),
-        ),
     )
     .order_by(evidence.c.row_id),
     "reader",
     "entity_id",
     "predicate",
-    "as_of",
 )
 
 BY_IDS = Prepared(select(evidence).where(any_of(evidence.c.evidence_id)), *KEYS)
