@@ -30,6 +30,8 @@
     │   ├── StoreDamagedError       its file is not a sound database
     │   └── CacheUnavailableError   the shared cache did not erase what it was told to
     ├── FactError              a fact that is refused; names the row
+    ├── DatasetError           a labelled data set that cannot be trained or judged on; names where
+    ├── TrainingError          a training run that cannot begin or go on; says why
     ├── InputFileError         a file that cannot be read; names file, line and field
     ├── UnknownEvidenceError   an evidence id that is not in the store, or was erased
     ├── LedgerError            the ledger did not do what was asked of it
@@ -165,6 +167,14 @@ class StoreDamagedError(StorageError):
 
 class CacheUnavailableError(StorageError):
     """The shared cache could not be reached, so that a copy there was not erased."""
+
+
+class DatasetError(LPFError, ValueError):
+    """A labelled data set, or a declaration of one, cannot be used. Names file, line and field."""
+
+
+class TrainingError(LPFError):
+    """A training run cannot begin or go on."""
 
 
 class FactError(LPFError, ValueError):

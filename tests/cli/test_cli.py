@@ -16,7 +16,7 @@ from lpf.version import __version__
 from lpf.workspace import Workspace
 
 RUN = CliRunner()
-WITHOUT_WORKSPACE = {"demo", "init"}
+WITHOUT_WORKSPACE = {"demo", "init", "domains"}
 
 
 def commands(group: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from lpf.cli import batch, doctor, evidence, facts, ingest, initialise, ledger, models, query
+from lpf.cli import (
+    batch,
+    doctor,
+    domains,
+    evidence,
+    facts,
+    ingest,
+    initialise,
+    ledger,
+    models,
+    query,
+)
 from lpf.cli.common import AsJson, command
 from lpf.cli.endings import Application, Program
 from lpf.version import __version__
@@ -61,6 +72,6 @@ for subject in (facts, evidence):
     app.add_typer(subject.app)
 for room in (query, batch):
     room.register(app)
-for subject in (ledger, models):
+for subject in (ledger, models, domains):
     app.add_typer(subject.app)
 doctor.register(app)

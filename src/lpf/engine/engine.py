@@ -105,6 +105,13 @@ class Engine:
         fitted = self.runtime.config.calibration.get(predicate)
         return RobustParameters() if fitted is None else RobustParameters.from_dict(fitted)
 
+    def learned_temperature(self, predicate: str, options: QueryOptions) -> float:
+        """The one asked for; else, but in paper mode, what was fitted for the predicate."""
+        if options.temperature is not None:
+            return options.temperature
+        fitted = self.runtime.config.learned_temperature
+        return 1.0 if options.mode == "paper" else fitted.get(predicate, 1.0)
+
     def _answer_spn(
         self,
         items: Items,
@@ -152,7 +159,7 @@ class Engine:
         segments: Segments,
         posteriors: Posteriors,
     ) -> Answers:
-        temperature = 1.0 if options.temperature is None else options.temperature
+        temperature = self.learned_temperature(predicate, options)
         runtime = self.model_for(options)
         combined = self._learned(runtime).combine(posteriors, segments, predicate, temperature)
         uncertainty = None

@@ -149,7 +149,8 @@ class PredicateHead:
 class ModelConfig:
     """A whole model: ``members`` networks of one shape (an ensemble when more than one).
 
-    ``calibration`` holds, per predicate, what was fitted for robust mode, as plain numbers.
+    ``calibration`` holds, per predicate, what was fitted for robust mode, as plain numbers;
+    ``learned_temperature`` that of the variant ``learned``; ``calibrated_on`` on how many entities.
     """
 
     predicates: tuple[PredicateHead, ...]
@@ -160,6 +161,8 @@ class ModelConfig:
     seeds: tuple[int, ...] = ()
     reader_id: str = ""
     calibration: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    learned_temperature: Mapping[str, float] = field(default_factory=dict)
+    calibrated_on: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "predicates", tuple(self.predicates))
@@ -168,8 +171,9 @@ class ModelConfig:
         names = [head.name for head in self.predicates]
         _require(len(set(names)) == len(names), f"predicates: given more than once in {names}.")
         _require(self.members >= 1, f"members: must be at least 1, got {self.members!r}.")
-        for name in self.calibration:
-            _require(name in names, f"calibration: {name!r} is not a predicate of the model.")
+        for field_name in ("calibration", "learned_temperature", "calibrated_on"):
+            for name in getattr(self, field_name):
+                _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
 
     def head(self, predicate: str) -> PredicateHead:
         for head in self.predicates:

@@ -50,7 +50,7 @@ class Contexts:
         assert self._engine is not None  # evidence is only answered from with a model
         members = "best" if options.mode == "paper" else "all"
         if method == "learned":
-            temperature = 1.0 if options.temperature is None else options.temperature
+            temperature = self._engine.learned_temperature(predicate, options)
             return {"members": members, "temperature": temperature}
         converter, parameters = self._engine.conversion(predicate, options)
         config = converter.config

@@ -1,0 +1,100 @@
+"""The exact posterior of whoever reads every text perfectly and knows how it came about.
+
+    P(y | s, c, t) ∝ P(y) Σ_b P(b|y) Πᵢ Σ_v P(v|y,b) Σ_g P(g|v, ηᵢ) P(sᵢ|g)
+
+over the items that are no copies: a copy repeats its original and says nothing new. Nothing can be
+better calibrated or sharper on average, so it is the ceiling that methods are measured against. It
+reads the texts alone, not the structured fields, and one entity at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.datasets.dataset import Dataset, DatasetEntity
+from lpf.domains.evidence_model import EvidenceModel
+from lpf.errors import DatasetError
+from lpf.types import FloatArray
+
+POSTERIOR = "posterior"
+POSTERIOR_WITH_FACTS = "posterior_with_facts"
+
+
+def posteriors(
+    model: EvidenceModel,
+    symbols: NDArray[np.int64],
+    credibility: FloatArray,
+    age_days: NDArray[np.int64],
+    original: NDArray[np.bool_],
+) -> FloatArray:
+    """P(y | items), [E, V]. The arrays are [E, K]; ``original`` is False for copies and padding."""
+    seen = np.where(original[..., None], _likelihood(model, symbols, credibility, age_days), 1.0)
+    pull = model.parameters.pull
+    states = [
+        _product(seen),
+        _product((1.0 - pull) * seen + pull * np.roll(seen, 1, axis=-1)),
+        _product((1.0 - pull) * seen + pull * np.roll(seen, -1, axis=-1)),
+    ]
+    # Rolling wraps around at the ends, where the chance of being borderline that way is zero.
+    chances = _log(model.borderline_chances.T[:, None, :])
+    joint = np.logaddexp.reduce(chances + np.stack(states), axis=0)
+    return _normalised(joint + np.log(model.shares))
+
+
+def with_fact(
+    posterior: FloatArray, table: FloatArray, related: NDArray[np.int64], known: NDArray[np.bool_]
+) -> FloatArray:
+    """The posterior [E, V] when the related value [E] is known as well, where it is ``known``."""
+    told = np.where(known[:, None], table.T[related], 1.0)
+    joint = posterior * told
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def perfect_answers(dataset: Dataset, *, with_facts: bool = False) -> FloatArray:
+    """The stored posteriors of a generated data set, [E, V]; DatasetError where it has none."""
+    predicate = next(iter(dataset.schema))
+    key = POSTERIOR_WITH_FACTS if with_facts else POSTERIOR
+    rows = [[_stored(entity, key)[value] for value in predicate.values] for entity in dataset]
+    return np.array(rows, dtype=np.float64)
+
+
+def _stored(entity: DatasetEntity, key: str) -> Mapping[str, float]:
+    if entity.truth is None or key not in entity.truth:
+        raise DatasetError(
+            f"entity {entity.entity_id!r}: truth.{key}: is missing, so that there is no perfect "
+            "answer to compare with. Only generated data sets have one."
+        )
+    stored: Mapping[str, float] = entity.truth[key]
+    return stored
+
+
+def _likelihood(
+    model: EvidenceModel,
+    symbols: NDArray[np.int64],
+    credibility: FloatArray,
+    age_days: NDArray[np.int64],
+) -> FloatArray:
+    """P(s | v) of each item, [E, K, V]."""
+    noise = model.noise(credibility, age_days)[..., None]
+    clear = model.symbol_chances.T[symbols]
+    blurred = (model.other_grades @ model.symbol_chances).T[symbols]
+    return np.asarray((1.0 - noise) * clear + noise * blurred)
+
+
+def _product(likelihood: FloatArray) -> FloatArray:
+    """Log of the product over items, [E, V]."""
+    return np.asarray(_log(likelihood).sum(axis=1))
+
+
+def _log(chances: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.log(chances)
+
+
+def _normalised(joint: FloatArray) -> FloatArray:
+    peak = joint.max(axis=1, keepdims=True)
+    weights = np.exp(joint - peak)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

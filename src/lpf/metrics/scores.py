@@ -1,0 +1,116 @@
+"""How often answers are right, how good their probabilities are, and how sure they sound.
+
+The answer to an entity is its likeliest value, the first of equally likely ones; its confidence
+is that value's probability. Throughout, ``probabilities`` are [E, V] and ``labels`` [E].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.errors import ConfigError
+from lpf.metrics.checked import LabelArray, checked, checked_probabilities
+from lpf.types import FloatArray
+
+HIGH_CONFIDENCE = 0.8
+LOW_CONFIDENCE = 0.5
+
+
+def judged(probabilities: FloatArray, labels: LabelArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Of each answer its confidence, and whether it is right: [E] and [E]."""
+    rows, labels = checked(probabilities, labels)
+    return rows.max(axis=1), np.asarray(rows.argmax(axis=1) == labels)
+
+
+def log_losses(probabilities: FloatArray, labels: LabelArray) -> FloatArray:
+    """[E] in nats; infinite where the label was given probability 0."""
+    rows, labels = checked(probabilities, labels)
+    with np.errstate(divide="ignore"):
+        # Subtracted from 0, not negated: a perfect answer loses 0.0, which -log(1) prints as -0.0.
+        return np.asarray(0.0 - np.log(rows[np.arange(len(rows)), labels]))
+
+
+def brier_losses(probabilities: FloatArray, labels: LabelArray) -> FloatArray:
+    """[E], squared differences from the label's one-hot row, summed over values: 0 to 2."""
+    rows, labels = checked(probabilities, labels)
+    return np.asarray(((rows - np.eye(rows.shape[1])[labels]) ** 2).sum(axis=1))
+
+
+def accuracy(probabilities: FloatArray, labels: LabelArray) -> float:
+    _, right = judged(probabilities, labels)
+    return float(right.mean())
+
+
+def nll(probabilities: FloatArray, labels: LabelArray) -> float:
+    """Mean of ``log_losses``: one label with probability 0 makes it infinite."""
+    return float(log_losses(probabilities, labels).mean())
+
+
+def brier(probabilities: FloatArray, labels: LabelArray) -> float:
+    """Mean of ``brier_losses``; not divided by the number of values."""
+    return float(brier_losses(probabilities, labels).mean())
+
+
+def confusion(probabilities: FloatArray, labels: LabelArray) -> NDArray[np.int64]:
+    """[V, V] counts: rows are labels, columns are answers."""
+    rows, labels = checked(probabilities, labels)
+    size = rows.shape[1]
+    cells = labels * size + rows.argmax(axis=1)
+    return np.bincount(cells, minlength=size * size).reshape(size, size).astype(np.int64)
+
+
+def macro_f1(probabilities: FloatArray, labels: LabelArray) -> float:
+    """Mean F1 over values. One that is neither a label nor an answer has no F1, and is left out."""
+    f1, _ = _f1(confusion(probabilities, labels))
+    return float(f1.mean())
+
+
+def weighted_f1(probabilities: FloatArray, labels: LabelArray) -> float:
+    """Mean F1 over values, each weighted by how many entities have it as their label."""
+    f1, support = _f1(confusion(probabilities, labels))
+    return float((f1 * support).sum() / support.sum())
+
+
+def mean_confidence(probabilities: FloatArray) -> float:
+    return float(confidences(probabilities).mean())
+
+
+def confidence_sd(probabilities: FloatArray) -> float:
+    """Standard deviation of these E confidences, divided by E and not by E - 1."""
+    return float(confidences(probabilities).std())
+
+
+def confidences(probabilities: FloatArray) -> FloatArray:
+    """[E], the probability of each answer."""
+    return np.asarray(checked_probabilities(probabilities).max(axis=1))
+
+
+def high_confidence_errors(
+    probabilities: FloatArray, labels: LabelArray, threshold: float = HIGH_CONFIDENCE
+) -> int:
+    """How many wrong answers have a confidence above ``threshold``."""
+    confidence, right = judged(probabilities, labels)
+    return int((~right & (confidence > _share(threshold))).sum())
+
+
+def low_confidence_correct(
+    probabilities: FloatArray, labels: LabelArray, threshold: float = LOW_CONFIDENCE
+) -> int:
+    """How many right answers have a confidence below ``threshold``."""
+    confidence, right = judged(probabilities, labels)
+    return int((right & (confidence < _share(threshold))).sum())
+
+
+def _f1(matrix: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.int64]]:
+    """F1 = 2·hits / (labels + answers) and the number of labels, of each value that occurs."""
+    support = matrix.sum(axis=1)
+    either = support + matrix.sum(axis=0)
+    occurs = either > 0
+    return 2.0 * np.diag(matrix)[occurs] / either[occurs], support[occurs]
+
+
+def _share(threshold: float) -> float:
+    if not 0.0 <= threshold <= 1.0:
+        raise ConfigError(f"threshold: must be in [0, 1], got {threshold!r}.")
+    return threshold

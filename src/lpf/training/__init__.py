@@ -1,0 +1,31 @@
+"""Training: stage 1 and stage 2 of the paper, the seed search, and what is fitted afterwards.
+
+Importing this room imports torch; nothing that answers a question does.
+"""
+
+from lpf.training.assembling import Trained
+from lpf.training.evaluation import Scores, evaluate
+from lpf.training.examples import Examples, make_examples, read_features
+from lpf.training.settings import (
+    FIFTEEN_SEEDS,
+    SEED_PRESETS,
+    SEVEN_SEEDS,
+    StageTwoConfig,
+    TrainingConfig,
+)
+from lpf.training.trainer import Trainer
+
+__all__ = [
+    "FIFTEEN_SEEDS",
+    "SEED_PRESETS",
+    "SEVEN_SEEDS",
+    "Examples",
+    "Scores",
+    "StageTwoConfig",
+    "Trained",
+    "Trainer",
+    "TrainingConfig",
+    "evaluate",
+    "make_examples",
+    "read_features",
+]

@@ -1,0 +1,85 @@
+"""What a user of a model must be told, because the numbers alone would not say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from lpf.datasets import Dataset
+from lpf.datasets.leakage import find_leakage
+from lpf.schema import Predicate
+from lpf.training.history import SeedHistory
+from lpf.types import FloatArray
+
+# A posterior that is the prior says nothing of its item; one without width says all too much.
+COLLAPSED_KL = 0.1
+COLLAPSED_SIGMA = 0.02
+FEW_ENTITIES = 50
+PRIOR_GAP = 0.15
+
+
+def data_cautions(dataset: Dataset) -> Iterator[str]:
+    """What splits share, and what was left out of the data."""
+    yield from dataset.exclusions
+    for leak in find_leakage(dataset):
+        yield leak.sentence
+
+
+def seed_cautions(histories: Sequence[SeedHistory], deterministic: bool) -> Iterator[str]:
+    """Posteriors that collapsed, by seed."""
+    if deterministic:
+        return
+    empty = [one.seed for one in histories if one.best.validation_kl < COLLAPSED_KL]
+    narrow = [one.seed for one in histories if one.best.mean_sigma < COLLAPSED_SIGMA]
+    if empty:
+        yield (
+            f"the posterior of seeds {empty} collapsed to the prior (KL below {COLLAPSED_KL}): "
+            "these members ignore the evidence; lower beta."
+        )
+    if narrow:
+        yield (
+            f"sigma of seeds {narrow} collapsed (mean below {COLLAPSED_SIGMA}): their sampled "
+            "uncertainty means nothing; raise beta."
+        )
+
+
+def answer_cautions(
+    predicate: Predicate, distribution: FloatArray, labels: np.ndarray
+) -> Iterator[str]:
+    """Values that answers on validation entities never give, though some have them."""
+    given = np.bincount(distribution.argmax(axis=1), minlength=len(predicate.values))
+    there = np.bincount(labels, minlength=len(predicate.values))
+    for value, answered, count in zip(predicate.values, given, there, strict=True):
+        if count and not answered:
+            yield (
+                f"{predicate.name}: {value!r} is never answered, though {count} validation "
+                "entities have it. Get more evidence of such, or train with balance='always'."
+            )
+
+
+def size_cautions(predicate: str, entities: int) -> Iterator[str]:
+    if entities < FEW_ENTITIES:
+        yield (
+            f"{predicate}: probabilities were fitted on {entities} entities only; they can be off "
+            f"by {100 * rough_error(entities):.0f} points and more. Label more before relying on "
+            "them."
+        )
+
+
+def prior_cautions(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
+    """A prior that is far from the labels moves every answer with little evidence."""
+    shares = np.bincount(labels[labels >= 0], minlength=len(predicate.values))
+    gap = np.abs(shares / max(1, shares.sum()) - np.array(predicate.prior))
+    if gap.max() > PRIOR_GAP:
+        worst = int(gap.argmax())
+        yield (
+            f"{predicate.name}: the schema's prior gives {predicate.values[worst]!r} "
+            f"{predicate.prior[worst]:.0%}, the training data {shares[worst] / shares.sum():.0%}. "
+            "Set the prior in lpf.toml if the data are the better guess."
+        )
+
+
+def rough_error(entities: int) -> float:
+    """Half the width of a 95 % interval for a share of about one half: what so few can tell."""
+    return float(min(0.5, 0.98 / np.sqrt(max(1, entities))))

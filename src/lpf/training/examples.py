@@ -1,0 +1,145 @@
+"""A data set as arrays: features, credibilities and copies, item by item."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.combine.combined import Segments
+from lpf.datasets import Dataset, Split
+from lpf.engine.items import Items
+from lpf.errors import EvidenceError, TrainingError
+from lpf.factors.keys import content_key
+from lpf.index.copies import DEFAULT_SIMILARITY, copy_labels
+from lpf.reading.reader import Reader, ReadRequest
+from lpf.storage.files import whole_file
+from lpf.types import Float32Array, FloatArray
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Labelled entities with what a model reads of them. ``features`` [N, width], ``credibility``
+    [N] (NaN unknown), ``groups`` [N] numbers of copies within an entity (-1 for none)."""
+
+    dataset: Dataset
+    features: Float32Array
+    credibility: FloatArray
+    groups: NDArray[np.int64]
+
+    @property
+    def segments(self) -> Segments:
+        return Segments(self.dataset.offsets)
+
+    @property
+    def items(self) -> Items:
+        """For the engine."""
+        ids = [item.evidence_id for item in self.dataset.items]
+        return Items(
+            self.features,
+            ids,
+            credibility=self.credibility,
+            groups=self.groups,
+            segments=self.segments,
+        )
+
+    def select(self, entities: NDArray[np.intp]) -> Examples:
+        """Some of the entities, with their items."""
+        rows = self.rows(entities)
+        return Examples(
+            self.dataset.select(entities.tolist()),
+            self.features[rows],
+            self.credibility[rows],
+            self.groups[rows],
+        )
+
+    def split(self, split: Split) -> Examples | None:
+        """The entities of a split; None where it has none."""
+        places = self.dataset.positions(split)
+        return self.select(places) if len(places) else None
+
+    def rows(self, entities: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Where the items of ``entities`` stand among all."""
+        offsets = self.dataset.offsets
+        spans = [np.arange(offsets[place], offsets[place + 1]) for place in entities]
+        return np.concatenate([np.empty(0, np.intp), *spans]).astype(np.intp)
+
+
+def make_examples(
+    dataset: Dataset, features: Float32Array, copy_similarity: float | None = DEFAULT_SIMILARITY
+) -> Examples:
+    """Copies are found as they are where a question is asked: by report, by equal text, by nearly
+    equal direction."""
+    items = list(dataset.items)
+    if len(features) != len(items):
+        raise EvidenceError(f"{len(features)} rows of features for {len(items)} items.")
+    credibility = np.array(
+        [np.nan if item.credibility is None else item.credibility for item in items], np.float64
+    )
+    groups = np.full(len(items), -1, np.int64)
+    for place in range(len(dataset)):
+        rows = slice(*dataset.offsets[place : place + 2].tolist())
+        groups[rows] = _copies(dataset, place, features[rows], copy_similarity)
+    return Examples(dataset, features, credibility, groups)
+
+
+def read_features(
+    dataset: Dataset,
+    reader: Reader,
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Float32Array:
+    """Features [N, width] of all items, kept in ``folder`` under the hash of what was read."""
+    path = None if folder is None else folder / f"{_key(dataset, reader.reader_id)}.npy"
+    if path is not None and path.is_file():
+        return _kept(path, len(list(dataset.items)), reader.width)
+    requests = [
+        ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
+    ]
+    features = reader.read_many(requests, progress=progress)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file:
+            np.save(file, features, allow_pickle=False)
+    return features
+
+
+def _kept(path: Path, rows: int, width: int) -> Float32Array:
+    try:
+        features = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        raise TrainingError(f"{path}: cannot be read ({error}). Remove it and repeat.") from error
+    if features.shape != (rows, width) or features.dtype != np.float32:
+        raise TrainingError(f"{path}: does not hold {rows} rows of {width}. Remove it and repeat.")
+    return np.asarray(features, np.float32)
+
+
+def _key(dataset: Dataset, reader_id: str) -> str:
+    hashed = hashlib.sha256(reader_id.encode())
+    for entity in dataset:
+        for item in entity.evidence:
+            hashed.update(content_key(item.text, entity.claim))
+    return hashed.hexdigest()[:32]
+
+
+def _copies(
+    dataset: Dataset, place: int, features: Float32Array, similarity: float | None
+) -> NDArray[np.int64]:
+    entity = dataset.entities[place]
+    labels = copy_labels(
+        [content_key(item.text, entity.claim) for item in entity.evidence],
+        [item.report_id for item in entity.evidence],
+        features,
+        similarity,
+    )
+    if labels is None:
+        return np.full(len(features), -1, np.int64)
+    alone = np.bincount(labels, minlength=len(labels))[labels] == 1
+    return np.where(alone, -1, labels).astype(np.int64)

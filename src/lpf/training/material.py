@@ -1,0 +1,116 @@
+"""What a stage is trained on: features and labels as tensors, and which rows belong to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lpf.datasets.dataset import Dataset
+from lpf.errors import TrainingError
+from lpf.training.settings import UNEQUAL, TrainingConfig
+from lpf.types import Float32Array, FloatArray
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Material:
+    """Items with features [N, width] and, by predicate, the position of their value [N] (-1 where
+    unlabelled). Each member trains on rows ``train[s]`` and is judged on ``validation[s]``."""
+
+    features: Tensor
+    labels: Mapping[str, Tensor]
+    train: Tensor
+    validation: Tensor
+    validation_weight: Tensor
+    sampling: Tensor | None
+
+    def member(self, keep: Sequence[int]) -> Material:
+        """What is left for some of the members."""
+        places = list(keep)
+        return Material(
+            self.features,
+            self.labels,
+            self.train[places],
+            self.validation[places],
+            self.validation_weight[places],
+            None if self.sampling is None else self.sampling[places],
+        )
+
+
+def make_material(
+    features: Float32Array,
+    labels: Mapping[str, Rows],
+    train: Sequence[Rows],
+    validation: Sequence[Rows],
+    config: TrainingConfig,
+) -> Material:
+    """``train`` and ``validation`` have one array of rows a member. Shorter ones are filled up: in
+    training with rows of their own, in validation with rows that do not count."""
+    length = max(len(rows) for rows in train)
+    filled = np.stack([np.resize(rows, length) for rows in train])
+    judged = max(len(rows) for rows in validation)
+    weight = np.stack([np.arange(judged) < len(rows) for rows in validation])
+    return Material(
+        torch.from_numpy(np.ascontiguousarray(features)),
+        {name: torch.from_numpy(values.astype(np.int64)) for name, values in labels.items()},
+        torch.from_numpy(filled.astype(np.int64)),
+        torch.from_numpy(np.stack([np.resize(rows, judged) for rows in validation]).astype(int)),
+        torch.from_numpy(weight.astype(np.float32)),
+        _sampling(labels, filled, config),
+    )
+
+
+def labels_of(dataset: Dataset, predicates: Sequence[str]) -> dict[str, Rows]:
+    """The items' labels by predicate. TrainingError where a predicate has none at all."""
+    found = {name: dataset.item_labels(name) for name in predicates}
+    for name, values in found.items():
+        if not (values >= 0).any():
+            raise TrainingError(
+                f"{dataset.name}: no item is labelled with {name!r}, so nothing was trained. "
+                "Leave the predicate out, or label the data."
+            )
+    return found
+
+
+def training_shares(values: NDArray[np.intp], count: int, weights: FloatArray) -> FloatArray:
+    """π: the smoothed shares of the labels that a network sees, drawn in proportion to
+    ``weights``. One is added to each count, so that no share is zero."""
+    known = values >= 0
+    seen = np.bincount(values[known], weights[known], minlength=count)
+    total = known.sum() / max(weights[known].sum(), 1e-300)
+    smoothed = seen * total + 1.0
+    return np.asarray(smoothed / smoothed.sum())
+
+
+def item_weights(labels: Mapping[str, Rows], rows: Rows, config: TrainingConfig) -> FloatArray:
+    """How often each of ``rows`` is drawn, relative to the others: all alike, or so that the
+    values of the most unequal predicate are balanced."""
+    counts = {name: np.bincount(values[rows][values[rows] >= 0]) for name, values in labels.items()}
+    ratios = {name: _ratio(found) for name, found in counts.items()}
+    name = max(ratios, key=ratios.__getitem__)
+    if config.balance == "never" or (config.balance == "auto" and ratios[name] <= UNEQUAL):
+        return np.ones(len(rows))
+    values = labels[name][rows]
+    weights = np.zeros(len(rows))
+    known = values >= 0
+    weights[known] = 1.0 / counts[name][values[known]]
+    weights[~known] = weights[known].mean()
+    return np.asarray(weights / weights.mean())
+
+
+def _sampling(labels: Mapping[str, Rows], train: Rows, config: TrainingConfig) -> Tensor | None:
+    weights = np.stack([item_weights(labels, rows, config) for rows in train])
+    if (weights == 1.0).all():
+        return None
+    return torch.from_numpy(weights.astype(np.float32))
+
+
+def _ratio(counts: NDArray[np.intp]) -> float:
+    present = counts[counts > 0]
+    return float(present.max() / present.min()) if len(present) else 1.0

@@ -1,0 +1,261 @@
+"""Stage 1: encoder and decoder, all seeds in one pass.
+
+    L = mean cross-entropy + β · KL(q(z|e) ‖ N(0, I))     KL summed over the latent dimensions
+
+One reparameterised sample an item and step, as in the paper. The loss is summed over the seeds, so
+each trains as if it were alone; one that stops early is cut out of all tensors. Validation decodes
+at the posterior's mean, which draws nothing: robust mode answers so too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from lpf.model.config import ModelConfig
+from lpf.model.networks import decode, encode, to_numpy
+from lpf.training.history import Epoch, SeedHistory
+from lpf.training.material import Material
+from lpf.training.members import Members, Tensors
+from lpf.training.noise import CHUNK_ROWS, Masks, generators, shuffled
+from lpf.training.settings import TrainingConfig
+from lpf.types import Float32Array
+
+STAGE = 1
+UNLABELLED = -1
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Per member, [S]: cross-entropy (over predicates), KL, share of labels that come out on top,
+    and the mean of σ."""
+
+    cross_entropy: Tensor
+    kl: Tensor
+    accuracy: Tensor
+    mean_sigma: Tensor
+
+    def total(self, beta: float) -> Tensor:
+        return self.cross_entropy + beta * self.kl
+
+
+@dataclass
+class StageOneState:
+    """A run between two epochs. ``active`` are positions among all seeds; ``best`` tensors and
+    ``histories`` are of all seeds."""
+
+    seeds: tuple[int, ...]
+    members: Members
+    best: Tensors
+    best_loss: list[float]
+    epochs: list[list[Epoch]]
+    active: list[int]
+    finished: list[bool]
+    epoch: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        return not self.active
+
+
+# Called after each epoch with the state: shows progress, keeps checkpoints.
+Watcher = Callable[[StageOneState], None]
+# Called after each epoch with its number and the validation probabilities by predicate [S, m, V].
+Listener = Callable[[int, Mapping[str, Tensor]], None]
+
+
+@dataclass(frozen=True)
+class StageOne:
+    """One search: a model's shape, its material, its settings and its seeds."""
+
+    model: ModelConfig
+    material: Material
+    config: TrainingConfig
+    seeds: tuple[int, ...]
+    patience: int | None = None
+    listener: Listener | None = field(default=None, compare=False)
+
+    def begin(
+        self, tensors: Mapping[str, Float32Array], trained: Sequence[str] | None = None
+    ) -> StageOneState:
+        """``trained`` names what may change: all of it, or a head that is added."""
+        members = Members.of(
+            tensors,
+            list(tensors) if trained is None else trained,
+            self.config.learning_rate,
+            self.config.weight_decay,
+        )
+        count = len(self.seeds)
+        best = {name: tensor.detach().clone() for name, tensor in members.parameters.items()}
+        return StageOneState(
+            self.seeds,
+            members,
+            best,
+            [float("inf")] * count,
+            [[] for _ in range(count)],
+            list(range(count)),
+            [False] * count,
+        )
+
+    def run(self, state: StageOneState, watcher: Watcher | None = None) -> StageOneState:
+        """Trains until all members are done. ``watcher`` is called after every epoch."""
+        while not state.is_done:
+            self.one_epoch(state)
+            if watcher is not None:
+                watcher(state)
+        return state
+
+    def one_epoch(self, state: StageOneState) -> None:
+        material = self.material.member(state.active)
+        trained = self._train(state, material)
+        judged = self._judge(state.members, material)
+        state.epoch += 1
+        self._note(state, trained, judged)
+        self._drop_finished(state)
+
+    def _train(self, state: StageOneState, material: Material) -> Losses:
+        """One pass over the training rows; returns running means."""
+        seeds = [state.seeds[place] for place in state.active]
+        drawn_by = generators(seeds, STAGE, state.epoch)
+        order = shuffled(material.train, drawn_by, material.sampling)
+        sums = torch.zeros(4, len(seeds))
+        for rows, masks, start in self._batches(order, drawn_by):
+            losses = self._losses(state.members, material, rows, masks, start)
+            state.members.step(losses.total(self.config.beta).sum())
+            sums += rows.shape[1] * _stacked(losses).detach()
+        return Losses(*(sums / order.shape[1]))
+
+    def _batches(
+        self, order: Tensor, drawn_by: list[torch.Generator]
+    ) -> Iterator[tuple[Tensor, Masks, int]]:
+        """Rows [S, b] with what was drawn for them, and where in that they begin."""
+        size = self.config.batch_size
+        chunk = max(1, CHUNK_ROWS // size) * size
+        sites = dropout_sites(self.model, len(self.material.labels))
+        for first in range(0, order.shape[1], chunk):
+            part = order[:, first : first + chunk]
+            masks = Masks(drawn_by, part.shape[1], sites, self.model.encoder.latent_width)
+            for start in range(0, part.shape[1], size):
+                yield part[:, start : start + size], masks, start
+
+    def _losses(
+        self, members: Members, material: Material, rows: Tensor, masks: Masks, start: int
+    ) -> Losses:
+        noise = masks.batch(start, start + rows.shape[1])
+        features = material.features[rows]
+        mu, sigma = encode(members.parameters, self.model, features, masks.dropout)
+        z = mu + sigma * noise
+        logits = {
+            name: decode(members.parameters, self.model, z, name, masks.dropout)
+            for name in material.labels
+        }
+        return self._measured(material, rows, logits, mu, sigma, None)
+
+    def _judge(self, members: Members, material: Material) -> Losses:
+        with torch.no_grad():
+            features = material.features[material.validation]
+            mu, sigma = encode(members.parameters, self.model, features)
+            logits = {
+                name: decode(members.parameters, self.model, mu, name) for name in material.labels
+            }
+            if self.listener is not None:
+                self.listener(len(logits), {n: torch.softmax(x, 2) for n, x in logits.items()})
+            weight = material.validation_weight
+            return self._measured(material, material.validation, logits, mu, sigma, weight)
+
+    def _measured(
+        self,
+        material: Material,
+        rows: Tensor,
+        logits: Mapping[str, Tensor],
+        mu: Tensor,
+        sigma: Tensor,
+        weight: Tensor | None,
+    ) -> Losses:
+        if weight is None:
+            weight = torch.ones(rows.shape)
+        shares = weight / weight.sum(dim=1, keepdim=True)
+        scored = [
+            _scored(found, material.labels[name][rows], weight) for name, found in logits.items()
+        ]
+        cross_entropy = torch.stack([one for one, _ in scored]).mean(dim=0)
+        accuracy = torch.stack([one for _, one in scored]).mean(dim=0)
+        return Losses(
+            cross_entropy,
+            (self._divergence(mu, sigma) * shares).sum(dim=1),
+            accuracy,
+            (sigma.mean(dim=2) * shares).sum(dim=1),
+        )
+
+    def _divergence(self, mu: Tensor, sigma: Tensor) -> Tensor:
+        """KL of each item, [S, n]; zero without a variational part."""
+        if self.model.encoder.deterministic:
+            return torch.zeros(mu.shape[:2])
+        return 0.5 * (mu**2 + sigma**2 - 1.0 - 2.0 * torch.log(sigma)).sum(dim=2)
+
+    def _note(self, state: StageOneState, trained: Losses, judged: Losses) -> None:
+        beta = self.config.beta
+        columns = zip(
+            trained.total(beta).tolist(),
+            *_stacked(trained)[:3].tolist(),
+            judged.total(beta).tolist(),
+            *_stacked(judged).tolist(),
+            strict=True,
+        )
+        for slot, (place, row) in enumerate(zip(state.active, columns, strict=True)):
+            epoch = Epoch(*row)
+            state.epochs[place].append(epoch)
+            if epoch.validation_loss < state.best_loss[place]:
+                state.best_loss[place] = epoch.validation_loss
+                for name, tensor in state.members.parameters.items():
+                    state.best[name][place] = tensor.detach()[slot]
+
+    def _drop_finished(self, state: StageOneState) -> None:
+        patience = self.config.patience if self.patience is None else self.patience
+        last = state.epoch >= self.config.max_epochs
+        keep = []
+        for slot, place in enumerate(state.active):
+            history = SeedHistory(state.seeds[place], tuple(state.epochs[place]), False)
+            patient = state.epoch - history.best_epoch < patience
+            state.finished[place] = not patient
+            if patient and not last:
+                keep.append(slot)
+        if len(keep) < len(state.active):
+            state.active = [state.active[slot] for slot in keep]
+            if keep:
+                state.members = state.members.keep(keep)
+
+
+def histories_of(state: StageOneState) -> tuple[SeedHistory, ...]:
+    return tuple(
+        SeedHistory(seed, tuple(epochs), finished)
+        for seed, epochs, finished in zip(state.seeds, state.epochs, state.finished, strict=True)
+    )
+
+
+def best_tensors(state: StageOneState) -> dict[str, Float32Array]:
+    return to_numpy(state.best)
+
+
+def dropout_sites(model: ModelConfig, predicates: int) -> list[tuple[int, float]]:
+    """Width and rate of each dropout, in the order the networks come to them."""
+    encoder = [(width, model.encoder.dropout) for width in model.encoder.hidden]
+    decoder = [(width, model.decoder.dropout) for width in model.decoder.hidden]
+    return encoder + predicates * decoder
+
+
+def _scored(logits: Tensor, labels: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropy and accuracy [S] over the labelled rows [S, n]."""
+    counted = weight * (labels != UNLABELLED)
+    total = counted.sum(dim=1).clamp_min(1.0)
+    targets = labels.clamp_min(0)
+    logs = torch.log_softmax(logits, dim=2).gather(2, targets[:, :, None])[:, :, 0]
+    right = (logits.argmax(dim=2) == targets).to(logits.dtype)
+    return -(logs * counted).sum(dim=1) / total, (right * counted).sum(dim=1) / total
+
+
+def _stacked(losses: Losses) -> Tensor:
+    return torch.stack([losses.cross_entropy, losses.kl, losses.accuracy, losses.mean_sigma])

@@ -1,0 +1,223 @@
+"""From a labelled data set to a model: both stages, the search over seeds, the fits, the card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lpf.datasets import Dataset, Split, require_trainable
+from lpf.model.config import ModelConfig, PredicateHead
+from lpf.model.initialise import fresh_tensors
+from lpf.model.runtime import Runtime
+from lpf.schema import Schema
+from lpf.training.assembling import Trained, choose, make_card, model_config
+from lpf.training.cautions import (
+    answer_cautions,
+    data_cautions,
+    prior_cautions,
+    seed_cautions,
+    size_cautions,
+)
+from lpf.training.evaluation import Scores, answers, evaluate
+from lpf.training.examples import Examples
+from lpf.training.fitting import Fitted, calibrated, fit_predicate
+from lpf.training.material import (
+    Material,
+    Rows,
+    item_weights,
+    labels_of,
+    make_material,
+    training_shares,
+)
+from lpf.training.search import SearchResult, Watcher, search_id, search_seeds
+from lpf.training.settings import SEVEN_SEEDS, TrainingConfig, check_seeds
+from lpf.training.stage_one import StageOne
+from lpf.training.stage_two import AggregatorHistory, EntityRows, StageTwo
+from lpf.types import Float32Array, QueryOptions, Variant
+
+Telling = Callable[[str], None]
+HELD_OUT: tuple[Split, ...] = ("validation", "test")
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """One training run. ``folder`` keeps searches; None keeps nothing. ``tell`` is told what is
+    done at the moment, ``watcher`` the epochs of the search."""
+
+    examples: Examples
+    reader_id: str
+    predicates: tuple[str, ...]
+    config: TrainingConfig = field(default_factory=TrainingConfig)
+    seeds: tuple[int, ...] = SEVEN_SEEDS
+    folder: Path | None = None
+    watcher: Watcher | None = None
+    tell: Telling | None = None
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.examples.dataset
+
+    @property
+    def schema(self) -> Schema:
+        return self.dataset.schema
+
+    def run(self, name: str | None = None) -> Trained:
+        """Everything. Nothing is written but what ``folder`` keeps of the search."""
+        check_seeds(self.seeds)
+        for predicate in self.predicates:
+            require_trainable(self.dataset, predicate)
+        model, found = self._search()
+        self._say("choosing the best seeds")
+        chosen, tensors = choose(model, found.tensors, found.order[: self.config.members])
+        chosen, tensors, aggregator = self._second_stage(chosen, tensors)
+        self._say("fitting on validation entities")
+        runtime, fitted = self._fitted(Runtime(chosen, tensors))
+        return self._finished(name, found, runtime, aggregator, fitted)
+
+    def _search(self) -> tuple[ModelConfig, SearchResult]:
+        self._say("training all seeds together")
+        labels = labels_of(self.dataset, self.predicates)
+        train = self._rows("train")
+        heads = _heads(self.schema, labels, train, self.config)
+        width = self.examples.features.shape[1]
+        model = model_config(heads, self.config, self.seeds, self.reader_id, width)
+        material = self._material(labels, train)
+        stage = StageOne(model, material, self.config, self.seeds)
+        return model, search_seeds(stage, self._search_folder(), self.watcher)
+
+    def _material(self, labels: Mapping[str, Rows], train: Rows) -> Material:
+        count = len(self.seeds)
+        validation = [self._rows("validation")] * count
+        return make_material(
+            self.examples.features, labels, [train] * count, validation, self.config
+        )
+
+    def _search_folder(self) -> Path | None:
+        if self.folder is None:
+            return None
+        plain = {
+            key: value
+            for key, value in self.config.to_dict().items()
+            if key not in ("members", "aggregator", "stage_two")
+        }
+        return self.folder / search_id(
+            data=self.dataset.digest,
+            reader=self.reader_id,
+            predicates=list(self.predicates),
+            config=plain,
+            seeds=list(self.seeds),
+        )
+
+    def _second_stage(
+        self, model: ModelConfig, tensors: dict[str, Float32Array]
+    ) -> tuple[ModelConfig, dict[str, Float32Array], AggregatorHistory]:
+        if self.config.aggregator is None:
+            return model, tensors, ()
+        self._say("training the learned aggregator")
+        model = replace(model, aggregator=self.config.aggregator)
+        drawn = fresh_tensors(model, model.seeds)
+        whole = {name: tensors.get(name, drawn[name]) for name in drawn}
+        stage = StageTwo(model, self.config.stage_two, self.examples.features)
+        train, validation = self._entity_rows("train"), self._entity_rows("validation")
+        trained, history = stage.run(whole, train, validation)
+        return model, trained, history
+
+    def _entity_rows(self, split: Split) -> dict[str, EntityRows]:
+        entities = self.dataset.positions(split)
+        top_k = self.config.stage_two.top_k
+        return {
+            name: EntityRows.of(self.dataset.offsets, self.dataset.labels(name), entities, top_k)
+            for name in self.predicates
+        }
+
+    def _fitted(self, runtime: Runtime) -> tuple[Runtime, dict[str, Fitted]]:
+        validation = self.examples.split("validation")
+        assert validation is not None  # a data set without was refused
+        fitted = {
+            name: fit_predicate(runtime, self.schema[name], validation) for name in self.predicates
+        }
+        return calibrated(runtime, fitted), fitted
+
+    def _finished(
+        self,
+        name: str | None,
+        found: SearchResult,
+        runtime: Runtime,
+        aggregator: AggregatorHistory,
+        fitted: Mapping[str, Fitted],
+    ) -> Trained:
+        scores = self._scores(runtime)
+        cautions = tuple(self._cautions(found, runtime, fitted))
+        card = make_card(
+            name or self.dataset.name,
+            self.dataset,
+            self.config,
+            found.histories,
+            runtime,
+            fitted,
+            scores,
+            cautions,
+        )
+        return Trained(
+            runtime.config,
+            runtime.tensors,
+            card,
+            found.histories,
+            aggregator,
+            fitted,
+            scores,
+            cautions,
+        )
+
+    def _scores(self, runtime: Runtime) -> dict[str, dict[str, Scores]]:
+        variants: tuple[Variant, ...] = (
+            ("spn",) if runtime.config.aggregator is None else ("spn", "learned")
+        )
+        scores: dict[str, dict[str, Scores]] = {}
+        for split in HELD_OUT:
+            examples = self.examples.split(split)
+            if examples is None:
+                continue
+            for variant in variants:
+                scores[f"{split}/{variant}"] = {
+                    name: evaluate(runtime, self.schema, name, examples, variant)
+                    for name in self.predicates
+                }
+        return scores
+
+    def _cautions(
+        self, found: SearchResult, runtime: Runtime, fitted: Mapping[str, Fitted]
+    ) -> list[str]:
+        cautions = list(data_cautions(self.dataset))
+        cautions += seed_cautions(found.histories, self.config.deterministic)
+        validation = self.examples.split("validation")
+        assert validation is not None  # as above
+        for name in self.predicates:
+            predicate = self.schema[name]
+            labels = validation.dataset.labels(name)
+            given = answers(runtime, self.schema, name, validation, QueryOptions())
+            known = labels >= 0
+            cautions += answer_cautions(predicate, given[known], labels[known])
+            cautions += size_cautions(name, fitted[name].robust.entities)
+            train = self.dataset.labels(name)[self.dataset.positions("train")]
+            cautions += prior_cautions(predicate, train)
+        return cautions
+
+    def _rows(self, split: Split) -> Rows:
+        return self.examples.rows(self.dataset.positions(split))
+
+    def _say(self, what: str) -> None:
+        if self.tell is not None:
+            self.tell(what)
+
+
+def _heads(
+    schema: Schema, labels: Mapping[str, Rows], train: Rows, config: TrainingConfig
+) -> list[PredicateHead]:
+    weights = item_weights(labels, train, config)
+    heads = []
+    for name, values in labels.items():
+        shares = training_shares(values[train], len(schema[name].values), weights)
+        heads.append(PredicateHead(name, schema[name].values, tuple(shares.tolist())))
+    return heads

@@ -1,0 +1,111 @@
+"""``lpf domains``: what is listed, shown and written, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lpf.cli.main import app
+from lpf.datasets import read_dataset
+from lpf.domains import domain_names, load_domain, perfect_answers
+from lpf.ingest import read_facts
+
+
+def run(*words: object, code: int = 0) -> Any:
+    done = CliRunner().invoke(app, ["domains", *map(str, words)])
+    assert done.exit_code == code, (done.output, done.exception)
+    return done
+
+
+def refused(*words: object) -> str:
+    """What is said of a wrong call; its JSON says the same."""
+    told = run(*words, code=2).stderr
+    document = json.loads(run(*words, "--json", code=2).stdout)
+    assert document["error"]["message"] in told
+    return told
+
+
+def test_list_names_every_domain() -> None:
+    shown = run("list").stdout
+    listed = json.loads(run("list", "--json").stdout)["domains"]
+    assert tuple(one["name"] for one in listed) == domain_names()
+    assert all(one["name"] in shown for one in listed)
+    assert listed[1]["values"] == ["low", "medium", "high"]
+    assert (listed[1]["aspects"], listed[1]["sentences"]) == (6, 516)
+
+
+@pytest.mark.parametrize("name", domain_names())
+def test_show_gives_a_sentence_of_every_kind(name: str) -> None:
+    shown = run("show", name).stdout
+    document = json.loads(run("show", name, "--json").stdout)
+    assert document["question"] in shown
+    for field in document["fields"]:
+        assert field["name"] in shown
+    for aspect in document["aspects"]:
+        assert f"About {aspect['name']}" in shown
+        assert len(aspect["examples"]) == 5
+
+
+def test_generate_writes_a_data_set_and_its_facts(tmp_path: Path) -> None:
+    file, facts = tmp_path / "out.jsonl", tmp_path / "facts.jsonl"
+    words = (
+        *("generate", "finance", file, "--preset", "hard", "--seed", 7, "--entities", 60),
+        *("--items", 4, "--extra-test", 20, "--prefix", "x-", "--set", "fact_share=0.5"),
+        *("--set", "missing=0", "--facts", facts, "--json"),
+    )
+    told = json.loads(run(*words).stdout)
+    made = read_dataset(file, schema=load_domain("finance").schema())
+    assert told["digest"] == made.digest
+    assert (told["entities"], told["items"]) == (len(made), len(list(made.items))) == (80, 320)
+    assert told["values"] == {"low_risk": 28, "medium_risk": 32, "high_risk": 20}
+    assert sum(told["splits"].values()) == 80
+    assert told["splits"]["test"] >= 28
+    assert told["facts"] == len(list(read_facts(facts))) > 20
+    assert told["parameters"]["fact_share"] == 0.5
+    assert made.entities[0].entity_id == "x-B0001"
+    assert perfect_answers(made).shape == (80, 3)
+
+
+def test_generate_says_what_it_wrote(tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    shown = run("generate", "legal", file, "--entities", 40).stdout
+    assert "40 entities with 200 items" in shown.replace("\n", " ")
+    assert "train 28 · validation 6 · test 6" in shown
+
+
+def test_a_file_that_is_there_is_replaced_only_when_told(tmp_path: Path) -> None:
+    file, facts = tmp_path / "out.jsonl", tmp_path / "facts.jsonl"
+    facts.write_text("mine")
+    told = refused("generate", "legal", file, "--facts", facts)
+    assert "facts.jsonl: is there already" in told
+    assert "--force" in told
+    assert not file.exists()
+    assert facts.read_text() == "mine"
+    run("generate", "legal", file, "--entities", 40, "--facts", facts, "--force")
+    assert facts.read_text() != "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("generate", "astrology"), "'astrology': is not one of"),
+        (("generate", "legal", "--preset", "easy"), "preset: must be one of"),
+        (("generate", "legal", "--set", "colour=1"), "generator.colour: is no parameter"),
+        (("generate", "legal", "--set", "pull"), "must be NAME=VALUE"),
+        (("generate", "legal", "--items", "0"), "generator.items: must be at least 1"),
+        (("generate", "legal", "--seed", "-1"), "seed: must be at least 0"),
+        (("generate", "legal", "--extra-test", "-1"), "extra_test: must be at least 0"),
+    ],
+)
+def test_a_wrong_call_writes_nothing(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    assert told in refused(*words, file)
+    assert not file.exists()
+
+
+def test_show_refuses_an_unknown_domain() -> None:
+    assert "'astrology': is not one of" in refused("show", "astrology")
