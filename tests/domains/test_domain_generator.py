@@ -141,11 +141,11 @@ def test_ids_run_on_as_in_the_paper() -> None:
 
 def test_evidence_is_older_than_its_moment(compliance: Dataset) -> None:
     for entity in compliance:
-        end = datetime(entity.fields["year"] + 1, 1, 1, tzinfo=UTC)
+        end = datetime(entity.fields["year"] + 2, 1, 1, tzinfo=UTC)
         for item in entity.evidence:
             assert end - timedelta(days=731) <= item.timestamp <= end
-    other = generate(load_domain("finance"), FEW, seed=1)
-    assert max(item.timestamp for item in other.items) <= REFERENCE
+    undated = generate(load_domain("healthcare"), FEW, seed=1)
+    assert max(item.timestamp for item in undated.items) <= REFERENCE
 
 
 def test_copies_share_a_report_and_differ_in_words(compliance: Dataset) -> None:
@@ -191,7 +191,7 @@ def test_stored_answers_are_the_perfect_readers(compliance: Dataset) -> None:
     model = evidence_model(domain, HARD)
     symbols = {frozenset(shown): number for number, shown in enumerate(domain.symbols)}
     for entity, stored in zip(compliance, perfect_answers(compliance), strict=True):
-        end = datetime(entity.fields["year"] + 1, 1, 1, tzinfo=UTC)
+        end = datetime(entity.fields["year"] + 2, 1, 1, tzinfo=UTC)
         items = entity.evidence
         given = posteriors(
             model,

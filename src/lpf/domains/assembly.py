@@ -21,7 +21,7 @@ from lpf.domains.wordings import Cell, SentencePool
 from lpf.schema import Schema
 from lpf.types import FloatArray
 
-REFERENCE = datetime(2023, 1, 1, tzinfo=UTC)
+REFERENCE = datetime(2025, 1, 1, tzinfo=UTC)  # of a domain without years
 # How often another wording is tried where an entity has the drawn one already.
 _TRIES = 20
 
@@ -39,10 +39,11 @@ class Part:
 
 
 def reference_date(domain: Domain, fields: Mapping[str, Any]) -> datetime:
-    """The moment an entity is judged at: the end of its own year where the domain goes by years."""
-    if domain.grouped_by is None:
+    """The moment an entity is judged at: the end of the year after its own, so that notes of the
+    last two years speak of that year or were written after it."""
+    if domain.dated_by is None:
         return REFERENCE
-    return datetime(int(fields[domain.grouped_by]) + 1, 1, 1, tzinfo=UTC)
+    return datetime(int(fields[domain.dated_by]) + 2, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)

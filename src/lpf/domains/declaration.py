@@ -83,6 +83,12 @@ class Domain:
                 return tuple(int(year) for year in field.choices if field.kind == "year")
         return ()
 
+    @cached_property
+    def dated_by(self) -> str | None:
+        """The field whose year an entity's evidence belongs to: the first one of years, if any."""
+        dated = [one for one in self.fields if isinstance(one, ChoiceField) and one.kind == "year"]
+        return dated[0].name if dated else None
+
     def schema(self, shares: tuple[float, ...] | None = None) -> Schema:
         """Both predicates, with the priors that ``shares`` (else the domain's own) give them."""
         prior = shares or self.shares
