@@ -32,6 +32,14 @@ SchemaFile = Annotated[
     Path | None,
     typer.Option("--schema", metavar="FILE", help="Take predicates and relations from TOML."),
 ]
+DomainName = Annotated[
+    str | None,
+    typer.Option(
+        "--domain",
+        metavar="NAME",
+        help="Take them from a synthetic domain (lpf domains list), or from its TOML file.",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -39,6 +47,7 @@ def register(app: typer.Typer) -> None:
         app,
         'lpf init reviews --predicate "compliance_level=low,medium,high"',
         "lpf init reviews --schema schema.toml",
+        "lpf init try --domain compliance",
         name="init",
     )(initialise)
 
@@ -48,6 +57,7 @@ def initialise(
     predicate: PredicateTexts = None,
     related: RelatedTexts = None,
     schema: SchemaFile = None,
+    domain: DomainName = None,
     reader: Annotated[str, typer.Option(help="What turns texts into features.")] = "minilm",
     store: Annotated[
         str | None,
@@ -58,18 +68,28 @@ def initialise(
     """Make a workspace: settings, a blank store and the key that signs its ledger."""
     from lpf.workspace import Workspace
 
-    wanted = _schema(predicate or [], related or [], schema)
+    wanted = _schema(predicate or [], related or [], schema, domain)
     with Workspace.create(folder, wanted, reader=reader, store_url=store) as workspace:
-        document = _document(workspace)
+        document = _document(workspace) | {"domain": domain}
     if as_json:
         print_document(document)
     else:
         _show(document)
 
 
-def _schema(predicates: Sequence[str], related: Sequence[str], file: Path | None) -> Schema:
+def _schema(
+    predicates: Sequence[str], related: Sequence[str], file: Path | None, domain: str | None
+) -> Schema:
     from lpf.schema import Relation, Schema
 
+    if domain is not None:
+        if file is not None or predicates or related:
+            raise ConfigError(
+                "--domain: says it all; leave --schema, --predicate and --related out."
+            )
+        from lpf.domains import load_domain
+
+        return load_domain(domain).schema()
     if file is not None and (predicates or related):
         raise ConfigError("--schema: says it all; leave --predicate and --related out.")
     if file is not None:
@@ -77,7 +97,8 @@ def _schema(predicates: Sequence[str], related: Sequence[str], file: Path | None
     if not predicates:
         raise ConfigError(
             "--predicate: say at least one question and its values, such as "
-            "--predicate 'compliance_level=low,medium,high', or give a file with --schema."
+            "--predicate 'compliance_level=low,medium,high', or give a file with --schema, or a "
+            "domain with --domain."
         )
     relations = tuple(Relation(tuple(_listed(names))) for names in related)
     return Schema(tuple(map(_predicate, predicates)), relations)
@@ -142,7 +163,8 @@ def _show(document: dict[str, Any]) -> None:
     )
     output.print("\nKeep the signing key secret, and the public key where others can find it.")
     output.print("[bold]Next[/bold]")
-    output.print("  lpf models add FOLDER   give it a trained model")
+    data = escape(document["domain"] or "DATASET")
+    output.print(f"  {'lpf train ' + data:<24}train a model, or: lpf models add FOLDER")
     output.print("  lpf ingest FILE         add evidence: JSONL, CSV or Parquet")
     named = " PREDICATE" if len(asked) > 1 else ""
     output.print(f"  {'lpf query ENTITY' + named:<24}ask")

@@ -17,6 +17,7 @@ from lpf.cli import (
     ledger,
     models,
     query,
+    train,
 )
 from lpf.cli.common import AsJson, command
 from lpf.cli.endings import Application, Program
@@ -66,7 +67,7 @@ def demo(as_json: AsJson = False) -> None:
 
 
 # In the order in which a user meets them.
-for room in (initialise, ingest):
+for room in (initialise, ingest, train):
     room.register(app)
 for subject in (facts, evidence):
     app.add_typer(subject.app)

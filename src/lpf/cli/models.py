@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpf.cli.common import AsJson, WorkspaceFolder, command, group, opened, print_document
-from lpf.errors import LPFError
+from lpf.errors import LPFError, WorkspaceError
 
 if TYPE_CHECKING:
+    from lpf.model.artefact import Artefact
     from lpf.workspace import Workspace
 
 HERE_ALREADY = "is here already"
 
-app = group("models", "Trained models: list, add, use.")
+app = group("models", "Trained models: list, look at, add, use.")
+
+Version = Annotated[str | None, typer.Argument(help="As listed; by default the one that answers.")]
 
 
 @command(app, "lpf models list", name="list")
@@ -27,6 +30,36 @@ def list_models(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> N
         print_document({"models": found})
     else:
         _show(found)
+
+
+@command(app, "lpf models show", "lpf models show 3f9c2a7b1d5e8046 --json")
+def show(
+    version: Version = None, workspace: WorkspaceFolder = None, as_json: AsJson = False
+) -> None:
+    """Show a model: its members, its networks, what was fitted for it, and how good it is."""
+    with opened(workspace) as space:
+        artefact = _chosen(space, version)
+        active = artefact.version == space.models.active()
+    from lpf.cli.model_view import document_of, show_model
+
+    document = document_of(artefact) | {"active": active}
+    if as_json:
+        print_document(document)
+    else:
+        show_model(document)
+
+
+@command(app, "lpf models card > card.md")
+def card(
+    version: Version = None, workspace: WorkspaceFolder = None, as_json: AsJson = False
+) -> None:
+    """Print a model's card as Markdown: what it was made from, what it is for and what not."""
+    with opened(workspace) as space:
+        artefact = _chosen(space, version)
+    if as_json:
+        print_document({"version": artefact.version, "card": artefact.card.to_dict()})
+    else:
+        typer.echo(artefact.card.to_markdown(), nl=False)
 
 
 @command(app, "lpf models add trained/3f9c2a7b1d5e8046 --use")
@@ -61,6 +94,17 @@ def use_model(
         space.use_model(version)
         lacking = _lacking(space, version)
     _tell("was chosen", version, True, lacking, as_json)
+
+
+def _chosen(workspace: Workspace, version: str | None) -> Artefact:
+    """The model of that version, or the one that answers."""
+    wanted = version or workspace.models.active()
+    if wanted is None:
+        raise WorkspaceError(
+            f"{workspace.folder}: no model answers yet. Train one with 'lpf train', add one with "
+            "'lpf models add FOLDER', or name one that is listed."
+        )
+    return workspace.models.load(wanted)
 
 
 def _lacking(workspace: Workspace, version: str) -> list[str]:
@@ -110,7 +154,10 @@ def _show(found: list[dict[str, Any]]) -> None:
     from lpf.cli.tables import table
 
     if not found:
-        typer.echo("There is no model yet; add one with 'lpf models add FOLDER'.")
+        typer.echo(
+            "There is no model yet; train one with 'lpf train', or add one with "
+            "'lpf models add FOLDER'."
+        )
         return
     names = ("", "version", "name", "members", "predicates")
     console().print(table(names, map(_row, found), right=("members",), flexible="predicates"))

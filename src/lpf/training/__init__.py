@@ -6,6 +6,8 @@ Importing this room imports torch; nothing that answers a question does.
 from lpf.training.assembling import Trained
 from lpf.training.evaluation import Scores, evaluate
 from lpf.training.examples import Examples, make_examples, read_features
+from lpf.training.few import FEWEST_FOR_SPLITS, train_few
+from lpf.training.heads import train_head
 from lpf.training.settings import (
     FIFTEEN_SEEDS,
     SEED_PRESETS,
@@ -16,6 +18,7 @@ from lpf.training.settings import (
 from lpf.training.trainer import Trainer
 
 __all__ = [
+    "FEWEST_FOR_SPLITS",
     "FIFTEEN_SEEDS",
     "SEED_PRESETS",
     "SEVEN_SEEDS",
@@ -28,4 +31,6 @@ __all__ = [
     "evaluate",
     "make_examples",
     "read_features",
+    "train_few",
+    "train_head",
 ]

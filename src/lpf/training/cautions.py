@@ -9,6 +9,7 @@ import numpy as np
 from lpf.datasets import Dataset
 from lpf.datasets.leakage import find_leakage
 from lpf.schema import Predicate
+from lpf.training.evaluation import Scores
 from lpf.training.history import SeedHistory
 from lpf.types import FloatArray
 
@@ -65,6 +66,31 @@ def size_cautions(predicate: str, entities: int) -> Iterator[str]:
             f"by {100 * rough_error(entities):.0f} points and more. Label more before relying on "
             "them."
         )
+
+
+def few_cautions(predicate: str, scores: Scores) -> Iterator[str]:
+    """How far a model can be trusted that was judged on folds of a few entities."""
+    right = round(scores.accuracy * scores.entities)
+    low, high = wilson(right, scores.entities)
+    yield (
+        f"{predicate}: of entities it had not seen, {right} of {scores.entities} were right; with "
+        f"so few, the true share may be anywhere from {low:.0%} to {high:.0%}."
+    )
+    if scores.nll >= scores.prior_nll:
+        yield (
+            f"{predicate}: its probabilities for unseen entities are no better than the prior "
+            f"(NLL {scores.nll:.2f} against {scores.prior_nll:.2f}): it has not learned to read "
+            "this evidence. Label more."
+        )
+
+
+def wilson(right: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share, which few counts do not push beyond 0 or 1."""
+    z = 1.96
+    share, spread = right / count, z * z / count
+    centre = share + spread / 2
+    half = z * np.sqrt(share * (1 - share) / count + spread / (4 * count))
+    return float((centre - half) / (1 + spread)), float((centre + half) / (1 + spread))
 
 
 def prior_cautions(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from lpf import metrics
+from lpf.datasets import Split
 from lpf.engine import Engine
 from lpf.metrics import LabelArray
 from lpf.model.runtime import Runtime
@@ -14,6 +15,7 @@ from lpf.schema import Schema
 from lpf.training.examples import Examples
 from lpf.types import FloatArray, QueryOptions, Variant
 
+HELD_OUT: tuple[Split, ...] = ("validation", "test")
 NULL_SEED = 7  # draws what a perfectly calibrated predictor would show
 
 

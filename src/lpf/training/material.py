@@ -12,6 +12,8 @@ from torch import Tensor
 
 from lpf.datasets.dataset import Dataset
 from lpf.errors import TrainingError
+from lpf.model.config import PredicateHead
+from lpf.schema import Schema
 from lpf.training.settings import UNEQUAL, TrainingConfig
 from lpf.types import Float32Array, FloatArray
 
@@ -66,16 +68,20 @@ def make_material(
     )
 
 
+def labelled_with(dataset: Dataset, predicate: str) -> Dataset:
+    """The entities that have a value of ``predicate``. TrainingError where there is none."""
+    places = np.flatnonzero(dataset.labels(predicate) >= 0)
+    if not len(places):
+        raise TrainingError(
+            f"{dataset.name}: no entity is labelled with {predicate!r}, so nothing was trained. "
+            "Leave the predicate out, or label the data."
+        )
+    return dataset.select(places.tolist())
+
+
 def labels_of(dataset: Dataset, predicates: Sequence[str]) -> dict[str, Rows]:
-    """The items' labels by predicate. TrainingError where a predicate has none at all."""
-    found = {name: dataset.item_labels(name) for name in predicates}
-    for name, values in found.items():
-        if not (values >= 0).any():
-            raise TrainingError(
-                f"{dataset.name}: no item is labelled with {name!r}, so nothing was trained. "
-                "Leave the predicate out, or label the data."
-            )
-    return found
+    """The items' labels by predicate, -1 where an item has none."""
+    return {name: dataset.item_labels(name) for name in predicates}
 
 
 def training_shares(values: NDArray[np.intp], count: int, weights: FloatArray) -> FloatArray:
@@ -102,6 +108,18 @@ def item_weights(labels: Mapping[str, Rows], rows: Rows, config: TrainingConfig)
     weights[known] = 1.0 / counts[name][values[known]]
     weights[~known] = weights[known].mean()
     return np.asarray(weights / weights.mean())
+
+
+def heads_of(
+    schema: Schema, labels: Mapping[str, Rows], train: Rows, config: TrainingConfig
+) -> list[PredicateHead]:
+    """One head a predicate, with the shares of the labels that training draws."""
+    weights = item_weights(labels, train, config)
+    heads = []
+    for name, values in labels.items():
+        shares = training_shares(values[train], len(schema[name].values), weights)
+        heads.append(PredicateHead(name, schema[name].values, tuple(shares.tolist())))
+    return heads
 
 
 def _sampling(labels: Mapping[str, Rows], train: Rows, config: TrainingConfig) -> Tensor | None:

@@ -63,8 +63,8 @@ class StageOneState:
 
 # Called after each epoch with the state: shows progress, keeps checkpoints.
 Watcher = Callable[[StageOneState], None]
-# Called after each epoch with its number and the validation probabilities by predicate [S, m, V].
-Listener = Callable[[int, Mapping[str, Tensor]], None]
+# Called after each epoch with the validation probabilities by predicate, [S, m, V].
+Listener = Callable[[Mapping[str, Tensor]], None]
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class StageOne:
                 name: decode(members.parameters, self.model, mu, name) for name in material.labels
             }
             if self.listener is not None:
-                self.listener(len(logits), {n: torch.softmax(x, 2) for n, x in logits.items()})
+                self.listener({name: torch.softmax(x, 2) for name, x in logits.items()})
             weight = material.validation_weight
             return self._measured(material, material.validation, logits, mu, sigma, weight)
 

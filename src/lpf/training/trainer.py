@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lpf.datasets import Dataset, Split, require_trainable
-from lpf.model.config import ModelConfig, PredicateHead
+from lpf.model.config import ModelConfig
 from lpf.model.initialise import fresh_tensors
 from lpf.model.runtime import Runtime
 from lpf.schema import Schema
@@ -19,16 +19,16 @@ from lpf.training.cautions import (
     seed_cautions,
     size_cautions,
 )
-from lpf.training.evaluation import Scores, answers, evaluate
+from lpf.training.evaluation import HELD_OUT, Scores, answers, evaluate
 from lpf.training.examples import Examples
 from lpf.training.fitting import Fitted, calibrated, fit_predicate
 from lpf.training.material import (
     Material,
     Rows,
-    item_weights,
+    heads_of,
+    labelled_with,
     labels_of,
     make_material,
-    training_shares,
 )
 from lpf.training.search import SearchResult, Watcher, search_id, search_seeds
 from lpf.training.settings import SEVEN_SEEDS, TrainingConfig, check_seeds
@@ -37,7 +37,6 @@ from lpf.training.stage_two import AggregatorHistory, EntityRows, StageTwo
 from lpf.types import Float32Array, QueryOptions, Variant
 
 Telling = Callable[[str], None]
-HELD_OUT: tuple[Split, ...] = ("validation", "test")
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Trainer:
         """Everything. Nothing is written but what ``folder`` keeps of the search."""
         check_seeds(self.seeds)
         for predicate in self.predicates:
-            require_trainable(self.dataset, predicate)
+            require_trainable(labelled_with(self.dataset, predicate), predicate)
         model, found = self._search()
         self._say("choosing the best seeds")
         chosen, tensors = choose(model, found.tensors, found.order[: self.config.members])
@@ -79,7 +78,7 @@ class Trainer:
         self._say("training all seeds together")
         labels = labels_of(self.dataset, self.predicates)
         train = self._rows("train")
-        heads = _heads(self.schema, labels, train, self.config)
+        heads = heads_of(self.schema, labels, train, self.config)
         width = self.examples.features.shape[1]
         model = model_config(heads, self.config, self.seeds, self.reader_id, width)
         material = self._material(labels, train)
@@ -210,14 +209,3 @@ class Trainer:
     def _say(self, what: str) -> None:
         if self.tell is not None:
             self.tell(what)
-
-
-def _heads(
-    schema: Schema, labels: Mapping[str, Rows], train: Rows, config: TrainingConfig
-) -> list[PredicateHead]:
-    weights = item_weights(labels, train, config)
-    heads = []
-    for name, values in labels.items():
-        shares = training_shares(values[train], len(schema[name].values), weights)
-        heads.append(PredicateHead(name, schema[name].values, tuple(shares.tolist())))
-    return heads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lpf.errors import CacheUnavailableError, ConfigError, WorkspaceError
 from lpf.index import forget_rows
@@ -16,11 +17,23 @@ from lpf.types import QueryOptions
 from lpf.workspace.circuits import LearnedCircuit, learn_circuit
 from lpf.workspace.creation import create_workspace
 from lpf.workspace.settings import FILE_NAME, read_settings
+from lpf.workspace.training_runs import (
+    Reporter,
+    Run,
+    TrainingOutcome,
+    TrainingPlan,
+    Watching,
+)
+from lpf.workspace.training_sources import Source
 from lpf.workspace.wiring import Wiring
+
+if TYPE_CHECKING:
+    from lpf.workspace.domain_data import AddedDomain
 
 # How many questions are answered, and recorded, in one go.
 BATCH = 1000
 INGEST_BATCH = 256
+REPORTS = "reports"
 Progress = Callable[[int, int], None]
 
 
@@ -155,6 +168,37 @@ class Workspace(Wiring):
         learned = learn_circuit(self.folder, self.schema, self.facts)
         self.make_anew("background", "engine", "orchestrator")
         return learned
+
+    def train(
+        self,
+        source: Source | Path | str | None = None,
+        plan: TrainingPlan | None = None,
+        *,
+        use: bool = True,
+        report: Reporter | None = None,
+        report_folder: Path | None = None,
+        watching: Watching | None = None,
+    ) -> TrainingOutcome:
+        """Trains a model on a data set's file, a domain, or (None) the labelled evidence here, and
+        keeps it; it answers from now on if told to ``use`` it. ``report`` writes about it into
+        ``report_folder``, by default one of the workspace."""
+        named = source if isinstance(source, Source) else Source(source)
+        run = Run(self, named, plan or TrainingPlan(), watching or Watching())()
+        version = run.trained.save(self.folder / "models")
+        if use:
+            self.use_model(version)
+        folder = report_folder or self.folder / REPORTS / version
+        written = None if report is None else report(run.trained, folder, run.dataset.name)
+        return TrainingOutcome(version, self.models.active() == version, run, written)
+
+    def add_domain(
+        self, name: str, preset: str = "paper", seed: int = 42, *, prefix: str | None = None
+    ) -> AddedDomain:
+        """Evidence and known facts of a generated domain's test entities, unlabelled. Where other
+        evidence has their ids, the domain's name is put before them; the outcome says so."""
+        from lpf.workspace.domain_data import add_domain  # what draws entities is slow to import
+
+        return add_domain(self, name, preset, seed, prefix)
 
     def use_model(self, version: str) -> None:
         """Makes a model the one that answers, from now on and here."""

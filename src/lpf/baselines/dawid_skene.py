@@ -1,0 +1,129 @@
+"""Dawid and Skene (1979): sources as workers with a confusion matrix each, found without labels.
+
+Items vote through the deterministic classifier. Class shares and matrices come from the votes on
+training and validation entities by expectation-maximisation; asked about others, they stay fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.baselines.interface import FittedMethod, value_count
+from lpf.baselines.item_models import ItemModel, ItemModels
+from lpf.combine import Segments
+from lpf.factors.tempering import softmax
+from lpf.training.examples import Examples
+from lpf.types import FloatArray
+
+MAX_ROUNDS = 200
+TOLERANCE = 1e-6
+# Votes that a source's matrix borrows from the matrix of all: one with few votes is taken for
+# ordinary, and no cell is ever zero.
+BORROWED = 10.0
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Of N items: the value each names, who says so (a number below W, W itself for nobody that
+    is known), and whose they are."""
+
+    values: NDArray[np.intp]
+    workers: NDArray[np.intp]
+    segments: Segments
+
+
+@dataclass(frozen=True)
+class Confusions:
+    """log P(y) [V] and log P(vote | y, worker) [W + 1, vote, y]; the last matrix is that of
+    everyone together, for workers that are not known."""
+
+    log_shares: FloatArray
+    log_chances: FloatArray
+
+    def posterior(self, votes: Votes) -> FloatArray:
+        """P(y | votes), [E, V]."""
+        said = self.log_chances[votes.workers, votes.values]
+        return softmax(self.log_shares + votes.segments.sum(said))
+
+
+def fit_confusions(votes: Votes, workers: int, values: int) -> Confusions:
+    """Expectation-maximisation from the shares of the votes, until posteriors stand still."""
+    counted = votes.segments.sum(np.eye(values)[votes.values])
+    posterior = counted / counted.sum(axis=1, keepdims=True)
+    for _ in range(MAX_ROUNDS):
+        found = _maximised(votes, posterior, workers)
+        before, posterior = posterior, found.posterior(votes)
+        if np.abs(posterior - before).max() < TOLERANCE:
+            break
+    return found
+
+
+def _maximised(votes: Votes, posterior: FloatArray, workers: int) -> Confusions:
+    values = posterior.shape[1]
+    counts = np.zeros((workers + 1, values, values))
+    np.add.at(counts, (votes.workers, votes.values), posterior[votes.segments.owner])
+    everyone = counts.sum(axis=0) + 1.0
+    everyone /= everyone.sum(axis=0)
+    counts[-1] = 0.0  # nobody that is known: the matrix of everyone, and nothing else
+    chances = counts + BORROWED * everyone
+    shares = posterior.sum(axis=0) + 1.0
+    return Confusions(
+        np.log(shares / shares.sum()), np.log(chances / chances.sum(axis=1, keepdims=True))
+    )
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """What ``DawidSkene`` learns. ``sources`` numbers those that were seen."""
+
+    items: ItemModel
+    sources: Mapping[str, int]
+    confusions: Confusions
+
+    def predict_proba(self, examples: Examples) -> FloatArray:
+        named = self.items.probabilities(examples).argmax(axis=1)
+        return self.confusions.posterior(
+            Votes(named, _workers(examples, self.sources), examples.segments)
+        )
+
+
+@dataclass(frozen=True)
+class DawidSkene:
+    """Training items vote through classifiers that had not seen their entity, or every source
+    would look better than it is."""
+
+    name: str
+    items: ItemModels
+    is_reference: bool = False
+
+    def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
+        found = self.items.model(train, validation, predicate, seed).best()
+        unseen = self.items.out_of_fold(train, validation, predicate, seed)
+        outputs = np.concatenate([unseen, found.probabilities(validation)])
+        sources = _sources(train, validation)
+        workers = np.concatenate([_workers(part, sources) for part in (train, validation)])
+        counts = np.concatenate([part.segments.counts for part in (train, validation)])
+        votes = Votes(outputs.argmax(axis=1), workers, Segments.of_counts(counts))
+        fitted = fit_confusions(votes, len(sources), value_count(train, predicate))
+        return Crowd(found, sources, fitted)
+
+
+def _sources(*parts: Examples) -> dict[str, int]:
+    seen = {item.source for part in parts for item in part.dataset.items}
+    return {name: number for number, name in enumerate(sorted(seen - {None}, key=str)) if name}
+
+
+def _workers(examples: Examples, sources: Mapping[str, int]) -> NDArray[np.intp]:
+    """The number of each item's source; that of everyone where it is not known."""
+    nobody = len(sources)
+    return np.array(
+        [
+            nobody if item.source is None else sources.get(item.source, nobody)
+            for item in examples.dataset.items
+        ],
+        dtype=np.intp,
+    )

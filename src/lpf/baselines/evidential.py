@@ -1,0 +1,93 @@
+"""Evidential deep learning (Sensoy, Kaplan and Kandemir 2018), for several items in two ways.
+
+    α = 1 + e,  e = softplus(network)     p = α/S,  S = Σ α
+    L = Σ_v (y_v - p_v)² + p_v(1-p_v)/(S+1)  +  λ_t·KL(Dir(α̃) ‖ Dir(1)),  λ_t = min(1, t/10)
+
+with α̃ = y + (1-y)·α, the evidence for wrong values. EDL-Aggregated reads the mean of an entity's
+features; EDL-Individual reads every item alone and adds up their evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lpf.baselines.bags import Bags, LabelledBags
+from lpf.baselines.interface import FittedMethod, value_count
+from lpf.baselines.networks import (
+    ENTITY_BATCH,
+    HIDDEN,
+    ITEM_BATCH,
+    answered,
+    head_shapes,
+    item_codes,
+    item_shapes,
+    train_network,
+)
+from lpf.model.layout import Shapes
+from lpf.model.networks import Dropout, Parameters
+from lpf.training.examples import Examples
+
+ANNEALED_OVER = 10  # epochs
+
+
+@dataclass(frozen=True)
+class EvidentialNetwork:
+    """Outputs are evidence, 0 or above. ``individual`` says whether items are read alone."""
+
+    individual: bool
+
+    def shapes(self, width: int, values: int) -> Shapes:
+        return item_shapes(width) | head_shapes(HIDDEN[-1], values)
+
+    def outputs(self, parameters: Parameters, bags: Bags, dropout: Dropout) -> Tensor:
+        rows = bags.features if self.individual else bags.mean(bags.features)
+        codes = item_codes(parameters, rows, dropout)
+        evidence = torch.nn.functional.softplus(answered(parameters, codes, dropout))
+        return bags.sum(evidence) if self.individual else evidence
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        alpha = 1.0 + outputs
+        return alpha / alpha.sum(dim=2, keepdim=True)
+
+    def losses(self, outputs: Tensor, labels: Tensor, epoch: int) -> Tensor:
+        alpha = 1.0 + outputs[0]
+        truth = torch.nn.functional.one_hot(labels, alpha.shape[1]).to(alpha.dtype)
+        annealed = min(1.0, epoch / ANNEALED_OVER)
+        return _squares(alpha, truth) + annealed * _divergence(truth + (1.0 - truth) * alpha)
+
+
+def _squares(alpha: Tensor, truth: Tensor) -> Tensor:
+    """The expected squared error under Dir(α), [E]."""
+    total = alpha.sum(dim=1, keepdim=True)
+    p = alpha / total
+    return ((truth - p) ** 2 + p * (1.0 - p) / (total + 1.0)).sum(dim=1)
+
+
+def _divergence(alpha: Tensor) -> Tensor:
+    """KL(Dir(α) ‖ Dir(1)), [E]."""
+    uniform = torch.distributions.Dirichlet(torch.ones_like(alpha), validate_args=False)
+    given = torch.distributions.Dirichlet(alpha, validate_args=False)
+    return torch.distributions.kl_divergence(given, uniform)
+
+
+@dataclass(frozen=True)
+class Evidential:
+    """``individual`` trains on single items with their labels, else on entities."""
+
+    name: str
+    individual: bool
+    is_reference: bool = False
+
+    def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
+        bags = LabelledBags.of_items if self.individual else LabelledBags.of_entities
+        return train_network(
+            EvidentialNetwork(self.individual),
+            bags(train, predicate),
+            bags(validation, predicate),
+            value_count(train, predicate),
+            seed,
+            ITEM_BATCH if self.individual else ENTITY_BATCH,
+        )

@@ -1,0 +1,165 @@
+"""Networks over bags of items: what one is, and how all are trained.
+
+Adam at 1e-3, at most 100 epochs, patience 15 on the validation NLL, as LPF's own networks. Widths
+are the paper's encoder's, dropout too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lpf.baselines.bags import Bags, LabelledBags, bags_of
+from lpf.errors import TrainingError
+from lpf.model.layout import Shapes, stack_shapes
+from lpf.model.networks import Dropout, Parameters, keep_all, linear, perceptron
+from lpf.training.examples import Examples
+from lpf.training.members import Members, Tensors
+from lpf.training.noise import generators
+from lpf.types import Float32Array, FloatArray
+
+HIDDEN = (256, 128)
+DROPOUT = 0.2
+LEARNING_RATE = 1e-3
+MAX_EPOCHS = 100
+PATIENCE = 15
+ENTITY_BATCH = 32  # as the learned aggregator's
+ITEM_BATCH = 64  # as the encoder's
+PURPOSE = 3  # tells these draws apart from those of other stages with the same seed
+
+
+class Network(Protocol):
+    """Functions over a dictionary of tensors; see ``lpf.model.networks``."""
+
+    def shapes(self, width: int, values: int) -> Shapes:
+        """Of every tensor, with the leading axis of one member."""
+        ...
+
+    def outputs(self, parameters: Parameters, bags: Bags, dropout: Dropout) -> Tensor:
+        """[1, E, V]: whatever ``probabilities`` and ``losses`` understand."""
+        ...
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """[1, E, V]."""
+        ...
+
+    def losses(self, outputs: Tensor, labels: Tensor, epoch: int) -> Tensor:
+        """What training makes small, [E]. ``epoch`` counts from 0."""
+        ...
+
+
+class SoftmaxNetwork:
+    """Outputs are logits, and the loss is the cross-entropy."""
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        return torch.softmax(outputs, dim=2)
+
+    def losses(self, outputs: Tensor, labels: Tensor, epoch: int) -> Tensor:
+        return torch.nn.functional.cross_entropy(outputs[0], labels, reduction="none")
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A network with the weights of its best epoch."""
+
+    network: Network
+    parameters: Tensors
+
+    def predict_proba(self, examples: Examples) -> FloatArray:
+        with torch.no_grad():
+            found = _probabilities(self.network, self.parameters, bags_of(examples))
+        return found.numpy()
+
+
+def train_network(
+    network: Network, train: LabelledBags, validation: LabelledBags, values: int, seed: int,
+    batch: int = ENTITY_BATCH,
+) -> TrainedNetwork:  # fmt: skip
+    """TrainingError where the validation loss is no number."""
+    shapes = network.shapes(train.bags.features.shape[2], values)
+    members = Members.of(fresh(shapes, seed), list(shapes), LEARNING_RATE, 0.0)
+    best, best_loss, best_epoch = dict[str, Tensor](), np.inf, 0
+    for epoch in range(MAX_EPOCHS):
+        _one_epoch(network, members, train, seed, epoch, batch)
+        loss = _validation_loss(network, members.parameters, validation, epoch)
+        if loss < best_loss:
+            best_loss, best_epoch = loss, epoch
+            best = {name: one.detach().clone() for name, one in members.parameters.items()}
+        if epoch - best_epoch >= PATIENCE:
+            break
+    return TrainedNetwork(network, best)
+
+
+def fresh(shapes: Shapes, seed: int) -> dict[str, Float32Array]:
+    """Uniform in ±1/sqrt(inputs), as ``torch.nn.Linear`` draws its own."""
+    generator = np.random.default_rng([seed, PURPOSE])
+    return {
+        name: (
+            generator.uniform(-1.0, 1.0, shape)
+            / np.sqrt(shapes[name.removesuffix(".bias").removesuffix(".weight") + ".weight"][1])
+        ).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+
+
+def item_shapes(width: int) -> Shapes:
+    """φ, the network that every item goes through on its own."""
+    return stack_shapes("items", 1, (width, *HIDDEN))
+
+
+def item_codes(parameters: Parameters, rows: Tensor, dropout: Dropout) -> Tensor:
+    """φ(x): [1, N, width] -> [1, N, 128]."""
+    return perceptron(parameters, "items", rows, DROPOUT, dropout)
+
+
+def head_shapes(width: int, values: int, hidden: tuple[int, ...] = ()) -> Shapes:
+    """The network that answers from what the items were pooled into."""
+    trunk = stack_shapes("answer", 1, (width, *hidden)) if hidden else {}
+    return trunk | stack_shapes("head", 1, ((width, *hidden)[-1], values))
+
+
+def answered(parameters: Parameters, pooled: Tensor, dropout: Dropout) -> Tensor:
+    """[1, E, width] -> [1, E, V]."""
+    hidden = perceptron(parameters, "answer", pooled, DROPOUT, dropout)
+    return linear(parameters, "head.0", hidden)
+
+
+def _one_epoch(
+    network: Network, members: Members, train: LabelledBags, seed: int, epoch: int, batch: int
+) -> None:
+    (generator,) = generators([seed], PURPOSE, epoch)
+
+    def dropout(activation: Tensor, rate: float) -> Tensor:
+        kept = torch.rand(activation.shape, generator=generator) >= rate
+        return activation * kept / (1.0 - rate)
+
+    for places in torch.split(torch.randperm(len(train), generator=generator), batch):
+        part = train.take(places)
+        outputs = network.outputs(members.parameters, part.bags, dropout)
+        members.step(network.losses(outputs, part.labels, epoch).mean())
+
+
+def _validation_loss(
+    network: Network, parameters: Parameters, validation: LabelledBags, epoch: int
+) -> float:
+    """Mean NLL of the labels: the same yardstick for every network, whatever it trains by."""
+    with torch.no_grad():
+        found = _probabilities(network, parameters, validation.bags)
+    scored = found[torch.arange(len(validation)), validation.labels]
+    loss = float(-torch.log(scored).mean())
+    if np.isnan(loss):
+        raise TrainingError(
+            f"{type(network).__name__}: the validation loss is no number after epoch {epoch + 1}. "
+            "Nothing was kept; look for features that are not finite."
+        )
+    return loss
+
+
+def _probabilities(network: Network, parameters: Parameters, bags: Bags) -> Tensor:
+    """[E, V] float64, summing to 1 to its last digits."""
+    outputs = network.outputs(parameters, bags, keep_all).to(torch.float64)
+    return network.probabilities(outputs)[0]

@@ -1,0 +1,170 @@
+"""How a training run is told of on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.text import Text
+
+from lpf.cli.fitted_words import fitted_lines
+from lpf.cli.rendering import console, count, percent, print_pairs, print_table
+from lpf.cli.tables import FittedTable, table
+
+NUMBERS = ("accuracy", "loss", "cross-entropy", "KL", "epoch")
+SCORES = ("entities", "accuracy", "NLL", "Brier", "ECE")
+
+
+def show(document: Mapping[str, Any]) -> None:
+    """All of the document, the most important last."""
+    output = console()
+    _show_head(output, document)
+    if document["grid"]:
+        output.print()
+        print_table(output, "The grid: what each configuration's best seed got", _grid(document))
+    output.print()
+    title = "Seeds, best first, on items of validation; * are part of the model"
+    print_table(output, title, _seeds(document["seeds"]))
+    print_pairs(output, _spread(document["spread"]))
+    for predicate, fitted in document["fitted"].items():
+        output.print()
+        output.print(Text(f"Fitted for {predicate}", style="bold"))
+        print_pairs(output, _fitted(fitted))
+    output.print()
+    print_table(output, "How it does on whole entities", scores_table(document["scores"]))
+    output.print(Padding(Text(_calibration_sentence(document["scores"])), (0, 0, 0, 2)))
+    show_cautions(output, document["cautions"])
+    _show_next(output, document)
+
+
+def show_cautions(output: Console, cautions: Sequence[str]) -> None:
+    if not cautions:
+        return
+    body = Text("\n".join(f"- {caution}" for caution in cautions))
+    output.print()
+    output.print(
+        Panel(body, title="Cautions", title_align="left", border_style="yellow", expand=False)
+    )
+
+
+def scores_table(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> FittedTable:
+    rows = [
+        [place, predicate, *_score_cells(found)]
+        for place, by_predicate in scores.items()
+        for predicate, found in by_predicate.items()
+    ]
+    headings = ("data/variant", "predicate", *SCORES, "calibrated")
+    return table(headings, rows, right=SCORES)
+
+
+def _score_cells(found: Mapping[str, Any]) -> list[str]:
+    told = found["distinguishable_from_calibrated"]
+    return [
+        f"{found['entities']:,}",
+        percent(found["accuracy"]),
+        *(f"{found[name]:.4f}" for name in ("nll", "brier", "ece")),
+        "not quite" if told else "as well as can be told",
+    ]
+
+
+def _calibration_sentence(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    every = [found for by_predicate in scores.values() for found in by_predicate.values()]
+    off = sum(found["distinguishable_from_calibrated"] for found in every)
+    if not off:
+        return (
+            "Every ECE is within what a perfectly calibrated predictor would show on so many "
+            "entities."
+        )
+    return (
+        f"In {off} of {len(every)} rows the ECE is more than a perfectly calibrated predictor "
+        "would show on so many entities, 95 times of 100."
+    )
+
+
+def _show_head(output: Console, document: Mapping[str, Any]) -> None:
+    data = document["data"]
+    splits = " · ".join(f"{name} {number:,}" for name, number in data["splits"].items())
+    entities = count(data["entities"], "entity", "entities")
+    output.print(Text(f"{document['name']}: {', '.join(document['predicates'])}", style="bold"))
+    print_pairs(
+        output,
+        [
+            ("data", f"{data['name']}: {entities}, {count(data['items'], 'item')}"),
+            ("splits", splits or "none: so few are trained on in folds"),
+            ("reader", document["reader"]),
+        ],
+    )
+
+
+def _grid(document: Mapping[str, Any]) -> FittedTable:
+    config = document["config"]
+    kept = (config["learning_rate"], config["latent_width"], tuple(config["hidden"]))
+    rows = [
+        [
+            "*"
+            if (one["learning_rate"], one["latent_width"], tuple(one["hidden"])) == kept
+            else "",
+            f"{one['learning_rate']:g}",
+            str(one["latent_width"]),
+            ",".join(map(str, one["hidden"])),
+            str(one["seed"]),
+            percent(one["accuracy"]),
+            f"{one['loss']:.4f}",
+        ]
+        for one in document["grid"]
+    ]
+    headings = ("", "learning rate", "latent", "hidden", "seed", "accuracy", "loss")
+    return table(headings, rows, right=headings[1:])
+
+
+def _seeds(seeds: Sequence[Mapping[str, Any]]) -> FittedTable:
+    rows = [
+        [
+            "*" if one["member"] else "",
+            str(one["seed"]),
+            percent(one["accuracy"]),
+            *(f"{one[name]:.4f}" for name in ("loss", "cross_entropy", "kl")),
+            f"{one['best_epoch']}/{one['epochs']}",
+            "yes" if one["converged"] else "no",
+        ]
+        for one in seeds
+    ]
+    headings = ("", "seed", *NUMBERS, "converged")
+    return table(headings, rows, right=("seed", *NUMBERS), optional=("converged", "KL"))
+
+
+def _spread(spread: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, str]]:
+    accuracy, loss = spread["accuracy"], spread["loss"]
+    yield (
+        "all seeds",
+        f"accuracy {percent(accuracy['mean'])} ± {100 * accuracy['sd']:.2f}, "
+        f"loss {loss['mean']:.4f} ± {loss['sd']:.4f}",
+    )
+    yield (
+        "selected",
+        f"accuracy {percent(accuracy['selected'])}, loss {loss['selected']:.4f}",
+    )
+
+
+def _fitted(fitted: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, number, sentence in fitted_lines(fitted["numbers"]):
+        yield name.replace("_", " "), f"{number:.4f}  {sentence}"
+    gained = f"{fitted['nll_before']:.4f} before, {fitted['nll_after']:.4f} after"
+    if fitted["nll_cross_fitted"] is not None:
+        gained += f", {fitted['nll_cross_fitted']:.4f} on held-out folds"
+    yield "NLL", f"{gained}; on {count(fitted['entities'], 'entity', 'entities')}"
+
+
+def _show_next(output: Console, document: Mapping[str, Any]) -> None:
+    version = document["version"]
+    output.print()
+    state = "answers from now on" if document["active"] else "was kept; it does not answer yet"
+    output.print(Text(f"{version} {state}.", style="bold"))
+    if document["report"]:
+        output.print(Text(f"  report  {document['report']}"), soft_wrap=True)
+    predicate = document["predicates"][0]
+    ask = f"lpf query ENTITY {predicate}"
+    output.print(Text(f"  next    {ask if document['active'] else f'lpf models use {version}'}"))

@@ -1,0 +1,67 @@
+"""Lines over epochs, each with a dot at the epoch that was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from lpf.report.palette import LIGHT
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+CURVE_HEIGHT = 2.6  # inches
+MOST_TICKS = 8
+
+
+@dataclass(frozen=True)
+class Look:
+    """``dashes`` is matplotlib's style of a line; it tells lines apart in grey."""
+
+    colour: str
+    dashes: Literal["-", "--", ":"] = "-"
+    width: float = 1.8
+
+
+TRAINING = Look(LIGHT["second"], "--")
+VALIDATION = Look(LIGHT["first"])
+MEAN = Look(LIGHT["ink"], "--", 1.2)
+
+
+def paint_curve(axes: Axes, values: Sequence[float], look: Look, best: int | None = None) -> None:
+    """One value an epoch; ``best`` counts from 1."""
+    epochs = np.arange(1, len(values) + 1)
+    axes.plot(epochs, values, color=look.colour, linestyle=look.dashes, linewidth=look.width)
+    if best is not None:
+        axes.plot(best, values[best - 1], "o", color=look.colour, markersize=5, clip_on=False)
+
+
+def paint_mean(axes: Axes, value: float) -> None:
+    axes.axvline(value, color=MEAN.colour, linestyle=MEAN.dashes, linewidth=MEAN.width)
+
+
+def name_axes(axes: Axes, measured: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlabel("epoch")
+    axes.set_ylabel(measured)
+    axes.xaxis.set_major_locator(MaxNLocator(MOST_TICKS, integer=True))
+    axes.grid(axis="y")
+
+
+def line_key(look: Look, label: str) -> Artist:
+    from matplotlib.lines import Line2D
+
+    return Line2D(
+        [], [], color=look.colour, linestyle=look.dashes, linewidth=look.width, label=label
+    )
+
+
+def dot_key(label: str) -> Artist:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=LIGHT["first"], marker="o", markersize=5, lw=0, label=label)

@@ -1,0 +1,108 @@
+"""HTML that stands alone. Whatever comes from outside goes through ``text`` here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import Literal
+
+from lpf.report.drawing import Drawing
+from lpf.report.palette import css_variables
+
+Kind = Literal["name", "number", "long"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """``number`` stands to the right, ``long`` may fill several lines."""
+
+    title: str
+    kind: Kind = "number"
+
+
+@dataclass(frozen=True)
+class Row:
+    cells: Sequence[str]
+    is_selected: bool = False
+
+
+def text(plain: str) -> str:
+    return escape(plain, quote=True)
+
+
+def page(title: str, parts: Iterable[str]) -> str:
+    """A whole document; ``parts`` are HTML already."""
+    body = "\n".join(parts)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{text(title)}</title>\n<style>\n{css_variables()}{_style()}</style>\n</head>\n"
+        f"<body>\n<main>\n<h1>{text(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def section(title: str, *parts: str) -> str:
+    return "\n".join([f"<section>\n<h2>{text(title)}</h2>", *parts, "</section>"])
+
+
+def paragraph(plain: str) -> str:
+    return f"<p>{text(plain)}</p>"
+
+
+def bullets(lines: Sequence[str]) -> str:
+    return "<ul>\n" + "".join(f"<li>{text(line)}</li>\n" for line in lines) + "</ul>"
+
+
+def cautions_box(cautions: Sequence[str]) -> str:
+    """A box that cannot be missed, or a sentence that there is nothing to say."""
+    if not cautions:
+        return paragraph("No cautions: nothing was found that the numbers would not say.")
+    return (
+        '<aside class="cautions" aria-label="Cautions">\n<h2>Read this first</h2>\n'
+        f"{bullets(cautions)}\n</aside>"
+    )
+
+
+def glance(facts: Sequence[tuple[str, str]]) -> str:
+    """The few numbers that a reader looks for."""
+    tiles = (f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>\n" for name, value in facts)
+    return f'<dl class="glance">\n{"".join(tiles)}</dl>'
+
+
+def figures(drawings: Iterable[Drawing]) -> str:
+    return f'<div class="figures">\n{"".join(map(_figure, drawings))}</div>'
+
+
+def table(caption: str, columns: Sequence[Column], rows: Iterable[Row]) -> str:
+    """The first cell of a row names it."""
+    heads = "".join(
+        f'<th scope="col" class="{column.kind}">{text(column.title)}</th>' for column in columns
+    )
+    body = "".join(_row(columns, row) for row in rows)
+    return (
+        f'<div class="scroll" role="region" aria-label="{text(caption)}" tabindex="0">\n<table>\n'
+        f"<caption>{text(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n"
+        f"<tbody>\n{body}</tbody>\n</table>\n</div>"
+    )
+
+
+def _row(columns: Sequence[Column], row: Row) -> str:
+    first, *rest = zip(columns, row.cells, strict=True)
+    cells = "".join(f'<td class="{column.kind}">{text(cell)}</td>' for column, cell in rest)
+    head = f'<th scope="row" class="{first[0].kind}">{text(first[1])}</th>'
+    opening = '<tr class="selected">' if row.is_selected else "<tr>"
+    return f"{opening}{head}{cells}</tr>\n"
+
+
+def _figure(drawing: Drawing) -> str:
+    spoken = text(f"{drawing.title}. {drawing.caption}")
+    return (
+        f'<figure role="img" aria-label="{spoken}">\n{drawing.inline}\n'
+        f"<figcaption>{text(drawing.caption)}</figcaption>\n</figure>\n"
+    )
+
+
+def _style() -> str:
+    return files("lpf.report").joinpath("page.css").read_text(encoding="utf-8")

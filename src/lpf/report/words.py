@@ -1,0 +1,31 @@
+"""Numbers as a reader meets them."""
+
+from __future__ import annotations
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def points(difference: float) -> str:
+    """A difference of two shares, with its sign."""
+    return f"{100 * difference:+.1f}".replace("-", "−")
+
+
+def decimals(number: float) -> str:
+    """Three decimals; four significant digits where that would be 0.000."""
+    short = f"{number:.3f}"
+    return f"{number:.4g}" if number and float(short) == 0 else short
+
+
+def percent_spread(mean: float, sd: float, seeds: int) -> str:
+    """One seed has no spread, which is not a spread of nothing."""
+    return percent(mean) if seeds < 2 else f"{100 * mean:.1f} ± {100 * sd:.1f} %"
+
+
+def decimals_spread(mean: float, sd: float, seeds: int) -> str:
+    return decimals(mean) if seeds < 2 else f"{decimals(mean)} ± {decimals(sd)}"
+
+
+def counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

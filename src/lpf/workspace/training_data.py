@@ -1,0 +1,223 @@
+"""What a workspace holds already as a data set: its labelled evidence, with the stored vectors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lpf.datasets import Dataset, DatasetEntity, DatasetItem
+from lpf.datasets.exclusions import NO_LABEL, Exclusions
+from lpf.errors import TrainingError
+from lpf.index import FeatureSource
+from lpf.index.copies import checked_similarity
+from lpf.schema import Schema
+from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
+from lpf.storage.facts import FactStore
+from lpf.types import Float32Array
+from lpf.workspace.wiring import Wiring
+
+if TYPE_CHECKING:
+    from lpf.training import Examples
+
+Progress = Callable[[int, int], None]
+# An entity and a predicate that there is evidence about.
+Question = tuple[str, str]
+
+NAME = "own evidence"
+LEAST_SURE = 0.5  # a fact that is less sure speaks rather for the other values
+PAGE = 1000
+_TIE = (
+    "entity was left out, since its items support two values equally often",
+    "entities were left out, since their items support two values equally often",
+)
+_STRANGE = (
+    "label is no value of its predicate in the schema and was ignored",
+    "labels are no values of their predicates in the schema and were ignored",
+)
+
+
+@dataclass(frozen=True)
+class _Collected:
+    """``rows`` [N] are the numbers of the data set's items in the store."""
+
+    dataset: Dataset
+    rows: RowNumbers
+
+
+def own_dataset(workspace: Wiring, predicates: Sequence[str] = ()) -> Dataset:
+    """The labelled evidence of a workspace, of ``predicates`` or all of them, without splits.
+
+    An entity's value is its newest fact's, where that is at least half sure, else the value that
+    most of its items support; items keep the value that they support themselves. Evidence is about
+    one predicate, so an entity with labelled evidence about several is there once for each.
+    TrainingError where nothing is labelled.
+    """
+    return _collected(workspace, predicates).dataset
+
+
+def own_examples(
+    workspace: Wiring, predicates: Sequence[str] = (), progress: Progress | None = None
+) -> Examples:
+    """The same with the features that the store has; those it lacks are read now and kept."""
+    from lpf.training import make_examples
+
+    reader = workspace.reader
+    source = FeatureSource(workspace.evidence, reader.reader_id, reader.width, lambda: reader)
+    source.read_missing(progress)
+    found = _collected(workspace, predicates)
+    features = _features(workspace.evidence, source.number, found, reader.width)
+    similarity = checked_similarity(workspace.settings.index.copy_similarity)
+    return make_examples(found.dataset, features, similarity)
+
+
+def _collected(workspace: Wiring, predicates: Sequence[str]) -> _Collected:
+    names = {workspace.schema[name].name for name in predicates}
+    wanted = names or {predicate.name for predicate in workspace.schema}
+    exclusions = Exclusions()
+    votes = _votes(workspace.evidence, workspace.schema, wanted, exclusions)
+    known = _known_values(workspace.facts, workspace.schema, votes, exclusions)
+    labels = _labels(votes, known, exclusions)
+    if not labels:
+        raise _nothing_labelled(workspace, sorted(names))
+    stored = _by_question(workspace.evidence, labels)
+    several = len({predicate for _, predicate in labels}) > 1
+    entities = [
+        _entity(workspace.schema, question, labels[question], items, several)
+        for question, items in stored.items()
+    ]
+    dataset = Dataset(NAME, workspace.schema, tuple(entities), exclusions.sentences)
+    rows = [item.row_id for items in stored.values() for item in items]
+    return _Collected(dataset, np.array(rows, np.int64))
+
+
+def _votes(
+    store: EvidenceStore, schema: Schema, wanted: set[str], exclusions: Exclusions
+) -> dict[Question, Counter[str]]:
+    """How many items support which value, for every question that there is evidence about."""
+    votes: dict[Question, Counter[str]] = {}
+    for item in _all(store):
+        evidence = item.evidence
+        if evidence.predicate not in wanted:
+            continue
+        counted = votes.setdefault((evidence.entity_id, evidence.predicate), Counter())
+        value = evidence.supports_value
+        if value is not None and _fits(schema, evidence.predicate, value):
+            counted[value] += 1
+        elif value is not None:
+            exclusions.note(_STRANGE, f"{value!r} of {evidence.evidence_id}")
+    return votes
+
+
+def _known_values(
+    facts: FactStore, schema: Schema, asked: Collection[Question], exclusions: Exclusions
+) -> dict[Question, str]:
+    known: dict[Question, str] = {}
+    for entity_id, values in facts.table(LEAST_SURE):
+        for predicate, value in values.items():
+            if (entity_id, predicate) not in asked:
+                continue
+            if _fits(schema, predicate, value):
+                known[entity_id, predicate] = value
+            else:
+                exclusions.note(_STRANGE, f"{value!r} known of {entity_id}")
+    return known
+
+
+def _labels(
+    votes: Mapping[Question, Counter[str]], known: Mapping[Question, str], exclusions: Exclusions
+) -> dict[Question, str]:
+    """What each question's answer is, in the order of ingestion."""
+    labels: dict[Question, str] = {}
+    for question, counted in votes.items():
+        first, second, *_ = [*counted.most_common(2), ("", 0), ("", 0)]
+        if question in known:
+            labels[question] = known[question]
+        elif not first[1]:
+            exclusions.note(NO_LABEL, question[0])
+        elif first[1] == second[1]:
+            exclusions.note(_TIE, question[0])
+        else:
+            labels[question] = first[0]
+    return labels
+
+
+def _by_question(
+    store: EvidenceStore, labels: Mapping[Question, str]
+) -> dict[Question, list[StoredEvidence]]:
+    stored: dict[Question, list[StoredEvidence]] = {}
+    for item in _all(store):
+        question = item.evidence.entity_id, item.evidence.predicate
+        if question in labels:
+            stored.setdefault(question, []).append(item)
+    return stored
+
+
+def _entity(
+    schema: Schema, question: Question, value: str, items: Sequence[StoredEvidence], several: bool
+) -> DatasetEntity:
+    entity_id, predicate = question
+    claims = {item.evidence.claim for item in items}
+    return DatasetEntity(
+        f"{entity_id} · {predicate}" if several else entity_id,
+        {predicate: value},
+        tuple(_item(schema, item) for item in items),
+        claim=claims.pop() if len(claims) == 1 else None,
+        # What is known of one entity must not help to answer another question about it.
+        group_id=entity_id if several else None,
+    )
+
+
+def _item(schema: Schema, stored: StoredEvidence) -> DatasetItem:
+    evidence = stored.evidence
+    value = evidence.supports_value
+    own = value is not None and _fits(schema, evidence.predicate, value)
+    return DatasetItem(
+        evidence.evidence_id,
+        evidence.text_content,
+        {evidence.predicate: value} if value is not None and own else {},
+        evidence.source,
+        evidence.credibility,
+        evidence.timestamp,
+        evidence.report_id,
+    )
+
+
+def _features(store: EvidenceStore, reader: int, found: _Collected, width: int) -> Float32Array:
+    """The stored vectors of the data set's items, [N, width]."""
+    places = {row: place for place, row in enumerate(found.rows.tolist())}
+    features = np.full((len(places), width), np.nan, np.float32)
+    for rows, vectors in store.vectors(reader):
+        for row, vector in zip(rows.tolist(), vectors, strict=True):
+            if row in places:
+                features[places[row]] = vector
+    lacking = np.flatnonzero(np.isnan(features[:, 0]))
+    if len(lacking):
+        raise TrainingError(
+            f"{len(lacking):,} items were added or erased while the data were collected. Nothing "
+            "was trained; repeat the command."
+        )
+    return features
+
+
+def _all(store: EvidenceStore) -> Iterator[StoredEvidence]:
+    last = 0
+    while page := store.listed(limit=PAGE, after_row=last):
+        yield from page
+        last = page[-1].row_id
+
+
+def _fits(schema: Schema, predicate: str, value: str) -> bool:
+    return predicate in schema and value in schema[predicate].index
+
+
+def _nothing_labelled(workspace: Wiring, names: Sequence[str]) -> TrainingError:
+    about = f" of {', '.join(names)}" if names else ""
+    return TrainingError(
+        f"{workspace.folder}: has no labelled evidence{about}. Nothing was trained. Ingest "
+        "evidence with a column supports_value, or add what is known of its entities with "
+        "'lpf facts add'; or name a data set or a domain to train on."
+    )

@@ -1,0 +1,137 @@
+"""What is trained on: a data set's file, a synthetic domain, or the workspace's own evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lpf.datasets import Dataset, assign_splits, read_dataset, require_trainable
+from lpf.errors import ConfigError, DatasetError
+from lpf.index.copies import checked_similarity
+from lpf.schema import Schema
+from lpf.workspace.training_data import Progress, own_examples
+from lpf.workspace.wiring import Wiring
+
+if TYPE_CHECKING:
+    from lpf.domains import Domain
+    from lpf.training import Examples
+
+SPLIT_SEED = 42
+SEARCHES, FEATURES = "searches", "features"
+DECLARATION = ".toml"
+
+
+@dataclass(frozen=True)
+class Source:
+    """``what`` is a file, a domain's name, or None for the workspace's own labelled evidence;
+    ``predicates`` are all that are labelled unless some are named. ``preset`` and ``data_seed``
+    say how a domain is generated."""
+
+    what: str | Path | None = None
+    predicates: tuple[str, ...] = ()
+    preset: str = "paper"
+    data_seed: int = 42
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Examples in splits, or, where ``few``, without any: too few to hold some of them back."""
+
+    examples: Examples
+    predicates: tuple[str, ...]
+    few: bool
+
+
+def prepare(workspace: Wiring, source: Source, progress: Progress | None = None) -> Prepared:
+    """Reads what must be read. DatasetError, TrainingError or ConfigError where it cannot be
+    trained on; that is found out before any text is read."""
+    if source.what is None:
+        examples = own_examples(workspace, source.predicates, progress)
+        dataset, predicates, few = _in_splits(examples.dataset, source.predicates)
+        return Prepared(replace(examples, dataset=dataset), predicates, few)
+    dataset, predicates, few = _in_splits(labelled_data(workspace, source), source.predicates)
+    return Prepared(_read(workspace, dataset, progress), predicates, few)
+
+
+def labelled_data(workspace: Wiring, source: Source) -> Dataset:
+    """The data set of a file or a domain, under the workspace's schema."""
+    assert source.what is not None  # own evidence is no file
+    for name in source.predicates:
+        workspace.schema[name]
+    path = Path(source.what)
+    if path.is_file() and path.suffix != DECLARATION:
+        only = source.predicates[0] if len(source.predicates) == 1 else None
+        return read_dataset(path, schema=workspace.schema, predicate=only)
+    return _generated(workspace.schema, source)
+
+
+def require_domain(schema: Schema, domain: Domain, *names: str) -> None:
+    """ConfigError unless the schema has the domain's predicates of these names, values and all."""
+    own = domain.schema()
+    for name in names:
+        if name not in schema or schema[name].values != own[name].values:
+            known = {one.name: list(one.values) for one in schema}
+            raise ConfigError(
+                f"domain {domain.name!r}: it asks for {name!r} with the values "
+                f"{list(own[name].values)}, and this workspace's schema has {known}. Nothing was "
+                f"done. Make a workspace for it: lpf init DIR --domain {domain.name}"
+            )
+
+
+def _generated(schema: Schema, source: Source) -> Dataset:
+    from lpf import domains  # slow to import, and only needed here
+
+    named = str(source.what)
+    if named not in domains.domain_names() and not Path(named).is_file():
+        raise DatasetError(
+            f"{named}: is neither a file nor one of the domains {list(domains.domain_names())}. "
+            "Nothing was trained. Name a data set (JSONL), a domain, or nothing to train on the "
+            "workspace's own labelled evidence."
+        )
+    domain = domains.load_domain(named)
+    require_domain(schema, domain, domain.predicate)
+    made = domains.generate(domain, domains.preset(source.preset), seed=source.data_seed)
+    return replace(made, schema=schema)
+
+
+def _in_splits(dataset: Dataset, wanted: Sequence[str]) -> tuple[Dataset, tuple[str, ...], bool]:
+    """The data set with splits, unless there are too few entities for that; and its predicates."""
+    from lpf.training.few import FEWEST_FOR_SPLITS
+    from lpf.training.material import labelled_with
+
+    predicates = _chosen(dataset, wanted)
+    unsplit = all(entity.split is None for entity in dataset)
+    if unsplit and min(_labelled(dataset, name) for name in predicates) < FEWEST_FOR_SPLITS:
+        return dataset, predicates, True
+    placed = assign_splits(dataset, predicates[0], seed=SPLIT_SEED)
+    for name in predicates:
+        require_trainable(labelled_with(placed, name), name)
+    return placed, predicates, False
+
+
+def _chosen(dataset: Dataset, wanted: Sequence[str]) -> tuple[str, ...]:
+    """In the order of the schema, so that one wish has one model however it is worded."""
+    labelled = {name for entity in dataset for name in entity.labels}
+    for name in wanted:
+        if dataset.schema[name].name not in labelled:
+            raise DatasetError(
+                f"dataset {dataset.name!r}: no entity has a value of {name!r}; labelled are "
+                f"{sorted(labelled)}. Nothing was trained. Leave the predicate out, or label it."
+            )
+    chosen = set(wanted) or labelled
+    return tuple(one.name for one in dataset.schema if one.name in chosen)
+
+
+def _labelled(dataset: Dataset, predicate: str) -> int:
+    return sum(predicate in entity.labels for entity in dataset)
+
+
+def _read(workspace: Wiring, dataset: Dataset, progress: Progress | None) -> Examples:
+    from lpf.training import make_examples, read_features
+
+    folder = workspace.folder / SEARCHES / FEATURES
+    features = read_features(dataset, workspace.reader, folder=folder, progress=progress)
+    similarity = checked_similarity(workspace.settings.index.copy_similarity)
+    return make_examples(dataset, features, similarity)
