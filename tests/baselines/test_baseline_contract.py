@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_up import fitted, made, parts, predicate, reordered, shared, without_labels
+from baseline_examples import fitted, made, parts, predicate, reordered, shared, without_labels
 
 from lpf import metrics
 from lpf.baselines import METHODS, Shared, make_methods, run_methods

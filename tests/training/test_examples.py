@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hash_reader import HashReader
-from made_up import made_up
+from training_examples import made_up
 
 from lpf.errors import EvidenceError, TrainingError
 from lpf.training import make_examples, read_features

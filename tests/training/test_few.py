@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_up import SMALL, made_up
+from training_examples import SMALL, made_up
 
 from lpf.errors import DatasetError
 from lpf.training import train_few

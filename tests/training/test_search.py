@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up import SMALL, made_up
+from training_examples import SMALL, made_up
 from test_stage_one import staged
 
 from lpf.errors import TrainingError

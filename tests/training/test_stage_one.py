@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from made_up import LEVEL, OUTCOME, SMALL, made_up
+from training_examples import LEVEL, OUTCOME, SMALL, made_up
 
 from lpf.model.initialise import fresh_tensors
 from lpf.model.networks import to_numpy

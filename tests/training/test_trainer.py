@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up import LEVEL, OUTCOME, SMALL, made_up
+from training_examples import LEVEL, OUTCOME, SMALL, made_up
 
 from lpf.errors import ConfigError, DatasetError, TrainingError
 from lpf.model.artefact import load_model

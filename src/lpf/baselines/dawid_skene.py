@@ -113,8 +113,10 @@ class DawidSkene:
 
 
 def _sources(*parts: Examples) -> dict[str, int]:
+    """Numbers for all sources that are named."""
     seen = {item.source for part in parts for item in part.dataset.items}
-    return {name: number for number, name in enumerate(sorted(seen - {None}, key=str)) if name}
+    named = sorted(source for source in seen if source is not None)
+    return {source: number for number, source in enumerate(named)}
 
 
 def _workers(examples: Examples, sources: Mapping[str, int]) -> NDArray[np.intp]:

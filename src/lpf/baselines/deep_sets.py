@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lpf.baselines.bags import Bags, LabelledBags
-from lpf.baselines.interface import FittedMethod, value_count
+from lpf.baselines.bags import Bags
+from lpf.baselines.interface import FittedMethod
 from lpf.baselines.networks import (
     HIDDEN,
     SoftmaxNetwork,
@@ -16,7 +16,7 @@ from lpf.baselines.networks import (
     head_shapes,
     item_codes,
     item_shapes,
-    train_network,
+    train_on_entities,
 )
 from lpf.model.layout import Shapes
 from lpf.model.networks import Dropout, Parameters
@@ -44,10 +44,4 @@ class DeepSets:
     is_reference: bool = False
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
-        return train_network(
-            DeepSetsNetwork(),
-            LabelledBags.of_entities(train, predicate),
-            LabelledBags.of_entities(validation, predicate),
-            value_count(train, predicate),
-            seed,
-        )
+        return train_on_entities(DeepSetsNetwork(), train, validation, predicate, seed)

@@ -14,17 +14,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lpf.baselines.bags import Bags, LabelledBags
-from lpf.baselines.interface import FittedMethod, value_count
+from lpf.baselines.bags import Bags
+from lpf.baselines.interface import FittedMethod
 from lpf.baselines.networks import (
-    ENTITY_BATCH,
     HIDDEN,
-    ITEM_BATCH,
     answered,
     head_shapes,
     item_codes,
     item_shapes,
-    train_network,
+    train_on_entities,
+    train_on_items,
 )
 from lpf.model.layout import Shapes
 from lpf.model.networks import Dropout, Parameters
@@ -82,12 +81,6 @@ class Evidential:
     is_reference: bool = False
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
-        bags = LabelledBags.of_items if self.individual else LabelledBags.of_entities
-        return train_network(
-            EvidentialNetwork(self.individual),
-            bags(train, predicate),
-            bags(validation, predicate),
-            value_count(train, predicate),
-            seed,
-            ITEM_BATCH if self.individual else ENTITY_BATCH,
-        )
+        trained = train_on_items if self.individual else train_on_entities
+        network = EvidentialNetwork(self.individual)
+        return trained(network, train, validation, predicate, seed)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from lpf.baselines.bags import Bags, LabelledBags, bags_of
+from lpf.baselines.interface import value_count
 from lpf.errors import TrainingError
 from lpf.model.layout import Shapes, stack_shapes
 from lpf.model.networks import Dropout, Parameters, keep_all, linear, perceptron
@@ -75,11 +76,30 @@ class TrainedNetwork:
         return found.numpy()
 
 
+def train_on_entities(
+    network: Network, train: Examples, validation: Examples, predicate: str, seed: int
+) -> TrainedNetwork:
+    known, held = (LabelledBags.of_entities(part, predicate) for part in (train, validation))
+    return train_network(network, known, held, value_count(train, predicate), seed, ENTITY_BATCH)
+
+
+def train_on_items(
+    network: Network, train: Examples, validation: Examples, predicate: str, seed: int
+) -> TrainedNetwork:
+    """Every item an example with its own label."""
+    known, held = (LabelledBags.of_items(part, predicate) for part in (train, validation))
+    return train_network(network, known, held, value_count(train, predicate), seed, ITEM_BATCH)
+
+
 def train_network(
-    network: Network, train: LabelledBags, validation: LabelledBags, values: int, seed: int,
-    batch: int = ENTITY_BATCH,
-) -> TrainedNetwork:  # fmt: skip
-    """TrainingError where the validation loss is no number."""
+    network: Network,
+    train: LabelledBags,
+    validation: LabelledBags,
+    values: int,
+    seed: int,
+    batch: int,
+) -> TrainedNetwork:
+    """TrainingError where the validation loss is not finite."""
     shapes = network.shapes(train.bags.features.shape[2], values)
     members = Members.of(fresh(shapes, seed), list(shapes), LEARNING_RATE, 0.0)
     best, best_loss, best_epoch = dict[str, Tensor](), np.inf, 0
@@ -151,9 +171,9 @@ def _validation_loss(
         found = _probabilities(network, parameters, validation.bags)
     scored = found[torch.arange(len(validation)), validation.labels]
     loss = float(-torch.log(scored).mean())
-    if np.isnan(loss):
+    if not np.isfinite(loss):
         raise TrainingError(
-            f"{type(network).__name__}: the validation loss is no number after epoch {epoch + 1}. "
+            f"{type(network).__name__}: the validation loss is {loss} after epoch {epoch + 1}. "
             "Nothing was kept; look for features that are not finite."
         )
     return loss

@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from lpf.baselines.interface import FittedMethod, Method, labelled
-from lpf.baselines.tempered import Temperature, Tempered, with_temperature
+from lpf.baselines.tempered import Temperature, with_temperature
 from lpf.errors import ConfigError, EvidenceError
 from lpf.metrics.checked import checked_probabilities
 from lpf.training.examples import Examples
@@ -109,7 +109,7 @@ class _Run:
         if self.method.is_reference:
             return self.raw
         generator = np.random.default_rng([self.seed, TEMPERING])
-        tempered: Tempered = with_temperature(
+        tempered = with_temperature(
             fitted, validation, self.predicate, generator=generator, by_count=by_count
         )
         self.temperature = tempered.temperature

@@ -1,7 +1,7 @@
 """A temperature after the fact, for every method alike: without it, a comparison of probabilities
 is one of who was tempered.
 
-    P_T = normalise(P^(1/T))     log T = a + b·log K     a, b ~ N(0, 0.5²)
+    P_T = normalise(P^(1/T))     log T = a + b·log K     a, b ~ N(0, 1)
 
 Where all entities have as many items, b is 0. Fitted on validation entities; where their numbers of
 items differ, on random subsets of every size, as robust mode is.
@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from lpf.baselines.interface import FittedMethod, entity_labels, labelled
 from lpf.baselines.subsets import every_size
-from lpf.calibration.temperature import LOG_TEMPERATURE_SD, fit_temperature
+from lpf.calibration.temperature import fit_temperature
 from lpf.errors import EvidenceError
 from lpf.factors.tempering import log_tempered
 from lpf.training.examples import Examples
 from lpf.types import FloatArray
 
+# Wider than robust mode's own: averages and paper mode are far from their right scale, and a
+# prior that held them there would make straw men of them.
+PRIOR_SD = 1.0
 _BOUNDS = ((-3.0, 3.0), (-3.0, 3.0))
 
 
@@ -74,7 +77,7 @@ def with_temperature(
     labels = entity_labels(known, predicate)
     distribution = fitted.predict_proba(known)
     if not by_count:
-        alone = fit_temperature(distribution, labels)
+        alone = fit_temperature(distribution, labels, PRIOR_SD)
         return Tempered(fitted, Temperature(float(np.log(alone))))
     return Tempered(fitted, fit_by_count(distribution, labels, known.segments.counts))
 
@@ -94,7 +97,7 @@ def fit_by_count(
 
     def loss(point: FloatArray) -> float:
         scored = Temperature(*point).log_applied(logs, log_counts)[rows, labels]
-        return float(-scored.sum() + 0.5 * ((point / LOG_TEMPERATURE_SD) ** 2).sum())
+        return float(-scored.sum() + 0.5 * ((point / PRIOR_SD) ** 2).sum())
 
     found = minimize(loss, np.zeros(2), method="L-BFGS-B", bounds=_BOUNDS)
     return Temperature(*map(float, found.x))

@@ -10,11 +10,14 @@ from lpf.factors.tempering import log_tempered
 from lpf.types import FloatArray
 
 LOG_TEMPERATURE_SD = 0.5  # prior: log T ~ N(0, 0.5²); without it a fit near the ceiling runs away
-_LOG_BOUNDS = (-3.0, 3.0)
+_LOG_BOUNDS = (-5.0, 5.0)
 
 
-def fit_temperature(distribution: FloatArray, labels: NDArray[np.intp]) -> float:
-    """The temperature [E, V] distributions need to fit the labels [E], by maximum a posteriori."""
+def fit_temperature(
+    distribution: FloatArray, labels: NDArray[np.intp], prior_sd: float = LOG_TEMPERATURE_SD
+) -> float:
+    """The temperature [E, V] distributions need to fit the labels [E], by maximum a posteriori.
+    ``prior_sd`` is that of log T: answers known to be on another scale need a wide one."""
     from scipy.optimize import minimize_scalar
 
     if len(distribution) != len(labels) or not len(labels):
@@ -28,7 +31,7 @@ def fit_temperature(distribution: FloatArray, labels: NDArray[np.intp]) -> float
 
     def loss(log_temperature: float) -> float:
         scored = log_tempered(logs, float(np.exp(log_temperature)))[rows, labels]
-        return float(-scored.sum() + 0.5 * (log_temperature / LOG_TEMPERATURE_SD) ** 2)
+        return float(-scored.sum() + 0.5 * (log_temperature / prior_sd) ** 2)
 
     if not np.isfinite(loss(0.0)):
         impossible = np.flatnonzero(np.isneginf(logs[rows, labels]))[:10].tolist()

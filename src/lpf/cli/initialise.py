@@ -163,8 +163,11 @@ def _show(document: dict[str, Any]) -> None:
     )
     output.print("\nKeep the signing key secret, and the public key where others can find it.")
     output.print("[bold]Next[/bold]")
-    data = escape(document["domain"] or "DATASET")
-    output.print(f"  {'lpf train ' + data:<24}train a model, or: lpf models add FOLDER")
-    output.print("  lpf ingest FILE         add evidence: JSONL, CSV or Parquet")
-    named = " PREDICATE" if len(asked) > 1 else ""
-    output.print(f"  {'lpf query ENTITY' + named:<24}ask")
+    steps = {
+        f"lpf train {document['domain'] or 'DATASET'}": "train a model, or: lpf models add FOLDER",
+        "lpf ingest FILE": "add evidence: JSONL, CSV or Parquet",
+        f"lpf query ENTITY{' PREDICATE' if len(asked) > 1 else ''}": "ask",
+    }
+    width = max(22, *map(len, steps)) + 2
+    for step, purpose in steps.items():
+        output.print(f"  {escape(step):<{width}}{purpose}")

@@ -8,6 +8,7 @@ import typer
 
 from lpf.cli import (
     batch,
+    demo,
     doctor,
     domains,
     evidence,
@@ -19,7 +20,6 @@ from lpf.cli import (
     query,
     train,
 )
-from lpf.cli.common import AsJson, command
 from lpf.cli.endings import Application, Program
 from lpf.version import __version__
 
@@ -51,23 +51,8 @@ def root(
     """Options before a command."""
 
 
-@command(app, "lpf demo", "lpf demo --json")
-def demo(as_json: AsJson = False) -> None:
-    """Answer the paper's worked question (how compliant is C0001?) from its five factors.
-
-    Shows paper mode, robust mode, and robust mode with a known fact about a related predicate:
-    each item's part in the answer, and how sure the answer is.
-    """
-    from lpf.cli import worked_example
-
-    if as_json:
-        typer.echo(worked_example.as_json())
-    else:
-        worked_example.show()
-
-
 # In the order in which a user meets them.
-for room in (initialise, ingest, train):
+for room in (demo, initialise, ingest, train):
     room.register(app)
 for subject in (facts, evidence):
     app.add_typer(subject.app)

@@ -8,18 +8,11 @@ from typing import Any
 from rich.text import Text
 
 from lpf.cli.fitted_words import fitted_lines
-from lpf.cli.rendering import console, count, percent, print_pairs, print_table
-from lpf.cli.tables import FittedTable, table
+from lpf.cli.rendering import console, count, print_pairs, print_table
+from lpf.cli.train_view import scores_table
 from lpf.model.artefact import Artefact
 
-# Names of metrics, and what they are called in a table.
-SHOWN = {
-    "entities": "entities",
-    "accuracy": "accuracy",
-    "nll": "NLL",
-    "brier": "Brier",
-    "ece": "ECE",
-}
+PARTS = 4  # of a metric's name, such as level/test/spn/ece
 
 
 def document_of(artefact: Artefact) -> dict[str, Any]:
@@ -48,10 +41,9 @@ def show_model(document: Mapping[str, Any]) -> None:
         output.print()
         output.print(Text(f"Fitted for {predicate}", style="bold"))
         print_pairs(output, _fitted_pairs(fitted))
-    scores = _scores(document["metrics"])
-    if scores:
+    for predicate, scores in _scores(document["metrics"]).items():
         output.print()
-        print_table(output, "How it does on whole entities", _scores_table(scores))
+        print_table(output, f"How it answers {predicate}, of whole entities", scores_table(scores))
     if document["notes"]:
         output.print()
         output.print(Text("Notes", style="bold"))
@@ -93,30 +85,15 @@ def _fitted_pairs(fitted: Mapping[str, float | None]) -> Iterator[tuple[str, str
         yield "on", count(int(entities), "entity", "entities")
 
 
-def _scores(metrics: Mapping[str, float]) -> dict[tuple[str, str], dict[str, float]]:
-    """Metrics of the form predicate/split/variant/name, by predicate and by split with variant."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
+def _scores(metrics: Mapping[str, float]) -> dict[str, dict[str, dict[str, float]]]:
+    """Metrics called predicate/data/variant/name, by predicate and by data/variant."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for path, number in metrics.items():
-        predicate, *place, name = path.split("/")
-        if place:
-            found.setdefault((predicate, "/".join(place)), {})[name] = number
+        parts = path.rsplit("/", PARTS - 1)
+        if len(parts) == PARTS:
+            predicate, data, variant, name = parts
+            found.setdefault(predicate, {}).setdefault(f"{data}/{variant}", {})[name] = number
     return found
-
-
-def _scores_table(scores: Mapping[tuple[str, str], Mapping[str, float]]) -> FittedTable:
-    rows = [
-        [predicate, place, *(_cell(by_name.get(name), name) for name in SHOWN)]
-        for (predicate, place), by_name in scores.items()
-    ]
-    return table(("predicate", "data/variant", *SHOWN.values()), rows, right=SHOWN.values())
-
-
-def _cell(number: float | None, name: str) -> str:
-    if number is None:
-        return "?"
-    if name == "entities":
-        return f"{number:,.0f}"
-    return percent(number) if name == "accuracy" else f"{number:.4f}"
 
 
 def _listed(seeds: list[int]) -> str:

@@ -26,7 +26,7 @@ def _option(panel: str, *words: str, metavar: str | None = None, text: str) -> A
 DataName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DATASET|DOMAIN]",
+        metavar="DATASET|DOMAIN",
         help="A data set's file, or a domain by its name (lpf domains list); without, the labelled "
         "evidence of the workspace.",
         show_default=False,
@@ -61,14 +61,18 @@ Patience = Annotated[
     int | None, _option(RECIPE, "--patience", text="Epochs without a gain before it stops; 15.")
 ]
 Epochs = Annotated[int | None, _option(RECIPE, "--epochs", text="At most so many; 100.")]
-LearningRate = Annotated[float | None, _option(RECIPE, "--learning-rate", text="0.001.")]
+LearningRate = Annotated[
+    float | None, _option(RECIPE, "--learning-rate", text="Of the first stage; 0.001.")
+]
 Beta = Annotated[float | None, _option(RECIPE, "--beta", text="Weight of the KL term; 0.01.")]
 Latent = Annotated[int | None, _option(RECIPE, "--latent", text="Width of the latent space; 64.")]
 Hidden = Annotated[
     str | None,
     _option(RECIPE, "--hidden", metavar="N,N...", text="Widths of the encoder's layers; 256,128."),
 ]
-WeightDecay = Annotated[float | None, _option(RECIPE, "--weight-decay", text="0.")]
+WeightDecay = Annotated[
+    float | None, _option(RECIPE, "--weight-decay", text="Of the first stage; 0.")
+]
 Balance = Annotated[
     str | None,
     _option(
@@ -99,6 +103,7 @@ ReportFolder = Annotated[
     Path | None,
     _option(RESULT, "--report", metavar="DIR", text="Default: reports/VERSION of the workspace."),
 ]
+NoReport = Annotated[bool, _option(RESULT, "--no-report", text="Write no report.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -133,6 +138,7 @@ def train(
     name: Name = None,
     no_use: NoUse = False,
     report: ReportFolder = None,
+    no_report: NoReport = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -154,6 +160,8 @@ def train(
     }
     changes = {field: value for field, value in given.items() if value is not None}
     _refuse_together(grid, changes, single, no_aggregator, unfreeze)
+    if report is not None and no_report:
+        raise ConfigError("--no-report: --report says where to write one; leave one of them out.")
     from lpf.cli.train_progress import shown
     from lpf.workspace.training_runs import TrainingPlan, require_torch
     from lpf.workspace.training_sources import Source
@@ -167,7 +175,7 @@ def train(
             source,
             plan,
             use=not no_use,
-            report=_write_report,
+            report=None if no_report else _write_report,
             report_folder=report,
             watching=watching,
         )

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lpf.cli.fitted_words import fitted_lines
+from lpf.datasets import SPLITS
 from lpf.training.history import ranked, spread
 
 if TYPE_CHECKING:
@@ -49,13 +50,12 @@ def document_of(outcome: TrainingOutcome) -> dict[str, Any]:
 
 def _data(run: TrainingRun) -> dict[str, Any]:
     dataset = run.dataset
-    splits = [entity.split for entity in dataset]
-    named = sorted({split for split in splits if split is not None})
+    counts = {split: len(dataset.positions(split)) for split in SPLITS}
     return {
         "name": dataset.name,
         "entities": len(dataset),
         "items": int(dataset.offsets[-1]),
-        "splits": {split: splits.count(split) for split in named},
+        "splits": {split: number for split, number in counts.items() if number},
         "few": run.few,
         "digest": dataset.digest,
     }
@@ -94,4 +94,4 @@ def _fitted(found: Fitted) -> dict[str, Any]:
 
 
 def _scores(found: Scores) -> dict[str, Any]:
-    return {**found.to_dict(), "distinguishable_from_calibrated": found.ece > found.ece_null}
+    return {**found.to_dict(), "calibrated": found.ece <= found.ece_null}

@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.panel import Panel
 from rich.text import Text
 
 from lpf.cli.fitted_words import fitted_lines
-from lpf.cli.rendering import console, count, percent, print_pairs, print_table
+from lpf.cli.rendering import console, count, indented, percent, print_pairs, print_table
 from lpf.cli.tables import FittedTable, table
 
 NUMBERS = ("accuracy", "loss", "cross-entropy", "KL", "epoch")
-SCORES = ("entities", "accuracy", "NLL", "Brier", "ECE")
+SCORES = ("entities", "accuracy", "NLL", "Brier", "ECE", "chance")
 
 
 def show(document: Mapping[str, Any]) -> None:
@@ -33,9 +32,11 @@ def show(document: Mapping[str, Any]) -> None:
         output.print()
         output.print(Text(f"Fitted for {predicate}", style="bold"))
         print_pairs(output, _fitted(fitted))
-    output.print()
-    print_table(output, "How it does on whole entities", scores_table(document["scores"]))
-    output.print(Padding(Text(_calibration_sentence(document["scores"])), (0, 0, 0, 2)))
+    for predicate in document["predicates"]:
+        found = {place: scores[predicate] for place, scores in document["scores"].items()}
+        output.print()
+        print_table(output, f"How it answers {predicate}, of whole entities", scores_table(found))
+        output.print(indented(Text(_calibration_sentence(found))))
     show_cautions(output, document["cautions"])
     _show_next(output, document)
 
@@ -50,37 +51,27 @@ def show_cautions(output: Console, cautions: Sequence[str]) -> None:
     )
 
 
-def scores_table(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> FittedTable:
-    rows = [
-        [place, predicate, *_score_cells(found)]
-        for place, by_predicate in scores.items()
-        for predicate, found in by_predicate.items()
-    ]
-    headings = ("data/variant", "predicate", *SCORES, "calibrated")
-    return table(headings, rows, right=SCORES)
+def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
+    """A row a place, such as "test/spn". ``chance`` is how high an ECE may be by chance alone."""
+    rows = [[*place.split("/"), *_score_cells(found)] for place, found in scores.items()]
+    return table(("data", "variant", *SCORES), rows, right=SCORES, optional=("Brier", "entities"))
 
 
 def _score_cells(found: Mapping[str, Any]) -> list[str]:
-    told = found["distinguishable_from_calibrated"]
     return [
-        f"{found['entities']:,}",
+        f"{found['entities']:,.0f}",
         percent(found["accuracy"]),
-        *(f"{found[name]:.4f}" for name in ("nll", "brier", "ece")),
-        "not quite" if told else "as well as can be told",
+        *(f"{found[name]:.4f}" for name in ("nll", "brier", "ece", "ece_null")),
     ]
 
 
-def _calibration_sentence(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    every = [found for by_predicate in scores.values() for found in by_predicate.values()]
-    off = sum(found["distinguishable_from_calibrated"] for found in every)
+def _calibration_sentence(scores: Mapping[str, Mapping[str, Any]]) -> str:
+    off = [place for place, found in scores.items() if found["ece"] > found["ece_null"]]
     if not off:
-        return (
-            "Every ECE is within what a perfectly calibrated predictor would show on so many "
-            "entities."
-        )
+        return "No ECE is above chance: so many entities cannot tell it from perfectly calibrated."
     return (
-        f"In {off} of {len(every)} rows the ECE is more than a perfectly calibrated predictor "
-        "would show on so many entities, 95 times of 100."
+        f"An ECE above chance ({', '.join(off)}) is more than a perfectly calibrated predictor "
+        "would show 95 times of 100."
     )
 
 

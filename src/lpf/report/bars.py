@@ -23,43 +23,52 @@ MOST_LINES = 2
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar a row. ``errors`` are half-lengths of error bars, ``colours`` one for all or one a
-    row."""
+    """One bar a row, and the words beside it. ``errors`` are half-lengths of error bars (NaN for
+    none), ``colours`` one for all or one a row."""
 
     values: Sequence[float]
+    words: Sequence[str]
     colours: str | Sequence[str]
     errors: Sequence[float] | None = None
 
 
-def height(rows: int, sets: int = 1) -> float:
-    """Inches for so many rows with so many bars in each."""
-    return 0.9 + rows * (0.2 if sets == 1 else 0.34)
+def height(names: Sequence[str], sets: int = 1) -> float:
+    """Inches for rows with these names and so many bars in each."""
+    lines = max(two_lines(name).count("\n") + 1 for name in names)
+    return 0.9 + len(names) * max(0.21 * sets, 0.17 * lines)
 
 
-def paint_bars(
-    axes: Axes, names: Sequence[str], sets: Sequence[Bars], words: Sequence[str]
-) -> None:
-    """The first row on top; within a row the sets below each other. ``words`` stand in a column
-    to the right, one a row, where no bar or line can run into them."""
+def paint_bars(axes: Axes, names: Sequence[str], sets: Sequence[Bars]) -> None:
+    """The first row on top; within a row the sets below each other."""
     rows = np.arange(len(names), dtype=np.float64)
     thickness = THICKNESS / len(sets)
     for place, bars in enumerate(sets):
-        shift = (place - (len(sets) - 1) / 2) * thickness
-        axes.barh(rows + shift, _finite(bars.values), thickness, color=bars.colours)
+        middles = rows + (place - (len(sets) - 1) / 2) * thickness
+        axes.barh(middles, _finite(bars.values), thickness, color=bars.colours)
         if bars.errors is not None:
-            paint_errors(axes, rows + shift, bars)
-    axes.set_yticks(rows, [two_lines(name) for name in names])
+            _paint_errors(axes, middles, bars)
+        write_beside(axes, middles, bars.words)
+    name_rows(axes, names)
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(np.arange(len(names)), [two_lines(name) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="x")
-    for row, text in enumerate(words):
-        axes.text(1.02, row, text, va="center", transform=axes.get_yaxis_transform())
 
 
-def paint_errors(axes: Axes, heights: FloatArray, bars: Bars) -> None:
+def write_beside(axes: Axes, middles: FloatArray, words: Sequence[str]) -> None:
+    """In a column to the right, where no bar and no line can run into them."""
+    across = axes.get_yaxis_transform()
+    for middle, word in zip(middles.tolist(), words, strict=True):
+        axes.text(1.02, middle, word, va="center_baseline", transform=across)
+
+
+def _paint_errors(axes: Axes, middles: FloatArray, bars: Bars) -> None:
     axes.errorbar(
         _finite(bars.values),
-        heights,
+        middles,
         xerr=bars.errors,
         fmt="none",
         ecolor=LIGHT["ink"],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CURVE_HEIGHT = 2.6  # inches
 MOST_TICKS = 8
+DOT, SMALL_DOT = 5.0, 3.0  # points
 
 
 @dataclass(frozen=True)
@@ -37,19 +38,22 @@ def paint_curve(axes: Axes, values: Sequence[float], look: Look, best: int | Non
     epochs = np.arange(1, len(values) + 1)
     axes.plot(epochs, values, color=look.colour, linestyle=look.dashes, linewidth=look.width)
     if best is not None:
-        axes.plot(best, values[best - 1], "o", color=look.colour, markersize=5, clip_on=False)
+        size = DOT if look.width > 1 else SMALL_DOT
+        axes.plot(best, values[best - 1], "o", color=look.colour, markersize=size, clip_on=False)
 
 
 def paint_mean(axes: Axes, value: float) -> None:
     axes.axvline(value, color=MEAN.colour, linestyle=MEAN.dashes, linewidth=MEAN.width)
 
 
-def name_axes(axes: Axes, measured: str) -> None:
+def finish_axes(axes: Axes, measured: str, epochs: int) -> None:
+    """Whole epochs from 1 on, whatever was drawn before."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set_xlabel("epoch")
     axes.set_ylabel(measured)
-    axes.xaxis.set_major_locator(MaxNLocator(MOST_TICKS, integer=True))
+    axes.set_xlim(0.5, epochs + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(MOST_TICKS, integer=True, min_n_ticks=1))
     axes.grid(axis="y")
 
 
@@ -64,4 +68,4 @@ def line_key(look: Look, label: str) -> Artist:
 def dot_key(label: str) -> Artist:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], color=LIGHT["first"], marker="o", markersize=5, lw=0, label=label)
+    return Line2D([], [], color=LIGHT["first"], marker="o", markersize=DOT, lw=0, label=label)

@@ -88,7 +88,9 @@ def _seed(seed: Seed) -> dict[str, Any]:
 
 
 def _aggregator(run: Run) -> list[dict[str, Any]]:
-    members = zip(run.trained.config.seeds, run.trained.aggregator, strict=False)
+    if not run.trained.aggregator:
+        return []
+    members = zip(run.trained.config.seeds, run.trained.aggregator, strict=True)
     return [
         {"seed": seed, "epochs": [asdict(epoch) for epoch in epochs]} for seed, epochs in members
     ]

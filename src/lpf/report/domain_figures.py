@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,7 @@ def accuracies(runs: Runs) -> Drawing:
             _accuracy_bars(runs, name, colour)
             for name, colour in (("train_accuracy", "second"), ("validation_accuracy", "first"))
         )
-        words = [
-            f"{upper:.1f}\n{lower:.1f}"
-            for upper, lower in zip(train.values, validation.values, strict=True)
-        ]
-        paint_bars(axes, list(runs), [train, validation], words)
+        paint_bars(axes, list(runs), [train, validation])
         axes.set_xlim(0, 100)
         axes.set_xlabel("accuracy, %")
         return [key(LIGHT["second"], "training"), key(LIGHT["first"], "validation")]
@@ -39,7 +36,7 @@ def accuracies(runs: Runs) -> Drawing:
         "Accuracy on single items at each seed's best epoch: the mean over seeds, with one "
         "standard deviation to either side. Training figures are running means with dropout and "
         "one sample an item.",
-        height(len(runs), 2),
+        height(list(runs), 2),
         paint,
     )
 
@@ -49,8 +46,8 @@ def gaps(runs: Runs) -> Drawing:
 
     def paint(axes: Axes) -> Sequence[Artist]:
         colours = [LIGHT["second"] if one > 0 else LIGHT["first"] for one in found]
-        bars = Bars([100 * one for one in found], colours)
-        paint_bars(axes, list(runs), [bars], [points(one) for one in found])
+        bars = Bars([100 * one for one in found], [points(one) for one in found], colours)
+        paint_bars(axes, list(runs), [bars])
         axes.axvline(0, color=LIGHT["quiet"], linewidth=0.8)
         axes.margins(x=0.08)
         axes.set_xlabel("training minus validation accuracy, points")
@@ -61,7 +58,7 @@ def gaps(runs: Runs) -> Drawing:
         "Gap between training and validation",
         "Means over seeds. A gap well above 0 says that the networks learnt the training items by "
         "heart; below 0 it is dropout, which only training figures have.",
-        height(len(runs)),
+        height(list(runs)),
         paint,
     )
 
@@ -73,7 +70,7 @@ def deviations(runs: Runs) -> Drawing:
             f"{value:.2f}" if len(run.seeds) > 1 else "one seed"
             for value, run in zip(found, runs.values(), strict=True)
         ]
-        paint_bars(axes, list(runs), [Bars(found, LIGHT["first"])], words)
+        paint_bars(axes, list(runs), [Bars(found, words, LIGHT["first"])])
         axes.set_xlim(left=0)
         axes.set_xlabel("standard deviation, points")
         return []
@@ -82,7 +79,7 @@ def deviations(runs: Runs) -> Drawing:
         "domain-deviation",
         "Spread of validation accuracy over seeds",
         "How far the draw of a seed moves the result.",
-        height(len(runs)),
+        height(list(runs)),
         paint,
     )
 
@@ -91,9 +88,8 @@ def epochs(runs: Runs) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         best = [epochs_to_best(run) for run in runs.values()]
         trained = [epochs_trained(run) for run in runs.values()]
-        words = [f"{upper:.1f}\n{lower:.1f}" for upper, lower in zip(best, trained, strict=True)]
-        sets = [Bars(best, LIGHT["first"]), Bars(trained, LIGHT["other"])]
-        paint_bars(axes, list(runs), sets, words)
+        upper = Bars(best, _tenths(best), LIGHT["first"])
+        paint_bars(axes, list(runs), [upper, Bars(trained, _tenths(trained), LIGHT["other"])])
         axes.set_xlabel("epochs, mean over seeds")
         return [key(LIGHT["first"], "to the best epoch"), key(LIGHT["other"], "trained in all")]
 
@@ -101,7 +97,7 @@ def epochs(runs: Runs) -> Drawing:
         "domain-epochs",
         "Epochs to convergence",
         "When the lowest validation loss was reached, and when training stopped.",
-        height(len(runs), 2),
+        height(list(runs), 2),
         paint,
     )
 
@@ -109,8 +105,8 @@ def epochs(runs: Runs) -> Drawing:
 def converged(runs: Runs) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         shares = [run.converged_share for run in runs.values()]
-        bars = Bars([100 * share for share in shares], LIGHT["first"])
-        paint_bars(axes, list(runs), [bars], [percent(share) for share in shares])
+        words = [percent(share) for share in shares]
+        paint_bars(axes, list(runs), [Bars([100 * one for one in shares], words, LIGHT["first"])])
         axes.set_xlim(0, 100)
         axes.set_xlabel("share of seeds, %")
         return []
@@ -120,7 +116,7 @@ def converged(runs: Runs) -> Drawing:
         "Seeds that stopped early",
         "Seeds whose validation loss stopped falling before the epochs ran out. Where few did, "
         "more epochs would help.",
-        height(len(runs)),
+        height(list(runs)),
         paint,
     )
 
@@ -139,4 +135,13 @@ def epochs_trained(run: Run) -> float:
 
 def _accuracy_bars(runs: Runs, name: str, colour: str) -> Bars:
     found = [run.spread(name) for run in runs.values()]
-    return Bars([100 * one.mean for one in found], LIGHT[colour], [100 * one.sd for one in found])
+    means = [100 * one.mean for one in found]
+    errors = [
+        100 * one.sd if len(run.seeds) > 1 else math.nan
+        for one, run in zip(found, runs.values(), strict=True)
+    ]
+    return Bars(means, _tenths(means), LIGHT[colour], errors)
+
+
+def _tenths(numbers: Sequence[float]) -> list[str]:
+    return [f"{number:.1f}" for number in numbers]

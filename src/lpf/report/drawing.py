@@ -42,7 +42,6 @@ STYLE: Mapping[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
-    "axes.titlelocation": "left",
     "figure.facecolor": LIGHT["surface"],
     "axes.facecolor": "none",
     "axes.edgecolor": LIGHT["quiet"],

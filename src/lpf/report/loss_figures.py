@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpf.report.bars import key
+from lpf.report.bars import key, name_rows, write_beside
 from lpf.report.curves import (
     CURVE_HEIGHT,
     TRAINING,
     VALIDATION,
     Look,
     dot_key,
+    finish_axes,
     line_key,
-    name_axes,
     paint_curve,
 )
 from lpf.report.drawing import Drawing, draw
@@ -40,15 +40,11 @@ def loss_parts(run: Run) -> Drawing:
     entropies = [best.train_cross_entropy, best.validation_cross_entropy]
 
     def paint(axes: Axes) -> Sequence[Artist]:
-        rows = np.arange(2)
+        rows = np.arange(2.0)
         axes.barh(rows, entropies, 0.55, color=CROSS_ENTROPY)
         axes.barh(rows, np.subtract(totals, entropies), 0.55, left=entropies, color=WEIGHTED_KL)
-        axes.set_yticks(rows, ["training", "validation"])
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(1.5, -0.5)
-        axes.grid(axis="x")
-        for row, total in enumerate(totals):
-            axes.text(1.02, row, decimals(total), va="center", transform=axes.get_yaxis_transform())
+        name_rows(axes, ["training", "validation"])
+        write_beside(axes, rows, [decimals(total) for total in totals])
         return _part_keys()
 
     return draw("loss-parts", "What the loss is made of", _parts_caption(run), 1.35, paint)
@@ -65,7 +61,7 @@ def loss_over_epochs(run: Run) -> Drawing:
         axes.stairs(totals, edges, baseline=entropies, fill=True, color=WEIGHTED_KL)
         axes.axvline(history.best_epoch, color=LIGHT["ink"], linestyle=":", linewidth=1.4)
         axes.set_ylim(bottom=0)
-        name_axes(axes, "validation loss")
+        finish_axes(axes, "validation loss", len(totals))
         return [*_part_keys(), line_key(Look(LIGHT["ink"], ":", 1.4), "best epoch")]
 
     return draw(
@@ -86,7 +82,7 @@ def aggregator_loss(run: Run) -> Drawing:
         for epochs in members[:0:-1]:
             _paint_member(axes, epochs, THIN)
         _paint_member(axes, members[0], VALIDATION.width)
-        name_axes(axes, "loss")
+        finish_axes(axes, "loss", max(map(len, members)))
         lines = [line_key(TRAINING, "training"), line_key(VALIDATION, "validation")]
         return [*lines, dot_key("lowest validation loss")]
 

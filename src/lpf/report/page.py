@@ -11,12 +11,13 @@ from typing import Literal
 from lpf.report.drawing import Drawing
 from lpf.report.palette import css_variables
 
-Kind = Literal["name", "number", "long"]
+Kind = Literal["name", "word", "number", "long"]
 
 
 @dataclass(frozen=True)
 class Column:
-    """``number`` stands to the right, ``long`` may fill several lines."""
+    """A ``number`` stands to the right, a ``word`` is ours and stays in one line, a ``name`` is the
+    user's, a ``long`` text needs room."""
 
     title: str
     kind: Kind = "number"
@@ -81,11 +82,17 @@ def table(caption: str, columns: Sequence[Column], rows: Iterable[Row]) -> str:
         f'<th scope="col" class="{column.kind}">{text(column.title)}</th>' for column in columns
     )
     body = "".join(_row(columns, row) for row in rows)
+    opening = '<table class="stacked">' if _is_long(columns) else "<table>"
     return (
-        f'<div class="scroll" role="region" aria-label="{text(caption)}" tabindex="0">\n<table>\n'
-        f"<caption>{text(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n"
+        f'<div class="scroll" role="region" aria-label="{text(caption)}" tabindex="0">\n'
+        f"{opening}\n<caption>{text(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n"
         f"<tbody>\n{body}</tbody>\n</table>\n</div>"
     )
+
+
+def _is_long(columns: Sequence[Column]) -> bool:
+    """On a phone the long text goes below its row, as it would be out of sight beside it."""
+    return any(column.kind == "long" for column in columns)
 
 
 def _row(columns: Sequence[Column], row: Row) -> str:

@@ -13,8 +13,8 @@ from lpf.report.curves import (
     VALIDATION,
     Look,
     dot_key,
+    finish_axes,
     line_key,
-    name_axes,
     paint_curve,
     paint_mean,
 )
@@ -55,7 +55,7 @@ def seed_accuracy(run: Run) -> Drawing:
         "Validation accuracy by seed",
         "Accuracy on single validation items at each seed's best epoch, the best seed on top. "
         "The dashed line is the mean over all seeds.",
-        height(len(run.seeds)),
+        height([seed.name for seed in run.seeds]),
         paint,
     )
 
@@ -72,7 +72,7 @@ def seed_loss(run: Run) -> Drawing:
         "Validation loss by seed",
         "Cross-entropy and weighted KL together, at the same epochs and in the same order. Lower "
         "is better.",
-        height(len(run.seeds)),
+        height([seed.name for seed in run.seeds]),
         paint,
     )
 
@@ -82,7 +82,7 @@ def convergence(run: Run) -> Drawing:
         for seed in reversed(run.seeds):  # the best one last, on top of the others
             losses = [epoch.validation_loss for epoch in seed.history.epochs]
             paint_curve(axes, losses, LOOKS[seed.standing], seed.history.best_epoch)
-        name_axes(axes, "validation loss")
+        finish_axes(axes, "validation loss", max(len(one.history.epochs) for one in run.seeds))
         lines = [line_key(LOOKS[one], STANDINGS[one]) for one in _standings(run)]
         return [*lines, dot_key("best epoch")]
 
@@ -103,7 +103,7 @@ def accuracy_gap(run: Run) -> Drawing:
         validation = [100 * epoch.validation_accuracy for epoch in history.epochs]
         paint_curve(axes, train, TRAINING, history.best_epoch)
         paint_curve(axes, validation, VALIDATION, history.best_epoch)
-        name_axes(axes, "accuracy, %")
+        finish_axes(axes, "accuracy, %", len(history.epochs))
         return [line_key(TRAINING, "training"), line_key(VALIDATION, "validation")]
 
     return draw(
@@ -121,7 +121,7 @@ def _paint_seeds(
     axes: Axes, run: Run, values: Sequence[float], words: Sequence[str], mean: float
 ) -> None:
     colours = [LOOKS[seed.standing].colour for seed in run.seeds]
-    paint_bars(axes, [seed.name for seed in run.seeds], [Bars(values, colours)], words)
+    paint_bars(axes, [seed.name for seed in run.seeds], [Bars(values, words, colours)])
     paint_mean(axes, mean)
 
 

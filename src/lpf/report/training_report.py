@@ -13,7 +13,7 @@ from lpf.report.page import cautions_box, figures, glance, page, paragraph, sect
 from lpf.report.run import Run
 from lpf.report.seed_figures import accuracy_gap, convergence, seed_accuracy, seed_loss
 from lpf.report.training_tables import (
-    fitted_table,
+    fitted_tables,
     model_table,
     notes_list,
     scores_table,
@@ -82,10 +82,10 @@ def _parts(run: Run, cautions: Sequence[str], drawings: dict[str, Drawing]) -> I
     yield section("Loss", shown("loss-parts", "loss-over-epochs"))
     if trained.aggregator:
         yield section("Learned aggregator", shown("aggregator-loss"))
-    yield section("Fitted numbers", fitted_table(trained))
+    yield section("Fitted numbers", fitted_tables(trained))
     yield section("Settings", model_table(trained), notes_list(trained))
-    yield section("What it is for", paragraph(trained.card.intended_use))
-    yield section("What it is not for", paragraph(trained.card.unsuitable_use))
+    uses = (trained.card.intended_use, f"Not for: {trained.card.unsuitable_use}")
+    yield section("What it is for", *map(paragraph, uses))
     yield f"<footer>Every number of this page stands in {NUMBERS} beside it.</footer>"
 
 

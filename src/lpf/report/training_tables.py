@@ -21,8 +21,8 @@ CAUTION = "caution: "  # such notes of a card stand in the box at the top alread
 
 def seeds_table(run: Run) -> str:
     columns = [
-        Column("seed", "name"),
-        Column("in the model", "name"),
+        Column("seed", "word"),
+        Column("in the model", "word"),
         *map(
             Column,
             (
@@ -36,7 +36,7 @@ def seeds_table(run: Run) -> str:
                 "epochs",
             ),
         ),
-        Column("stopped early", "name"),
+        Column("stopped early", "word"),
     ]
     rows = (Row(_seed_cells(seed), seed.standing == "selected") for seed in run.seeds)
     return table("Every seed at its best epoch, the best first", columns, rows)
@@ -44,8 +44,8 @@ def seeds_table(run: Run) -> str:
 
 def scores_table(trained: Trained) -> str:
     columns = [
-        Column("split", "name"),
-        Column("variant", "name"),
+        Column("split", "word"),
+        Column("variant", "word"),
         Column("predicate", "name"),
         *map(
             Column,
@@ -69,19 +69,12 @@ def scores_table(trained: Trained) -> str:
     return table("Scores by split and variant", columns, rows)
 
 
-def fitted_table(trained: Trained) -> str:
-    columns = [
-        Column("predicate", "name"),
-        Column("number", "name"),
-        Column("value"),
-        Column("what it means", "long"),
-    ]
-    rows = (
-        Row([predicate, *cells])
+def fitted_tables(trained: Trained) -> str:
+    columns = [Column("number", "word"), Column("value"), Column("what it means", "long")]
+    return "\n".join(
+        table(f"Of {predicate}, from its validation entities", columns, map(Row, explained(fitted)))
         for predicate, fitted in trained.fitted.items()
-        for cells in explained(fitted)
     )
-    return table("What was fitted on validation entities", columns, rows)
 
 
 def values_table(trained: Trained) -> str:
@@ -91,11 +84,15 @@ def values_table(trained: Trained) -> str:
         for head in trained.config.predicates
         for value, share in zip(head.values, head.training_shares, strict=True)
     )
-    return table("What is asked, and how often each value was met in training", columns, rows)
+    return table(
+        "What is asked, and how often each value was met in training, balancing included",
+        columns,
+        rows,
+    )
 
 
 def model_table(trained: Trained) -> str:
-    columns = [Column("setting", "name"), Column("value", "long")]
+    columns = [Column("setting", "word"), Column("value", "long")]
     return table("The model's shape", columns, (Row(cells) for cells in _shape(trained)))
 
 

@@ -13,9 +13,8 @@ def points(difference: float) -> str:
 
 
 def decimals(number: float) -> str:
-    """Three decimals; four significant digits where that would be 0.000."""
-    short = f"{number:.3f}"
-    return f"{number:.4g}" if number and float(short) == 0 else short
+    """Three of them. What is little more than nothing is not shown as nothing."""
+    return "< 0.001" if 0 < number < 0.0005 else f"{number:.3f}".replace("-", "−")
 
 
 def percent_spread(mean: float, sd: float, seeds: int) -> str:

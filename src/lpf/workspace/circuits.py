@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -53,11 +53,18 @@ class LearnedCircuit:
 def learn_circuit(folder: Path, schema: Schema, facts: FactStore) -> LearnedCircuit:
     """The best tree over the schema's predicates, by the current facts, kept for the next
     opening. ConfigError where there are no facts."""
-    from lpf.spn import Table, dump_circuit, learn_chow_liu
-
     rows = [known for _, known in facts.table()]
     if not rows:
         raise ConfigError("facts: there are none to learn from; add some with 'lpf facts add'.")
+    return learn_from_rows(folder, schema, rows)
+
+
+def learn_from_rows(
+    folder: Path, schema: Schema, rows: Sequence[Mapping[str, str]]
+) -> LearnedCircuit:
+    """As ``learn_circuit``, from known values by predicate, a row an entity."""
+    from lpf.spn import Table, dump_circuit, learn_chow_liu
+
     variables = [Variable(predicate.name, predicate.values) for predicate in schema]
     priors = {predicate.name: predicate.prior for predicate in schema}
     circuit = learn_chow_liu(Table.from_rows(variables, rows), priors=priors)

@@ -24,7 +24,7 @@ def examples_of(dataset: Dataset, seed: int = 0) -> Examples:
     """Features are the symbol behind each text as one-hot, with noise: a reader that understands
     every sentence and hears badly."""
     symbols = [tuple(item.truth["symbol"]) for item in dataset.items if item.truth is not None]
-    known = sorted({symbol for symbol in symbols})
+    known = sorted(set(symbols))
     clean = np.eye(len(known))[[known.index(symbol) for symbol in symbols]]
     noise = NOISE * np.random.default_rng(seed).standard_normal(clean.shape)
     return make_examples(dataset, (clean + noise).astype(np.float32), copy_similarity=None)

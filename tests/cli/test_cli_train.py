@@ -1,0 +1,322 @@
+"""train, models show, models card, init --domain: from labelled data to a model that answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+from typer.testing import CliRunner
+
+from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
+from lpf.cli.main import app
+from lpf.cli.train_progress import Display, best_course, sparkline
+from lpf.schema import Predicate, Schema
+from lpf.training.history import Epoch
+from lpf.workspace import Workspace
+
+SMALL = ("--hidden", 8, "--latent", 4)
+QUICK = ("--seeds", "1,2", "--epochs", 3, *SMALL, "--no-report")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads of networks this small only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "data.jsonl", lines(60))
+
+
+@pytest.fixture
+def lpf(lpf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Commands in a workspace that asks for a level and reads words."""
+    monkeypatch.setattr("lpf.workspace.wiring.open_reader", lambda *_, **__: WordReader())
+    Workspace.create(tmp_path / "own", Schema((Predicate("level", LEVELS),))).close()
+    return type(lpf)(tmp_path / "own")
+
+
+def test_what_was_trained_is_told_and_answers(lpf, data: Path) -> None:
+    shown = lpf("train", data, "--seeds", "1,2", "--epochs", 3, *SMALL).stdout
+    for part in (
+        *("data: 60 entities, 120 items", "train 42 · validation 9 · test 9"),
+        *("Seeds, best first", "all seeds", "±", "selected"),
+        *("temperature", "rho", "epsilon", "slope", "learned temperature"),
+        *("validation", "test", "spn", "learned", "NLL", "Brier", "ECE"),
+        *("Cautions", "fitted on 9 entities only", "answers from now on", "lpf query ENTITY level"),
+    ):
+        assert part in shown, part
+    with Workspace.open(lpf.folder) as space:
+        active = space.models.active()
+    assert active in shown
+    assert (lpf.folder / "reports" / active / "training.html").is_file()
+    assert list((lpf.folder / "searches" / "features").glob("*.npy"))
+
+
+def test_the_same_command_again_gives_the_same_model(lpf, data: Path, tmp_path: Path) -> None:
+    words = ("train", data, "--seeds", "1,2", "--epochs", 2, *SMALL, "--no-use", "--name", "mine")
+    words = (*words, "--report", tmp_path / "told")
+    first, second = lpf.json(*words), lpf.json(*words)
+    assert first == second
+    assert not first["active"]
+    assert first["name"] == "mine"
+    assert Path(first["report"]).parent == tmp_path / "told"
+    kept = lpf("train", data, *QUICK, "--no-use")
+    assert "lpf models use" in kept.stdout
+    other = lpf.json("train", data, *QUICK, "--beta", 0.5)
+    assert other["version"] != first["version"]
+    assert other["active"]
+
+
+def test_the_document_holds_all_that_is_shown(lpf, data: Path) -> None:
+    told = lpf.json("train", data, *QUICK, "--members", 1)
+    assert [one["member"] for one in told["seeds"]] == [True, False]
+    assert {one["seed"] for one in told["seeds"]} == {1, 2}
+    assert all(one["epochs"] == 3 for one in told["seeds"])
+    best = told["seeds"][0]
+    assert told["spread"]["accuracy"]["selected"] == best["accuracy"]
+    numbers = told["fitted"]["level"]["numbers"]
+    assert numbers["learned_temperature"] > 0
+    assert set(told["fitted"]["level"]["meaning"]) == {
+        *("temperature", "rho", "epsilon", "slope", "learned_temperature")
+    }
+    places = ("validation/spn", "validation/learned", "test/spn", "test/learned")
+    assert set(told["scores"]) == set(places)
+    for place in places:
+        scores = told["scores"][place]["level"]
+        assert scores["entities"] == 9
+        assert scores["calibrated"] == (scores["ece"] <= scores["ece_null"])
+    assert told["config"]["max_epochs"] == 3
+    assert told["config"]["hidden"] == [8]
+    assert told["cautions"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        (["--paper", "--epochs", 1], "patience", 5),
+        (["--paper", "--epochs", 1, "--patience", 2], "patience", 2),
+        (["--epochs", 1, "--balance", "always"], "balance", "always"),
+        (["--epochs", 1, "--weight-decay", 0.1], "weight_decay", 0.1),
+        (["--epochs", 1, "--learning-rate", 0.01], "learning_rate", 0.01),
+        (["--epochs", 1, "--deterministic"], "deterministic", True),
+        (["--epochs", 1, "--no-aggregator"], "aggregator", None),
+    ],
+)
+def test_options_reach_the_training(
+    words: list, field: str, value: object, lpf, data: Path
+) -> None:
+    told = lpf.json("train", data, "--single", 5, *SMALL, "--no-report", *words)
+    assert told["config"][field] == value
+    assert [one["seed"] for one in told["seeds"]] == [5]
+    assert told["config"]["members"] == 1
+
+
+def test_unfreezing_reaches_the_second_stage(lpf, data: Path) -> None:
+    told = lpf.json("train", data, *QUICK, "--unfreeze")
+    assert told["config"]["stage_two"]["unfreeze"]
+
+
+@pytest.mark.parametrize(("text", "count"), [("3", 3), ("seven", 7), ("fifteen", 15), ("8,", 1)])
+def test_seeds_are_a_name_a_number_or_a_list(text: str, count: int, lpf, data: Path) -> None:
+    words = ("--epochs", 1, *SMALL, "--no-aggregator", "--no-report")
+    told = lpf.json("train", data, "--seeds", text, *words)
+    assert len(told["seeds"]) == count
+    assert sum(one["member"] for one in told["seeds"]) == min(count, 5)
+
+
+BAD_CALLS = {
+    "no such data": (["nonsense"], "neither a file nor one of the domains"),
+    "another domain": (["compliance"], "lpf init DIR --domain compliance"),
+    "unknown predicate": (["{data}", "--predicate", "colour"], "'colour' is not in the schema"),
+    "unknown preset": (["compliance", "--preset", "easy"], "preset"),
+    "seeds in words": (["{data}", "--seeds", "many"], "--seeds: must be seven, fifteen"),
+    "too many seeds": (["{data}", "--seeds", "42"], "--single 42"),
+    "doubled seeds": (["{data}", "--seeds", "1,1"], "different whole numbers"),
+    "no seeds": (["{data}", "--seeds", ","], "--seeds"),
+    "seeds and single": (["{data}", "--seeds", "1,2", "--single", "3"], "not both"),
+    "members and single": (["{data}", "--members", "2", "--single", "3"], "leave --members out"),
+    "hidden in words": (["{data}", "--hidden", "wide"], "--hidden: must be widths"),
+    "no epochs": (["{data}", "--epochs", "0"], "max_epochs: must be above 0"),
+    "no balance": (["{data}", "--balance", "some"], "training.balance"),
+    "grid with widths": (["{data}", "--grid", "--latent", "8"], "--grid: tries --latent itself"),
+    "nothing to unfreeze": (["{data}", "--unfreeze", "--no-aggregator"], "--no-aggregator out"),
+    "report and none": (["{data}", "--report", "r", "--no-report"], "leave one of them out"),
+    "no labels here": ([], "no labelled evidence"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), BAD_CALLS.values(), ids=BAD_CALLS)
+def test_a_call_that_is_wrong_is_refused(
+    words: list[str], message: str, lpf, data: Path, tmp_path: Path
+) -> None:
+    if words[:2] == ["compliance", "--preset"]:
+        lpf = type(lpf)(tmp_path / "try")
+        CliRunner().invoke(app, ["init", str(lpf.folder), "--domain", "compliance"])
+    assert message in lpf.error("train", *(word.format(data=data) for word in words))
+    assert lpf.json("models", "list") == {"models": []}
+
+
+BAD_DATA = {
+    "unknown value": ([*lines(60), line(61, label="huge")], "data.jsonl, line 61: label: 'huge'"),
+    "doubled id": ([*lines(60), line(3)], "line 61: entity_id: 'C0003'"),
+    "no evidence at all": ([line(n, evidence=[]) for n in range(60)], "both evidence and a label"),
+    "single class": (lines(60, label="low"), "all entities have the value 'low'"),
+    "few of a single class": (lines(9, label="low"), "fewer than 2 entities are labelled"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), BAD_DATA.values(), ids=BAD_DATA)
+def test_data_that_cannot_be_used_are_told_with_their_place(
+    given: list, message: str, lpf, tmp_path: Path
+) -> None:
+    file = write_lines(tmp_path / "data.jsonl", given)
+    assert message in lpf.error("train", file, *QUICK)
+
+
+def test_an_interrupt_says_how_to_go_on(lpf, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lpf.training.stage_one import StageOne
+
+    whole = lpf.json("train", data, *QUICK, "--no-use")["version"]
+    for search in (lpf.folder / "searches").glob("*/search.*"):
+        search.unlink()
+    one_epoch, done = StageOne.one_epoch, []
+
+    def interrupted(self: StageOne, state: Any) -> None:
+        done.append(state.epoch)
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        one_epoch(self, state)
+
+    monkeypatch.setattr("lpf.training.search.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(StageOne, "one_epoch", interrupted)
+    told = lpf("train", data, *QUICK, code=130)
+    assert "the same command goes on from its checkpoint" in told.stderr
+    assert lpf.json("train", data, *QUICK)["version"] == whole
+    assert done == [0, 1, 1, 2]
+
+
+def test_few_entities_are_trained_on_too(lpf, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "few.jsonl", lines(12))
+    told = lpf.json("train", file, *QUICK)
+    assert told["data"]["few"]
+    assert told["data"]["splits"] == {}
+    assert "in folds" in lpf("train", file, *QUICK).stdout
+
+
+def test_models_are_shown_with_their_card(lpf, data: Path) -> None:
+    assert "no model answers yet" in lpf.error("models", "show")
+    trained = lpf.json("train", data, *QUICK)
+    version = trained["version"]
+    document = lpf.json("models", "show")
+    assert document["version"] == version
+    assert document["active"]
+    assert document["seeds"] == [one["seed"] for one in trained["seeds"]]
+    fitted = trained["fitted"]["level"]["numbers"]
+    assert document["fitted"]["level"]["temperature"] == fitted["temperature"]
+    assert document["fitted"]["level"]["entities"] == 9
+    assert document["metrics"]["level/test/spn/entities"] == 9
+    shown = lpf("models", "show", version).stdout
+    for part in (version, "answers", "16-8-4, variational", "Fitted for level", "test", "learned"):
+        assert part in shown, part
+    card = lpf("models", "card").stdout
+    assert card.startswith("# data\n")
+    assert "## Unsuitable use" in card
+    assert lpf.json("models", "card", version)["card"]["name"] == "data"
+    assert "has no model 'nonsense'" in lpf.error("models", "card", "nonsense")
+
+
+def test_a_model_without_anything_fitted_is_shown(pristine: Path) -> None:
+    done = CliRunner().invoke(app, ["models", "show", "--workspace", str(pristine)])
+    assert done.exit_code == 0, done.output
+    assert "robust mode uses its defaults" in done.stdout
+
+
+def test_init_takes_a_domains_questions(tmp_path: Path) -> None:
+    from lpf.domains import load_domain
+
+    folder = tmp_path / "try"
+    done = CliRunner().invoke(app, ["init", str(folder), "--domain", "compliance"])
+    assert done.exit_code == 0, done.output
+    assert "lpf train compliance" in done.stdout
+    made, declared = Workspace.open(folder).schema, load_domain("compliance").schema()
+    assert [(one.name, one.values, one.prior) for one in made] == [
+        (one.name, one.values, one.prior) for one in declared
+    ]
+    assert made.relations == declared.relations
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--domain", "nonsense"], "is not one of"),
+        (["--domain", "compliance", "--predicate", "a=b,c"], "--domain: says it all"),
+        (["--domain", "compliance", "--schema", "s.toml"], "--domain: says it all"),
+    ],
+)
+def test_init_refuses_a_domain_that_is_none(words: list[str], message: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "try"), *words])
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert not (tmp_path / "try" / "lpf.toml").exists()
+
+
+def test_a_domain_is_generated_and_trained_on(
+    tmp_path: Path, lpf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from lpf.domains.parameters import PRESETS
+
+    small = {name: replace(one, entities=90, items=2) for name, one in PRESETS.items()}
+    monkeypatch.setattr("lpf.domains.parameters.PRESETS", small)
+    there = type(lpf)(tmp_path / "try")
+    CliRunner().invoke(app, ["init", str(there.folder), "--domain", "compliance"])
+    told = there.json("train", "compliance", *QUICK)
+    assert told["predicates"] == ["compliance_level"]
+    assert told["data"]["entities"] == 90
+    hard = there.json("train", "compliance", *QUICK, "--preset", "hard", "--data-seed", 7)
+    assert hard["data"]["digest"] != told["data"]["digest"]
+    assert there.json("evidence", "list")["evidence"] == []
+
+
+def test_the_live_display_shows_epochs_and_the_best_seed() -> None:
+    def epoch(loss: float, accuracy: float) -> Epoch:
+        return Epoch(*[0.0] * 4, loss, 0.0, 0.0, accuracy, 0.0)
+
+    class State:
+        seeds, active = (1, 2, 3), [0, 2]
+        epochs = ([epoch(1.0, 0.5), epoch(0.5, 0.9)], [epoch(0.4, 0.8)], [])
+
+    assert best_course(State.epochs) is State.epochs[0]
+    display = Display()
+    display.reading(50, 100)
+    display.tell("training all seeds together")
+    display.epoch(2, 100, State())  # type: ignore[arg-type]
+    written = StringIO()
+    Console(width=80, file=written).print(display)
+    shown = written.getvalue()
+    for part in ("training all seeds", "2/100 epochs", "2 of 3 still running", "0.9000", "█▁"):
+        assert part in shown, part
+    assert sparkline([3.0, 3.0]) == "▁▁"
+    assert len(sparkline([float(n) for n in range(100)], 40)) == 40
+
+
+def test_importing_the_commands_imports_no_torch() -> None:
+    program = (
+        "import sys\nimport lpf.cli.main, lpf.workspace, lpf.cli.train_progress\n"
+        "assert 'torch' not in sys.modules and 'lpf.training' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
