@@ -16,7 +16,7 @@ from lpf.version import __version__
 from lpf.workspace import Workspace
 
 RUN = CliRunner()
-WITHOUT_WORKSPACE = {"demo", "init", "domains"}
+WITHOUT_WORKSPACE = {"init", "domains"}
 
 
 def commands(group: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -159,15 +159,15 @@ def test_as_of_goes_by_dates() -> None:
         assert "As dated by then" in RUN.invoke(app, [name, "--help"], terminal_width=200).output
 
 
-def test_demo_prints_three_answers_and_the_evidence() -> None:
-    done = RUN.invoke(app, ["demo"])
+def test_the_worked_example_prints_three_answers_and_the_evidence() -> None:
+    done = RUN.invoke(app, ["demo", "--worked-example"])
     assert done.exit_code == 0
     for part in ("Paper mode", "Robust mode", "audit_outcome", "E005"):
         assert part in done.output
 
 
-def test_demo_json_is_one_document_whose_parts_add_up() -> None:
-    document = json.loads(RUN.invoke(app, ["demo", "--json"]).output)
+def test_the_worked_example_as_json_is_one_document_whose_parts_add_up() -> None:
+    document = json.loads(RUN.invoke(app, ["demo", "--worked-example", "--json"]).output)
     for answer in document["answers"].values():
         assert sum(answer["distribution"].values()) == pytest.approx(1.0)
         assert len(answer["contributions"]) == len(document["evidence"])

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hash_reader import HashReader
 from training_examples import made_up
 
+from hash_reader import HashReader
 from lpf.errors import EvidenceError, TrainingError
 from lpf.training import make_examples, read_features
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training_examples import SMALL, made_up
 from test_stage_one import staged
+from training_examples import SMALL, made_up
 
 from lpf.errors import TrainingError
 from lpf.training import search

@@ -76,9 +76,7 @@ def test_the_card_says_what_was_fitted_and_on_what(model: Trained) -> None:
         assert word in text
 
 
-def test_a_saved_model_answers_the_same(
-    examples: Examples, model: Trained, tmp_path: Path
-) -> None:
+def test_a_saved_model_answers_the_same(examples: Examples, model: Trained, tmp_path: Path) -> None:
     artefact = load_model(tmp_path / model.save(tmp_path))
     schema = examples.dataset.schema
     for options in (QueryOptions(), QueryOptions(variant="learned"), QueryOptions.paper()):

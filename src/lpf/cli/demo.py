@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lpf.workspace.demonstration import Demonstration
 
 FOLDER = Path("lpf-demo")
+ENTITY = "C0001"
 
 DemoFolder = Annotated[
     Path, typer.Option("--workspace", metavar="DIR", help="Where the demo's workspace is kept.")
@@ -112,22 +113,21 @@ def _show_metrics(output: Console, done: Demonstration) -> None:
 
 def _show_truth(output: Console, done: Demonstration) -> None:
     """Nobody outside a generated world could know it."""
-    told = ", ".join(f"{value} {100 * share:.1f} %" for value, share in done.truth.items())
-    output.print(
-        f"\n  The generator itself, which knows what each note was drawn for, says: {told}."
-    )
-    output.print(f"  The company's real value is [bold]{done.label}[/bold].\n")
+    told = " · ".join(f"{value} {100 * share:.1f} %" for value, share in done.truth.items())
+    output.print(f"\n  A reader who misses nothing would say, from these notes: {told}")
+    output.print(f"  The company's real value, which no note tells: [bold]{done.label}[/bold]\n")
 
 
 def _show_next(output: Console, done: Demonstration) -> None:
+    first, predicate = done.spn.audit_ptr, done.spn.predicate
     output.print("[bold]Where to go next[/bold]")
-    output.print(f"  cd {done.folder}")
+    output.print(f"  cd {done.folder}", highlight=False)
     for words, what in (
-        ("lpf query C0001 --as-of 2024-06-01", "ask as of before the inspector came"),
-        (f"lpf ledger show {done.spn.audit_ptr}", "the record of the first answer"),
-        (f"lpf ledger replay {done.spn.audit_ptr} --deep", "compute it again from the texts"),
-        ("lpf models card", "what the model was trained on and how good it is"),
-        ("lpf evidence search 'late filings'", "search the evidence by meaning"),
-        ("lpf init mine --predicate 'level=low,high'", "begin with data of your own"),
+        (f"lpf query {ENTITY} {predicate} --mode paper", "as the paper has it"),
+        (f"lpf ledger show {first}", "the record of the first answer"),
+        (f"lpf ledger replay {first} --deep", "the answer, computed again"),
+        ("lpf evidence search 'late filings'", "the evidence, by meaning"),
+        ("lpf models card", "the model and how good it is"),
+        ("lpf train --help", "train on data of your own"),
     ):
-        output.print(f"  {words:<48}{what}", highlight=False)
+        output.print(f"  {words:<47}{what}", highlight=False)

@@ -15,6 +15,9 @@ from lpf.schema import Predicate, Relation, Schema
 from lpf.types import FloatArray
 
 
+LASTING_DAYS = 3650.0
+
+
 @dataclass(frozen=True)
 class Related:
     """A second predicate; ``table`` is P(its value | main value), a row a main value."""
@@ -93,6 +96,7 @@ class Domain:
         """Both predicates, with the priors that ``shares`` (else the domain's own) give them."""
         prior = shares or self.shares
         implied = tuple(float(share) for share in np.array(prior) @ self.table)
-        related = Predicate(self.related.predicate, self.related.values, implied)
-        main = Predicate(self.predicate, self.values, prior, description=self.task)
+        # What is known of a year that is over does not go out of date with the calendar.
+        related = Predicate(self.related.predicate, self.related.values, implied, LASTING_DAYS)
+        main = Predicate(self.predicate, self.values, prior, LASTING_DAYS, self.task)
         return Schema((main, related), (Relation((main.name, related.name)),))

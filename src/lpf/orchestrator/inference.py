@@ -29,6 +29,8 @@ from lpf.types import Float32Array, QueryOptions, lasting
 
 NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
 NOTHING = "no evidence and no known facts: this is the prior"
+# Fewer than this cannot tell a calibrated model from one that is off by 15 points.
+FEW_ENTITIES = 40
 
 
 class Inference:
@@ -53,6 +55,7 @@ class Inference:
         self._kept = kept
         self._policy = policy
         self._reader_id = reader_id
+        self._rough = lru_cache(maxsize=64)(self._make_rough)
         self._related = {
             one.name: frozenset(filter(background.covers, schema.related(one.name)))
             for one in schema
@@ -121,6 +124,9 @@ class Inference:
     ) -> list[QueryResult]:
         predicate = questions[0].predicate.name
         engine, kept = self._with_model(questions[0])
+        if (rough := self._rough(predicate)) is not None:
+            for question in questions:
+                question.notes = (*question.notes, rough)
         items = self._items(found)
         content_keys = [key for one in found for key in one.content_keys]
         begun = perf_counter()
@@ -158,11 +164,20 @@ class Inference:
             Segments.of_counts([len(one.ids) for one in found]),
         )
 
+    def _make_rough(self, predicate: str) -> str | None:
+        """What must be said of probabilities that were fitted on next to nothing."""
+        assert self._engine is not None  # asked after _with_model
+        entities = self._engine.runtime.config.calibrated_on.get(predicate)
+        if entities is None or entities >= FEW_ENTITIES:
+            return None
+        return f"probabilities were fitted on {entities} entities only: take them as rough"
+
     def _with_model(self, question: Question) -> tuple[Engine, KeptNumbers]:
         if self._engine is None or self._kept is None:
             raise WorkspaceError(
                 f"there is evidence about {question.entity_id!r} but no model to read it with. "
-                "Nothing was answered; add one with 'lpf models add FOLDER'."
+                "Nothing was answered; train one with 'lpf train', or add one with 'lpf models "
+                "add FOLDER'."
             )
         return self._engine, self._kept
 

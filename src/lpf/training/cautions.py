@@ -16,7 +16,7 @@ from lpf.types import FloatArray
 # A posterior that is the prior says nothing of its item; one without width says all too much.
 COLLAPSED_KL = 0.1
 COLLAPSED_SIGMA = 0.02
-FEW_ENTITIES = 50
+FEW_ENTITIES = 40
 PRIOR_GAP = 0.15
 
 

@@ -40,7 +40,7 @@ def reader_id_of(workspace: Workspace) -> str:
 def _model(workspace: Workspace, _: bool) -> Iterator[Check]:
     model = workspace.model
     if model is None:
-        remedy = "add one: lpf models add FOLDER"
+        remedy = "train one: lpf train, or add one: lpf models add FOLDER"
         yield Check("model", "warning", "there is none: only known facts can answer", remedy)
         return
     heads = {head.name: head.values for head in model.config.predicates}

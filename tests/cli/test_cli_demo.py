@@ -1,0 +1,73 @@
+"""The demo as a newcomer runs it: the real encoder, real training, a real ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lpf.cli.main import app
+from lpf.workspace import Workspace
+
+RUN = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "workspace"
+
+
+@pytest.fixture(scope="module")
+def first(folder: Path) -> dict[str, Any]:
+    done = RUN.invoke(app, ["demo", "--workspace", str(folder), "--json"])
+    assert done.exit_code == 0, done.output
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_the_company_is_asked_about_three_ways(first: dict[str, Any]) -> None:
+    assert first["query"] == {
+        "entity_id": "C0001",
+        "predicate": "compliance_level",
+        "label": "medium",
+    }
+    for name, method in (("spn", "spn"), ("learned", "learned"), ("canonical", "canonical")):
+        answer = first[name]
+        assert answer["method"] == method
+        assert sum(answer["distribution"].values()) == pytest.approx(1.0)
+        assert answer["audit_ptr"].startswith("INF")
+    assert len(first["spn"]["evidence"]) == 5
+    assert first["canonical"]["top_value"] == "medium"
+    assert first["spn"]["top_value"] == "medium"
+    assert first["spn"]["confidence"] < 0.99, "its notes contradict each other"
+
+
+def test_the_model_is_good_and_the_ledger_holds(first: dict[str, Any]) -> None:
+    assert first["metrics"]["compliance_level/test/spn/accuracy"] > 0.95
+    assert first["metrics"]["compliance_level/test/learned/accuracy"] > 0.9
+    assert first["ledger"] == {"ok": True, "records": 3}
+    assert first["model"]["trained_now"]
+
+
+def test_a_known_fact_about_the_company_counts(folder: Path, first: dict[str, Any]) -> None:
+    """The circuit learned how the audit's outcome goes with compliance."""
+    with Workspace.open(folder) as workspace:
+        circuit = workspace.background.circuit
+        alone = circuit.log_joint("compliance_level", {"audit_outcome": "adverse"})
+        other = circuit.log_joint("compliance_level", {"audit_outcome": "unqualified"})
+    assert alone.argmax() == 0
+    assert other.argmax() == 2
+
+
+def test_a_second_run_trains_nothing_and_asks_again(folder: Path, first: dict[str, Any]) -> None:
+    done = RUN.invoke(app, ["demo", "--workspace", str(folder)])
+    assert done.exit_code == 0, done.output
+    for words in ("is from an earlier run", "LPF-SPN", "LPF-Learned", "a known fact answers"):
+        assert words in done.output
+    assert "6 records, recomputed and compared: the ledger holds" in done.output
+    again = json.loads(RUN.invoke(app, ["demo", "--workspace", str(folder), "--json"]).stdout)
+    assert again["spn"]["distribution"] == pytest.approx(first["spn"]["distribution"], abs=1e-6)
+    assert not again["model"]["trained_now"]

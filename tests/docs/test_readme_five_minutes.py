@@ -1,0 +1,45 @@
+"""The README's own-data section, command by command, as a newcomer types them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lpf.cli.main import app
+
+ROOT = Path(__file__).parent.parent.parent
+RUN = CliRunner()
+
+
+def commands() -> list[list[str]]:
+    """The section's ``lpf`` lines without their comments."""
+    text = (ROOT / "README.md").read_text()
+    section = text.split("## Your own data in five minutes")[1].split("\n## ")[0]
+    lines = re.findall(r"^    (lpf .*)$", section, re.MULTILINE)
+    return [shlex.split(line.split(" && ")[0], comments=True)[1:] for line in lines]
+
+
+def test_the_commands_do_what_the_readme_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    monkeypatch.chdir(tmp_path)
+    said: dict[str, str] = {}
+    for arguments in commands():
+        done = RUN.invoke(app, arguments)
+        assert done.exit_code == 0, (arguments, done.output)
+        said[" ".join(arguments)] = done.output
+        if arguments[0] == "init":
+            monkeypatch.chdir(tmp_path / arguments[1])
+    assert len(said) == 6
+    flat = " ".join(said["train"].replace("│", " ").split())
+    assert "of entities it had not seen, 8 of 8 were right" in flat
+    assert "fitted on 8 entities only" in flat
+    assert "supplier: reliable, 9" in said["query S09"]
+    assert "take them as rough" in said["query S09"]
+    assert "the items contradict each other" in said["query S10"]
