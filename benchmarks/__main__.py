@@ -12,7 +12,7 @@ from rich.table import Table
 
 from benchmarks.measure import Row
 
-SUITES = ("engine", "integrators", "circuits", "reading", "durable", "large_store")
+SUITES = ("engine", "integrators", "circuits", "reading", "durable", "large_store", "training")
 RESULTS = Path(__file__).parent / "results.json"
 
 

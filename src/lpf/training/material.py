@@ -32,6 +32,11 @@ class Material:
     validation_weight: Tensor
     sampling: Tensor | None
 
+    def read(self, rows: Tensor) -> Tensor:
+        """Features [S, n, width] of rows [S, n]."""
+        chosen = torch.index_select(self.features, 0, rows.reshape(-1))
+        return chosen.view(*rows.shape, -1)
+
     def member(self, keep: Sequence[int]) -> Material:
         """What is left for some of the members."""
         places = list(keep)

@@ -145,7 +145,7 @@ class StageOne:
         self, members: Members, material: Material, rows: Tensor, masks: Masks, start: int
     ) -> Losses:
         noise = masks.batch(start, start + rows.shape[1])
-        features = material.features[rows]
+        features = material.read(rows)
         mu, sigma = encode(members.parameters, self.model, features, masks.dropout)
         z = mu + sigma * noise
         logits = {
@@ -156,7 +156,7 @@ class StageOne:
 
     def _judge(self, members: Members, material: Material) -> Losses:
         with torch.no_grad():
-            features = material.features[material.validation]
+            features = material.read(material.validation)
             mu, sigma = encode(members.parameters, self.model, features)
             logits = {
                 name: decode(members.parameters, self.model, mu, name) for name in material.labels
