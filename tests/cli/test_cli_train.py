@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
@@ -205,6 +206,30 @@ def test_an_interrupt_says_how_to_go_on(lpf, data: Path, monkeypatch: pytest.Mon
     assert "the same command goes on from its checkpoint" in told.stderr
     assert lpf.json("train", data, *QUICK)["version"] == whole
     assert done == [0, 1, 1, 2]
+
+
+def test_a_head_is_added_to_a_model_and_its_answers_stay(
+    lpf, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = lpf.json("train", data, *QUICK)["version"]
+    settings = lpf.folder / "lpf.toml"
+    extra = '[[predicates]]\nname = "outcome"\nvalues = ["bad", "good"]\n'
+    settings.write_text(settings.read_text() + extra)
+    labelled = [
+        {**one, "label": None, "labels": {"outcome": "bad" if one["label"] == "low" else "good"}}
+        for one in lines(60)
+    ]
+    both = write_lines(tmp_path / "outcomes.jsonl", labelled)
+    added = lpf.json("train", both, "--onto", first, "--epochs", 3, "--no-report")
+    with Workspace.open(lpf.folder) as space:
+        before, after = space.models.load(first), space.models.load(added["version"])
+    assert [head.name for head in after.config.predicates] == ["level", "outcome"]
+    for name, tensor in before.tensors.items():
+        np.testing.assert_array_equal(tensor, after.tensors[name])
+    again = lpf("train", data, "--predicate", "level", "--onto", first, code=2)
+    assert "one predicate is added at a time" in " ".join(again.stderr.split())
+    grid = lpf("train", both, "--onto", first, "--grid", code=2)
+    assert "leave seeds, single and grid out" in " ".join(grid.stderr.split())
 
 
 def test_few_entities_are_trained_on_too(lpf, tmp_path: Path) -> None:

@@ -95,6 +95,15 @@ Grid = Annotated[
     bool,
     _option(RECIPE, "--grid", text="Try the paper's learning rates and widths, keep the best."),
 ]
+Onto = Annotated[
+    str | None,
+    _option(
+        RECIPE,
+        "--onto",
+        metavar="VERSION",
+        text="Add a head for one more predicate to this model; nothing else of it changes.",
+    ),
+]
 Name = Annotated[
     str | None, _option(RESULT, "--name", text="What its card calls it; the data's name.")
 ]
@@ -135,6 +144,7 @@ def train(
     no_aggregator: NoAggregator = False,
     unfreeze: Unfreeze = False,
     grid: Grid = False,
+    onto: Onto = None,
     name: Name = None,
     no_use: NoUse = False,
     report: ReportFolder = None,
@@ -169,7 +179,7 @@ def train(
     with opened(workspace) as space, shown() as watching:
         require_torch()
         config = _config(paper, deterministic, no_aggregator, unfreeze, changes)
-        plan = TrainingPlan(config, _seeds(seeds), single, grid, name)
+        plan = TrainingPlan(config, _seeds(seeds), single, grid, name, onto)
         source = Source(data, tuple(predicate or ()), preset, data_seed)
         outcome = space.train(
             source,

@@ -14,7 +14,6 @@ from lpf.domains.wordings import Cell
 from lpf.schema import Predicate, Relation, Schema
 from lpf.types import FloatArray
 
-
 LASTING_DAYS = 3650.0
 
 

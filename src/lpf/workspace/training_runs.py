@@ -28,15 +28,22 @@ Reporter = Callable[["Trained", Path, str], Path]
 class TrainingPlan:
     """How it is trained. None stands for the training room's own defaults. ``single`` trains and
     keeps that one seed in place of the best of several; ``grid`` tries the paper's grid of learning
-    rates and widths first. ``name`` is what the model's card calls it."""
+    rates and widths first. ``onto`` is a model that gets a head for one more predicate, with all
+    else as it is. ``name`` is what the model's card calls it."""
 
     config: TrainingConfig | None = None
     seeds: tuple[int, ...] | None = None
     single: int | None = None
     grid: bool = False
     name: str | None = None
+    onto: str | None = None
 
     def __post_init__(self) -> None:
+        if self.onto is not None and (self.grid or self.single is not None or self.seeds):
+            raise ConfigError(
+                "onto: a head is trained on the seeds and widths its model has; leave seeds, "
+                "single and grid out. Nothing was trained."
+            )
         if self.single is not None and self.seeds is not None:
             raise ConfigError(
                 "seeds: a single seed is trained alone; give it or a list of seeds, not both. "
@@ -127,9 +134,33 @@ class Run:
             return (self.plan.single,)
         return SEVEN_SEEDS if self.plan.seeds is None else self.plan.seeds
 
+    def _head(self, version: str, prepared: Prepared, config: TrainingConfig) -> Trained:
+        from lpf.training import train_head
+
+        artefact = self.workspace.models.load(version)
+        known = {head.name for head in artefact.config.predicates}
+        new = [name for name in prepared.predicates if name not in known]
+        if len(new) != 1:
+            raise ConfigError(
+                f"onto: one predicate is added at a time, and the data have {new or 'none'} that "
+                f"{version} does not answer yet. Nothing was trained; name it with --predicate."
+            )
+        if prepared.few or artefact.config.reader_id != self.workspace.reader.reader_id:
+            why = (
+                "needs 60 labelled entities" if prepared.few else "reads texts with another reader"
+            )
+            raise TrainingError(
+                f"onto: a head for model {version} cannot be trained: it {why}. Nothing was "
+                "trained; train a model of its own instead."
+            )
+        self._say(f"training a head for {new[0]}")
+        return train_head(artefact, prepared.examples, new[0], config, self.watching.epochs)
+
     def _trained(self, prepared: Prepared, config: TrainingConfig) -> Trained:
         from lpf.training import Trainer
 
+        if self.plan.onto is not None:
+            return self._head(self.plan.onto, prepared, config)
         folder = self.workspace.folder / SEARCHES
         reader_id, seeds, watching = self.workspace.reader.reader_id, self._seeds(), self.watching
         if prepared.few:
