@@ -253,7 +253,7 @@ def test_the_command_says_no_where_there_is_a_fault(folder: Path) -> None:
     assert doctor()[0] == 0
     drop_model(folder)
     code, shown = doctor("--full")
-    assert (code, "→ add one: lpf models add FOLDER" in shown) == (0, True)
+    assert (code, "→ train one: lpf train, or add one: lpf models add FOLDER" in shown) == (0, True)
     overwrite_store(folder)
     code, told = doctor("--json")
     assert (code, json.loads(told)["ok"]) == (1, False)
