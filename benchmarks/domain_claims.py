@@ -57,16 +57,28 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--domains", nargs="*", default=list(domain_names()))
     parser.add_argument("--seeds", nargs="*", type=int, default=list(DATA_SEEDS))
     asked = parser.parse_args(arguments)
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     reader = open_reader()
     # Seeds outermost: a run that is cut short has judged every domain as far as it came.
     for name, seed, domain in product(asked.presets, asked.seeds, asked.domains):
         key = f"{name}/{domain}/{seed}"
-        if key not in found:
-            found[key] = Study(load_domain(domain), name, reader).run(seed)
-            RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-            print(key, summary(found[key]["fixed"]), flush=True)
+        if key not in kept():
+            result = Study(load_domain(domain), name, reader).run(seed)
+            # Read again: another process may have added its own meanwhile.
+            RESULTS.write_text(json.dumps(rounded({**kept(), key: result}), indent=1) + "\n")
+            print(key, summary(result["fixed"]), flush=True)
     return 0
+
+
+def kept() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    return found
+
+
+def rounded(value: Any) -> Any:
+    """Six decimals are more than the test sets can tell apart."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    return round(value, 6) if isinstance(value, float) else value
 
 
 class Study:
