@@ -1,4 +1,4 @@
-"""``python -m benchmarks.domain_claims_summary``: the claims over what ``domain_claims`` measured."""
+"""``python -m benchmarks.domain_claims_summary``: what ``domain_claims`` measured, in tables."""
 
 from __future__ import annotations
 

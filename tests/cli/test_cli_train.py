@@ -208,6 +208,13 @@ def test_an_interrupt_says_how_to_go_on(lpf, data: Path, monkeypatch: pytest.Mon
     assert done == [0, 1, 1, 2]
 
 
+def test_splits_of_a_file_can_be_made_anew(lpf, tmp_path: Path) -> None:
+    given = [{**one, "split": "test"} for one in lines(60)]
+    data = write_lines(tmp_path / "all_test.jsonl", given)
+    assert "'train' has no entities" in lpf.error("train", data, *QUICK)
+    assert lpf.json("train", data, "--resplit", *QUICK)["active"]
+
+
 def test_a_head_is_added_to_a_model_and_its_answers_stay(
     lpf, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path("lpf-demo")
 ENTITY = "C0001"
+BEFORE = "2025-01-01"  # all notes are older, the inspector's finding is of today
 
 DemoFolder = Annotated[
     Path, typer.Option("--workspace", metavar="DIR", help="Where the demo's workspace is kept.")
@@ -123,11 +124,11 @@ def _show_next(output: Console, done: Demonstration) -> None:
     output.print("[bold]Where to go next[/bold]")
     output.print(f"  cd {done.folder}", highlight=False)
     for words, what in (
-        (f"lpf query {ENTITY} {predicate} --mode paper", "as the paper has it"),
+        (f"lpf query {ENTITY} --as-of {BEFORE} {predicate}", "before the inspector came"),
         (f"lpf ledger show {first}", "the record of the first answer"),
         (f"lpf ledger replay {first} --deep", "the answer, computed again"),
         ("lpf evidence search 'late filings'", "the evidence, by meaning"),
         ("lpf models card", "the model and how good it is"),
         ("lpf train --help", "train on data of your own"),
     ):
-        output.print(f"  {words:<47}{what}", highlight=False)
+        output.print(f"  {words:<53}{what}", highlight=False)

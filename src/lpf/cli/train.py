@@ -38,6 +38,9 @@ Predicates = Annotated[
 ]
 Preset = Annotated[str, _option(DATA, "--preset", text="Of a domain: paper (default) or hard.")]
 DataSeed = Annotated[int, _option(DATA, "--data-seed", text="Of a domain: which draw; 42.")]
+Resplit = Annotated[
+    bool, _option(DATA, "--resplit", text="Forget the splits of the file, and make new ones.")
+]
 Seeds = Annotated[
     str | None,
     _option(
@@ -128,6 +131,7 @@ def train(
     predicate: Predicates = None,
     preset: Preset = "paper",
     data_seed: DataSeed = 42,
+    resplit: Resplit = False,
     seeds: Seeds = None,
     single: Single = None,
     members: Members = None,
@@ -180,7 +184,7 @@ def train(
         require_torch()
         config = _config(paper, deterministic, no_aggregator, unfreeze, changes)
         plan = TrainingPlan(config, _seeds(seeds), single, grid, name, onto)
-        source = Source(data, tuple(predicate or ()), preset, data_seed)
+        source = Source(data, tuple(predicate or ()), preset, data_seed, resplit)
         outcome = space.train(
             source,
             plan,

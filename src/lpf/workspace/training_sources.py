@@ -27,12 +27,13 @@ DECLARATION = ".toml"
 class Source:
     """``what`` is a file, a domain's name, or None for the workspace's own labelled evidence;
     ``predicates`` are all that are labelled unless some are named. ``preset`` and ``data_seed``
-    say how a domain is generated."""
+    say how a domain is generated. ``resplit`` forgets the splits that a file has."""
 
     what: str | Path | None = None
     predicates: tuple[str, ...] = ()
     preset: str = "paper"
     data_seed: int = 42
+    resplit: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,10 @@ def labelled_data(workspace: Wiring, source: Source) -> Dataset:
     path = Path(source.what)
     if path.is_file() and path.suffix != DECLARATION:
         only = source.predicates[0] if len(source.predicates) == 1 else None
-        return read_dataset(path, schema=workspace.schema, predicate=only)
+        dataset = read_dataset(path, schema=workspace.schema, predicate=only)
+        return dataset.in_splits([None] * len(dataset)) if source.resplit else dataset
+    if source.resplit:
+        raise ConfigError("resplit: a domain is made with its splits; leave it out.")
     return _generated(workspace.schema, source)
 
 
