@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         if key not in kept():
             result = Study(load_domain(domain), name, reader).run(seed)
             # Read again: another process may have added its own meanwhile.
-            RESULTS.write_text(json.dumps(rounded({**kept(), key: result}), indent=1) + "\n")
+            keep({**kept(), key: result})
             print(key, summary(result["fixed"]), flush=True)
     return 0
 
@@ -72,6 +72,12 @@ def main(arguments: list[str]) -> int:
 def kept() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     return found
+
+
+def keep(found: dict[str, Any]) -> None:
+    """A line a run."""
+    lines = [f"{json.dumps(key)}: {json.dumps(rounded(found[key]))}" for key in sorted(found)]
+    RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def rounded(value: Any) -> Any:
