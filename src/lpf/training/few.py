@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,12 +63,11 @@ def train_few(
     predicates: tuple[str, ...],
     config: TrainingConfig,
     seeds: Sequence[int],
-    folder: Path | None = None,
     watcher: Watcher | None = None,
     tell: Telling | None = None,
 ) -> Trained:
     """A model of the first ``config.members`` seeds, without an aggregator, which so few entities
-    cannot train. ``folder`` is not needed: it takes seconds."""
+    cannot train. Nothing is kept of it on the way: it takes seconds."""
     say = tell or (lambda what: None)
     chosen = check_seeds(seeds)[: config.members]
     _require_two_each(examples, predicates)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lpf.model.initialise import fresh_tensors
 from lpf.training.checkpoints import (
+    CHECKPOINT,
     read_checkpoint,
     read_result,
     result_of,
@@ -86,4 +87,6 @@ def _watching(
 def _told(folder: Path | None, state: StageOneState) -> str:
     if folder is None:
         return "interrupted; nothing was kept."
+    if not (folder / CHECKPOINT).exists():
+        return "interrupted before the first checkpoint; the same command begins anew."
     return f"interrupted in epoch {state.epoch + 1}; the same command goes on from its checkpoint."

@@ -172,7 +172,6 @@ class Run:
                 prepared.predicates,
                 config,
                 seeds,
-                folder,
                 watching.epochs,
                 watching.tell,
             )
