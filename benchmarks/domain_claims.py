@@ -136,22 +136,33 @@ class Study:
         rows: dict[str, Any] = {}
         try:
             fitted = method.fit(train, validation, self.predicate, seed)
-            for place, test in self.tests.items():
-                answered: FittedMethod = fitted
-                # Robust mode as it is: its temperature is among what it fits.
-                if method.name not in UNTEMPERED:
-                    answered = with_temperature(
-                        fitted,
-                        validation,
-                        self.predicate,
-                        generator=np.random.default_rng(seed),
-                        by_count=True if place == "varying" else None,
-                    )
+        except Exception as error:
+            return {place: {"error": repr(error)} for place in self.tests}
+        for place, test in self.tests.items():
+            by_count = True if place == "varying" else None
+            try:
+                answered = self._tempered(method, fitted, validation, seed, by_count)
                 labels = test.dataset.labels(self.predicate)
                 rows[place] = scores(answered.predict_proba(test), labels)
-        except Exception as error:
-            rows = {place: {"error": repr(error)} for place in self.tests}
+            except Exception as error:
+                rows[place] = {"error": repr(error)}
         return rows
+
+    def _tempered(
+        self,
+        method: Method,
+        fitted: FittedMethod,
+        validation: Examples,
+        seed: int,
+        by_count: bool | None,
+    ) -> FittedMethod:
+        """Robust mode as it is: its temperature is among what it fits."""
+        if method.name in UNTEMPERED:
+            return fitted
+        generator = np.random.default_rng(seed)
+        return with_temperature(
+            fitted, validation, self.predicate, generator=generator, by_count=by_count
+        )
 
     def _examples(self, dataset: Dataset) -> Examples:
         return make_examples(dataset, read(dataset, self.reader, folder=CACHE / "features"))
