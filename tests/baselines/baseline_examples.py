@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
-from lpf.baselines import FittedMethod, ItemModels, Method, Shared, make_methods
+from lpf.baselines import (
+    FittedMethod,
+    ItemModels,
+    Method,
+    Shared,
+    TransformerConfig,
+    make_methods,
+)
+from lpf.baselines.global_draws import seeded
 from lpf.datasets import Dataset
 from lpf.domains import GeneratorParameters, generate, load_domain
 from lpf.model.runtime import Runtime
+from lpf.reading.weights import installed_weights
 from lpf.training import Examples, Trainer, TrainingConfig, make_examples
 
 NOISE = 0.15
 SMALL = TrainingConfig(hidden=(32, 16), latent_width=8, max_epochs=40, members=2)
+SMALL_BUDGET = TransformerConfig(
+    rates=(1e-2,), epochs=3, patience=1, batch=16, max_tokens=96, trained_layers=None
+)
 SEEDS = (1, 2, 3)
 SEED = 5
 
@@ -69,8 +85,33 @@ def small_items() -> ItemModels:
     return ItemModels(config, searched=3)
 
 
+@cache
+def small_transformer() -> Path:
+    """A folder with a transformer that nobody has trained: one narrow layer, and the words of the
+    default reader's."""
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    folder = Path(tempfile.mkdtemp(prefix="lpf-transformer-"))
+    atexit.register(shutil.rmtree, folder)
+    words = AutoTokenizer.from_pretrained(installed_weights(), local_files_only=True)
+    words.save_pretrained(folder)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = BertConfig(
+        vocab_size=len(words), intermediate_size=64, max_position_embeddings=128, **sizes
+    )
+    with seeded(SEED):
+        BertModel(config).save_pretrained(folder)
+    return folder
+
+
 def shared() -> Shared:
-    return Shared(model(), published(), items=small_items())
+    return Shared(
+        model(),
+        published(),
+        items=small_items(),
+        checkpoint=small_transformer(),
+        transformer=SMALL_BUDGET,
+    )
 
 
 def made(name: str) -> Method:

@@ -12,7 +12,9 @@ from lpf.errors import ConfigError
 
 EVERY = list(METHODS)
 REFERENCES = ["prior", "perfect_reader", "oracle"]
+FAULTY = ["edl_individual_broken"]  # reproduces a fault: bound to know nothing
 COMPETITORS = [name for name in EVERY if name not in REFERENCES]
+SOUND = [name for name in COMPETITORS if name not in FAULTY]
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -65,7 +67,7 @@ def test_no_method_looks_at_the_labels_of_what_it_is_asked(name: str) -> None:
     np.testing.assert_array_equal(found, fitted(1)[name].predict_proba(test))
 
 
-@pytest.mark.parametrize("name", COMPETITORS)
+@pytest.mark.parametrize("name", SOUND)
 def test_every_competitor_beats_the_prior_and_none_the_perfect_reader(name: str) -> None:
     _, _, test = parts()
     labels = test.dataset.labels(predicate())
@@ -82,7 +84,9 @@ def test_the_oracle_is_always_right() -> None:
     assert metrics.nll(found, test.dataset.labels(predicate())) == 0.0
 
 
-@pytest.mark.parametrize("name", ["deep_sets", "deterministic_average", "edl_individual"])
+@pytest.mark.parametrize(
+    "name", ["deep_sets", "deterministic_average", "edl_individual", "relational_graph"]
+)
 def test_another_seed_trains_another_network(name: str) -> None:
     train, validation, test = parts()
     other = made(name).fit(train, validation, predicate(), 6).predict_proba(test)
@@ -97,8 +101,10 @@ def test_all_run_together_and_only_references_keep_their_answers() -> None:
         assert outcome.raw is not None
         assert outcome.tempered is not None
         assert outcome.fit_seconds >= 0.0
-        same = bool(np.array_equal(outcome.raw, outcome.tempered))
-        assert same == (name in REFERENCES) == (outcome.temperature is None)
+        assert (outcome.temperature is None) == (name in REFERENCES)
+        if name not in FAULTY:  # answers that are all alike have nothing to temper
+            same = bool(np.array_equal(outcome.raw, outcome.tempered))
+            assert same == (name in REFERENCES)
 
 
 def test_an_unknown_name_is_refused() -> None:

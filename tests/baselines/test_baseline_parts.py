@@ -69,6 +69,16 @@ def test_individual_evidence_adds_up_over_items() -> None:
     np.testing.assert_allclose(together, expected, rtol=1e-5)
 
 
+def test_the_faulty_evidential_network_answers_all_alike_where_the_sound_one_learns() -> None:
+    _, _, test = parts()
+    labels = test.dataset.labels(predicate())
+    sound, faulty = (
+        fitted(1)[name].predict_proba(test) for name in ("edl_individual", "edl_individual_broken")
+    )
+    assert (sound.argmax(axis=1) == labels).mean() > 0.8
+    assert np.ptp(faulty, axis=0).max() < 0.01
+
+
 def test_item_answers_are_brought_back_to_the_natural_shares() -> None:
     """A model trained on balanced batches: Φ·natural/π, normalised."""
     head = PredicateHead("level", ("low", "medium", "high"), (1 / 3, 1 / 3, 1 / 3))

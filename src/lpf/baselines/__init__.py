@@ -20,10 +20,12 @@ from lpf.baselines.logistic import LogisticMean
 from lpf.baselines.lpf_methods import Lpf
 from lpf.baselines.product import CircuitOnly
 from lpf.baselines.references import Oracle, PerfectReader, Prior
+from lpf.baselines.relational import RelationalGraph
 from lpf.baselines.running import Outcome, run_methods
 from lpf.baselines.shared import Shared
 from lpf.baselines.stacking import Stacking
 from lpf.baselines.tempered import Temperature, Tempered, with_temperature
+from lpf.baselines.transformer import FineTunedTransformer, TransformerConfig
 from lpf.baselines.votes import Voting
 from lpf.errors import ConfigError
 from lpf.model.runtime import Runtime
@@ -67,9 +69,16 @@ METHODS: Mapping[str, Factory] = MappingProxyType(
         "spn_only": lambda name, shared: CircuitOnly(name, shared.items, shared.circuit),
         "edl_aggregated": lambda name, shared: Evidential(name, individual=False),
         "edl_individual": lambda name, shared: Evidential(name, individual=True),
+        "edl_individual_broken": lambda name, shared: Evidential(
+            name, individual=True, faulty=True
+        ),
         "logistic_mean": lambda name, shared: LogisticMean(name),
         "deep_sets": lambda name, shared: DeepSets(name),
         "attention_pooling": lambda name, shared: AttentionPooling(name),
+        "transformer": lambda name, shared: FineTunedTransformer(
+            name, shared.checkpoint, shared.transformer
+        ),
+        "relational_graph": lambda name, shared: RelationalGraph(name),
         "majority_vote": lambda name, shared: Voting(name, shared.items, weighted=False),
         "confidence_vote": lambda name, shared: Voting(name, shared.items, weighted=True),
         "stacking": lambda name, shared: Stacking(name, shared.items),
@@ -100,6 +109,7 @@ __all__ = [
     "Shared",
     "Temperature",
     "Tempered",
+    "TransformerConfig",
     "make_methods",
     "run_methods",
     "with_temperature",

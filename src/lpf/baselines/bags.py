@@ -58,12 +58,15 @@ class Bags:
 
     def take(self, places: Tensor) -> Bags:
         """The bags at ``places`` [b]."""
+        return Bags(self.features[:, self.rows(places)], self.counts[places])
+
+    def rows(self, places: Tensor) -> Tensor:
+        """Where the items of the bags at ``places`` stand."""
         starts = torch.cumsum(self.counts, 0) - self.counts
         counts = self.counts[places]
         within = torch.arange(int(counts.sum()))
         within -= torch.repeat_interleave(torch.cumsum(counts, 0) - counts, counts)
-        rows = torch.repeat_interleave(starts[places], counts) + within
-        return Bags(self.features[:, rows], counts)
+        return torch.repeat_interleave(starts[places], counts) + within
 
 
 @dataclass(frozen=True)

@@ -50,26 +50,30 @@ class Confusions:
         return softmax(self.log_shares + votes.segments.sum(said))
 
 
-def fit_confusions(votes: Votes, workers: int, values: int) -> Confusions:
-    """Expectation-maximisation from the shares of the votes, until posteriors stand still."""
+def fit_confusions(
+    votes: Votes, workers: int, values: int, *, borrowed: float = BORROWED
+) -> Confusions:
+    """Expectation-maximisation from the shares of the votes, until posteriors stand still. With
+    nothing ``borrowed``, a worker's matrix is its own votes alone, as Dawid and Skene have it; a
+    value that it never names then gets the logarithm of zero."""
     counted = votes.segments.sum(np.eye(values)[votes.values])
     posterior = counted / counted.sum(axis=1, keepdims=True)
     for _ in range(MAX_ROUNDS):
-        found = _maximised(votes, posterior, workers)
+        found = _maximised(votes, posterior, workers, borrowed)
         before, posterior = posterior, found.posterior(votes)
         if np.abs(posterior - before).max() < TOLERANCE:
             break
     return found
 
 
-def _maximised(votes: Votes, posterior: FloatArray, workers: int) -> Confusions:
+def _maximised(votes: Votes, posterior: FloatArray, workers: int, borrowed: float) -> Confusions:
     values = posterior.shape[1]
     counts = np.zeros((workers + 1, values, values))
     np.add.at(counts, (votes.workers, votes.values), posterior[votes.segments.owner])
     everyone = counts.sum(axis=0) + 1.0
     everyone /= everyone.sum(axis=0)
-    counts[-1] = 0.0  # nobody that is known: the matrix of everyone, and nothing else
-    chances = counts + BORROWED * everyone
+    chances = counts + borrowed * everyone
+    chances[-1] = everyone  # for nobody that is known, and nothing else
     shares = posterior.sum(axis=0) + 1.0
     return Confusions(
         np.log(shares / shares.sum()), np.log(chances / chances.sum(axis=1, keepdims=True))

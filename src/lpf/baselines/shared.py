@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lpf.baselines.item_models import ItemModels
+from lpf.baselines.transformer import TransformerConfig
 from lpf.errors import ConfigError
 from lpf.model.runtime import Runtime
 from lpf.spn import CompiledCircuit
@@ -14,12 +16,15 @@ from lpf.spn import CompiledCircuit
 class Shared:
     """``model`` is the trained model that is compared, ``published`` one trained to the letter of
     the paper (``TrainingConfig.paper()``), ``circuit`` what is known before any evidence (the
-    schema's priors without). ``items`` trains the deterministic classifier."""
+    schema's priors without). ``items`` trains the deterministic classifier. ``checkpoint`` is the
+    transformer to fine-tune (that of the default reader without), ``transformer`` its budget."""
 
     model: Runtime | None = None
     published: Runtime | None = None
     circuit: CompiledCircuit | None = None
     items: ItemModels = field(default_factory=ItemModels)
+    checkpoint: str | Path | None = None
+    transformer: TransformerConfig = field(default_factory=TransformerConfig)
 
     def trained(self, name: str) -> Runtime:
         """The model; ConfigError naming the method that needs it where there is none."""

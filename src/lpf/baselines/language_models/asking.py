@@ -1,0 +1,96 @@
+"""Many prompts, a few at a time; what is known already is not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING
+
+from lpf.baselines.language_models.config import EndpointConfig
+from lpf.baselines.language_models.endpoint import Endpoint, LanguageModelError, read_key
+from lpf.baselines.language_models.replies import KeptReplies, Reply
+from lpf.errors import ConfigError
+
+if TYPE_CHECKING:
+    import httpx
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The reply to each different prompt; ``kept`` of them were read from disk."""
+
+    by_prompt: dict[str, Reply]
+    kept: int
+
+
+def ask_all(
+    config: EndpointConfig, prompts: Sequence[str], kept: KeptReplies | None = None
+) -> Replies:
+    """Equal prompts are asked once. LanguageModelError where no call got through: answers that all
+    failed say nothing about a model. Where all is kept, neither key nor network is needed."""
+    different = list(dict.fromkeys(prompts))
+    known = {} if kept is None else _known(kept, different)
+    missing = [prompt for prompt in different if prompt not in known]
+    asked = _ask(config, missing, kept) if missing else {}
+    replies = {prompt: known.get(prompt) or asked[prompt] for prompt in different}
+    _refuse_silence(config, list(replies.values()))
+    return Replies(replies, len(known))
+
+
+def _known(kept: KeptReplies, prompts: Sequence[str]) -> dict[str, Reply]:
+    found = {prompt: kept.find(prompt) for prompt in prompts}
+    return {prompt: reply for prompt, reply in found.items() if reply is not None}
+
+
+def _ask(
+    config: EndpointConfig, prompts: Sequence[str], kept: KeptReplies | None
+) -> dict[str, Reply]:
+    key = read_key(config)
+    with _client(config, key) as client:
+        endpoint = Endpoint(config, client, key, Event())
+
+        def answer(prompt: str) -> Reply:
+            reply = endpoint.ask(prompt)
+            if kept is not None:
+                kept.keep(prompt, reply)  # at once: an interrupted run goes on from here
+            return reply
+
+        with ThreadPoolExecutor(config.concurrency, "language-model") as pool:
+            futures = [pool.submit(answer, prompt) for prompt in prompts]
+            try:
+                replies = _results(futures)
+            except BaseException:
+                endpoint.stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return dict(zip(prompts, replies, strict=True))
+
+
+def _results(futures: Sequence[Future[Reply]]) -> list[Reply]:
+    """All of them, or the first error as soon as it is there."""
+    done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+    for future in done:
+        future.result()
+    return [future.result() for future in futures]
+
+
+def _client(config: EndpointConfig, key: str | None) -> httpx.Client:
+    try:
+        import httpx
+    except ImportError as error:
+        raise ConfigError(
+            "language models: need the package httpx. Nothing was asked; pip install "
+            "'lpf[baselines]'."
+        ) from error
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.Client(headers=headers, timeout=config.timeout)
+
+
+def _refuse_silence(config: EndpointConfig, replies: Sequence[Reply]) -> None:
+    if all(reply.text is None for reply in replies):
+        raise LanguageModelError(
+            f"{config.model} at {config.base_url}: none of {len(replies)} questions was answered "
+            f"(the last: {replies[-1].problem}). Nothing can be compared; mend that and repeat."
+        )

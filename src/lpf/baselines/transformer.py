@@ -1,0 +1,242 @@
+"""A transformer fine-tuned on an entity's texts joined by [SEP]: the paper's BERT.
+
+The mean of its last states goes through a linear head. AdamW with a linear warm-up and decay; the
+rate and the epoch are chosen by the validation NLL.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from lpf.baselines.best_epoch import BestEpoch
+from lpf.baselines.checkpoints import Checkpoint, load_checkpoint
+from lpf.baselines.frozen_layers import split_layers
+from lpf.baselines.global_draws import seeded
+from lpf.baselines.interface import FittedMethod, entity_labels, value_count
+from lpf.errors import ConfigError
+from lpf.training.examples import Examples
+from lpf.training.noise import generators
+from lpf.types import FloatArray
+
+PURPOSE = 4  # tells these draws apart from those of other networks with the same seed
+WARM_UP = 0.1  # of all steps
+WEIGHT_DECAY = 0.01
+LONGEST_GRADIENT = 1.0
+POOL = 8  # batches that are sorted by length together: little padding, and still mixed
+ANSWER_BATCH = 32
+
+Rows = Sequence[Tensor]  # one an entity: tokens [T], or states [T, width]
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """The budget: at most ``epochs`` for each of ``rates``, ``patience`` epochs without a better
+    validation loss. ``trained_layers`` counts from the top, None for all and the embeddings too;
+    those below stay as they were pretrained. The paper: all, rate 2e-5, 3 epochs, 512 tokens."""
+
+    rates: tuple[float, ...] = (3e-4, 1e-3)
+    epochs: int = 3
+    patience: int = 1
+    batch: int = 16
+    max_tokens: int = 256
+    trained_layers: int | None = 1
+
+    def __post_init__(self) -> None:
+        if not self.rates or min(self.rates) <= 0.0:
+            raise ConfigError(f"rates: must be one or more above 0, got {self.rates}.")
+        for name, least in (("epochs", 1), ("patience", 1), ("batch", 1), ("max_tokens", 3)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name}: must be {least} or more, got {getattr(self, name)}.")
+        if self.trained_layers is not None and self.trained_layers < 0:
+            raise ConfigError(f"trained_layers: must be 0 or more, got {self.trained_layers}.")
+
+
+class Classifier(torch.nn.Module):
+    """What is trained: inputs as ``body`` takes them, and their mask [B, T], to logits [B, V]."""
+
+    def __init__(self, body: torch.nn.Module, width: int, values: int) -> None:
+        super().__init__()
+        self.body = body
+        self.head = torch.nn.Linear(width, values)
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        states = self.body(inputs, mask)
+        kept = mask[:, :, None].to(states.dtype)
+        logits: Tensor = self.head((states * kept).sum(dim=1) / kept.sum(dim=1))
+        return logits
+
+
+@dataclass(frozen=True)
+class TrainedTransformer:
+    """What ``FineTunedTransformer`` learns."""
+
+    checkpoint: Checkpoint
+    lower: torch.nn.Module | None
+    network: Classifier
+    max_tokens: int
+
+    def predict_proba(self, examples: Examples) -> FloatArray:
+        rows = token_rows(self.checkpoint, examples, self.max_tokens)
+        return _probabilities(self.network, rows, self.lower)
+
+
+@dataclass(frozen=True)
+class FineTunedTransformer:
+    """``checkpoint`` is a folder or a name on the hub; None is the transformer behind the default
+    reader. Reads texts and claims alone, never features."""
+
+    name: str
+    checkpoint: str | Path | None = None
+    config: TransformerConfig = TransformerConfig()
+    is_reference: bool = False
+
+    def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
+        loaded = load_checkpoint(self.checkpoint)
+        lower, upper = split_layers(loaded.body, self.config.trained_layers)
+        known, held = (
+            Texts.of(loaded, lower, part, predicate, self.config.max_tokens)
+            for part in (train, validation)
+        )
+
+        def fresh() -> Classifier:
+            return Classifier(copy.deepcopy(upper), loaded.width, value_count(train, predicate))
+
+        tried = [
+            _trained(fresh, known, held, seed, rate, self.config) for rate in self.config.rates
+        ]
+        _, network = min(tried, key=lambda each: each[0])
+        return TrainedTransformer(loaded, lower, network, self.config.max_tokens)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Entities as what the trained layers read, with the position of each one's value."""
+
+    rows: Rows
+    labels: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        loaded: Checkpoint,
+        lower: torch.nn.Module | None,
+        examples: Examples,
+        predicate: str,
+        limit: int,
+    ) -> Texts:
+        """What stays as it was pretrained is computed here, once for all epochs."""
+        labels = torch.from_numpy(entity_labels(examples, predicate).astype(np.int64))
+        rows = token_rows(loaded, examples, limit)
+        return cls(rows if lower is None else _states(lower, rows), labels)
+
+
+def token_rows(loaded: Checkpoint, examples: Examples, limit: int) -> Rows:
+    """Token numbers of each entity, [T]."""
+    budget = loaded.budget(limit)
+    return [torch.tensor(budget.row(entity, loaded)) for entity in examples.dataset]
+
+
+def _trained(
+    fresh: Callable[[], Classifier],
+    known: Texts,
+    held: Texts,
+    seed: int,
+    rate: float,
+    config: TransformerConfig,
+) -> tuple[float, Classifier]:
+    """The validation NLL and weights of the best epoch under one rate."""
+    best = BestEpoch(config.patience)
+    with seeded(seed, PURPOSE):
+        network = fresh()
+        step = _stepper(network, rate, config.epochs * -(-len(known.rows) // config.batch))
+        for epoch in range(config.epochs):
+            network.train()
+            for places in shuffled_batches(known.rows, config.batch, seed, epoch):
+                logits = network(*padded([known.rows[place] for place in places]))
+                step(cross_entropy(logits, known.labels[places]))
+            if best.is_over(network, _loss(network, held), epoch):
+                break
+    best.restore(network)
+    return best.loss, network
+
+
+def _stepper(network: Classifier, rate: float, steps: int) -> Callable[[Tensor], None]:
+    """What makes a loss smaller: AdamW, up from nothing to ``rate`` and down again."""
+    trained = [each for each in network.parameters() if each.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=rate, weight_decay=WEIGHT_DECAY)
+    warm = max(1, round(WARM_UP * steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda done: min((done + 1) / warm, (steps - done) / max(1, steps - warm))
+    )
+
+    def step(loss: Tensor) -> None:
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(trained, LONGEST_GRADIENT)
+        optimiser.step()
+        schedule.step()
+
+    return step
+
+
+def shuffled_batches(rows: Rows, batch: int, seed: int, epoch: int) -> list[list[int]]:
+    """Places of all rows, in batches of like length, in an order of their own each epoch."""
+    (generator,) = generators([seed], PURPOSE, epoch)
+    order = torch.randperm(len(rows), generator=generator).tolist()
+    batches = []
+    for start in range(0, len(order), POOL * batch):
+        pool = sorted(order[start : start + POOL * batch], key=lambda place: len(rows[place]))
+        batches += [pool[first : first + batch] for first in range(0, len(pool), batch)]
+    mixed = torch.randperm(len(batches), generator=generator).tolist()
+    return [batches[place] for place in mixed]
+
+
+def padded(rows: Rows) -> tuple[Tensor, Tensor]:
+    """Inputs [B, T, ...] and their mask [B, T]."""
+    lengths = torch.tensor([len(row) for row in rows])
+    inputs = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
+    return inputs, (torch.arange(inputs.shape[1]) < lengths[:, None]).to(torch.int64)
+
+
+def _loss(network: Classifier, held: Texts) -> float:
+    found = _probabilities(network, held.rows)
+    return float(-np.log(found[np.arange(len(found)), held.labels.numpy()]).mean())
+
+
+def _probabilities(
+    network: Classifier, rows: Rows, lower: torch.nn.Module | None = None
+) -> FloatArray:
+    """[E, V], without dropout. ``rows`` are tokens where ``lower`` is given."""
+    network.eval()
+    answers = torch.empty(len(rows), network.head.out_features, dtype=torch.float64)
+    with torch.no_grad():
+        for places in _by_length(rows):
+            inputs, mask = padded([rows[place] for place in places])
+            if lower is not None:
+                inputs = lower(inputs, mask)
+            answers[places] = torch.softmax(network(inputs, mask).to(torch.float64), dim=1)
+    return answers.numpy()
+
+
+def _states(lower: torch.nn.Module, rows: Rows) -> Rows:
+    """Of each row's tokens after the layers that are not trained, [T, width]."""
+    found: list[Tensor] = [torch.empty(0)] * len(rows)
+    with torch.no_grad():
+        for places in _by_length(rows):
+            states = lower(*padded([rows[place] for place in places]))
+            for place, row in zip(places, states, strict=True):
+                found[place] = row[: len(rows[place])].clone()
+    return found
+
+
+def _by_length(rows: Rows) -> list[list[int]]:
+    order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
+    return [order[start : start + ANSWER_BATCH] for start in range(0, len(order), ANSWER_BATCH)]
