@@ -17,7 +17,7 @@ LAYERS = (
     {"combine"},
     {"calibration", "uncertainty", "explain"},
     {"engine"},
-    {"orchestrator", "workspace", "training", "domains", "baselines"},
+    {"orchestrator", "workspace", "training", "domains", "baselines", "classifier"},
     {"experiments", "report", "service", "scale", "cli"},
 )
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}

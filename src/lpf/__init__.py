@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lpf.version import __version__
 
 if TYPE_CHECKING:
+    from lpf.classifier import LPFClassifier
     from lpf.engine import Answers, Engine, Facts, Items
     from lpf.errors import LPFError
     from lpf.model.artefact import load_model, save_model
@@ -25,6 +26,7 @@ _HOMES = {
     "Engine": "lpf.engine",
     "Facts": "lpf.engine",
     "Items": "lpf.engine",
+    "LPFClassifier": "lpf.classifier",
     "LPFError": "lpf.errors",
     "load_model": "lpf.model.artefact",
     "save_model": "lpf.model.artefact",
@@ -44,6 +46,7 @@ __all__ = [
     "Evidence",
     "Facts",
     "Items",
+    "LPFClassifier",
     "LPFError",
     "Predicate",
     "QueryOptions",

@@ -1,0 +1,10 @@
+"""LPF behind scikit-learn's interface: lists of evidence in, classes and probabilities out.
+
+Importing this room imports neither torch nor scikit-learn; ``fit`` needs torch, nothing needs the
+other.
+"""
+
+from lpf.classifier.estimator import LPFClassifier
+from lpf.classifier.explanation import Explanation
+
+__all__ = ["Explanation", "LPFClassifier"]

@@ -1,0 +1,131 @@
+"""A fitted classifier on disk: one JSON file, and the model beside it as every model is kept.
+
+    classifier.json   classes, prior, hyper-parameters, and the version of the model
+    <version>/        the model's own folder (see ``model.artefact``)
+
+Reading runs no code: no pickle is written or read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lpf.classifier.answering import Fitted
+from lpf.classifier.entities import PREDICATE
+from lpf.classifier.labels import Classes
+from lpf.errors import ArtefactFormatError, ConfigError
+from lpf.model.artefact import VERSION_DIGITS, load_model, save_model
+from lpf.model.config import AggregatorConfig
+from lpf.schema import Predicate, Schema
+from lpf.storage.files import write_atomically
+
+FORMAT = "lpf-classifier/1"
+FILE = "classifier.json"
+_VERSION = re.compile(rf"[0-9a-f]{{{VERSION_DIGITS}}}")
+
+
+def save(folder: Path, fitted: Fitted, parameters: Mapping[str, Any]) -> None:
+    """ConfigError for labels that JSON cannot hold; nothing is written then."""
+    document = {
+        "format": FORMAT,
+        "classes": [_kept_label(label) for label in fitted.classes.labels],
+        "prior": fitted.prior.tolist(),
+        "with_claim": fitted.with_claim,
+        "parameters": _kept_parameters(parameters, fitted),
+        "cautions": list(fitted.cautions),
+    }
+    plain = json.loads(json.dumps(document, default=_plain))
+    model = fitted.artefact
+    # The model first: whoever finds the file finds the folder that it names.
+    plain["model"] = save_model(folder, model.config, model.tensors, model.card)
+    write_atomically(folder / FILE, json.dumps(plain, indent=1).encode() + b"\n")
+
+
+def load(folder: Path) -> tuple[Fitted, dict[str, Any]]:
+    """What was learned, and the hyper-parameters. ArtefactError says which file is wrong."""
+    path = folder / FILE
+    document = _document(path)
+    try:
+        version = document["model"]
+        if not _VERSION.fullmatch(version):
+            raise ArtefactFormatError(f"{path}: {version!r} is no version of a model.")
+        artefact = load_model(folder / version)
+        classes = Classes(tuple(document["classes"]))
+        predicate = Predicate(PREDICATE, classes.values, tuple(document["prior"]))
+        _check_values(path, predicate, artefact.config.head(PREDICATE).values)
+        # Samples are drawn by the version, too, and must stay what they were before saving.
+        model = replace(artefact, version="unsaved")
+        with_claim, cautions = bool(document["with_claim"]), tuple(document["cautions"])
+        fitted = Fitted(classes, Schema((predicate,)), model, with_claim, cautions)
+        return fitted, _restored(document["parameters"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ArtefactFormatError(f"{path}: not a whole classifier: {error!r}.") from error
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ArtefactFormatError(
+            f"{path}: is missing. Nothing was loaded; give the folder that save() wrote."
+        ) from None
+    except ValueError as error:
+        raise ArtefactFormatError(f"{path}: not valid JSON: {error}.") from error
+    found = document.get("format") if isinstance(document, dict) else None
+    if found != FORMAT:
+        raise ArtefactFormatError(f"{path}: format is {found!r}, this version reads {FORMAT!r}.")
+    return dict(document)
+
+
+def _check_values(path: Path, predicate: Predicate, values: tuple[str, ...]) -> None:
+    if predicate.values != values:
+        raise ArtefactFormatError(
+            f"{path}: lists {list(predicate.values)}, the model {list(values)}. Nothing was "
+            "loaded; save the classifier again from where it was made."
+        )
+
+
+def _kept_label(label: object) -> str | int | float:
+    if not isinstance(label, str | int | float):
+        raise ConfigError(
+            f"classes: {label!r} is of the type {type(label).__name__}; only texts, numbers and "
+            "truth values can be saved. Nothing was written; fit with such labels."
+        )
+    return label
+
+
+def _kept_parameters(parameters: Mapping[str, Any], fitted: Fitted) -> dict[str, Any]:
+    """``prior`` by position; a reader only by name: an object is given again
+    when it is loaded."""
+    kept = dict(parameters)
+    if kept["prior"] is not None:
+        kept["prior"] = fitted.prior.tolist()
+    if not isinstance(kept["reader"], str):
+        kept["reader"] = None
+    if kept["aggregator"] is not None:
+        kept["aggregator"] = asdict(kept["aggregator"])
+    return kept
+
+
+def _restored(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    restored: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in parameters.items()
+    }
+    if restored.get("aggregator") is not None:
+        restored["aggregator"] = AggregatorConfig(**restored["aggregator"])
+    return restored
+
+
+def _plain(value: object) -> object:
+    """NumPy's scalars, as a search over parameters sets them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise ConfigError(f"parameters: {value!r} cannot be written as JSON. Nothing was saved.")
