@@ -101,6 +101,15 @@ def test_a_bin_begins_with_its_edge() -> None:
     np.testing.assert_array_equal(table.count, [1, 2])
 
 
+@pytest.mark.parametrize("bins", [10, 15, 20])
+def test_shares_of_votes_begin_the_bin_they_name(bins: int) -> None:
+    """Three of five votes are .6, which steps of .1 added up would overshoot."""
+    shares = [place / bins for place in range((bins + 1) // 2, bins)]
+    table = reliability(binary(shares), np.zeros(len(shares), dtype=int), bins=bins)
+    np.testing.assert_array_equal(table.lower, shares)
+    np.testing.assert_array_equal(table.count, np.ones(len(shares)))
+
+
 @pytest.mark.parametrize("kind", ["width", "mass"])
 @given(seed=st.integers(0, 9999), entities=st.integers(1, 60), bins=st.integers(1, 20))
 @settings(max_examples=60, deadline=None)

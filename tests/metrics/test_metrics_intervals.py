@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from lpf.errors import ConfigError, EvidenceError, NonFiniteError
-from lpf.metrics import Difference, holm, intervals, paired_difference
+from lpf.metrics import Difference, holm, mean_differences, paired_difference
 
 
 def compared(first, second, seed: int = 0, **settings) -> Difference:
@@ -79,14 +79,21 @@ def test_the_interval_holds_the_truth_as_often_as_promised() -> None:
     assert held / repetitions == pytest.approx(0.95, abs=0.035)
 
 
-def test_blocks_cover_every_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    losses = np.random.default_rng(0).normal(size=64)
-    whole = compared(losses, np.zeros(64), draws=5001)
-    monkeypatch.setattr(intervals, "BLOCK", 1000)
-    parts = compared(losses, np.zeros(64), draws=5001)
-    assert (parts.low, parts.high) == pytest.approx((whole.low, whole.high), abs=0.02)
-    means = intervals._drawn_means(losses[None], np.random.default_rng(0), 5001)
-    assert len(means) == 5001
+def test_pairs_seen_together_are_what_each_is_alone() -> None:
+    """Seeds of their own entities, two pairs at once."""
+    generator = np.random.default_rng(3)
+    losses = [generator.normal(size=(size, 2)) for size in (20, 35)]
+    entities = [
+        [("first", place) for place in range(20)],
+        [("second", place) for place in range(35)],
+    ]
+    both = mean_differences(losses, entities, np.random.default_rng(0), draws=500)
+    for at, found in enumerate(both):
+        alone = [rows[:, [at]] for rows in losses]
+        (expected,) = mean_differences(alone, entities, np.random.default_rng(0), draws=500)
+        assert found.mean == pytest.approx(np.mean([rows[:, at].mean() for rows in losses]))
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+        assert found.p_value == expected.p_value
 
 
 def test_p_values_are_as_rare_as_they_say_where_nothing_differs() -> None:

@@ -11,7 +11,14 @@ from lpf.metrics.calibration import (
     reliability,
 )
 from lpf.metrics.checked import LabelArray, checked
-from lpf.metrics.intervals import Difference, holm, paired_difference
+from lpf.metrics.intervals import (
+    Difference,
+    holm,
+    mean_differences,
+    paired_difference,
+    percentiles,
+)
+from lpf.metrics.resampling import Resampled, resampled
 from lpf.metrics.scores import (
     accuracy,
     brier,
@@ -36,6 +43,7 @@ __all__ = [
     "EceNull",
     "LabelArray",
     "Reliability",
+    "Resampled",
     "RiskCoverage",
     "accuracy",
     "aurc",
@@ -56,9 +64,12 @@ __all__ = [
     "macro_f1",
     "mce",
     "mean_confidence",
+    "mean_differences",
     "nll",
     "paired_difference",
+    "percentiles",
     "reliability",
+    "resampled",
     "risk_coverage",
     "weighted_f1",
 ]

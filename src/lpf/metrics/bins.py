@@ -54,6 +54,7 @@ def _edges(scores: FloatArray, bins: int, kind: BinKind) -> FloatArray:
     if kind not in get_args(BinKind):
         raise ConfigError(f"kind: must be one of {get_args(BinKind)}, got {kind!r}.")
     if kind == "width":
-        return np.linspace(0.0, 1.0, bins + 1)
+        # Divided, not counted up by steps of 1/bins, which puts the edge of .6 just above .6.
+        return np.arange(bins + 1) / bins
     ordered = np.sort(scores)
     return np.append(ordered[np.arange(bins) * len(ordered) // bins], ordered[-1])

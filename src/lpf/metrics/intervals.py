@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lpf.errors import ConfigError, EvidenceError, NonFiniteError
+from lpf.metrics.resampling import resampled
 from lpf.types import FloatArray
 
 DRAWS = 10_000
 LEVEL = 0.95
-# Draws are made in blocks of about this many entities, 8 MB of places.
-BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,45 @@ def paired_difference(
     """Mean of ``first - second``, losses of two methods on the same entities [E], or on the same
     seeds and entities [S, E].
 
-    Entities are drawn with replacement, the same for both methods. With more than one seed, seeds
-    are drawn too: the interval then speaks of other seeds as well as of other entities.
+    Entities are drawn as ``resampling`` says, the same for both methods. With more than one seed,
+    seeds are drawn too: the interval then speaks of other seeds as well as of other entities.
     """
-    differences = _differences(first, second)
-    if draws < 1:
-        raise ConfigError(f"draws: must be 1 or above, got {draws!r}.")
+    differences = list(_differences(first, second)[:, :, None])
+    everybody = range(len(differences[0]))
+    return mean_differences(
+        differences, [everybody] * len(differences), generator, draws=draws, level=level
+    )[0]
+
+
+def mean_differences(
+    differences: Sequence[FloatArray],
+    entities: Sequence[Sequence[Hashable]],
+    generator: np.random.Generator,
+    draws: int = DRAWS,
+    level: float = LEVEL,
+) -> list[Difference]:
+    """The mean over seeds of their mean differences, for M pairs of methods at once.
+
+    ``differences`` has [E_s, M] finite numbers of each seed, ``entities`` the names of its rows.
+    Seeds may hold the same entities, others or partly the same; all M pairs see the same draws.
+    Five seeds that differ much more than entities explain give too narrow an interval (95 % held
+    85 % in simulations); seeds of other entities that do not differ at all, too wide a one (99 %).
+    """
+    drawn = resampled(differences, entities, generator, draws).over_seeds()
+    means = np.mean([rows.mean(axis=0) for rows in differences], axis=0)
+    lows, highs = percentiles(drawn, level)
+    return [
+        Difference(float(mean), float(low), float(high), level, _two_sided(column))
+        for mean, low, high, column in zip(means, lows, highs, drawn.T, strict=True)
+    ]
+
+
+def percentiles(drawn: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
+    """The ends of the middle ``level`` of draws [D, ...]: [...] and [...]."""
     if not 0.0 < level < 1.0:
         raise ConfigError(f"level: must be above 0 and below 1, got {level!r}.")
-    means = _drawn_means(differences, generator, draws)
-    low, high = np.quantile(means, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return Difference(float(differences.mean()), float(low), float(high), level, _two_sided(means))
+    low, high = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+    return np.asarray(low), np.asarray(high)
 
 
 def holm(p_values: FloatArray) -> FloatArray:
@@ -79,20 +107,6 @@ def _differences(first: FloatArray, second: FloatArray) -> FloatArray:
             "log loss is infinite where the label was given probability 0."
         )
     return np.atleast_2d(one - other)
-
-
-def _drawn_means(differences: FloatArray, generator: np.random.Generator, draws: int) -> FloatArray:
-    """[draws], means over seeds and entities that are drawn independently of each other."""
-    seeds, entities = differences.shape
-    block = max(1, BLOCK // entities)
-    means = []
-    for begin in range(0, draws, block):
-        size = min(block, draws - begin)
-        picked = generator.integers(seeds, size=(size, seeds))
-        shares = (picked[:, :, None] == np.arange(seeds)).mean(axis=1)
-        places = generator.integers(entities, size=(size, entities))
-        means.append(np.take_along_axis(shares @ differences, places, axis=1).mean(axis=1))
-    return np.concatenate(means)
 
 
 def _two_sided(means: FloatArray) -> float:
