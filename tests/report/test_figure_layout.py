@@ -7,12 +7,16 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from made_up_experiments import extreme, realistic
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from trained_runs import trained
 
+from lpf.experiments.exhibits import Figure as Exhibit
+from lpf.experiments.exhibits import Series
 from lpf.report import drawing, write_domains_report, write_training_report
+from lpf.report.exhibit_figures import drawn as drawing_of
 from lpf.training import FIFTEEN_SEEDS, SEVEN_SEEDS
 
 LONG_SEEDS = (2**63 - 1, 2**62, 10**18, 5, 6)
@@ -83,3 +87,38 @@ def test_words_of_a_domains_report(
     assert len(drawn) == 5
     for figure in drawn:
         assert_readable(figure)
+
+
+@pytest.mark.parametrize(
+    "exhibit",
+    [
+        exhibit
+        for study in (*realistic().studies, extreme().studies[0])
+        for exhibit in study.figures
+    ],
+    ids=lambda exhibit: exhibit.name,
+)
+def test_words_of_an_experiment(exhibit: Exhibit, drawn: list[Figure]) -> None:
+    drawing_of(exhibit, "any")
+    (figure,) = drawn
+    assert_readable(figure)
+
+
+@pytest.mark.parametrize(
+    ("names", "is_upright"),
+    [
+        (("missing", "flipped", "noise", "copies"), True),
+        (tuple("abcdef"), True),
+        (tuple("abcdefg"), False),
+        (("a name", "Unternehmensbewertungen", "c", "d"), False),
+    ],
+)
+def test_bars_stand_where_their_names_fit(
+    names: tuple[str, ...], is_upright: bool, drawn: list[Figure]
+) -> None:
+    values = tuple(0.9 - 0.1 * place for place in range(len(names)))
+    series = (Series("ours", names, values, standing="ours"),)
+    drawing_of(Exhibit("f", "F", "", "bars", "", "accuracy", series), "f")
+    (figure,) = drawn
+    assert_readable(figure)
+    assert (figure.axes[0].get_ylabel() == "accuracy") is is_upright

@@ -11,7 +11,9 @@ from lpf.cli import (
     demo,
     doctor,
     domains,
+    evaluate,
     evidence,
+    experiment,
     facts,
     ingest,
     initialise,
@@ -60,4 +62,6 @@ for room in (query, batch):
     room.register(app)
 for subject in (ledger, models, domains):
     app.add_typer(subject.app)
+evaluate.register(app)
+app.add_typer(experiment.app)
 doctor.register(app)

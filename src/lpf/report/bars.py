@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lpf.report.palette import LIGHT
+from lpf.report.words import cut
 from lpf.types import FloatArray
 
 if TYPE_CHECKING:
@@ -19,23 +20,30 @@ if TYPE_CHECKING:
 THICKNESS = 0.7  # of a row
 LONGEST_LINE = 20  # characters of a name
 MOST_LINES = 2
+FEW = 3  # sets of bars; more are thinner, with smaller words
+SMALL = 7.0  # points
+ERROR_BARS: Mapping[str, Any] = {"color": LIGHT["ink"], "elinewidth": 1.2, "capsize": 2.5}
 
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar a row, and the words beside it. ``errors`` are half-lengths of error bars (NaN for
-    none), ``colours`` one for all or one a row."""
+    """One bar a row, and the words beside it. ``low`` and ``high`` are the ends of error bars, NaN
+    for none; a value need not lie between them. ``colours`` is one for all or one a row,
+    ``hatch`` lines across them in the colour of the page."""
 
     values: Sequence[float]
     words: Sequence[str]
     colours: str | Sequence[str]
-    errors: Sequence[float] | None = None
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    hatch: str = ""
 
 
 def height(names: Sequence[str], sets: int = 1) -> float:
     """Inches for rows with these names and so many bars in each."""
     lines = max(two_lines(name).count("\n") + 1 for name in names)
-    return 0.9 + len(names) * max(0.21 * sets, 0.17 * lines)
+    bar = 0.21 if sets <= FEW else 0.18
+    return 0.9 + len(names) * max(bar * sets, 0.17 * lines)
 
 
 def paint_bars(axes: Axes, names: Sequence[str], sets: Sequence[Bars]) -> None:
@@ -44,10 +52,10 @@ def paint_bars(axes: Axes, names: Sequence[str], sets: Sequence[Bars]) -> None:
     thickness = THICKNESS / len(sets)
     for place, bars in enumerate(sets):
         middles = rows + (place - (len(sets) - 1) / 2) * thickness
-        axes.barh(middles, _finite(bars.values), thickness, color=bars.colours)
-        if bars.errors is not None:
+        axes.barh(middles, _finite(bars.values), thickness, **filling(bars.colours, bars.hatch))
+        if len(bars.low):
             _paint_errors(axes, middles, bars)
-        write_beside(axes, middles, bars.words)
+        write_beside(axes, middles, bars.words, SMALL if len(sets) > FEW else None)
     name_rows(axes, names)
 
 
@@ -58,36 +66,49 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.grid(axis="x")
 
 
-def write_beside(axes: Axes, middles: FloatArray, words: Sequence[str]) -> None:
+def write_beside(
+    axes: Axes, middles: FloatArray, words: Sequence[str], size: float | None = None
+) -> None:
     """In a column to the right, where no bar and no line can run into them."""
     across = axes.get_yaxis_transform()
     for middle, word in zip(middles.tolist(), words, strict=True):
-        axes.text(1.02, middle, word, va="center_baseline", transform=across)
+        axes.text(1.02, middle, word, va="center_baseline", fontsize=size, transform=across)
+
+
+def error_bars(bars: Bars) -> tuple[FloatArray, FloatArray]:
+    """Their middles and half-lengths."""
+    low, high = np.asarray(bars.low, np.float64), np.asarray(bars.high, np.float64)
+    return (low + high) / 2, (high - low) / 2
 
 
 def _paint_errors(axes: Axes, middles: FloatArray, bars: Bars) -> None:
-    axes.errorbar(
-        _finite(bars.values),
-        middles,
-        xerr=bars.errors,
-        fmt="none",
-        ecolor=LIGHT["ink"],
-        elinewidth=1.2,
-        capsize=2.5,
-    )
+    centres, halves = error_bars(bars)
+    axes.errorbar(centres, middles, xerr=halves, fmt="none", **ERROR_BARS)
 
 
-def key(colour: str, label: str) -> Artist:
+def key(colour: str, label: str, hatch: str = "") -> Artist:
     """A patch of colour for the legend."""
     from matplotlib.patches import Patch
 
-    return Patch(color=colour, label=label)
+    return Patch(label=label, **filling(colour, hatch))
 
 
-def two_lines(name: str) -> str:
-    """A name as it fits beside a bar; what is cut off ends in dots. Tables have all of it."""
-    cut = wrap(name, LONGEST_LINE, max_lines=MOST_LINES, placeholder=" …")
-    return "\n".join(cut)
+def filling(colours: str | Sequence[str], hatch: str) -> dict[str, Any]:
+    """matplotlib draws a hatch in the colour of the edge."""
+    if not hatch:
+        return {"color": colours}
+    return {"facecolor": colours, "hatch": hatch, "edgecolor": LIGHT["surface"], "linewidth": 0}
+
+
+def two_lines(name: str, characters: int = LONGEST_LINE) -> str:
+    """A name as it fits beside a bar, so many characters a line. What is cut out is in the middle
+    where that helps, as names of a kind differ at their ends. Tables have all of it."""
+    lines = wrap(name, characters)
+    if len(lines) > MOST_LINES:
+        lines = wrap(
+            cut(name, 2 * characters - 5), characters, max_lines=MOST_LINES, placeholder="…"
+        )
+    return "\n".join(lines)
 
 
 def _finite(values: Sequence[float]) -> FloatArray:

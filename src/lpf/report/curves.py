@@ -17,15 +17,18 @@ if TYPE_CHECKING:
 CURVE_HEIGHT = 2.6  # inches
 MOST_TICKS = 8
 DOT, SMALL_DOT = 5.0, 3.0  # points
+# matplotlib's style of a line: its sign, or an offset with the lengths of dashes and gaps.
+Dashes = Literal["-", "--", ":"] | tuple[float, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
 class Look:
-    """``dashes`` is matplotlib's style of a line; it tells lines apart in grey."""
+    """``dashes`` tell lines apart in grey, and so does ``marker`` where there is one."""
 
     colour: str
-    dashes: Literal["-", "--", ":"] = "-"
+    dashes: Dashes = "-"
     width: float = 1.8
+    marker: str = ""
 
 
 TRAINING = Look(LIGHT["second"], "--")
@@ -61,7 +64,14 @@ def line_key(look: Look, label: str) -> Artist:
     from matplotlib.lines import Line2D
 
     return Line2D(
-        [], [], color=look.colour, linestyle=look.dashes, linewidth=look.width, label=label
+        [],
+        [],
+        color=look.colour,
+        linestyle=look.dashes,
+        linewidth=look.width,
+        marker=look.marker,
+        markersize=DOT,
+        label=label,
     )
 
 

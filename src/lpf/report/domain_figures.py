@@ -140,7 +140,9 @@ def _accuracy_bars(runs: Runs, name: str, colour: str) -> Bars:
         100 * one.sd if len(run.seeds) > 1 else math.nan
         for one, run in zip(found, runs.values(), strict=True)
     ]
-    return Bars(means, _tenths(means), LIGHT[colour], errors)
+    low = [mean - error for mean, error in zip(means, errors, strict=True)]
+    high = [mean + error for mean, error in zip(means, errors, strict=True)]
+    return Bars(means, _tenths(means), LIGHT[colour], low, high)
 
 
 def _tenths(numbers: Sequence[float]) -> list[str]:

@@ -1,7 +1,7 @@
 """One figure: drawn once, kept as PNG and SVG files and as part of a page.
 
 Every figure has one panel and the width of a phone, so that its words can be read there; a page
-puts two side by side where there is room.
+puts two side by side where there is room. What does not fit there is wide, and scrolls on a phone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from lpf.errors import ConfigError
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 4.4  # inches
+WIDTH, WIDE = 4.4, 9.0  # inches
 DOTS_PER_INCH = 200
 LEGEND_COLUMNS = 2
+TITLE_CHARACTERS = 11.5  # an inch
 # Draws on the axes and returns what the legend shows; an empty legend is left out.
 Painter = Callable[["Axes"], Sequence["Artist"]]
+# Moves words once it is known where everything stands.
+Settler = Callable[["Axes"], None]
 
 STYLE: Mapping[str, Any] = {
     "svg.hashsalt": "lpf",  # else the ids in an SVG differ from run to run
@@ -65,6 +69,7 @@ class Drawing:
     caption: str
     svg: str
     png: bytes
+    is_wide: bool = False
 
     @property
     def inline(self) -> str:
@@ -83,8 +88,18 @@ class Drawing:
         write_atomically(folder / f"{self.name}.png", self.png)
 
 
-def draw(name: str, title: str, caption: str, height: float, paint: Painter) -> Drawing:
-    """``height`` in inches, without the legend. ConfigError where matplotlib is not installed."""
+def draw(
+    name: str,
+    title: str,
+    caption: str,
+    height: float,
+    paint: Painter,
+    settle: Settler | None = None,
+    *,
+    is_wide: bool = False,
+) -> Drawing:
+    """``height`` in inches, without title and legend. ConfigError where matplotlib is not
+    installed."""
     try:
         from matplotlib import style
         from matplotlib.figure import Figure
@@ -97,12 +112,30 @@ def draw(name: str, title: str, caption: str, height: float, paint: Painter) -> 
     with style.context(["default", dict(STYLE)]):
         figure = Figure(layout="constrained")
         shown = paint(figure.add_subplot())
-        lines = -(-len(shown) // LEGEND_COLUMNS)
-        figure.set_size_inches(WIDTH, height + 0.18 * lines)
-        figure.suptitle(title, x=0.02, ha="left", fontsize=10, fontweight="bold")
-        if shown:
-            figure.legend(handles=shown, loc="outside lower left", ncols=LEGEND_COLUMNS)
-        return Drawing(name, title, caption, _svg(figure), _png(figure))
+        _fit(figure, title, height, shown, WIDE if is_wide else WIDTH)
+        if settle is not None:
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # what has its place keeps it from here on
+            settle(figure.axes[0])
+        return Drawing(name, title, caption, _svg(figure), _png(figure), is_wide)
+
+
+def _fit(figure: Figure, title: str, height: float, shown: Sequence[Artist], width: float) -> None:
+    """Title above, legend below, and room for both."""
+    columns = LEGEND_COLUMNS if width == WIDTH else 2 * LEGEND_COLUMNS
+    lines = wrap(title, int(width * TITLE_CHARACTERS)) or [""]
+    figure.set_size_inches(
+        width, height + 0.15 * (len(lines) - 1) + 0.18 * _legend_lines(shown, columns)
+    )
+    figure.suptitle("\n".join(lines), x=0.02, ha="left", fontsize=10, fontweight="bold")
+    if shown:
+        figure.legend(handles=shown, loc="outside lower left", ncols=columns)
+
+
+def _legend_lines(shown: Sequence[Artist], columns: int) -> int:
+    """A row of the legend is as high as the label with most lines in all of it."""
+    tallest = max((str(one.get_label()).count("\n") + 1 for one in shown), default=0)
+    return -(-len(shown) // columns) * tallest
 
 
 def _svg(figure: Figure) -> str:

@@ -33,19 +33,40 @@ def text(plain: str) -> str:
     return escape(plain, quote=True)
 
 
-def page(title: str, parts: Iterable[str]) -> str:
-    """A whole document; ``parts`` are HTML already."""
+def page(title: str, parts: Iterable[str], contents: str = "") -> str:
+    """A whole document; ``parts`` and ``contents`` are HTML already. Contents stand beside the rest
+    where there is room, and else below the title."""
     body = "\n".join(parts)
+    heading = f"<h1>{text(title)}</h1>\n"
+    opening = f"<body>\n<main>\n{heading}"
+    if contents:
+        opening = f'<body class="with-contents">\n{heading}{contents}\n<main>\n'
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{text(title)}</title>\n<style>\n{css_variables()}{_style()}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1>{text(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
+        f"{opening}{body}\n</main>\n</body>\n</html>\n"
     )
 
 
-def section(title: str, *parts: str) -> str:
-    return "\n".join([f"<section>\n<h2>{text(title)}</h2>", *parts, "</section>"])
+def contents(entries: Sequence[tuple[str, str]]) -> str:
+    """Links to sections: id and title of each."""
+    lines = "".join(f'<li><a href="#{name}">{text(title)}</a></li>\n' for name, title in entries)
+    return (
+        '<nav class="contents" aria-label="Contents">\n<h2>Contents</h2>\n'
+        f"<ol>\n{lines}</ol>\n</nav>"
+    )
+
+
+def section(title: str, *parts: str, id: str = "") -> str:
+    opening = f'<section id="{id}">' if id else "<section>"
+    return "\n".join([f"{opening}\n<h2>{text(title)}</h2>", *parts, "</section>"])
+
+
+def definitions(facts: Iterable[tuple[str, str]]) -> str:
+    """Names and what they stand for, one below the other."""
+    lines = (f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>\n" for name, value in facts)
+    return f'<dl class="facts">\n{"".join(lines)}</dl>'
 
 
 def paragraph(plain: str) -> str:
@@ -105,8 +126,13 @@ def _row(columns: Sequence[Column], row: Row) -> str:
 
 def _figure(drawing: Drawing) -> str:
     spoken = text(f"{drawing.title}. {drawing.caption}")
+    drawn = drawing.inline
+    opening = "<figure"
+    if drawing.is_wide:
+        opening = '<figure class="wide"'
+        drawn = f'<div class="scroll" tabindex="0">{drawn}</div>'
     return (
-        f'<figure role="img" aria-label="{spoken}">\n{drawing.inline}\n'
+        f'{opening} role="img" aria-label="{spoken}">\n{drawn}\n'
         f"<figcaption>{text(drawing.caption)}</figcaption>\n</figure>\n"
     )
 

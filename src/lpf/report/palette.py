@@ -12,10 +12,15 @@ LIGHT = {
     "ink": "#1f2328",
     "quiet": "#57606a",
     "grid": "#dfe3e7",
-    "first": "#0072b2",  # validation, the selected seed
+    "first": "#0072b2",  # validation, the selected seed, ours
     "second": "#e69f00",  # training, the weighted KL
+    "third": "#009e73",
+    "fourth": "#cc79a7",
+    "fifth": "#d55e00",
+    "rival": "#858d96",  # what we are compared with
     "member": "#7ab3d6",
     "other": "#c3c8cd",
+    "ours-panel": "#e6f1f8",
     "caution": "#b34700",
     "caution-panel": "#fff3e6",
 }
@@ -27,8 +32,13 @@ DARK = {
     "grid": "#343a40",
     "first": "#56b4e9",
     "second": "#e69f00",
+    "third": "#2fbf94",
+    "fourth": "#e0a3c6",
+    "fifth": "#f0793a",
+    "rival": "#8b939b",
     "member": "#2c7099",
     "other": "#565e66",
+    "ours-panel": "#16303f",
     "caution": "#ff9d4d",
     "caution-panel": "#33230f",
 }

@@ -28,3 +28,11 @@ def decimals_spread(mean: float, sd: float, seeds: int) -> str:
 
 def counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
+
+
+def cut(name: str, characters: int) -> str:
+    """What is cut off ends in dots. Cut in the middle: names of a kind differ at both ends."""
+    if len(name) <= characters:
+        return name
+    head = (characters - 1) * 2 // 3
+    return f"{name[:head].rstrip()}…{name[len(name) - (characters - 1 - head) :].lstrip()}"

@@ -1,0 +1,166 @@
+"""``lpf evaluate``: every method on one data set."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpf.cli.common import AsJson, command, print_document
+from lpf.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lpf.experiments.language_models import AskedModel
+
+ALL = "all"
+
+DatasetFile = Annotated[
+    Path, typer.Argument(metavar="DATASET", help="A data set's file, JSONL: see docs/datasets.md.")
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        "--methods",
+        metavar="NAME,...",
+        help="Which, or all; package.module:Name is your own. Default: those that are quick.",
+        show_default=False,
+    ),
+]
+Seeds = Annotated[
+    str, typer.Option("--seeds", metavar="N|N,N,...", help="How many repetitions, or their seeds.")
+]
+Folds = Annotated[
+    int, typer.Option("--folds", help="Of the cross-validation, where the file has no test split.")
+]
+Resplit = Annotated[
+    bool, typer.Option("--resplit", help="Forget the splits of the file; use folds.")
+]
+Predicate = Annotated[
+    str | None,
+    typer.Option("--predicate", metavar="NAME", help="Which, where several are labelled."),
+]
+Protected = Annotated[
+    str | None,
+    typer.Option("--protected", metavar="FIELD", help="Tell results apart by this field."),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--llm",
+        metavar="MODEL",
+        help="Ask a language model too, about a few of the entities. Their texts are sent there.",
+        show_default=False,
+    ),
+]
+Endpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--endpoint",
+        metavar="URL",
+        help="Of the language model, OpenAI-compatible.",
+        show_default=False,
+    ),
+]
+KeyVariable = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key-env",
+        metavar="NAME",
+        help="The environment variable that holds its key.",
+        show_default=False,
+    ),
+]
+MostAsked = Annotated[int, typer.Option("--llm-limit", help="Ask it about so many at most.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes; 0 is one a core.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep", metavar="DIR", help="Where results are kept; by default the user's cache."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    command(
+        app,
+        "lpf evaluate labelled.jsonl",
+        "lpf evaluate labelled.jsonl --methods all --seeds 5 --json",
+    )(evaluate)
+
+
+def evaluate(
+    dataset: DatasetFile,
+    methods: Methods = None,
+    seeds: Seeds = "3",
+    folds: Folds = 5,
+    resplit: Resplit = False,
+    predicate: Predicate = None,
+    protected: Protected = None,
+    llm: Model = None,
+    endpoint: Endpoint = None,
+    api_key_env: KeyVariable = None,
+    llm_limit: MostAsked = 50,
+    workers: Workers = 0,
+    keep: Keep = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare methods on a data set: right or wrong, calibrated or not, how fast.
+
+    The file's own test split is asked about; without one, every entity in turn, in folds that keep
+    groups whole. Interrupted, the same command goes on where it stopped.
+    """
+    from lpf.workspace.training_runs import require_torch
+
+    require_torch()
+    sys.path.insert(0, str(Path.cwd()))  # for methods of your own
+    from lpf.cli.experiment_progress import keeping_folder, watched
+    from lpf.experiments.evaluation import EvaluationPlan, Evaluator, evaluation_document
+    from lpf.experiments.language_models import ask_model, endpoint_config
+    from lpf.experiments.running import Runner
+
+    plan = EvaluationPlan(
+        dataset, _methods(methods), parsed_seeds(seeds), folds, resplit, predicate, protected
+    )
+    evaluator = Evaluator.of(plan)
+    config = None if llm is None else endpoint_config(llm, endpoint, api_key_env, llm_limit)
+    folder = keeping_folder(keep)
+    with watched(f"evaluating {dataset.name}") as progress:
+        runner = Runner(folder, workers, progress)
+        runner.run(evaluator.cells())
+    found = evaluator.evaluation(runner.keeper)
+    asked = None if config is None else ask_model(evaluator, found, config, folder)
+    if as_json:
+        print_document(evaluation_document(found) | told(asked))
+    else:
+        from lpf.cli.evaluate_view import show_asked, show_evaluation
+
+        show_evaluation(found)
+        show_asked(asked)
+
+
+def told(asked: AskedModel | None) -> dict[str, Any]:
+    return {} if asked is None else {"language_models": {asked.name: asked.to_dict()}}
+
+
+def _methods(text: str | None) -> tuple[str, ...]:
+    from lpf.baselines import METHODS
+    from lpf.experiments.evaluation import DEFAULT_METHODS
+
+    if text is None:
+        return DEFAULT_METHODS
+    if text == ALL:
+        return tuple(name for name in METHODS if name != "perfect_reader")
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def parsed_seeds(text: str) -> tuple[int, ...]:
+    """``3`` is 1, 2, 3; ``7,`` or ``7,9`` are those."""
+    try:
+        numbers = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or ("," not in text and numbers[0] < 1):
+        raise ConfigError(f"--seeds: must be a number or a list such as 1,2,3, got {text!r}.")
+    return tuple(numbers) if "," in text else tuple(range(1, numbers[0] + 1))

@@ -1,0 +1,133 @@
+"""An evaluation on the terminal: one row a method, and what to make of it."""
+
+from __future__ import annotations
+
+import math
+
+from rich.text import Text
+
+from lpf.cli.rendering import console, count, indented
+from lpf.cli.tables import table
+from lpf.experiments.evaluation import REFERENCE, Evaluation
+from lpf.experiments.language_models import AskedModel
+from lpf.experiments.naming import standing_of, title_of
+from lpf.experiments.summaries import Spread
+
+HEADINGS = ("method", "accuracy", "NLL", "Brier", "ECE", "if perfect", "macro F1", "ms")
+MEASURES = ("accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms")
+ASKED_HEADINGS = ("accuracy", "NLL", "Brier", "ECE", "confidence")
+ASKED_MEASURES = ("accuracy", "nll", "brier", "ece", "mean_confidence")
+STYLES = {"ours": "bold", "rival": "", "reference": "dim italic"}
+
+
+def show_evaluation(evaluation: Evaluation) -> None:
+    output = console()
+    output.print(Text(_head(evaluation), style="bold"))
+    ranked = sorted(evaluation.runs, key=lambda name: _order(evaluation, name))
+    rows = [_row(evaluation, name) for name in ranked]
+    output.print(indented(table(HEADINGS, rows, right=HEADINGS[1:], optional=("ms", "Brier"))))
+    for sentence in (*_conclusions(evaluation), *_clean(evaluation, ranked), *evaluation.cautions):
+        output.print(Text(f"· {sentence}"))
+    for name in ranked:
+        for note in evaluation.summary(name).notes:
+            output.print(Text(f"· {title_of(name)}: {note}"))
+
+
+def show_asked(asked: AskedModel | None) -> None:
+    """A language model beside the others, on the entities that it was asked about."""
+    if asked is None:
+        return
+    output, costs = console(), asked.answers.costs
+    failed = int(asked.answers.failed.sum())
+    head = f"{asked.name}: {count(len(asked.labels), 'entity', 'entities')} asked, {failed} failed"
+    output.print(Text(head, style="bold"))
+    rows = [
+        [title_of(name), *(_plain(found[measure]) for measure in ASKED_MEASURES)]
+        for name, found in {asked.name: asked.measures, **asked.beside}.items()
+    ]
+    output.print(indented(table(("method", *ASKED_HEADINGS), rows, right=ASKED_HEADINGS)))
+    money = "" if costs.money is None else f", {costs.money:.4f} dollars"
+    seconds = "" if costs.mean_seconds is None else f", {costs.mean_seconds:.2f} s each"
+    output.print(
+        Text(
+            f"· {count(costs.requests, 'request')} with {costs.retries} repeated, "
+            f"{costs.input_tokens:,} tokens read and {costs.output_tokens:,} written"
+            f"{seconds}{money}. It answers as it comes, without a fitted temperature."
+        )
+    )
+
+
+def _plain(value: float | None) -> str:
+    return "∞" if value is None else f"{value:.3f}"
+
+
+def _head(evaluation: Evaluation) -> str:
+    asked = len(next(iter(evaluation.runs.values()))[0].labels)
+    how = f"{evaluation.folds} folds by group" if evaluation.folds else "the file's own test split"
+    seeds = count(len(evaluation.plan.seeds), "repetition")
+    entities = count(asked, "entity", "entities")
+    return f"{evaluation.dataset.name} · {evaluation.predicate}: {entities} asked, {how}, {seeds}"
+
+
+def _row(evaluation: Evaluation, name: str) -> list[str | Text]:
+    spreads = evaluation.summary(name).spreads
+    style = STYLES[standing_of(name)]
+    cells = [_number(spreads.get(measure), measure) for measure in MEASURES]
+    return [Text(title_of(name), style=style), *(Text(cell, style=style) for cell in cells)]
+
+
+def _number(spread: Spread | None, measure: str) -> str:
+    if spread is None:
+        return "-"
+    if not math.isfinite(spread.mean):
+        return "∞"
+    if measure == "runtime_ms":
+        return f"{spread.mean:.2f}"
+    sd = f" ±{spread.sd:.3f}" if spread.sd is not None and measure in ("accuracy", "nll") else ""
+    return f"{spread.mean:.3f}{sd}"
+
+
+def _order(evaluation: Evaluation, name: str) -> tuple[bool, float]:
+    spread = evaluation.summary(name).spreads.get("nll")
+    return standing_of(name) == "reference", math.inf if spread is None else spread.mean
+
+
+def _conclusions(evaluation: Evaluation) -> list[str]:
+    """Whom robust LPF beats and who beats it, beyond what chance would do."""
+    found = [one for one in evaluation.comparisons() if one.adjusted is not None]
+    if not found:
+        return []
+    sure = [one for one in found if one.adjusted is not None and one.adjusted < 0.05]
+    worse = [title_of(one.name) for one in sure if one.difference and one.difference.mean > 0]
+    better = [title_of(one.name) for one in sure if one.difference and one.difference.mean < 0]
+    ours = title_of(REFERENCE)
+    sentences = []
+    if worse:
+        sentences.append(f"{ours} has a higher NLL, beyond chance, than: {', '.join(worse)}.")
+    if better:
+        sentences.append(f"{ours} has a lower NLL, beyond chance, than: {', '.join(better)}.")
+    rest = len(found) - len(worse) - len(better)
+    if rest:
+        sentences.append(f"From {count(rest, 'method')} it cannot be told by NLL (Holm, 5 %).")
+    return sentences
+
+
+def _clean(evaluation: Evaluation, ranked: list[str]) -> list[str]:
+    """The few that matter, on entities that share nothing."""
+    best = next((name for name in ranked if standing_of(name) == "rival"), None)
+    told = []
+    for name in (REFERENCE, best):
+        if name is None or name not in evaluation.runs:
+            continue
+        found = evaluation.clean_summary(name)
+        if found is not None and found.spreads:
+            told.append(
+                f"{title_of(name)} {found.spreads['accuracy'].mean:.3f} accuracy, "
+                f"{found.spreads['nll'].mean:.3f} NLL"
+            )
+    if not told or evaluation.unshared_ids is None:
+        return []
+    return [
+        f"On the {len(evaluation.unshared_ids):,} entities that share nothing with those learned "
+        f"from: {'; '.join(told)}."
+    ]

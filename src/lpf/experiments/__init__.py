@@ -1,0 +1,1 @@
+"""Studies: what is run on what, and what came out of it."""

@@ -1,0 +1,158 @@
+"""What a study shows: tables and figures as plain data, before anybody has drawn them.
+
+A study ends in exhibits, a report begins with them; between the two lies one JSON document, so
+that a page can be made again, and by others, without a single computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Kind = Literal["share", "number", "seconds", "milliseconds", "bytes", "count", "word", "text"]
+Better = Literal["higher", "lower"]
+Standing = Literal["ours", "rival", "reference"]
+Shape = Literal["lines", "points", "bars", "reliability", "matrix"]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number of ours: ``sd`` over seeds, ``low`` and ``high`` of its interval, the number that
+    the paper prints in this place, and why that one cannot be right where it cannot."""
+
+    value: float | None
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+    doubt: str | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """``better`` says which end is to be wished for, so that the best can be marked."""
+
+    name: str
+    title: str
+    kind: Kind = "number"
+    better: Better | None = None
+    decimals: int = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """``cells`` in the order of the columns; None where there is nothing to say. ``note`` is what
+    must be said of the row as a whole, such as the error that ended it."""
+
+    name: str
+    title: str
+    cells: tuple[Value | str | None, ...]
+    standing: Standing = "rival"
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points in the order of ``x``: numbers, or names for bars. ``low`` and ``high`` are bounds of
+    the points, or empty. ``standing`` decides colour and weight."""
+
+    name: str
+    x: tuple[float | str, ...]
+    y: tuple[float | None, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    standing: Standing = "rival"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``reliability`` has confidence on x and accuracy on y, with the diagonal; ``matrix`` is one
+    series a row, x naming the columns. ``log_x`` spaces x by its logarithm."""
+
+    name: str
+    title: str
+    caption: str
+    shape: Shape
+    x_title: str
+    y_title: str
+    series: tuple[Series, ...]
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
+class Example:
+    """One answer with what led to it: ``facts`` are shown as they stand, name and value, and the
+    items as a table of their own."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    items: Table
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """One study. ``findings`` are sentences that numbers of this run have written."""
+
+    name: str
+    title: str
+    question: str
+    findings: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> StudyResult:
+        return cls(
+            name=plain["name"],
+            title=plain["title"],
+            question=plain["question"],
+            findings=tuple(plain["findings"]),
+            tables=tuple(_table(one) for one in plain["tables"]),
+            figures=tuple(_figure(one) for one in plain["figures"]),
+            examples=tuple(_example(one) for one in plain["examples"]),
+        )
+
+
+def _table(plain: Mapping[str, Any]) -> Table:
+    columns = tuple(Column(**column) for column in plain["columns"])
+    return Table(**{**plain, "columns": columns, "rows": tuple(map(_row, plain["rows"]))})
+
+
+def _row(plain: Mapping[str, Any]) -> Row:
+    return Row(**{**plain, "cells": tuple(_cell(cell) for cell in plain["cells"])})
+
+
+def _cell(plain: Mapping[str, Any] | str | None) -> Value | str | None:
+    return Value(**plain) if isinstance(plain, Mapping) else plain
+
+
+def _figure(plain: Mapping[str, Any]) -> Figure:
+    return Figure(**{**plain, "series": tuple(_series(one) for one in plain["series"])})
+
+
+def _series(plain: Mapping[str, Any]) -> Series:
+    lists = {name: _tuple(plain[name]) for name in ("x", "y", "low", "high")}
+    return Series(**{**plain, **lists})
+
+
+def _tuple(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(values)
+
+
+def _example(plain: Mapping[str, Any]) -> Example:
+    facts = tuple((name, value) for name, value in plain["facts"])
+    return Example(plain["title"], facts, _table(plain["items"]))

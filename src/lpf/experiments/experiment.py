@@ -1,0 +1,121 @@
+"""The paper's experimental part from one call: what is missing is run, all of it is told."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+
+from lpf.errors import ConfigError
+from lpf.experiments.document import Experiment, Made
+from lpf.experiments.exhibits import StudyResult
+from lpf.experiments.plan import Plan
+from lpf.experiments.running import Progress, Runner
+from lpf.experiments.studies import all_studies
+from lpf.experiments.studies.book import Book, Study
+from lpf.version import __version__
+
+TITLE = "Latent Posterior Factors: the paper's experiments, run again"
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "torch",
+    "torch-geometric",
+    "transformers",
+    "scikit-learn",
+    "onnxruntime",
+)
+Telling = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ExperimentRun:
+    """``folder`` keeps results, features and models; ``command`` is what the report says made it.
+    ``only`` names the studies to run; all of them where it is empty."""
+
+    plan: Plan
+    folder: Path
+    command: str
+    workers: int = 0
+    only: tuple[str, ...] = ()
+    progress: Progress | None = None
+    tell: Telling | None = None
+
+    def __call__(self) -> Experiment:
+        begin = perf_counter()
+        chosen = self.studies()
+        self._say("running")
+        cells = [cell for study in chosen for cell in study.cells(self.plan)]
+        Runner(self.folder, self.workers, self.progress).run(cells)
+        book = Book(self.folder)
+        results = []
+        for study in chosen:
+            self._say(f"judging: {study.name}")
+            results.append(study.result(self.plan, book))
+        return self._experiment(results, perf_counter() - begin)
+
+    def studies(self) -> list[Study]:
+        """ConfigError for a name that is none."""
+        there = all_studies(self.plan)
+        unknown = sorted(set(self.only) - {study.name for study in there})
+        if unknown:
+            raise ConfigError(
+                f"studies: {unknown} are none; those are {[study.name for study in there]}. "
+                "Nothing was run."
+            )
+        return [study for study in there if not self.only or study.name in self.only]
+
+    def _experiment(self, results: Sequence[StudyResult], seconds: float) -> Experiment:
+        return Experiment(
+            TITLE,
+            self._made(seconds),
+            tuple(results),
+            tuple(sentence for study in results for sentence in study.findings[:1]),
+            tuple(self._cautions()),
+        )
+
+    def _made(self, seconds: float) -> Made:
+        return Made(
+            self.command,
+            __version__,
+            f"{platform.machine()}, {platform.system()}",
+            platform.python_version(),
+            {name: _version(name) for name in PACKAGES},
+            seconds,
+            self.plan.main_seeds,
+            self.plan.quick,
+            datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def _cautions(self) -> list[str]:
+        cautions = [
+            "The domains are synthetic and of our own making: they show how methods compare under "
+            "stated conditions, not how any of them does on your data. For those: lpf evaluate."
+        ]
+        if self.plan.quick:
+            cautions.append(
+                "A quick run: few data sets, few networks, small test sets. It shows what the full "
+                "one shows, with intervals too wide to conclude much from."
+            )
+        return cautions
+
+    def _say(self, what: str) -> None:
+        if self.tell is not None:
+            self.tell(what)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def command_line() -> str:
+    """As it was typed, without the folder of the program."""
+    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])

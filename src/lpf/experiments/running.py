@@ -1,0 +1,149 @@
+"""Cells to answers: what is kept already is left alone, the rest is shared out over the cores.
+
+A lesson goes to one process, which trains once and answers all its cells; each result is kept as
+soon as it is there, so a run that is stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+from lpf.experiments.cells import Cell, DomainData, Lesson
+from lpf.experiments.keeping import Keeper
+
+# Done, in all, and what was done last.
+Progress = Callable[[int, int, str], None]
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """The missing cells of one lesson."""
+
+    lesson: Lesson
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """``folder`` keeps everything. ``workers`` 0 stands for one a core."""
+
+    folder: Path
+    workers: int = 0
+    progress: Progress | None = None
+    keeper: Keeper = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keeper", Keeper(self.folder))
+
+    def run(self, cells: Sequence[Cell]) -> None:
+        """Afterwards every cell has a result. Whatever goes wrong outside a method ends the run;
+        results that are there stay."""
+        wanted = list(dict.fromkeys(cells))
+        jobs = jobs_of(self.keeper.missing(wanted))
+        done = len(wanted) - sum(len(job.cells) for job in jobs)
+        self._tell(done, len(wanted), "")
+        if not jobs:
+            return
+        workers = min(self.workers or os.cpu_count() or 1, len(jobs))
+        if workers == 1:
+            self._alone(jobs, done, len(wanted))
+        else:
+            self._together(jobs, workers, done, len(wanted))
+
+    def _alone(self, jobs: Sequence[Job], done: int, total: int) -> None:
+        threads = self.workers or os.cpu_count() or 1
+        for job in jobs:
+            for cell in work(job, self.folder, threads):
+                done += 1
+                self._tell(done, total, described(cell))
+
+    def _together(self, jobs: Sequence[Job], workers: int, done: int, total: int) -> None:
+        before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # read when a worker starts
+        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+        try:
+            running = {pool.submit(work_through, job, self.folder): job for job in jobs}
+            self._watch(running, jobs, done, total)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            _restore(before)
+
+    def _watch(
+        self,
+        running: dict[Future[None], Job],
+        jobs: Sequence[Job],
+        done: int,
+        total: int,
+    ) -> None:
+        """Counts results as they appear in the folder: jobs are long, cells are not."""
+        missing = [cell for job in jobs for cell in job.cells]
+        while running:
+            finished, _ = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
+            for future in finished:
+                del running[future]
+                future.result()
+            missing, newly = _still_missing(self.keeper, missing)
+            for cell in newly:
+                done += 1
+                self._tell(done, total, described(cell))
+
+    def _tell(self, done: int, total: int, last: str) -> None:
+        if self.progress is not None:
+            self.progress(done, total, last)
+
+
+def jobs_of(cells: Sequence[Cell]) -> list[Job]:
+    """Cells by lesson, the longest first: a long job begun last keeps all others waiting."""
+    by_lesson: dict[Lesson, list[Cell]] = {}
+    for cell in cells:
+        by_lesson.setdefault(cell.lesson, []).append(cell)
+    jobs = [Job(lesson, tuple(found)) for lesson, found in by_lesson.items()]
+    return sorted(jobs, key=lambda job: -len(job.cells))
+
+
+def work_through(job: Job, folder: Path) -> None:
+    """In a process of its own, on one core."""
+    import torch
+
+    torch.set_num_threads(1)
+    for _ in work(job, folder, 1):
+        pass
+
+
+def work(job: Job, folder: Path, threads: int) -> Iterator[Cell]:
+    """Answers and keeps cell by cell."""
+    from lpf.experiments.workbench import Workbench
+
+    bench, keeper = Workbench(job.lesson, folder, threads), Keeper(folder)
+    for cell in job.cells:
+        if not keeper.has(cell):  # another study may have come first
+            keeper.keep(cell, bench.answered(cell))
+        yield cell
+
+
+def described(cell: Cell) -> str:
+    """A few words for a progress bar."""
+    data = cell.lesson.data
+    name = data.domain if isinstance(data, DomainData) else Path(data.path).stem
+    return f"{name}: {cell.method}"
+
+
+def _still_missing(keeper: Keeper, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+    missing = keeper.missing(cells)
+    left = set(missing)
+    return missing, [cell for cell in cells if cell not in left]
+
+
+def _restore(before: dict[str, str | None]) -> None:
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -1,0 +1,129 @@
+"""Figures that several studies draw from the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lpf.experiments.cells import Cell
+from lpf.experiments.exhibits import Figure, Series
+from lpf.experiments.measures import confusion_of, reliability_of, risk_coverage_of
+from lpf.experiments.naming import standing_of, title_of
+from lpf.experiments.studies.book import Book
+
+Runs = Mapping[str, Sequence[Cell]]
+
+
+def reliability_figure(name: str, caption: str, runs: Runs, book: Book) -> Figure:
+    """Of the first run of each method; bins without entities are left out."""
+    return Figure(
+        name,
+        "Are the confidences right?",
+        caption,
+        "reliability",
+        "Confidence",
+        "Share that is right",
+        tuple(_reliability(method, cells[0], book) for method, cells in runs.items()),
+    )
+
+
+def risk_figure(name: str, caption: str, runs: Runs, book: Book) -> Figure:
+    series = []
+    for method, cells in runs.items():
+        curve = risk_coverage_of(book.answered(cells[0]))
+        series.append(
+            Series(
+                title_of(method),
+                tuple(curve.coverage.tolist()),
+                tuple(curve.risk.tolist()),
+                standing=standing_of(method),
+            )
+        )
+    return Figure(
+        name,
+        "Errors among the answers one is surest of",
+        caption,
+        "lines",
+        "Share of entities answered",
+        "Error rate among them",
+        tuple(series),
+    )
+
+
+def scatter_figure(name: str, caption: str, runs: Runs, book: Book, x: str = "ece") -> Figure:
+    """Accuracy against calibration, a point a method."""
+    series = []
+    for method, cells in runs.items():
+        spreads = book.summary(cells).spreads
+        if x in spreads and standing_of(method) != "reference":
+            series.append(
+                Series(
+                    title_of(method),
+                    (spreads[x].mean,),
+                    (spreads["accuracy"].mean,),
+                    standing=standing_of(method),
+                )
+            )
+    return Figure(
+        name, "Accuracy and calibration", caption, "points", "ECE", "Accuracy", tuple(series)
+    )
+
+
+def bar_figure(
+    name: str, title: str, caption: str, runs: Runs, measure: str, y_title: str, book: Book
+) -> Figure:
+    """One bar a method, shortest first."""
+    found = []
+    for method, cells in runs.items():
+        spread = book.summary(cells).spreads.get(measure)
+        if spread is not None and np.isfinite(spread.mean):
+            found.append((spread.mean, spread.low, spread.high, method))
+    found.sort(key=lambda one: one[0])
+    bounded = all(low is not None and high is not None for _, low, high, _ in found)
+    series = Series(
+        y_title,
+        tuple(title_of(method) for *_, method in found),
+        tuple(mean for mean, *_ in found),
+        tuple(float(low or 0.0) for _, low, _, _ in found) if bounded else (),
+        tuple(float(high or 0.0) for _, _, high, _ in found) if bounded else (),
+        "ours",
+    )
+    return Figure(name, title, caption, "bars", "", y_title, (series,))
+
+
+def error_figure(name: str, caption: str, runs: Runs, book: Book) -> Figure:
+    """Error rates: the accuracies' bars from the other end."""
+    bars = bar_figure(name, "Error rates", caption, runs, "accuracy", "Error rate", book).series[0]
+    order = range(len(bars.x) - 1, -1, -1)
+    series = Series(
+        bars.name,
+        tuple(bars.x[at] for at in order),
+        tuple(1.0 - float(bars.y[at] or 0.0) for at in order),
+        tuple(1.0 - bars.high[at] for at in order) if bars.high else (),
+        tuple(1.0 - bars.low[at] for at in order) if bars.low else (),
+        "ours",
+    )
+    return Figure(name, "Error rates", caption, "bars", "", "Error rate", (series,))
+
+
+def confusion_figure(name: str, caption: str, method: str, cell: Cell, book: Book) -> Figure:
+    answered = book.answered(cell)
+    counts = confusion_of(answered)
+    rows = tuple(
+        Series(value, answered.values, tuple(float(count) for count in row))
+        for value, row in zip(answered.values, counts, strict=True)
+    )
+    title = f"Who is taken for what: {title_of(method)}"
+    return Figure(name, title, caption, "matrix", "Answer", "Truth", rows)
+
+
+def _reliability(method: str, cell: Cell, book: Book) -> Series:
+    found = reliability_of(book.answered(cell))
+    there = found.count > 0
+    return Series(
+        title_of(method),
+        tuple(found.confidence[there].tolist()),
+        tuple(found.accuracy[there].tolist()),
+        standing=standing_of(method),
+    )

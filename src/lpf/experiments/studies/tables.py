@@ -1,0 +1,147 @@
+"""Tables of methods against measures, with what the paper prints beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lpf.experiments.cells import Cell
+from lpf.experiments.comparisons import Comparison, Loss, compare
+from lpf.experiments.exhibits import Column, Row, Table, Value
+from lpf.experiments.naming import standing_of, title_of
+from lpf.experiments.printed import PrintedTable, printed_table
+from lpf.experiments.studies.book import Book
+from lpf.experiments.summaries import Summary
+
+COLUMNS: Mapping[str, Column] = {
+    column.name: column
+    for column in (
+        Column("accuracy", "Accuracy", "share", "higher", 4),
+        Column("macro_f1", "Macro F1", "share", "higher", 4),
+        Column("weighted_f1", "Weighted F1", "share", "higher", 4),
+        Column("nll", "NLL", "number", "lower", 4),
+        Column("raw_nll", "NLL before T", "number", "lower", 4),
+        Column("brier", "Brier", "number", "lower", 4),
+        Column("brier_over_k", "Brier / K", "number", "lower", 4),
+        Column("ece", "ECE", "share", "lower", 4),
+        Column("raw_ece", "ECE before T", "share", "lower", 4),
+        Column("ece_null", "ECE if perfect", "share", None, 4),
+        Column("ece_p", "p(perfect)", "share", None, 3),
+        Column("ece_15", "ECE, 15 bins", "share", "lower", 4),
+        Column("ece_mass", "ECE, equal mass", "share", "lower", 4),
+        Column("mce", "MCE", "share", "lower", 3),
+        Column("classwise_ece", "Class-wise ECE", "share", "lower", 4),
+        Column("aurc", "AURC", "number", "lower", 4),
+        Column("mean_confidence", "Mean confidence", "share", None, 3),
+        Column("confidence_sd", "sd", "share", None, 3),
+        Column("high_confidence_errors", "Errors above .8", "share", "lower", 4),
+        Column("low_confidence_correct", "Right below .8", "share", None, 4),
+        Column("runtime_ms", "One query", "milliseconds", "lower", 2),
+        Column("per_second", "Queries a second", "count", "higher", 0),
+        Column("fit_seconds", "Training", "seconds", None, 1),
+        Column("stored_bytes", "Kept to answer", "bytes", None, 1),
+        Column("peak_bytes", "Memory, all asked", "bytes", None, 1),
+    )
+}
+# Measures whose name in the paper's tables is another.
+_PRINTED_NAMES = {"brier_over_k": "brier", "per_second": "throughput"}
+_REFERENCES_LAST = {"ours": 0, "rival": 0, "reference": 1}
+
+
+def method_table(
+    name: str,
+    title: str,
+    caption: str,
+    runs: Mapping[str, Sequence[Cell]],
+    measures: Sequence[str],
+    book: Book,
+    printed: str | None = None,
+) -> Table:
+    """One row a method, the lowest NLL first and references last. ``printed`` is the table of the
+    paper that is to stand beside it."""
+    beside = None if printed is None else printed_table(printed)
+    rows = [
+        _row(method, book.summary(cells), measures, beside)
+        for method, cells in sorted(runs.items(), key=lambda one: _order(one[0], one[1], book))
+    ]
+    return Table(name, title, caption, tuple(COLUMNS[one] for one in measures), tuple(rows))
+
+
+def comparison_table(
+    name: str,
+    caption: str,
+    reference: str,
+    runs: Mapping[str, Sequence[Cell]],
+    book: Book,
+    measure: Loss = "nll",
+) -> Table:
+    """The reference's loss less each other's, paired, with p-values after Holm."""
+    compared = comparisons(reference, runs, book, measure)
+    columns = (
+        Column("difference", f"{measure.upper()} difference", "number", None, 4),
+        Column("p", "p (Holm)", "share", None, 4),
+        Column("runs", "Runs", "count", None, 0),
+    )
+    rows = tuple(_compared(one) for one in compared)
+    return Table(name, f"{title_of(reference)} against each", caption, columns, rows)
+
+
+def comparisons(
+    reference: str, runs: Mapping[str, Sequence[Cell]], book: Book, measure: Loss = "nll"
+) -> list[Comparison]:
+    """Those that have as many runs as the reference, the smallest difference first."""
+    ours = book.runs(runs[reference])
+    others = {
+        method: book.runs(cells)
+        for method, cells in runs.items()
+        if method != reference and len(cells) == len(ours) and standing_of(method) != "reference"
+    }
+    found = compare(ours, others, measure)
+    return sorted(found, key=lambda one: -(one.difference.mean if one.difference else -1e9))
+
+
+def printed_value(
+    beside: PrintedTable | None, row: str, measure: str
+) -> tuple[float | None, str | None]:
+    """The paper's number and why it cannot be right, if so."""
+    if beside is None:
+        return None, None
+    found = beside.value(row, _PRINTED_NAMES.get(measure, measure))
+    if found is None:
+        return None, None
+    return found.value, " ".join(found.doubts) or None
+
+
+def cell_value(
+    summary: Summary, measure: str, beside: PrintedTable | None, row: str
+) -> Value | None:
+    spread = summary.spreads.get(measure)
+    paper, doubt = printed_value(beside, row, measure)
+    if spread is None:
+        return None if paper is None else Value(None, paper=paper, doubt=doubt)
+    return spread.value(paper, doubt)
+
+
+def _row(
+    method: str, summary: Summary, measures: Sequence[str], beside: PrintedTable | None
+) -> Row:
+    cells = tuple(cell_value(summary, measure, beside, method) for measure in measures)
+    note = "; ".join(summary.notes) or None
+    return Row(method, title_of(method), cells, standing_of(method), note)
+
+
+def _order(method: str, cells: Sequence[Cell], book: Book) -> tuple[int, float]:
+    spread = book.summary(cells).spreads.get("nll")
+    return _REFERENCES_LAST[standing_of(method)], spread.mean if spread else float("inf")
+
+
+def _compared(one: Comparison) -> Row:
+    found = one.difference
+    difference = None if found is None else Value(found.mean, low=found.low, high=found.high)
+    adjusted = None if one.adjusted is None else Value(one.adjusted)
+    return Row(
+        one.name,
+        title_of(one.name),
+        (difference, adjusted, Value(one.seeds)),
+        standing_of(one.name),
+        one.note,
+    )

@@ -1,0 +1,174 @@
+"""Bars of a study: upright where there are few short names, lying down otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lpf.experiments.exhibits import Figure, Series, Standing
+from lpf.report.axes import finite
+from lpf.report.bars import (
+    ERROR_BARS,
+    THICKNESS,
+    Bars,
+    error_bars,
+    filling,
+    height,
+    key,
+    paint_bars,
+)
+from lpf.report.drawing import WIDTH, Drawing, draw
+from lpf.report.looks import Fill, fills
+from lpf.report.palette import LIGHT
+from lpf.report.quantities import NOTHING, alike
+from lpf.report.words import cut
+from lpf.types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+MOST_UPRIGHT = 6  # names
+UPRIGHT_HEIGHT = 2.8  # inches
+CHARACTER = 0.078  # inches of a name's letter
+MOST_LINES = 3
+LEGEND_CHARACTERS = 20
+STANDINGS: Mapping[Standing, str] = {
+    "ours": LIGHT["first"],
+    "rival": LIGHT["rival"],
+    "reference": LIGHT["other"],
+}
+
+
+@dataclass(frozen=True)
+class Sets:
+    """``names`` of the rows in the order of their first appearance; one set of bars a series, with
+    what the legend says of each, or nothing at all where the rows have one bar each."""
+
+    names: tuple[str, ...]
+    bars: tuple[Bars, ...]
+    legend: tuple[tuple[str, Fill], ...] = ()
+
+
+def bar_figure(figure: Figure, name: str) -> Drawing:
+    sets = _sets(figure.series)
+    if len(sets.names) <= MOST_UPRIGHT and _fit_upright(sets):
+        return _upright(figure, name, sets)
+    return _lying(figure, name, sets)
+
+
+def _lying(figure: Figure, name: str, sets: Sets) -> Drawing:
+    def paint(axes: Axes) -> Sequence[Artist]:
+        paint_bars(axes, sets.names, sets.bars)
+        axes.axvline(0, color=LIGHT["quiet"], linewidth=0.8)
+        axes.set_xlabel(figure.y_title)
+        return _keys(sets)
+
+    tall = height(sets.names, len(sets.bars))
+    return draw(name, figure.title, figure.caption, tall, paint)
+
+
+def _upright(figure: Figure, name: str, sets: Sets) -> Drawing:
+    def paint(axes: Axes) -> Sequence[Artist]:
+        places = np.arange(len(sets.names), dtype=np.float64)
+        width = THICKNESS / len(sets.bars)
+        for place, bars in enumerate(sets.bars):
+            _paint_upright(axes, places + (place - (len(sets.bars) - 1) / 2) * width, width, bars)
+        axes.axhline(0, color=LIGHT["quiet"], linewidth=0.8)
+        axes.set_xticks(places, [_lines(one, len(sets.names)) for one in sets.names])
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlim(-0.6, len(sets.names) - 0.4)
+        axes.margins(y=0.12)
+        axes.set_ylabel(figure.y_title)
+        axes.grid(axis="y")
+        return _keys(sets)
+
+    return draw(name, figure.title, figure.caption, UPRIGHT_HEIGHT, paint)
+
+
+def _paint_upright(axes: Axes, middles: FloatArray, width: float, bars: Bars) -> None:
+    heights = np.nan_to_num(np.asarray(bars.values))
+    axes.bar(middles, heights, width, **filling(bars.colours, bars.hatch))
+    tops = np.maximum(heights, 0)
+    if len(bars.low):
+        centres, halves = error_bars(bars)
+        axes.errorbar(middles, centres, yerr=halves, fmt="none", **ERROR_BARS)
+        tops = np.fmax(tops, np.asarray(bars.high))
+    for middle, top, word in zip(middles.tolist(), tops.tolist(), bars.words, strict=True):
+        axes.annotate(
+            word,
+            (middle, top),
+            (0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7.5,
+            annotation_clip=False,
+        )
+
+
+def _sets(series: Sequence[Series]) -> Sets:
+    names = tuple(dict.fromkeys(str(x) for one in series for x in one.x))
+    if len(series) > 1 and sum(len(one.x) for one in series) == len(names):
+        return Sets(names, (_joined(series, names),))
+    found = fills(series)
+    bars = tuple(
+        replace(_bars(names, [one], fill.colour), hatch=fill.hatch)
+        for one, fill in zip(series, found, strict=True)
+    )
+    legend = tuple((one.name, fill) for one, fill in zip(series, found, strict=True))
+    return Sets(names, bars, legend if len(series) > 1 else ())
+
+
+def _joined(series: Sequence[Series], names: tuple[str, ...]) -> Bars:
+    """No two series have a row in common: bars of one set, coloured by standing."""
+    return _bars(names, series, [STANDINGS[one.standing] for one in series for _ in one.x])
+
+
+def _bars(names: Sequence[str], series: Sequence[Series], colours: str | list[str]) -> Bars:
+    found = _by_name(series)
+    nothing = (np.nan, np.nan, np.nan)
+    values, low, high = zip(*(found.get(name, nothing) for name in names), strict=True)
+    words = ["" if one == NOTHING else one for one in alike(values)]
+    has_bounds = bool(np.isfinite(np.add(low, high)).any())
+    return Bars(values, words, colours, low if has_bounds else (), high if has_bounds else ())
+
+
+def _by_name(series: Sequence[Series]) -> dict[str, tuple[float, float, float]]:
+    """Value and bounds of each row."""
+    return {
+        str(x): (y, low, high)
+        for one in series
+        for x, y, low, high in zip(one.x, *_numbers(one), strict=True)
+    }
+
+
+def _numbers(series: Series) -> tuple[list[float], list[float], list[float]]:
+    none = [np.nan] * len(series.x)
+    low, high = (finite(one).tolist() if one else none for one in (series.low, series.high))
+    return finite(series.y).tolist(), low, high
+
+
+def _fit_upright(sets: Sets) -> bool:
+    """Whether no name and no number above a bar runs into the next."""
+    slot = (WIDTH - 0.8) / (len(sets.names) + 0.2)
+    letters = int(slot / CHARACTER)
+    names_fit = all(
+        max(map(len, name.split()), default=0) <= letters and len(wrap(name, letters)) <= MOST_LINES
+        for name in sets.names
+    )
+    longest = max(len(word) for bars in sets.bars for word in bars.words)
+    return names_fit and longest * CHARACTER * 0.95 <= slot * THICKNESS / len(sets.bars) + 0.05
+
+
+def _lines(name: str, names: int) -> str:
+    return "\n".join(wrap(name, int((WIDTH - 0.8) / (names + 0.2) / CHARACTER)))
+
+
+def _keys(sets: Sets) -> list[Artist]:
+    return [
+        key(fill.colour, cut(label, LEGEND_CHARACTERS), fill.hatch) for label, fill in sets.legend
+    ]

@@ -1,0 +1,169 @@
+"""Tables of a study as HTML: our number, how far it spreads, and the paper's beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lpf.errors import ConfigError
+from lpf.experiments.exhibits import Column, Row, Table, Value
+from lpf.report.page import text
+from lpf.report.quantities import NOTHING, difference, quantity
+
+CLASSES = {"word": "word", "text": "long"}  # every other kind is a number
+ARROWS = {"higher": "↑", "lower": "↓"}
+# What the marks in a cell mean; a page says it once, before the first table.
+READING = (
+    "In tables, ± is one standard deviation over seeds, and square brackets hold an interval where "
+    "there is no such deviation. Below a number stands the one that the paper prints in its place, "
+    "with ours minus it in brackets; † marks one that cannot be right, and says why below the "
+    "table. Arrows show which end of a column is to be wished for, and its best number is bold, "
+    "references left out. Shaded rows are ours; italic ones are references, which show what could "
+    "be reached at best or for nothing."
+)
+
+
+def exhibit_table(table: Table, name: str, file: str) -> str:
+    """``name`` begins the ids of its parts; ``file`` is where its numbers stand. ConfigError for
+    rows that do not fit the columns."""
+    check_table(table)
+    notes = _Notes(name)
+    best = [_best(table, place) for place in range(len(table.columns))]
+    rows = "".join(_row(table.columns, row, best, notes) for row in table.rows)
+    return (
+        f'<div class="exhibit">\n<h3 id="{name}">{text(table.title)}</h3>\n'
+        f'<p class="caption">{text(table.caption)} <span class="file">{text(file)}</span></p>\n'
+        f'<div class="scroll" role="region" aria-labelledby="{name}" tabindex="0">\n'
+        f'<table class="grid" aria-labelledby="{name}">\n<thead><tr>{_heads(table.columns)}</tr>'
+        f"</thead>\n<tbody>\n{rows or _no_rows(table)}</tbody>\n</table>\n</div>\n"
+        f"{notes.listed()}</div>"
+    )
+
+
+class _Notes:
+    """Footnotes of one table, numbered as they are met; equal texts share a number."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._numbers: dict[str, int] = {}
+
+    def mark(self, note: str) -> str:
+        number = self._numbers.setdefault(note, len(self._numbers) + 1)
+        link = f'href="#{self._name}-note-{number}" aria-label="note {number}"'
+        return f"<sup><a {link}>†{number}</a></sup>"
+
+    def listed(self) -> str:
+        lines = "".join(
+            f'<li id="{self._name}-note-{number}">†{number} {text(note)}</li>\n'
+            for note, number in self._numbers.items()
+        )
+        return f'<ul class="footnotes">\n{lines}</ul>\n' if lines else ""
+
+
+def check_table(table: Table) -> None:
+    names = [column.name for column in table.columns]
+    if len(set(names)) < len(names):
+        raise _refused(table, f"two of its columns have the same name: {', '.join(names)}")
+    for row in table.rows:
+        if len(row.cells) != len(names):
+            counts = f"{len(row.cells)} cells for {len(names)} columns"
+            raise _refused(table, f"row {row.name!r} has {counts}")
+
+
+def _heads(columns: Sequence[Column]) -> str:
+    first = '<th scope="col"><span class="unseen">Row</span></th>'
+    return first + "".join(
+        f'<th scope="col" class="{_class(column)}">{text(column.title)}{_arrow(column)}</th>'
+        for column in columns
+    )
+
+
+def _arrow(column: Column) -> str:
+    if column.better is None:
+        return ""
+    return f'&nbsp;<span title="{column.better} is better">{ARROWS[column.better]}</span>'
+
+
+def _row(columns: Sequence[Column], row: Row, best: Sequence[str | None], notes: _Notes) -> str:
+    opening = f'<tr class="{row.standing}"><th scope="row">{text(row.title)}</th>'
+    if row.note is not None and all(cell is None for cell in row.cells):
+        note = f'<td class="note" colspan="{len(columns)}"><div>{text(row.note)}</div></td>'
+        return f"{opening}{note}</tr>\n"
+    rated = best if row.standing != "reference" else [None] * len(columns)
+    cells = "".join(
+        f'<td class="{_class(column)}">{_cell(column, cell, top, notes)}</td>'
+        for column, cell, top in zip(columns, row.cells, rated, strict=True)
+    )
+    return f"{opening}{cells}</tr>\n{_note(columns, row)}"
+
+
+def _note(columns: Sequence[Column], row: Row) -> str:
+    if row.note is None:
+        return ""
+    return (
+        f'<tr class="{row.standing} below"><td class="note" colspan="{len(columns) + 1}">'
+        f"<div>{text(row.title)}: {text(row.note)}</div></td></tr>\n"
+    )
+
+
+def _cell(column: Column, cell: Value | str | None, best: str | None, notes: _Notes) -> str:
+    if cell is None:
+        return f'<span class="nothing">{NOTHING}</span>'
+    if isinstance(cell, str):
+        return text(cell)
+    shown = quantity(column, cell.value)
+    parts = [f"<strong>{text(shown)}</strong>" if shown == best else f"<span>{text(shown)}</span>"]
+    if (spread := _spread(column, cell)) is not None:
+        parts.append(f'<span class="spread">{text(spread)}</span>')
+    parts += _paper(column, cell)
+    if cell.doubt is not None:
+        parts[-1] += notes.mark(cell.doubt)
+    return " ".join(parts)
+
+
+def _spread(column: Column, cell: Value) -> str | None:
+    if cell.sd is not None and math.isfinite(cell.sd):
+        return f"± {quantity(column, cell.sd)}"
+    if cell.low is not None and cell.high is not None:
+        return f"[{quantity(column, cell.low)}, {quantity(column, cell.high)}]"
+    return None
+
+
+def _paper(column: Column, cell: Value) -> list[str]:
+    if cell.paper is None:
+        return []
+    parts = [f'<br><span class="paper">paper {text(quantity(column, cell.paper))}</span>']
+    if cell.value is not None and math.isfinite(cell.value):
+        apart = difference(column, cell.value - cell.paper)
+        parts.append(f'<span class="paper">({apart})</span>')
+    return parts
+
+
+def _best(table: Table, place: int) -> str | None:
+    """The best number of a column as it is shown, so that those shown alike are marked alike. None
+    where there is nothing to choose from."""
+    column = table.columns[place]
+    rated = [
+        cell.value
+        for row in table.rows
+        if row.standing != "reference" and isinstance(cell := row.cells[place], Value)
+        if cell.value is not None and math.isfinite(cell.value)
+    ]
+    if column.better is None or len(rated) < 2:
+        return None
+    return quantity(column, max(rated) if column.better == "higher" else min(rated))
+
+
+def _class(column: Column) -> str:
+    return CLASSES.get(column.kind, "number")
+
+
+def _no_rows(table: Table) -> str:
+    return f'<tr><td colspan="{len(table.columns) + 1}">No rows.</td></tr>\n'
+
+
+def _refused(table: Table, why: str) -> ConfigError:
+    return ConfigError(
+        f"report: table {table.name!r} ({table.title}) cannot be shown: {why}. "
+        "Nothing was written; mend the study that made it."
+    )

@@ -1,0 +1,232 @@
+"""``lpf evaluate``: the document, the table, and what is refused before anything is run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lpf.cli.evaluate import parsed_seeds
+from lpf.cli.main import app
+from lpf.errors import ConfigError
+from small_lessons import all_three, entities, in_splits, kept_folder, times, written
+
+METHODS = ("lpf_robust", "logistic_mean", "prior")
+MEASURES = {"accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms"}
+
+
+@pytest.fixture(autouse=True)
+def search_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command puts the folder it stands in on it."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+def run(*words: object, code: int = 0) -> Any:
+    line = ["evaluate", *map(str, words)]
+    done = CliRunner().invoke(app, line, env={"COLUMNS": "80"})
+    assert done.exit_code == code, (done.output, done.exception)
+    return done
+
+
+def refused(*words: object) -> str:
+    """What is said of a wrong call; its JSON says the same."""
+    done = run(*words, code=2)
+    assert "Traceback" not in done.stderr
+    document = json.loads(run(*words, "--json", code=2).stdout)
+    assert document["error"]["kind"]
+    assert document["error"]["message"] in done.stderr
+    return str(done.stderr)
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    """With a file that has its own splits, and one evaluation of it."""
+    home = kept_folder("evaluate")
+    written(home / "parts.jsonl", in_splits(entities(60, items=1), all_three))
+    return home
+
+
+@pytest.fixture(scope="module")
+def words(folder: Path) -> tuple[object, ...]:
+    chosen = ("--methods", ",".join(METHODS), "--seeds", "1")
+    return (folder / "parts.jsonl", *chosen, "--keep", folder / "kept", "--workers", 1)
+
+
+@pytest.fixture(scope="module")
+def document(words: tuple[object, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*words, "--json").stdout)
+    return found
+
+
+def test_the_document_has_the_promised_shape(document: dict[str, Any]) -> None:
+    assert document["dataset"] == "parts"
+    assert tuple(document["methods"]) == METHODS
+    for numbers in document["methods"].values():
+        assert numbers.keys() >= MEASURES
+        assert all(isinstance(numbers[name], float) for name in MEASURES)
+        assert numbers["error"] is None
+        assert "accuracy_sd" not in numbers  # of one seed there is none
+    assert document["methods"]["lpf_robust"]["accuracy"] > 0.6
+    assert document["methods"]["prior"]["accuracy"] == pytest.approx(0.5)
+    assert (document["asked"], document["folds"]) == (12, 0)
+
+
+def test_the_same_command_again_only_tells(
+    document: dict[str, Any], words: tuple[object, ...], folder: Path
+) -> None:
+    before = times(folder / "kept")
+    assert json.loads(run(*words, "--json").stdout) == document
+    assert times(folder / "kept") == before
+
+
+def test_the_table_fits_80_columns_and_names_every_method(
+    document: dict[str, Any], words: tuple[object, ...]
+) -> None:
+    shown = run(*words).stdout
+    assert all(len(line) <= 80 for line in shown.splitlines()), shown
+    assert "parts · label: 12 entities asked, the file's own test split, 1 repetition" in shown
+    together = " ".join(shown.split())
+    assert "robust" in together
+    assert "Prior alone" in together
+    for heading in ("accuracy", "NLL", "ECE", "macro F1"):
+        assert heading in shown
+    for numbers in document["methods"].values():
+        assert f"{numbers['accuracy']:.3f}" in shown
+        assert f"{numbers['nll']:.3f}" in shown
+
+
+def test_several_seeds_have_a_spread_and_no_network_is_trained_for_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path / "parts.jsonl", in_splits(entities(60, items=1), all_three))
+    words = (
+        path,
+        "--methods",
+        "logistic_mean,prior",
+        "--seeds",
+        "4,5",
+        "--keep",
+        tmp_path / "kept",
+    )
+    found = json.loads(run(*words, "--workers", 1, "--json").stdout)
+    assert found["seeds"] == [4, 5]
+    for numbers in found["methods"].values():  # neither depends on the seed
+        assert (numbers["runs"], numbers["accuracy_sd"], numbers["nll_sd"]) == (2, 0, 0)
+    assert not (tmp_path / "kept" / "models").exists()
+    shown = run(*words, "--workers", 1).stdout
+    assert "±" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines()), shown
+
+
+def test_folds_and_a_protected_field(tmp_path: Path) -> None:
+    rows = [
+        {
+            **row,
+            "group_id": f"g{place // 2}",
+            "fields": {"region": ("north", "south")[place // 2 % 2]},
+        }
+        for place, row in enumerate(entities(64, items=1))
+    ]
+    path = written(tmp_path / "regions.jsonl", rows)
+    words = (path, "--methods", "prior", "--seeds", 1, "--folds", 3, "--protected", "region")
+    found = json.loads(run(*words, "--keep", tmp_path / "kept", "--workers", 1, "--json").stdout)
+    assert (found["folds"], found["asked"]) == (3, 64)
+    assert set(found["methods"]["prior"]["groups"]) == {"north", "south"}
+    shown = run(*words, "--keep", tmp_path / "kept", "--workers", 1).stdout
+    assert "3 folds by group" in shown
+
+
+def test_a_method_of_your_own_from_the_folder_you_stand_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("coin_method.py").write_text(
+        "class Coin:\n"
+        "    def fit(self, X, y):\n"
+        "        self.classes_ = sorted(set(y))\n"
+        "    def predict_proba(self, X):\n"
+        "        return [[0.5, 0.5] for _ in X]\n"
+        "class Falls(Coin):\n"
+        "    def predict_proba(self, X):\n"
+        "        raise RuntimeError('it fell over')\n"
+    )
+    written(Path("parts.jsonl"), in_splits(entities(60, items=1), all_three))
+    names = "coin_method:Coin,coin_method:Falls"
+    words = ("parts.jsonl", "--methods", names, "--seeds", 1, "--keep", "kept", "--workers", 1)
+    found = json.loads(run(*words, "--json").stdout)["methods"]
+    assert found["coin_method:Coin"]["nll"] == pytest.approx(0.6931, abs=1e-3)
+    assert "it fell over" in found["coin_method:Falls"]["error"]
+    shown = run(*words).stdout
+    assert "RuntimeError: it fell over" in " ".join(shown.split())
+    assert all(len(line) <= 80 for line in shown.splitlines()), shown
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--methods", "lpf_robust,divination"), "methods: ['divination'] given"),
+        (("--methods", ","), "methods: none given"),
+        (("--methods", "no_such_module:Name"), "cannot be imported"),
+        (("--predicate", "colour"), "colour"),
+        (("--protected", "colour"), "protected: no entity has a field 'colour'"),
+        (("--seeds", "zero"), "--seeds: must be a number or a list"),
+        (("--seeds", "0"), "--seeds: must be a number or a list"),
+        (("--seeds", "1,1"), "seeds: must be different numbers"),
+        (("--folds", "1"), "folds: must be at least 2"),
+    ],
+)
+def test_a_wrong_call_is_told_and_nothing_is_kept(
+    words: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    rows = [
+        {**{name: row[name] for name in row if name != "label"}, "labels": {"taste": row["label"]}}
+        for row in in_splits(entities(60), all_three)
+    ]
+    path = written(tmp_path / "parts.jsonl", rows)
+    assert told in refused(path, *words, "--keep", tmp_path / "kept", "--workers", 1)
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        (b"", "is empty"),
+        (b"name,label\na,good\n", "line 1: is not JSON"),
+        (b'["a"]\n', "line 1: must be a JSON object"),
+        (b"\xff\xfe", "is not valid UTF-8"),
+        (b'{"entity_id": "a", "label": "x"}\n', "evidence: is missing"),
+    ],
+)
+def test_a_file_that_is_no_data_set(content: bytes | None, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "parts.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    assert told in refused(path, "--keep", tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
+def test_too_few_entities(tmp_path: Path) -> None:
+    path = written(tmp_path / "few.jsonl", entities(20))
+    told = refused(path, "--keep", tmp_path / "kept")
+    assert "has 20 labelled entities, and an evaluation needs 60 at least" in told
+    assert "lpf train" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [("1", (1,)), ("3", (1, 2, 3)), ("7,", (7,)), ("7, 9", (7, 9)), ("0,1", (0, 1))],
+)
+def test_seeds_are_a_number_of_them_or_a_list(text: str, seeds: tuple[int, ...]) -> None:
+    assert parsed_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["", ",", "-1", "0", "1,-2", "1.5", "one"])
+def test_seeds_that_are_none(text: str) -> None:
+    with pytest.raises(ConfigError, match="--seeds: must be"):
+        parsed_seeds(text)
