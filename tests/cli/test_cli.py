@@ -16,7 +16,7 @@ from lpf.version import __version__
 from lpf.workspace import Workspace
 
 RUN = CliRunner()
-WITHOUT_WORKSPACE = {"init", "domains"}
+WITHOUT_WORKSPACE = {"domains", "evaluate", "experiment", "init"}
 
 
 def commands(group: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lpf.errors import LedgerError
-from lpf.ledger.canonical import LARGEST_INTEGER, canonical, canonical_halves
+from lpf.ledger.canonical import LARGEST_INTEGER, canonical, canonical_around
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 ATOMS = (
@@ -75,12 +75,20 @@ def test_keys_are_sorted_by_utf16_code_units() -> None:
     assert list(json.loads(canonical(value)).values()) == [2, 4, 6, 7, 1, 5, 3]
 
 
-@given(st.dictionaries(TEXTS.filter(lambda name: name != "record_id"), ATOMS))
-def test_halves_take_the_missing_value(fields: dict[str, Any]) -> None:
-    before, after = canonical_halves(fields, "record_id")
-    assert before + b'"INF00000042"' + after == rfc8785.dumps(
-        {**fields, "record_id": "INF00000042"}
-    )
+OPEN = {"as_of": "then", "record_id": "INF00000042", "zone": 0.5}
+
+
+@given(
+    st.dictionaries(TEXTS.filter(lambda name: name not in OPEN), ATOMS),
+    st.sets(st.sampled_from(sorted(OPEN)), min_size=1),
+)
+def test_pieces_take_the_missing_values(fields: dict[str, Any], names: set[str]) -> None:
+    ordered, pieces = canonical_around(fields, names)
+    assert set(ordered) == names
+    values = [canonical(OPEN[name]) for name in ordered]
+    whole = b"".join(part for pair in zip(pieces, values, strict=False) for part in pair)
+    expected = {**fields, **{name: OPEN[name] for name in names}}
+    assert whole + pieces[-1] == rfc8785.dumps(expected)
 
 
 class Colour(enum.StrEnum):

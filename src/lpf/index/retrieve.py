@@ -2,79 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lpf.index.candidates import (
-    COMMITMENT,
-    CONTENT_KEY,
-    CREDIBILITY,
-    EVIDENCE_ID,
-    REPORT_ID,
-    ROW_ID,
-    SOURCE,
-    TIMESTAMP,
-    VECTOR,
-)
-from lpf.index.copies import (
-    DEFAULT_SIMILARITY,
-    GroupArray,
-    checked_similarity,
-    copy_labels,
-    cut,
-    numbered,
-)
-from lpf.index.features import STORED, FeatureSource
-from lpf.index.ranking import Ranker, RankingConfig, best_first, relevance_to
+from lpf.index.candidates import CREDIBILITY, EVIDENCE_ID, TIMESTAMP, VECTOR
+from lpf.index.choice import Choice, Counts, Span
+from lpf.index.copies import DEFAULT_SIMILARITY, checked_similarity
+from lpf.index.features import FeatureSource
+from lpf.index.ranking import Ranker, RankingConfig
+from lpf.index.retrieved import Retrieved
 from lpf.reading.reader import Reader
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore
-from lpf.types import Float32Array, FloatArray
+from lpf.storage.remembered import Remembered
+from lpf.types import Float32Array
 
-# Positions kept, best first; scores, labels of copies and features of all that could be.
-_Picked: TypeAlias = tuple[list[int], list[float], GroupArray | None, Float32Array]
+__all__ = ["EvidenceIndex", "Retrieved"]
+
+# Questions remembered, and how large the vectors of one may be: 128 MB at most, 30 at five items.
+MOST_REMEMBERED = 4096
+LARGEST_REMEMBERED = 32 * 1024
+
+_Asked: TypeAlias = tuple[str, str, float]  # entity, predicate, minimum credibility
 _by_evidence_id = itemgetter(EVIDENCE_ID)
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """The items of one question, best first: K of ``considered`` that were found.
-
-    ``features`` are [K, width]; ``credibility`` [K] is NaN where unknown; ``timestamps`` are in
-    microseconds. ``groups`` [K] number copies among these items, -1 for an item without any;
-    ``sources`` [K] number sources, -1 for unknown. ``below_credibility`` were left out by the
-    minimum, ``dated_later`` by their dates, ``cut`` by top_k.
-    """
-
-    row_ids: tuple[int, ...]
-    ids: tuple[str, ...]
-    content_keys: tuple[bytes, ...]
-    commitments: tuple[bytes, ...]
-    features: Float32Array
-    credibility: FloatArray
-    timestamps: tuple[int | None, ...]
-    groups: GroupArray
-    sources: NDArray[np.int64]
-    scores: FloatArray
-    considered: int
-    below_credibility: int
-    dated_later: int
-    cut: int
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-class _Counts(NamedTuple):
-    considered: int
-    below_credibility: int
-    dated_later: int
 
 
 class EvidenceIndex:
@@ -98,6 +52,8 @@ class EvidenceIndex:
         self.source = FeatureSource(store, reader_id, width, open_reader, text_part)
         self._ranker = Ranker(ranking)
         self._copy_similarity = checked_similarity(copy_similarity)
+        self._remembered: Remembered[_Asked, Choice] = Remembered(MOST_REMEMBERED)
+        store.forget_in(self._remembered)
 
     def query_vector(self, text: str) -> Float32Array:
         """What ``retrieve`` compares texts with. Opens the reader."""
@@ -115,69 +71,44 @@ class EvidenceIndex:
     ) -> Retrieved:
         """The best ``top_k`` items known by ``as_of`` (microseconds). Items of unknown credibility
         pass the minimum. What is returned depends on the items, not on when they were added."""
+        query = None if query_vector is None else self.source.checked_query(query_vector)
+        version = self.source.store.version()
+        asked = (entity_id, predicate, min_credibility)
+        choice = self._remembered.get(version, asked)
+        if choice is None or not choice.holds_at(as_of):
+            rows, counts, span = self._usable(asked, as_of)
+            if not rows:
+                return self._nothing(counts)
+            choice = Choice(rows, counts, span, self.source, self._copy_similarity)
+            if choice.features.nbytes <= LARGEST_REMEMBERED:
+                self._remembered.put(version, asked, choice)
+        return choice.best(self._ranker, top_k, as_of, query)
+
+    def _usable(self, asked: _Asked, as_of: int) -> tuple[list[Row], Counts, Span]:
+        """Rows that may be used, and for which moments they are those."""
+        entity_id, predicate, min_credibility = asked
         found = self.source.store.candidates(entity_id, predicate, self.source.number)
-        known = [row for row in found if (dated := row[TIMESTAMP]) is None or dated <= as_of]
+        dated = [(-math.inf if (at := row[TIMESTAMP]) is None else at) for row in found]
+        known = [row for row, at in zip(found, dated, strict=True) if at <= as_of]
         rows = [
             row
             for row in known
             if (credible := row[CREDIBILITY]) is None or credible >= min_credibility
         ]
-        counts = _Counts(len(found), len(known) - len(rows), len(found) - len(known))
+        counts = Counts(len(found), len(known) - len(rows), len(found) - len(known))
+        span = Span(
+            max([at for at in dated if at <= as_of], default=-math.inf),
+            min([at for at in dated if at > as_of], default=math.inf),
+        )
         if None in [row[VECTOR] for row in rows]:
             rows = self.source.completed(rows)
-        if not rows:
-            return self._nothing(counts)
         # One order for all that follows, so that sums of floats do not hang on that of ingestion.
         rows.sort(key=_by_evidence_id)
-        picked = self._picked(rows, top_k, as_of, query_vector)
-        return _gathered(rows, picked, counts)
+        return rows, counts, span
 
-    def _picked(
-        self, rows: list[Row], top_k: int, as_of: int, query: Float32Array | None
-    ) -> _Picked:
-        columns = list(zip(*rows, strict=True))
-        timestamps = columns[TIMESTAMP]
-        features = np.frombuffer(b"".join(columns[VECTOR]), STORED).reshape(
-            len(rows), self.source.width
-        )
-        texts = self.source.texts(features)
-        relevance = None if query is None else self._relevance(texts, query)
-        scores = self._ranker.scores(columns[CREDIBILITY], timestamps, as_of, relevance)
-        labels = copy_labels(columns[CONTENT_KEY], columns[REPORT_ID], texts, self._copy_similarity)
-        positions = cut(best_first(scores, timestamps), labels, top_k)
-        return positions, scores, labels, features
-
-    def _relevance(self, texts: Float32Array, query: Float32Array) -> list[float]:
-        return relevance_to(texts, self.source.checked_query(query))
-
-    def _nothing(self, counts: _Counts) -> Retrieved:
+    def _nothing(self, counts: Counts) -> Retrieved:
         features = np.empty((0, self.source.width), np.float32)
         none, numbers = np.empty(0), np.empty(0, np.int64)
-        return Retrieved((), (), (), (), features, none, (), numbers, numbers, none, *counts, 0)
-
-
-def _gathered(rows: list[Row], picked: _Picked, counts: _Counts) -> Retrieved:
-    positions, scores, labels, features = picked
-    columns = list(zip(*[rows[position] for position in positions], strict=True))
-    return Retrieved(
-        columns[ROW_ID],
-        columns[EVIDENCE_ID],
-        columns[CONTENT_KEY],
-        columns[COMMITMENT],
-        features.take(positions, axis=0),
-        np.array(columns[CREDIBILITY], np.float64),  # None becomes NaN
-        columns[TIMESTAMP],
-        _numbered_groups(labels, positions),
-        np.array(numbered(columns[SOURCE])),
-        np.array([scores[position] for position in positions]),
-        *counts,
-        len(rows) - len(positions),
-    )
-
-
-def _numbered_groups(labels: GroupArray | None, positions: Sequence[int]) -> GroupArray:
-    if labels is None:
-        return np.array([-1] * len(positions))
-    chosen = labels[positions].tolist()
-    counts = Counter(chosen)
-    return np.array(numbered([label if counts[label] > 1 else None for label in chosen]))
+        return Retrieved(
+            (), (), (), (), features, none, (), numbers, numbers, *counts, 0, {}, none
+        )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json.encoder
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from lpf.errors import LedgerError
@@ -55,15 +55,23 @@ class Fragment(str):
     __slots__ = ()
 
 
-def canonical_halves(fields: Mapping[str, Any], key: str) -> tuple[bytes, bytes]:
-    """``fields`` with ``key`` left open: the bytes before and after its value, so that the value
-    can be put in later without writing everything again. ``key`` must not be in ``fields``."""
+def canonical_around(
+    fields: Mapping[str, Any], names: Collection[str]
+) -> tuple[list[str], list[bytes]]:
+    """``fields`` with the values of ``names`` left open: these names in their order, and the bytes
+    before, between and after their values, so that values can be put in later, again and again,
+    without writing everything anew. There is one name at least, and none is in ``fields``."""
     with _TOLD_PLAINLY:
-        names = _sorted_names([*fields, key])
-        place = names.index(key)
-        before = "".join(f"{text}," for text in _members(fields, names[:place]))
-        after = "".join(f",{text}" for text in _members(fields, names[place + 1 :]))
-        return f"{{{before}{_NAMES[key]}".encode(), f"{after}}}".encode()
+        ordered = _sorted_names([*fields, *names])
+        left_open = [name for name in ordered if name in names]
+        pieces, start = [], 0
+        for name in left_open:
+            place = ordered.index(name)
+            members = [*_members(fields, ordered[start:place]), _NAMES[name]]
+            pieces.append(("," if start else "{") + ",".join(members))
+            start = place + 1
+        pieces.append("".join(f",{text}" for text in _members(fields, ordered[start:])) + "}")
+        return left_open, [piece.encode() for piece in pieces]
 
 
 def _object(value: Mapping[str, Any]) -> str:

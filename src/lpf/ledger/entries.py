@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lpf.errors import LedgerError
 from lpf.ledger import statements
-from lpf.ledger.canonical import canonical, canonical_halves
-from lpf.ledger.formats import QUERY_TEXT_FIELD, RECORD_FORMAT
+from lpf.ledger.canonical import canonical
 from lpf.ledger.merkle import leaf_hash
-from lpf.ledger.records import Draft, QueryText, query_text_commitment, record_id
+from lpf.ledger.records import Draft, QueryText, record_id
+from lpf.ledger.stencils import Filled, Stencil
 from lpf.storage.database import Database
 
-# In canonical JSON a quote within a text is escaped, so this matches references and only those.
-_REFERENCE = re.compile(rb'\{"blob":"([0-9a-f]{64})"\}')
-_OWN_FIELDS = ("record_id", "format")
 _REMEMBERED = 10_000
 
 
@@ -45,23 +40,13 @@ class EntryMaker:
         self._database = database
         self._stored: set[bytes] = set()
 
-    def make(self, draft: Draft) -> Entry:
+    def make(self, draft: Draft | Filled) -> Entry:
         """LedgerError for a draft that would leave a record that does not verify."""
-        for name in _OWN_FIELDS:
-            if name in draft.fields:
-                raise LedgerError(
-                    f"{name}: the ledger itself sets this field; nothing was written."
-                )
-        fields = {**draft.fields, "format": RECORD_FORMAT}
-        before, after = canonical_halves(fields, "record_id")
-        referenced = {bytes.fromhex(found.decode()) for found in _references(before, after)}
-        blobs = {hashlib.sha256(blob).digest(): blob for blob in draft.blobs}
-        self._check(blobs, referenced)
-        for text in draft.texts:
-            _require_storable(text)
-            _require_committed(text, draft.fields.get(QUERY_TEXT_FIELD))
-        fresh = {digest: blob for digest, blob in blobs.items() if digest not in self._stored}
-        return Entry(before, after, fresh, draft.texts)
+        filled = draft if isinstance(draft, Filled) else Filled(Stencil(draft), {})
+        stencil, fresh = filled.stencil, {}
+        if not stencil.referenced <= self._stored:
+            fresh = self._fresh(stencil)
+        return Entry(*stencil.around_id(filled.values), fresh, stencil.texts)
 
     def remember(self, entries: Iterable[Entry]) -> None:
         """The blobs of these entries are in the store now."""
@@ -71,16 +56,16 @@ class EntryMaker:
                     self._stored = set()
                 self._stored.update(entry.blobs)
 
-    def _check(self, blobs: dict[bytes, bytes], referenced: set[bytes]) -> None:
-        for digest in blobs.keys() - referenced:
-            raise LedgerError(
-                f"blob {digest.hex()}: the record does not refer to it; nothing was written. "
-                "Put reference(blob) where it belongs in the fields."
-            )
-        for digest in referenced - blobs.keys() - self._stored:
+    def _fresh(self, stencil: Stencil) -> dict[bytes, bytes]:
+        """The blobs that are to be stored with the record."""
+        fresh = {
+            digest: blob for digest, blob in stencil.blobs.items() if digest not in self._stored
+        }
+        for digest in stencil.referenced - fresh.keys() - self._stored:
             self._require_stored(digest)
-        for digest in blobs.keys() - self._stored:
-            _require_canonical(digest, blobs[digest])
+        for digest, blob in fresh.items():
+            _require_canonical(digest, blob)
+        return fresh
 
     def _require_stored(self, digest: bytes) -> None:
         if self._database.row(statements.BLOB, (digest,)) is None:
@@ -89,10 +74,6 @@ class EntryMaker:
                 "it; nothing was written. Give it in Draft.blobs."
             )
         self._stored.add(digest)
-
-
-def _references(before: bytes, after: bytes) -> list[bytes]:
-    return _REFERENCE.findall(before) + _REFERENCE.findall(after)
 
 
 def _require_canonical(digest: bytes, blob: bytes) -> None:
@@ -104,31 +85,4 @@ def _require_canonical(digest: bytes, blob: bytes) -> None:
         raise LedgerError(
             f"blob {digest.hex()}: is not canonical JSON; nothing was written. "
             "Make it with canonical(value)."
-        )
-
-
-def _require_storable(text: QueryText) -> None:
-    """What one of the databases cannot hold would fail every record of the same commit."""
-    try:
-        sound = b"\x00" not in text.text.encode()
-    except UnicodeEncodeError:
-        sound = False
-    if not sound:
-        raise LedgerError(
-            f"query text {text.commitment.hex()}: holds a NUL or a lone surrogate, which no store "
-            "can keep; nothing was written. Remove it from the text."
-        )
-
-
-def _require_committed(text: QueryText, named: object) -> None:
-    """Words that do not belong to their record would be a finding for ever."""
-    if text.commitment != query_text_commitment(text.salt, text.text):
-        raise LedgerError(
-            f"query text {text.commitment.hex()}: is not the commitment to its salt and words; "
-            "nothing was written. Make it with query_text_commitment(salt, text)."
-        )
-    if named != text.commitment.hex():
-        raise LedgerError(
-            f"query text {text.commitment.hex()}: the record's field {QUERY_TEXT_FIELD} does not "
-            "name it; nothing was written. Put commitment.hex() there."
         )

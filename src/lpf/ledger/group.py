@@ -1,30 +1,36 @@
 """Group commit: whoever comes while a commit is under way shares the next one.
 
 A commit costs a wait for the disk, whatever it holds. The first caller to come leads: on its own
-thread it commits all that is queued. Those who come meanwhile wait; when the leader is done it
-wakes those it served and makes the first in the queue the next leader. A single caller thus never
-waits for another thread, and many callers share one wait for the disk.
+thread it commits all that is queued. Those who come meanwhile wait. The lead then goes from one to
+the next, in the order they came: who was served takes his receipts and passes it on, who was not
+commits all that is queued by then. A single caller thus never waits for another thread, and many
+callers share one wait for the disk.
+
+They are woken one by one because Python runs one at a time: woken together they would only fight
+for the interpreter. And who is woken mostly comes back with his next record before he lets the
+interpreter go, so that it is in the queue when the lead reaches those who were not served.
 """
 
 from __future__ import annotations
 
 import copy
 import threading
-import time
 from collections.abc import Callable, Sequence
 
 from lpf.errors import LedgerError
 from lpf.ledger.entries import Entry
 from lpf.ledger.records import Receipt
 
-# How often a leader gives way without anybody coming before it sets out.
-_PATIENCE = 8
-
 Commit = Callable[[Sequence[Entry]], list[Receipt]]
+
+_UNKNOWN = LedgerError(
+    "the thread that was writing was interrupted; whether the record was kept is not known. Look "
+    "at the end of the ledger before repeating it."
+)
 
 
 class _Waiting:
-    """One caller's entries. Its lock is held until it is served or told to lead."""
+    """One caller's entries. Its lock is held until the lead comes to it."""
 
     __slots__ = ("entries", "error", "receipts", "wake")
 
@@ -58,11 +64,10 @@ class GroupCommit:
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
         self._lock = threading.Lock()
-        # Holds the leader and its group too, until they are served: one that is interrupted before
-        # it commits leaves everybody where the next leader finds them.
+        # Those who were served are in it too, and first, until the lead has gone through them: one
+        # that is interrupted leaves everybody where the lead finds them.
         self._queue: list[_Waiting] = []
         self._leader: _Waiting | None = None
-        self._last_size = 1
 
     def submit(self, entries: Sequence[Entry]) -> list[Receipt]:
         """Returns when ``entries`` are on disk. An error of the shared transaction is raised in
@@ -73,7 +78,7 @@ class GroupCommit:
                 if not self._is_to_lead(mine):
                     mine.wake.acquire()
                 if not mine.is_served:
-                    self._lead()
+                    self._serve()
             finally:
                 self._leave(mine)
         finally:
@@ -87,50 +92,30 @@ class GroupCommit:
                 self._leader = mine
             return self._leader is mine
 
-    def _lead(self) -> None:
-        self._wait_for_company()
+    def _serve(self) -> None:
         with self._lock:
             group = self._queue.copy()
-        self._last_size = len(group)
-        self._serve(group)
-
-    def _wait_for_company(self) -> None:
-        """Those who were served together mostly come back together: a commit that set out with
-        the first of them would leave the others to the next. Gives way as long as more come."""
-        idle = 0
-        while len(self._queue) < self._last_size and idle < _PATIENCE:
-            queued = len(self._queue)
-            time.sleep(0)
-            idle = 0 if len(self._queue) > queued else idle + 1
-
-    def _serve(self, group: list[_Waiting]) -> None:
-        unknown = LedgerError(
-            "the thread that was writing was interrupted; whether the record was kept is not "
-            "known. Look at the end of the ledger before repeating it."
-        )
         for waiting in group:
-            waiting.error = unknown  # which an interrupt leaves as it is
+            waiting.error = _UNKNOWN  # which an interrupt leaves as it is
         try:
-            receipts = iter(self._commit([e for waiting in group for e in waiting.entries]))
+            receipts = self._commit([entry for each in group for entry in each.entries])
         except Exception as error:
             for waiting in group:
                 waiting.error = error
             return
+        first = 0
         for waiting in group:
-            waiting.receipts = [next(receipts) for _ in waiting.entries]
-            waiting.error = None
+            last = first + len(waiting.entries)
+            waiting.receipts, waiting.error = receipts[first:last], None
+            first = last
 
     def _leave(self, mine: _Waiting) -> None:
-        """Each step may be repeated, and the leader goes last: until all are awake, it is still
-        the one whose next call wakes them."""
+        """Each step may be repeated, and to give up the lead is the last: until the next has been
+        woken, it is the leader's second call that wakes it."""
         with self._lock:
-            if self._leader is mine:
-                for waiting in self._queue:
-                    if waiting.is_served:
-                        waiting.rouse()
-                left = [each for each in self._queue if not each.is_served and each is not mine]
-                if left:
-                    left[0].rouse()
-                self._queue, self._leader = left, left[0] if left else None
-            elif mine in self._queue:
+            if mine in self._queue:
                 self._queue.remove(mine)
+            if self._leader is mine:
+                if self._queue:
+                    self._queue[0].rouse()
+                self._leader = self._queue[0] if self._queue else None

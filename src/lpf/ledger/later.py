@@ -21,12 +21,13 @@ from lpf.errors import (
 )
 from lpf.ledger.entries import Entry
 from lpf.ledger.records import Draft
+from lpf.ledger.stencils import Filled
 
 WINDOW_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 MOST_WAITING = 100_000
 MOST_KEPT = 10_000  # while the store fails; beyond it new ones are refused
-MakeDraft = Callable[[], Draft]
+MakeDraft = Callable[[], Draft | Filled]
 
 # Those that pass by themselves or by an administrator's hand. The same entries would meet any
 # other failure again, and hold up all that come after them.
@@ -37,7 +38,9 @@ class Later:
     """One background thread that turns what is queued into groups of records."""
 
     def __init__(
-        self, make_entry: Callable[[Draft], Entry], submit: Callable[[Sequence[Entry]], object]
+        self,
+        make_entry: Callable[[Draft | Filled], Entry],
+        submit: Callable[[Sequence[Entry]], object],
     ) -> None:
         self._make_entry = make_entry
         self._submit = submit

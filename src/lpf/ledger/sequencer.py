@@ -8,10 +8,9 @@ records of other processes are caught up with; anything else, and history was re
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -25,8 +24,11 @@ from lpf.ledger.merkle import Frontier, root_of
 from lpf.ledger.records import Receipt, record_id
 from lpf.ledger.stored import require_checkpoint, require_leaf
 from lpf.ledger.tiles import Read, StoredTree, leaves_of, write_completed_tiles
-from lpf.storage.database import Connection, Database
+from lpf.storage.database import Connection, Database, Row
+from lpf.storage.statements import Prepared
 from lpf.storage.times import now_micros
+
+Result = TypeVar("Result")
 
 # A gap up to here is read leaf by leaf; beyond it, tiles are fewer rows.
 _SMALL_GAP = 512
@@ -68,15 +70,17 @@ class Sequencer:
 
     def commit(self, entries: Sequence[Entry]) -> list[Receipt]:
         """All entries on disk, in one transaction, or none and an error."""
-        with self._lock:
-            with self._turn() as (connection, tip):
-                rows, grown = _sealed(entries, tip)
-                if self._is_due(grown):
-                    grown = self._signed(grown)
-                    rows[-1] = (*rows[-1][:3], _bytes_of(grown.signed))
-                self._write(connection, entries, rows)
-                write_completed_tiles(self._database, connection, tip.size, grown.size)
-            self._tip = grown  # only now: a transaction that failed leaves no trace here either
+
+        def append(connection: Connection, tip: Tip) -> tuple[list[Any], Tip]:
+            rows, grown = _sealed(entries, tip)
+            if self._is_due(grown):
+                grown = self._signed(grown)
+                rows[-1] = (*rows[-1][:3], _bytes_of(grown.signed))
+            self._write(connection, entries, rows)
+            write_completed_tiles(self._database, connection, tip.size, grown.size)
+            return rows, grown
+
+        rows = self._in_turn(append)
         return [Receipt(record_id(seq), seq, leaf) for seq, leaf, _, _ in rows]
 
     def checkpoint(self) -> Checkpoint | None:
@@ -86,37 +90,45 @@ class Sequencer:
                 "this process has no signing key, so no checkpoint was made. Open the ledger with "
                 "the key it was made with."
             )
-        with self._lock:
-            with self._turn() as (connection, tip):
-                if tip.size > tip.signed_size:
-                    tip = self._signed(tip)
-                    row = (_bytes_of(tip.signed), tip.size)
-                    self._database.run(connection, statements.PUT_CHECKPOINT, row)
-            self._tip = tip
-        return tip.signed
+
+        def sign(connection: Connection, tip: Tip) -> tuple[Checkpoint | None, Tip]:
+            if tip.size > tip.signed_size:
+                tip = self._signed(tip)
+                row = (_bytes_of(tip.signed), tip.size)
+                self._database.run(connection, statements.PUT_CHECKPOINT, row)
+            return tip.signed, tip
+
+        return self._in_turn(sign)
 
     def leave_to_parent(self) -> None:
         """Called in the child of a fork, where a thread that held the lock does not exist."""
         self._lock = threading.Lock()
 
-    @contextmanager
-    def _turn(self) -> Iterator[tuple[Connection, Tip]]:
-        """A transaction in which nobody else appends, and the tip as it is in the store."""
+    def _in_turn(self, work: Callable[[Connection, Tip], tuple[Result, Tip]]) -> Result:
+        """Does ``work`` in a transaction in which nobody else appends. It is given the tip as it
+        is in the store, and returns the one it leaves."""
         ready = False
-        try:
-            with self._database.writing() as connection:
-                take_turn(self._database, connection)
+        with self._lock:
+            try:
+                with self._database.writing() as connection:
+                    take_turn(self._database, connection)
+                    tip = self._current(self._reading(connection), self._tip)
+                    result, grown = work(connection, tip)
+                    ready = True
+            except StoreUnavailableError as error:
+                if ready:
+                    # A StorageError would say that nothing was written and that it may be repeated.
+                    raise LedgerError(str(error)) from error
+                raise
+            self._tip = grown  # only now: a transaction that failed leaves no trace here either
+        return result
 
-                def read(statement: Any, arguments: Sequence[Any] = ()) -> list[Any]:
-                    return list(self._database.run(connection, statement, arguments).fetchall())
+    def _reading(self, connection: Connection) -> Read:
+        def read(statement: Prepared, arguments: Sequence[Any] = ()) -> list[Row]:
+            found: list[Row] = self._database.run(connection, statement, arguments).fetchall()
+            return found
 
-                yield connection, self._current(read, self._tip)
-                ready = True
-        except StoreUnavailableError as error:
-            if ready:
-                # A StorageError would say that nothing was written and that it may be repeated.
-                raise LedgerError(str(error)) from error
-            raise
+        return read
 
     def _current(self, read: Read, known: Tip) -> Tip:
         rows = read(statements.TIP, ())
@@ -170,9 +182,11 @@ class Sequencer:
         else:
             database.run_many(connection, statements.PUT_RECORD, rows)
         blobs = {digest: blob for entry in entries for digest, blob in entry.blobs.items()}
-        database.run_many(connection, statements.PUT_BLOB.of(database), list(blobs.items()))
+        if blobs:
+            database.run_many(connection, statements.PUT_BLOB.of(database), list(blobs.items()))
         texts = [(t.commitment, t.salt, t.text) for entry in entries for t in entry.texts]
-        database.run_many(connection, statements.PUT_TEXT.of(database), texts)
+        if texts:
+            database.run_many(connection, statements.PUT_TEXT.of(database), texts)
 
 
 def _sealed(entries: Sequence[Entry], tip: Tip) -> tuple[list[tuple[Any, ...]], Tip]:

@@ -16,6 +16,7 @@ from lpf.ledger.keys import public_bytes
 from lpf.ledger.later import Later, MakeDraft
 from lpf.ledger.records import Draft, Receipt
 from lpf.ledger.sequencer import Sequencer
+from lpf.ledger.stencils import Filled
 from lpf.storage.connections import start_anew_after_fork
 from lpf.storage.database import Database
 
@@ -55,11 +56,11 @@ class Ledger:
         """Makes the store's ledger, once; with the same key again it changes nothing."""
         return create_identity(database, public_key)
 
-    def append(self, draft: Draft) -> Receipt:
+    def append(self, draft: Draft | Filled) -> Receipt:
         """On disk when this returns. A StorageError says that nothing was written."""
         return self._submit([self._maker.make(draft)])[0]
 
-    def append_many(self, drafts: Sequence[Draft]) -> list[Receipt]:
+    def append_many(self, drafts: Sequence[Draft | Filled]) -> list[Receipt]:
         """As ``append``; all of them or none, with numbers that follow each other."""
         return self._submit([self._maker.make(draft) for draft in drafts])
 

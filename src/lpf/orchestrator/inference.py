@@ -21,7 +21,7 @@ from lpf.factors.keys import stored_keys
 from lpf.index.retrieve import EvidenceIndex, Retrieved
 from lpf.orchestrator.kept import KeptNumbers
 from lpf.orchestrator.known_facts import FactPolicy, known_facts
-from lpf.orchestrator.questions import Question, inferred
+from lpf.orchestrator.questions import Question, outcome_of
 from lpf.results import QueryResult
 from lpf.schema import Schema
 from lpf.storage.facts import FactStore
@@ -31,6 +31,9 @@ NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
 NOTHING = "no evidence and no known facts: this is the prior"
 # Fewer than this cannot tell a calibrated model from one that is off by 15 points.
 FEW_ENTITIES = 40
+# Ways of asking about the same items whose outcomes are kept.
+MOST_WAYS = 8
+_RECALLED = {"encoding": 0.0, "conversion": 0.0, "reasoning": 0.0}
 
 
 class Inference:
@@ -55,6 +58,8 @@ class Inference:
         self._kept = kept
         self._policy = policy
         self._reader_id = reader_id
+        # Items outlive this: another model or circuit must not find what this one made of them.
+        self._mark = object()
         self._rough = lru_cache(maxsize=64)(self._make_rough)
         self._related = {
             one.name: frozenset(filter(background.covers, schema.related(one.name)))
@@ -64,24 +69,48 @@ class Inference:
     def answer(self, questions: Sequence[Question]) -> list[QueryResult]:
         """Answers to questions about one predicate, in their order."""
         begun = perf_counter()
-        asked = questions[0].options
-        options = self._real_options(questions[0].predicate.name, lasting(asked))
-        vector = None if asked.query_text is None else self._index.query_vector(asked.query_text)
+        text, asked = questions[0].options.query_text, lasting(questions[0].options)
+        options = self._real_options(questions[0].predicate.name, asked)
+        vector = None if text is None else self._index.query_vector(text)
         found = [self._retrieve(question, options, vector) for question in questions]
         self._know_facts(questions)
         retrieval = 1e3 * (perf_counter() - begun) / len(questions)
         for question in questions:
             question.stages["retrieval"] = retrieval
-        with_items = [place for place, items in enumerate(found) if len(items.ids)]
-        results: dict[int, QueryResult] = {}
-        if with_items:
-            those = [questions[place] for place in with_items]
-            answered = self._infer(those, [found[place] for place in with_items], options)
-            results = dict(zip(with_items, answered, strict=True))
-        return [
-            results.get(place) or self._without_evidence(question, found[place])
-            for place, question in enumerate(questions)
+        self._recall(questions, found, asked)
+        places = [
+            place
+            for place, items in enumerate(found)
+            if len(items.ids) and questions[place].outcome is None
         ]
+        if places:
+            self._infer([questions[p] for p in places], [found[p] for p in places], options)
+            for place in places:
+                self._keep(questions[place], found[place], asked)
+        return [
+            self._without_evidence(question, items)
+            if question.outcome is None
+            else question.outcome.result(question, items)
+            for question, items in zip(questions, found, strict=True)
+        ]
+
+    def _recall(
+        self, questions: Sequence[Question], found: Sequence[Retrieved], asked: QueryOptions
+    ) -> None:
+        """Of the very same items, asked about in the same way, the outcome is the same."""
+        for question, items in zip(questions, found, strict=True):
+            if question.is_of_evidence_alone:
+                question.outcome = items.made.get((self._mark, asked))
+                if question.outcome is not None:
+                    question.stages |= _RECALLED
+
+    def _keep(self, question: Question, items: Retrieved, asked: QueryOptions) -> None:
+        assert question.outcome is not None  # just worked out
+        if self._kept is not None and self._kept.keeps and question.is_of_evidence_alone:
+            if len(items.made) >= MOST_WAYS:
+                items.made.clear()
+            items.made[self._mark, asked] = question.outcome
+            question.outcome.is_kept = True
 
     def _real_options(self, predicate: str, options: QueryOptions) -> QueryOptions:
         """The hybrid: where the circuit does not cover the predicate, another way answers."""
@@ -121,7 +150,8 @@ class Inference:
 
     def _infer(
         self, questions: Sequence[Question], found: Sequence[Retrieved], options: QueryOptions
-    ) -> list[QueryResult]:
+    ) -> None:
+        """Works out the outcomes."""
         predicate = questions[0].predicate.name
         engine, kept = self._with_model(questions[0])
         if (rough := self._rough(predicate)) is not None:
@@ -143,17 +173,13 @@ class Inference:
             usable = facts if self._background.covers(predicate) else ()
             answers = engine.answer(items, predicate, options, usable, factors=factors)
         _share_times(questions, times, ready - begun, perf_counter() - ready)
-        return [
-            inferred(question, items_of, answers, place)
-            for place, (question, items_of) in enumerate(zip(questions, found, strict=True))
-        ]
+        for place, question in enumerate(questions):
+            question.outcome = outcome_of(question, answers, place)
 
     def _items(self, found: Sequence[Retrieved]) -> Items:
         """The items of all questions, one after the other."""
         if len(found) == 1:
-            one = found[0]
-            keys = stored_keys(one.content_keys, self._reader_id)
-            return Items(one.features, one.ids, keys, one.credibility, one.groups, one.sources)
+            return self._items_of(found[0])
         return Items(
             np.concatenate([one.features for one in found]),
             [name for one in found for name in one.ids],
@@ -163,6 +189,19 @@ class Inference:
             np.concatenate([one.sources for one in found]),
             Segments.of_counts([len(one.ids) for one in found]),
         )
+
+    def _items_of(self, found: Retrieved) -> Items:
+        items: Items | None = found.made.get(self._mark)
+        if items is None:
+            items = found.made[self._mark] = Items(
+                found.features,
+                found.ids,
+                stored_keys(found.content_keys, self._reader_id),
+                found.credibility,
+                found.groups,
+                found.sources,
+            )
+        return items
 
     def _make_rough(self, predicate: str) -> str | None:
         """What must be said of probabilities that were fitted on next to nothing."""

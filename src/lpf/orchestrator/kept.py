@@ -16,7 +16,7 @@ import numpy as np
 
 from lpf.engine import Engine, Items
 from lpf.factors.convert import StepTimes
-from lpf.storage.cache import Cache
+from lpf.storage.cache import Cache, NoCache
 from lpf.types import Factors, FloatArray, Posteriors, QueryOptions
 
 
@@ -27,6 +27,8 @@ class KeptNumbers:
         self._engine = engine
         self._cache = cache
         self._reader_id = reader_id
+        # Who wants every number computed anew wants no outcome kept either.
+        self.keeps = not isinstance(cache, NoCache)
         self._factor_part = lru_cache(maxsize=256)(self._make_factor_part)
         self._posterior_part = lru_cache(maxsize=8)(self._make_posterior_part)
 
@@ -39,6 +41,8 @@ class KeptNumbers:
         times: StepTimes,
     ) -> Factors:
         """Soft factors of the items, from the cache where they are there."""
+        if not self.keeps:
+            return self._engine.factors(items, predicate, options, times)
         converter, _ = self._engine.conversion(predicate, options)
         width = len(converter.values) + 1
 

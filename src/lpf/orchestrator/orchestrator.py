@@ -12,6 +12,7 @@ from lpf.engine import Background, Engine
 from lpf.errors import ConfigError, EvidenceError, UnknownValueError
 from lpf.index.retrieve import EvidenceIndex
 from lpf.ledger.records import Draft, Receipt
+from lpf.ledger.stencils import Filled, Stencil
 from lpf.ledger.writer import Ledger
 from lpf.orchestrator.contexts import Contexts
 from lpf.orchestrator.inference import Inference
@@ -22,7 +23,7 @@ from lpf.orchestrator.known_facts import (
     staleness_micros,
 )
 from lpf.orchestrator.questions import Question
-from lpf.orchestrator.recording import draft_of
+from lpf.orchestrator.recording import TIMES, draft_of, times_of
 from lpf.results import FactUsed, QueryResult
 from lpf.schema import Schema
 from lpf.storage.cache import Cache
@@ -100,7 +101,7 @@ class Orchestrator:
         if result is None:
             result = self._inference.answer([question])[0]
         result.stages["canonical"] = 1e3 * looked
-        self._record(result, begun, audit)
+        self._record(question, result, begun, audit)
         return result
 
     def query_many(
@@ -128,9 +129,9 @@ class Orchestrator:
             for entity_id, predicate in questions
         ]
         looked = perf_counter() - begun
-        results = [self._canonical(question) for question in asked]
-        self._answer_open(asked, results)
-        return self._record_many([r for r in results if r is not None], begun, looked, audit)
+        results = self._answer_all(asked)
+        self._record_many(asked, results, begun, looked, audit)
+        return results
 
     def _canonical(self, question: Question) -> QueryResult | None:
         """Lines 3 to 7: a fact that is fresh and confident enough is the answer."""
@@ -157,59 +158,74 @@ class Orchestrator:
             facts=(fact,),
         )
 
-    def _answer_open(self, asked: list[Question], results: list[QueryResult | None]) -> None:
-        """Fills in what no fact answered, one predicate at a time."""
+    def _answer_all(self, asked: list[Question]) -> list[QueryResult]:
+        """What no fact answers, one predicate at a time."""
+        results: dict[int, QueryResult] = {}
         places: dict[str, list[int]] = {}
         for place, question in enumerate(asked):
-            if results[place] is None:
+            known = self._canonical(question)
+            if known is None:
                 places.setdefault(question.predicate.name, []).append(place)
+            else:
+                results[place] = known
         for chosen in places.values():
             answers = self._inference.answer([asked[place] for place in chosen])
-            for place, answer in zip(chosen, answers, strict=True):
-                results[place] = answer
+            results.update(zip(chosen, answers, strict=True))
+        return [results[place] for place in range(len(asked))]
 
-    def _record(self, result: QueryResult, begun: float, audit: AuditMode) -> None:
+    def _record(
+        self, question: Question, result: QueryResult, begun: float, audit: AuditMode
+    ) -> None:
         reasoned = perf_counter()
         result.execution_time_ms = 1e3 * (reasoned - begun)
         if audit == "off":
             return
         ledger = self._open_ledger()
         if audit == "async":
-            ledger.append_later(partial(self._draft, result))
+            ledger.append_later(partial(self._draft, question, result))
             result.audit = "pending"
             return
-        receipt = ledger.append(self._draft(result))
+        receipt = ledger.append(self._draft(question, result))
         _note_receipt(result, receipt, ledger)
         ended = perf_counter()
         result.stages["recording"] = 1e3 * (ended - reasoned)
         result.execution_time_ms = 1e3 * (ended - begun)
 
     def _record_many(
-        self, results: list[QueryResult], begun: float, looked: float, audit: AuditMode
-    ) -> list[QueryResult]:
+        self,
+        asked: list[Question],
+        results: list[QueryResult],
+        begun: float,
+        looked: float,
+        audit: AuditMode,
+    ) -> None:
         share = 1e3 / max(1, len(results))
         reasoned = perf_counter()
         for result in results:
             result.stages["canonical"] = looked * share
             result.execution_time_ms = (reasoned - begun) * share
         if audit == "off":
-            return results
-        ledger = self._open_ledger()
+            return
+        ledger, pairs = self._open_ledger(), list(zip(asked, results, strict=True))
         if audit == "async":
-            for result in results:
-                ledger.append_later(partial(self._draft, result))
+            for question, result in pairs:
+                ledger.append_later(partial(self._draft, question, result))
                 result.audit = "pending"
-            return results
-        receipts = ledger.append_many([self._draft(result) for result in results])
+            return
+        receipts = ledger.append_many([self._draft(*pair) for pair in pairs])
         ended = perf_counter()
         for result, receipt in zip(results, receipts, strict=True):
             _note_receipt(result, receipt, ledger)
             result.stages["recording"] = (ended - reasoned) * share
             result.execution_time_ms = (ended - begun) * share
-        return results
 
-    def _draft(self, result: QueryResult) -> Draft:
-        return draft_of(result, self._contexts.of(result))
+    def _draft(self, question: Question, result: QueryResult) -> Draft | Filled:
+        outcome = question.outcome
+        if outcome is None or not outcome.is_kept:
+            return draft_of(result, self._contexts.of(result))
+        if outcome.stencil is None:
+            outcome.stencil = Stencil(draft_of(result, self._contexts.of(result)), TIMES)
+        return Filled(outcome.stencil, times_of(result))
 
     def _open_ledger(self) -> Ledger:
         if self._ledger is None:

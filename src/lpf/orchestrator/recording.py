@@ -7,7 +7,6 @@ named by id and by the salted hash of what was read.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lpf.ledger.canonical import Fragment, canonical
-from lpf.ledger.records import Draft, QueryText, query_text_commitment
+from lpf.ledger.records import Draft, QueryText, query_text_commitment, reference
 from lpf.results import EvidenceUsed, QueryResult
 from lpf.storage.times import iso
 from lpf.types import FloatArray, QueryOptions
@@ -25,6 +24,7 @@ from lpf.types import FloatArray, QueryOptions
 CONTEXT_FORMAT = "lpf-context/1"
 # Up to so many items the factors stand in the record itself.
 INLINE_ITEMS = 16
+TIMES = ("as_of", "execution_time_ms", "timestamp")
 
 
 class Context:
@@ -35,7 +35,7 @@ class Context:
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.by_source = content.get("parameters", {}).get("source_epsilon", 0.0) > 0.0
         self.body = canonical({"format": CONTEXT_FORMAT, **content})
-        self.reference = {"blob": hashlib.sha256(self.body).hexdigest()}
+        self.reference = Fragment(canonical(reference(self.body)).decode())
 
 
 def hyperparameters(asked: QueryOptions) -> dict[str, Any]:
@@ -45,20 +45,27 @@ def hyperparameters(asked: QueryOptions) -> dict[str, Any]:
     return options
 
 
+def times_of(result: QueryResult) -> dict[str, str | float]:
+    """The fields in which records of answers that were worked out once differ."""
+    timestamp = iso(result.timestamp)
+    return {
+        "as_of": timestamp if result.as_of == result.timestamp else iso(result.as_of),
+        "execution_time_ms": round(result.execution_time_ms, 3),
+        "timestamp": timestamp,
+    }
+
+
 def draft_of(result: QueryResult, context: Context) -> Draft:
     """The record of a result, and what must be stored with it."""
-    timestamp, distribution = iso(result.timestamp), result.distribution
     fields: dict[str, Any] = {
-        "as_of": timestamp if result.as_of == result.timestamp else iso(result.as_of),
+        **times_of(result),
         "confidence": result.confidence,
         "context": context.reference,
-        "distribution": distribution,
+        "distribution": result.distribution,
         "entity_id": result.entity_id,
-        "execution_time_ms": round(result.execution_time_ms, 3),
         "method": result.method,
         "predicate": result.predicate,
         "query_type": result.source,
-        "timestamp": timestamp,
         "top_value": result.top_value,
     }
     blobs = [context.body]
@@ -94,50 +101,61 @@ def numbers(row: FloatArray) -> list[float | None]:
 def _put_evidence(
     fields: dict[str, Any], blobs: list[bytes], used: EvidenceUsed, by_source: bool
 ) -> None:
-    fields["evidence_chain"] = list(map(_named, used.ids, used.commitments))
+    fields["evidence_chain"] = _chain(used.ids, used.commitments)
     factors = _factors(used, by_source)
     if len(used) <= INLINE_ITEMS:
         fields["factors"] = factors
         return
-    body = canonical(factors)
+    body = factors.encode()
     blobs.append(body)
-    fields["factors"] = {"blob": hashlib.sha256(body).hexdigest()}
+    fields["factors"] = reference(body)
 
 
-def _factors(used: EvidenceUsed, by_source: bool) -> dict[str, Any]:
+def _factors(used: EvidenceUsed, by_source: bool) -> Fragment:
     """All that the combination is recomputed from. Weights follow from it, but for those of the
     variant ``learned``."""
     if used.members is not None:
-        return {"members": used.members.tolist(), "weight": used.weight.tolist()}
+        learned = {"members": used.members.tolist(), "weight": used.weight.tolist()}
+        return Fragment(canonical(learned).decode())
     assert used.potential is not None  # all ways but learned have factors
     assert used.mean_sigma is not None
-    factors: dict[str, Any] = {
-        "credibility": _written(used.credibility.tobytes(), 0),
-        "mean_sigma": _written(used.mean_sigma.tobytes(), 0),
-        "potential": _written(used.potential.tobytes(), used.potential.shape[1]),
-    }
-    groups = used.groups.tolist()
-    if max(groups) >= 0:
-        factors["group"] = groups
-    if by_source:
-        factors["source"] = used.sources.tolist()
-    return factors
+    return _written(
+        used.potential.tobytes(),
+        used.potential.shape[1],
+        used.mean_sigma.tobytes(),
+        used.credibility.tobytes(),
+        tuple(used.groups.tolist()),
+        tuple(used.sources.tolist()) if by_source else None,
+    )
 
 
 # The same items are asked about again and again, and writing numbers is what a record costs most.
 @lru_cache(maxsize=8192)
-def _written(numbers: bytes, width: int) -> Fragment:
-    """Float64 numbers as a list, or as a list of lists of ``width``; NaN stands for unknown."""
-    array = np.frombuffer(numbers)
-    if width:
-        return Fragment(canonical(array.reshape(-1, width).tolist()).decode())
-    listed = [None if number != number else number for number in array.tolist()]
-    return Fragment(canonical(listed).decode())
+def _written(
+    potential: bytes,
+    width: int,
+    mean_sigma: bytes,
+    credibility: bytes,
+    groups: tuple[int, ...],
+    sources: tuple[int, ...] | None,
+) -> Fragment:
+    """The numbers are float64; in the credibility NaN stands for unknown."""
+    factors: dict[str, Any] = {
+        "credibility": [None if x != x else x for x in np.frombuffer(credibility).tolist()],
+        "mean_sigma": np.frombuffer(mean_sigma).tolist(),
+        "potential": np.frombuffer(potential).reshape(-1, width).tolist(),
+    }
+    if max(groups) >= 0:
+        factors["group"] = groups
+    if sources is not None:
+        factors["source"] = sources
+    return Fragment(canonical(factors).decode())
 
 
-@lru_cache(maxsize=65536)
-def _named(evidence_id: str, commitment: bytes) -> Fragment:
-    return Fragment(canonical([evidence_id, commitment.hex()]).decode())
+@lru_cache(maxsize=8192)
+def _chain(ids: tuple[str, ...], commitments: tuple[bytes, ...]) -> Fragment:
+    pairs = zip(ids, [commitment.hex() for commitment in commitments], strict=True)
+    return Fragment(canonical(list(pairs)).decode())
 
 
 def _fact(used: Any) -> dict[str, Any]:

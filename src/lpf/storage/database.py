@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,26 +98,14 @@ class Database:
             bound = [statement.bound(self.dialect, row) for row in rows]
             connection.cursor().executemany(bound[0][0], [values for _, values in bound])
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> AbstractContextManager[Connection]:
         """One transaction: all of it is kept, on disk, when this returns; or none of it."""
-        here = self._here
-        if here.writing:
-            raise StorageError(
-                f"{self.name}: this thread is within a transaction already, and one within another "
-                "cannot be kept by itself. Nothing of the inner one was written."
-            )
-        with told_plainly(self.name):
-            connection = self._repeatable(self._begun)
-            here.writing = True
-            try:
-                yield connection
-                self._commit(connection)
-            except BaseException:
-                self._roll_back(connection)
-                raise
-            finally:
-                here.writing = False
+        return _Transaction(self)
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether this thread is within a transaction."""
+        return self._here.writing
 
     def close(self) -> None:
         """Closes the connections of all threads. Using the store again opens new ones."""
@@ -147,9 +135,36 @@ class Database:
                 return work()
 
     def _begun(self) -> Connection:
+        """The connection of this thread, in a transaction."""
+        here = self._here
+        if here.writing:
+            raise StorageError(
+                f"{self.name}: this thread is within a transaction already, and one within another "
+                "cannot be kept by itself. Nothing of the inner one was written."
+            )
+        with told_plainly(self.name):
+            connection = self._repeatable(self._try_to_begin)
+        here.writing = True
+        return connection
+
+    def _try_to_begin(self) -> Connection:
         connection = self.connection
         connection.execute(self._begin)
         return connection
+
+    def _ended(self, connection: Connection, error: BaseException | None) -> None:
+        """Commits, or rolls back where there was an error."""
+        try:
+            with told_plainly(self.name):
+                if error is None:
+                    self._commit(connection)
+                else:
+                    raise error
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        finally:
+            self._here.writing = False
 
     def _commit(self, connection: Connection) -> None:
         try:
@@ -186,3 +201,19 @@ class Database:
         held, self._here.held = self._here.held, None
         if held is not None:
             self._opened.close(held.connection)
+
+
+class _Transaction:
+    """A class, because every record passes here and a generator costs several times as much."""
+
+    __slots__ = ("_connection", "_database")
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> Connection:
+        self._connection = self._database._begun()
+        return self._connection
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._database._ended(self._connection, error)

@@ -7,6 +7,8 @@ erased leaves its id and the moment, nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from weakref import WeakSet
 
 from lpf.errors import ConfigError, EvidenceError, UnknownEvidenceError
 from lpf.storage import evidence_statements as statements
@@ -31,6 +33,7 @@ from lpf.storage.evidence_rows import (
     vectors_of,
 )
 from lpf.storage.keyed import look_up
+from lpf.storage.remembered import Remembered
 from lpf.storage.statements import Prepared
 from lpf.storage.times import iso, now_micros
 from lpf.types import Float32Array
@@ -54,6 +57,7 @@ class EvidenceStore:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._readers: dict[str, tuple[int, int]] = {}
+        self._memories: WeakSet[Remembered[Any, Any]] = WeakSet()
 
     def reader_number(self, reader_id: str, width: int) -> int:
         """The small number that stands for a reader here. ConfigError where it is known with
@@ -69,6 +73,19 @@ class EvidenceStore:
                 "needs another reader_id."
             )
         return number
+
+    def version(self) -> int | None:
+        """A number that moves with every change of evidence or vectors, whoever makes it. None
+        within a transaction: what is read there may never come to be."""
+        if self.database.is_writing:
+            return None
+        found = self.database.row(statements.VERSION)
+        return None if found is None else int(found[0])
+
+    def forget_in(self, memory: Remembered[Any, Any]) -> None:
+        """``memory`` drops what it has whenever something is erased here. What another process
+        erases, it notices by the version at its next look."""
+        self._memories.add(memory)
 
     def candidates(self, entity_id: str, predicate: str, reader: int) -> list[Row]:
         """What there is about a question, of any date, in the order of ingestion: (row_id,
@@ -174,7 +191,9 @@ class EvidenceStore:
                 self._count_vectors(connection, reader, -1)
             self.database.run(connection, statements.DELETE_FEATURES, (gone.row_id,))
             self.database.run(connection, statements.DELETE, (gone.row_id,))
-            return note_begun(self.database, connection, gone, now_micros())
+            begun = note_begun(self.database, connection, gone, now_micros())
+        self._forget_in_memories()
+        return begun
 
     def pending_erasures(self) -> list[PendingErasure]:
         """Items that were erased from the store and perhaps not yet elsewhere."""
@@ -206,6 +225,12 @@ class EvidenceStore:
         erased: an index made at an equal state holds the same vectors."""
         count, highest, erased = self._only(statements.STATE, (_counter(reader), reader))
         return count or 0, highest or 0, erased
+
+    def _forget_in_memories(self) -> None:
+        version = self.version()
+        for memory in list(self._memories):
+            if version is not None:
+                memory.forget_before(version)
 
     def _registered(self, reader_id: str, width: int) -> tuple[int, int]:
         found = self.database.row(statements.READER, (reader_id,))

@@ -19,7 +19,14 @@ from sqlalchemy import (
 from lpf.storage.evidence_rows import COLUMNS
 from lpf.storage.keyed import KEYS, any_of
 from lpf.storage.statements import Prepared
-from lpf.storage.tables import counters, erased_evidence, evidence, features, readers
+from lpf.storage.tables import (
+    counters,
+    erased_evidence,
+    evidence,
+    evidence_version,
+    features,
+    readers,
+)
 
 VECTOR_COLUMNS = ("row_id", "reader", "vector")
 
@@ -116,6 +123,7 @@ STATE = Prepared(
     "reader",
 )
 COUNT = Prepared(select(func.count()).select_from(evidence))
+VERSION = Prepared(select(evidence_version.c.version))
 _WITHOUT_VECTOR = ~exists().where(features.c.row_id == evidence.c.row_id, _OF_READER)
 MISSING = Prepared(
     select(evidence)

@@ -23,15 +23,22 @@ LOCK_NUMBER = 0x6C7066  # "lpf": which advisory lock of a PostgreSQL database is
 
 @dataclass(frozen=True)
 class Migration:
-    """``statements`` are in SQLite's words; those of the types below differ in PostgreSQL."""
+    """``statements`` are in SQLite's words; those of the types below differ in PostgreSQL. Where
+    more than words differs, ``postgres`` stands in their place there."""
 
     version: int
     what: str
     statements: Sequence[str]
+    postgres: Sequence[str] = ()
 
 
 _POSTGRES_WORDS = {"BLOB": "BYTEA", "ROW_NUMBER": "BIGINT", "DOUBLE": "DOUBLE PRECISION"}
 _SQLITE_WORDS = {"ROW_NUMBER": "INTEGER"}
+_CHANGED = "UPDATE evidence_version SET version = version + 1"
+_COUNTED = (
+    "CREATE TABLE evidence_version (version BIGINT NOT NULL)",
+    "INSERT INTO evidence_version VALUES (0)",
+)
 
 MIGRATIONS: Sequence[Migration] = (
     Migration(
@@ -95,6 +102,28 @@ MIGRATIONS: Sequence[Migration] = (
         "the newest checkpoint at once, however many records came after it",
         ("CREATE INDEX ledger_checkpoints ON ledger (seq) WHERE checkpoint IS NOT NULL",),
     ),
+    Migration(
+        6,
+        "a count of changes to the evidence, whoever makes them",
+        (
+            *_COUNTED,
+            *(
+                f"CREATE TRIGGER {table}_{event} AFTER {event} ON {table} BEGIN {_CHANGED}; END"
+                for table in ("evidence", "features")
+                for event in ("insert", "update", "delete")
+            ),
+        ),
+        (
+            *_COUNTED,
+            "CREATE FUNCTION evidence_changed() RETURNS trigger LANGUAGE plpgsql AS"
+            f" $$BEGIN {_CHANGED}; RETURN NULL; END$$",
+            *(
+                f"CREATE TRIGGER {table}_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE"
+                f" ON {table} FOR EACH STATEMENT EXECUTE FUNCTION evidence_changed()"
+                for table in ("evidence", "features")
+            ),
+        ),
+    ),
 )
 NEWEST = MIGRATIONS[-1].version
 
@@ -146,8 +175,8 @@ def _apply(database: Database, migration: Migration) -> None:
             "CREATE TABLE IF NOT EXISTS schema_versions"
             " (version INTEGER NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)"
         )
-        for statement in migration.statements:
-            connection.execute(_worded(statement, database.is_sqlite))
+        for statement in _statements(migration, database.is_sqlite):
+            connection.execute(statement)
         database.run(connection, _NOTE, (migration.version, now_micros()))
 
 
@@ -156,6 +185,12 @@ def _version_on(database: Database, connection: Connection) -> int:
     if connection.execute(known).fetchone() is None:
         return 0
     return int(database.run(connection, _VERSION).fetchone()[0] or 0)
+
+
+def _statements(migration: Migration, for_sqlite: bool) -> Sequence[str]:
+    if migration.postgres and not for_sqlite:
+        return migration.postgres
+    return [_worded(statement, for_sqlite) for statement in migration.statements]
 
 
 def _worded(statement: str, for_sqlite: bool) -> str:

@@ -94,6 +94,11 @@ features = Table(
     Column("vector", LargeBinary, nullable=False),
 )
 
+# One row. Triggers of evidence and features count it up, so that it moves whoever changes them.
+evidence_version = Table(
+    "evidence_version", METADATA, Column("version", BigInteger, nullable=False)
+)
+
 facts = Table(
     "facts",
     METADATA,

@@ -1,0 +1,126 @@
+"""What an index remembers is what it would look up."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import fields
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from made_up import AS_OF, NOW, Filled, MadeUpReader
+
+from lpf.index import EvidenceIndex, Retrieved
+from lpf.storage.database import Database
+from lpf.storage.evidence import EvidenceStore
+
+DAY = timedelta(days=1)
+MICROS_PER_DAY = 86_400_000_000
+
+
+def index_of(filled: Filled) -> EvidenceIndex:
+    reader = MadeUpReader()
+    return EvidenceIndex(filled.store, reader.reader_id, reader.width, lambda: reader)
+
+
+def ask(index: EvidenceIndex, **changes: object) -> Retrieved:
+    asked = {"top_k": 3, "min_credibility": 0.5, "as_of": AS_OF, **changes}
+    return index.retrieve("E", "p", **asked)
+
+
+def same(one: Retrieved, other: Retrieved) -> bool:
+    names = [field.name for field in fields(Retrieved) if field.name != "made"]
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+
+
+def add_some(filled: Filled) -> None:
+    """Items that overtake each other as time goes by, copies, and one that is dated later."""
+    reader = MadeUpReader()
+    filled.add("new", reader=reader, credibility=0.6, timestamp=NOW)
+    filled.add("old", reader=reader, credibility=0.7, timestamp=NOW - 200 * DAY)
+    filled.add("older", reader=reader, credibility=0.9, timestamp=NOW - 900 * DAY)
+    filled.add(
+        "one", "two", reader=reader, credibility=0.8, timestamp=NOW - 50 * DAY, report_id="r"
+    )
+    filled.add("later", reader=reader, credibility=0.9, timestamp=NOW + 20 * DAY)
+    filled.add("unsure", reader=reader, credibility=0.2, timestamp=NOW)
+
+
+def test_at_every_moment_it_is_what_a_fresh_index_finds(filled: Filled) -> None:
+    add_some(filled)
+    index, found = index_of(filled), set()
+    for days in (0, 1, 19, 20, 21, 400, 3000, 0, -100, -1000, 0):
+        for top_k in (1, 3, 10):
+            for least in (0.0, 0.5):
+                asked = {
+                    "as_of": AS_OF + days * MICROS_PER_DAY,
+                    "top_k": top_k,
+                    "min_credibility": least,
+                }
+                answer = ask(index, **asked)
+                assert same(answer, ask(index_of(filled), **asked)), asked
+                found.add(answer.ids)
+    assert len(found) > 8, "time must have changed the order"
+
+
+def test_the_same_items_are_the_same_objects_and_cannot_be_written_to(filled: Filled) -> None:
+    add_some(filled)
+    index = index_of(filled)
+    first, again = ask(index), ask(index, as_of=AS_OF + 1)
+    assert again.made is first.made
+    assert again.features is first.features
+    assert not np.array_equal(again.scores, first.scores)
+    for name in ("features", "credibility", "groups", "sources"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(first, name)[0] = 0
+    assert ask(index, as_of=AS_OF + 3000 * MICROS_PER_DAY).made is not first.made
+
+
+def test_a_question_with_words_is_ranked_by_them(filled: Filled) -> None:
+    add_some(filled)
+    index = index_of(filled)
+    plain = ask(index)
+    query = MadeUpReader().read("text of older")
+    assert same(ask(index, query_vector=query), ask(index_of(filled), query_vector=query))
+    assert same(ask(index), plain)
+
+
+def test_what_is_added_or_erased_elsewhere_counts_at_once(filled: Filled, store_url: str) -> None:
+    add_some(filled)
+    index = index_of(filled)
+    ask(index)
+    with Database(store_url) as another:
+        elsewhere = Filled(another)
+        elsewhere.add("fresh", reader=MadeUpReader(), credibility=1.0, timestamp=NOW)
+        assert ask(index).ids[0] == "fresh"
+        EvidenceStore(another).erase("fresh")
+        assert same(ask(index), ask(index_of(filled)))
+        assert "fresh" not in ask(index).ids
+
+
+def test_a_change_in_the_store_past_this_package_counts_at_once(filled: Filled) -> None:
+    add_some(filled)
+    index = index_of(filled)
+    assert "new" in ask(index).ids
+    with filled.store.database.writing() as connection:
+        connection.execute("UPDATE evidence SET credibility = 0.1 WHERE evidence_id = 'new'")
+    assert "new" not in ask(index).ids
+
+
+def test_within_a_transaction_nothing_is_remembered(filled: Filled) -> None:
+    add_some(filled)
+    index = index_of(filled)
+    with suppress(KeyError), filled.store.database.writing() as connection:
+        connection.execute("UPDATE evidence SET credibility = 0.1 WHERE evidence_id = 'new'")
+        assert "new" not in ask(index).ids
+        raise KeyError
+    assert "new" in ask(index).ids
+
+
+def test_an_erasure_leaves_nothing_of_the_item_in_memory(filled: Filled) -> None:
+    add_some(filled)
+    index = index_of(filled)
+    ask(index)
+    assert index._remembered._state[1]
+    filled.store.erase("one")
+    assert not index._remembered._state[1]
