@@ -93,16 +93,10 @@ class ExperimentRun:
         )
 
     def _cautions(self) -> list[str]:
-        cautions = [
+        return [
             "The domains are synthetic and of our own making: they show how methods compare under "
             "stated conditions, not how any of them does on your data. For those: lpf evaluate."
         ]
-        if self.plan.quick:
-            cautions.append(
-                "A quick run: few data sets, few networks, small test sets. It shows what the full "
-                "one shows, with intervals too wide to conclude much from."
-            )
-        return cautions
 
     def _say(self, what: str) -> None:
         if self.tell is not None:

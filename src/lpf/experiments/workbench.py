@@ -52,6 +52,7 @@ OVER_ITEMS = (
     "dawid_skene",
 )
 OVER_FOLDS = ("stacking", "dawid_skene")
+FIRST_NETWORK: Settings = (("member", 0),)
 ASKED_SINGLY = 15
 TEMPERING = 77
 
@@ -270,8 +271,10 @@ class Workbench:
         return tuple(None if value is None else str(value) for value in found)
 
     def _costs(self, cell: Cell, fit: _Fitted, asked: Examples, rate: float) -> Costs:
-        """Single questions and memory are measured where nothing was done to the evidence."""
-        if cell.exam.perturbation is not None or (cell.settings and not is_own(cell.method)):
+        """Single questions and memory are measured where nothing was done to the evidence, and of
+        networks that stand for each other once."""
+        changed = cell.settings not in ((), FIRST_NETWORK) and not is_own(cell.method)
+        if cell.exam.perturbation is not None or changed:
             return Costs(fit_seconds=fit.seconds, per_second=rate)
         return Costs(
             fit.seconds,

@@ -255,8 +255,8 @@ class DomainsStudy:
 
     def _findings(self, plan: Plan, fixed: Runs, varying: Runs, book: Book) -> list[str]:
         sentences = [
-            _standing("With five items an entity", fixed, book),
-            _standing("With one to five items", varying, book),
+            _standing(f"On the preset {self.preset}, with five items an entity,", fixed, book),
+            _standing(f"On the preset {self.preset}, with one to five items,", varying, book),
         ]
         ours, paper, perfect = (
             book.summary(fixed[method]).spreads["nll"].mean

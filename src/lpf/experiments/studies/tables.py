@@ -43,7 +43,15 @@ COLUMNS: Mapping[str, Column] = {
     )
 }
 # Measures whose name in the paper's tables is another.
-_PRINTED_NAMES = {"brier_over_k": "brier", "per_second": "throughput"}
+_PRINTED_NAMES = {
+    "brier_over_k": "brier",
+    "per_second": "throughput",
+    "validation_accuracy": "best_validation_accuracy",
+    "validation_loss": "best_validation_loss",
+}
+# What the paper counts and we give as a share of all, and of how many it counts.
+_COUNTED = ("high_confidence_errors", "low_confidence_correct")
+_COUNTED_OF = 135
 _REFERENCES_LAST = {"ours": 0, "rival": 0, "reference": 1}
 
 
@@ -108,7 +116,8 @@ def printed_value(
     found = beside.value(row, _PRINTED_NAMES.get(measure, measure))
     if found is None:
         return None, None
-    return found.value, " ".join(found.doubts) or None
+    value = found.value / _COUNTED_OF if measure in _COUNTED else found.value
+    return value, " ".join(found.doubts) or None
 
 
 def cell_value(
