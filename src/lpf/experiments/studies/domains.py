@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
@@ -13,12 +14,16 @@ from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.plan import Plan
 from lpf.experiments.printed import printed_table
 from lpf.experiments.studies.book import Book
+from lpf.experiments.studies.figures import with_points
 from lpf.experiments.studies.tables import (
+    cell_value,
     comparison_table,
     comparisons,
     method_table,
     printed_value,
 )
+from lpf.experiments.summaries import Summary
+from lpf.metrics import Difference
 
 TEST_SEED, VARYING_SEED = 1000, 2000
 MEASURES = ("nll", "accuracy", "macro_f1", "brier", "ece", "ece_null", "ece_p", "aurc")
@@ -26,6 +31,8 @@ PRESET_WORDS = {
     "paper": "items err independently of each other",
     "hard": "items err together: borderline entities, copies, gaps, ageing notes",
 }
+
+GAP = ("lpf_robust", "lpf_paper", "perfect_reader")  # ours, where it begins, where it ends
 
 Runs = Mapping[str, list[Cell]]
 
@@ -41,7 +48,8 @@ class DomainsStudy:
         return f"domains_{self.preset}"
 
     def cells(self, plan: Plan) -> list[Cell]:
-        places = ("own", "fixed", "varying")
+        # Only the paper's table is of the data sets' own test entities.
+        places = ("own", "fixed", "varying") if self.preset == "paper" else ("fixed", "varying")
         return [
             cell
             for place in places
@@ -74,7 +82,7 @@ class DomainsStudy:
             f"Does the order of methods hold across domains where {PRESET_WORDS[self.preset]}?",
             tuple(self._findings(plan, fixed, varying, book)),
             tuple(tables),
-            (self._nll_figure(plan, fixed, book),),
+            tuple(with_points([self._nll_figure(plan, fixed, book)])),
         )
 
     def _seeds(self, plan: Plan) -> tuple[int, ...]:
@@ -104,12 +112,14 @@ class DomainsStudy:
     def _pooled(self, plan: Plan, place: str, runs: Runs, book: Book) -> Table:
         entities = plan.asked if place == "fixed" else plan.asked // 2
         items = "five items each" if place == "fixed" else "one to five items each"
+        count = len(self._seeds(plan))
+        sets = "1 data set" if count == 1 else f"{count} data sets"
         return method_table(
             f"{self.name}_{place}",
             f"All domains together, {items}",
-            f"Means over {len(plan.domains)} domains with {len(self._seeds(plan))} data sets of "
-            f"630 training entities each; {entities:,} test entities a domain, in wordings that "
-            "no training saw. A temperature for everyone, by the number of items where it varies.",
+            f"Means over {len(plan.domains)} domains with {sets} of 630 training entities each; "
+            f"{entities:,} test entities a domain, in wordings that no training saw. A temperature "
+            "for everyone, by the number of items where it varies.",
             runs,
             MEASURES,
             book,
@@ -129,11 +139,10 @@ class DomainsStudy:
         columns = tuple(Column(domain, domain, "number", "lower", 4) for domain in plan.domains)
         rows = []
         for method, cells in runs.items():
-            values = [
-                book.summary(cells_of(domain, cells)).spreads.get("nll") for domain in plan.domains
-            ]
-            shown = tuple(None if one is None else one.value() for one in values)
-            rows.append(Row(method, title_of(method), shown, standing_of(method)))
+            found = [book.summary(cells_of(domain, cells)) for domain in plan.domains]
+            shown = tuple(cell_value(one, "nll", None, method) for one in found)
+            note = _notes(zip(plan.domains, found, strict=True))
+            rows.append(Row(method, title_of(method), shown, standing_of(method), note))
         rows.sort(key=_mean_of_row)
         return Table(
             f"{self.name}_nll",
@@ -164,20 +173,20 @@ class DomainsStudy:
         )
 
     def _gap_row(self, domain: str, runs: Runs, book: Book) -> Row:
-        ours, paper, perfect = (
-            book.summary(cells_of(domain, runs[method])).spreads
-            for method in ("lpf_robust", "lpf_paper", "perfect_reader")
-        )
+        found = [book.summary(cells_of(domain, runs[method])) for method in GAP]
+        means = [_mean(one, "nll") for one in found]
+        ours = found[0]
         cells = (
-            ours["accuracy"].value(),
-            ours["nll"].value(),
-            Value(paper["nll"].mean),
-            Value(perfect["nll"].mean),
-            Value(closed(ours["nll"].mean, paper["nll"].mean, perfect["nll"].mean)),
-            ours["ece"].value(),
-            Value(ours["ece_null"].mean),
+            cell_value(ours, "accuracy", None, domain),
+            cell_value(ours, "nll", None, domain),
+            _plain(means[1]),
+            _plain(means[2]),
+            _plain(closed(*means)),
+            cell_value(ours, "ece", None, domain),
+            _plain(_mean(ours, "ece_null")),
         )
-        return Row(domain, domain, cells)
+        note = _notes(zip(map(title_of, GAP), found, strict=True))
+        return Row(domain, domain, cells, note=note)
 
     def _cross_domain(self, plan: Plan, book: Book) -> Table:
         """On the 135 test entities of each data set, as the paper does."""
@@ -187,12 +196,18 @@ class DomainsStudy:
         columns = tuple(Column(one, title_of(one), "share", "higher", 4) for one in shown)
         rows = []
         for domain in plan.domains:
-            cells: list[Value | None] = []
-            for method in shown:
-                asked = cells_of(domain, self._cells(plan, method, "own"))
+            found = {
+                method: book.summary(cells_of(domain, self._cells(plan, method, "own")))
+                for method in shown
+            }
+            cells = []
+            for method, summary in found.items():
                 paper, doubt = printed_value(beside, domain, method)
-                cells.append(book.summary(asked).spreads["accuracy"].value(paper, doubt))
-            rows.append(Row(domain, domain, tuple(cells)))
+                spread = summary.spreads.get("accuracy")
+                missing = Value(None, paper=paper, doubt=doubt)
+                cells.append(missing if spread is None else spread.value(paper, doubt))
+            note = _notes((title_of(method), one) for method, one in found.items())
+            rows.append(Row(domain, domain, tuple(cells), note=note))
         return Table(
             "cross_domain",
             "Accuracy on each data set's own 135 test entities",
@@ -236,7 +251,7 @@ class DomainsStudy:
                 title_of(method),
                 plan.domains,
                 tuple(
-                    book.summary(cells_of(domain, runs[method])).spreads["nll"].mean
+                    _mean(book.summary(cells_of(domain, runs[method])), "nll")
                     for domain in plan.domains
                 ),
                 standing=standing_of(method),
@@ -258,31 +273,26 @@ class DomainsStudy:
             _standing(f"On the preset {self.preset}, with five items an entity,", fixed, book),
             _standing(f"On the preset {self.preset}, with one to five items,", varying, book),
         ]
-        ours, paper, perfect = (
-            book.summary(fixed[method]).spreads["nll"].mean
-            for method in ("lpf_robust", "lpf_paper", "perfect_reader")
-        )
-        shares = [
-            closed(
-                *(
-                    book.summary(cells_of(domain, fixed[method])).spreads["nll"].mean
-                    for method in ("lpf_robust", "lpf_paper", "perfect_reader")
-                )
-            )
+        sentences += [self._closing(plan, fixed, book), _calibrated(fixed["lpf_robust"], book)]
+        return [sentence for sentence in sentences if sentence]
+
+    def _closing(self, plan: Plan, fixed: Runs, book: Book) -> str:
+        """Nothing where a run crashed: means would be of different data sets."""
+        found = [book.summary(fixed[method]) for method in GAP]
+        if any(one.runs < one.asked for one in found):
+            return ""
+        whole = closed(*(_mean(one, "nll") for one in found))
+        by_domain = [
+            closed(*(_mean(book.summary(cells_of(domain, fixed[method])), "nll") for method in GAP))
             for domain in plan.domains
         ]
-        sentences.append(
-            f"The ensemble closes {closed(ours, paper, perfect):.0%} of the gap between the "
-            f"paper's model with a fitted temperature and a perfect reader; by domain "
-            f"{min(shares):.0%} to {max(shares):.0%}."
+        known = [share for share in by_domain if share is not None]
+        if whole is None or not known:
+            return ""
+        return (
+            f"The ensemble closes {whole:.0%} of the gap between the paper's model with a fitted "
+            f"temperature and a perfect reader; by domain {min(known):.0%} to {max(known):.0%}."
         )
-        told = [book.answered(cell) for cell in fixed["lpf_robust"]]
-        p_values = [book.summary([cell]).spreads["ece_p"].mean for cell in fixed["lpf_robust"]]
-        sentences.append(
-            f"Its ECE can be told from that of a perfectly calibrated predictor in "
-            f"{sum(np.array(p_values) < 0.05)} of {len(told)} data sets (at 5 %)."
-        )
-        return sentences
 
 
 def cells_of(domain: str, cells: list[Cell]) -> list[Cell]:
@@ -293,30 +303,75 @@ def cells_of(domain: str, cells: list[Cell]) -> list[Cell]:
     ]
 
 
-def closed(ours: float, paper: float, perfect: float) -> float:
+def closed(ours: float | None, paper: float | None, perfect: float | None) -> float | None:
+    """The share of the way from the paper's loss to the perfect reader's: 0 is no better than the
+    paper's, 1 as good as the reader. None where one of them is not known, or there is no way."""
+    if ours is None or paper is None or perfect is None or paper <= perfect:
+        return None
     return (paper - ours) / (paper - perfect)
 
 
-def _standing(where: str, runs: Runs, book: Book) -> str:
-    found = [one for one in comparisons("lpf_robust", runs, book) if one.difference is not None]
-    nearest = found[0]
-    assert nearest.difference is not None  # just asked for
-    mean, low, high = (
-        -nearest.difference.mean,
-        -nearest.difference.high,
-        -nearest.difference.low,
-    )
-    ours = book.summary(runs["lpf_robust"]).spreads["nll"].mean
-    word = "above" if mean >= 0 else "below: it is better"
+def _calibrated(cells: list[Cell], book: Book) -> str:
+    found = [book.summary([cell]).spreads.get("ece_p") for cell in cells]
+    p_values = [one.mean for one in found if one is not None]
+    if not p_values:
+        return ""
     return (
-        f"{where} the robust ensemble has an NLL of {ours:.4f}; the next method, "
-        f"{title_of(nearest.name)}, is {abs(mean):.4f} {word} (95 % interval {low:.4f} to "
-        f"{high:.4f})."
+        f"Its ECE can be told from that of a perfectly calibrated predictor in "
+        f"{sum(p_value < 0.05 for p_value in p_values)} of {len(p_values)} data sets (at 5 %)."
     )
 
 
-def _mean_of_row(row: Row) -> tuple[bool, float]:
-    values = [
-        cell.value for cell in row.cells if isinstance(cell, Value) and cell.value is not None
+def _standing(where: str, runs: Runs, book: Book) -> str:
+    ours = _mean(book.summary(runs["lpf_robust"]), "nll")
+    if ours is None:
+        return f"{where} the robust ensemble has no NLL that can be compared."
+    begin = f"{where} the robust ensemble has an NLL of {ours:.4f}"
+    found = [
+        (one.name, one.difference)
+        for one in comparisons("lpf_robust", runs, book)
+        if one.difference is not None
     ]
-    return row.standing == "reference", float(np.mean(values)) if values else np.inf
+    if not found:
+        return f"{begin}; no other method could be compared with it."
+    name, nearest = found[0]
+    return (
+        f"{begin}; the next method, {title_of(name)}, is {abs(nearest.mean):.4f} "
+        f"{_side(nearest)} (95 % interval {-nearest.high:.4f} to {-nearest.low:.4f})."
+    )
+
+
+def _side(difference: Difference) -> str:
+    """Where the other method lies; ``difference`` is ours less its."""
+    if difference.mean <= 0:
+        return "above"
+    return "below: it is better" if difference.low > 0 else "below, which may be chance"
+
+
+def _mean(summary: Summary, measure: str) -> float | None:
+    """None where every run crashed, or a loss is infinite."""
+    spread = summary.spreads.get(measure)
+    return spread.mean if spread is not None and isfinite(spread.mean) else None
+
+
+def _plain(mean: float | None) -> Value | None:
+    return None if mean is None else Value(mean)
+
+
+def _notes(summaries: Iterable[tuple[str, Summary]]) -> str | None:
+    """Each note after those it is said of; what is said of answers before their temperature has
+    no place in these tables."""
+    about: dict[str, list[str]] = {}
+    for name, summary in summaries:
+        for note in summary.notes:
+            if not note.startswith("raw_"):
+                about.setdefault(note, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {note}" for note, names in about.items()) or None
+
+
+def _mean_of_row(row: Row) -> tuple[bool, bool, float]:
+    """References last, and before them those with a gap: a mean over fewer domains is none."""
+    values = [cell.value if isinstance(cell, Value) else None for cell in row.cells]
+    known = [value for value in values if value is not None]
+    mean = float(np.mean(known)) if known else np.inf
+    return row.standing == "reference", len(known) < len(values), mean

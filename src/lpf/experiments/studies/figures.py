@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from lpf.experiments.answered import Answered
 from lpf.experiments.cells import Cell
 from lpf.experiments.exhibits import Figure, Series
 from lpf.experiments.measures import confusion_of, reliability_of, risk_coverage_of
@@ -15,8 +16,24 @@ from lpf.experiments.studies.book import Book
 Runs = Mapping[str, Sequence[Cell]]
 
 
+def answers_of(cells: Sequence[Cell], book: Book) -> Answered | None:
+    """Those of the first run that has some; None where every run crashed."""
+    return next((one for one in book.runs(cells) if one.error is None), None)
+
+
+def with_points(figures: Sequence[Figure]) -> list[Figure]:
+    """Without those that have nothing to draw, since all their methods crashed: the tables say
+    so, and a report refuses an empty panel."""
+    return [figure for figure in figures if any(map(_has_points, figure.series))]
+
+
+def _has_points(series: Series) -> bool:
+    return any(y is not None and np.isfinite(y) for y in series.y)
+
+
 def reliability_figure(name: str, caption: str, runs: Runs, book: Book) -> Figure:
-    """Of the first run of each method; bins without entities are left out."""
+    """Of the first run of each method that has answers; bins without entities are left out."""
+    found = {method: answers_of(cells, book) for method, cells in runs.items()}
     return Figure(
         name,
         "Are the confidences right?",
@@ -24,14 +41,17 @@ def reliability_figure(name: str, caption: str, runs: Runs, book: Book) -> Figur
         "reliability",
         "Confidence",
         "Share that is right",
-        tuple(_reliability(method, cells[0], book) for method, cells in runs.items()),
+        tuple(_reliability(method, one) for method, one in found.items() if one is not None),
     )
 
 
 def risk_figure(name: str, caption: str, runs: Runs, book: Book) -> Figure:
+    """Of the first run of each method that has answers."""
     series = []
     for method, cells in runs.items():
-        curve = risk_coverage_of(book.answered(cells[0]))
+        if (answered := answers_of(cells, book)) is None:
+            continue
+        curve = risk_coverage_of(answered)
         series.append(
             Series(
                 title_of(method),
@@ -107,19 +127,23 @@ def error_figure(name: str, caption: str, runs: Runs, book: Book) -> Figure:
     return Figure(name, "Error rates", caption, "bars", "", "Error rate", (series,))
 
 
-def confusion_figure(name: str, caption: str, method: str, cell: Cell, book: Book) -> Figure:
-    answered = book.answered(cell)
-    counts = confusion_of(answered)
-    rows = tuple(
-        Series(value, answered.values, tuple(float(count) for count in row))
-        for value, row in zip(answered.values, counts, strict=True)
-    )
+def confusion_figure(name: str, caption: str, method: str, runs: Runs, book: Book) -> Figure:
+    """Of the method's first run that has answers; without rows where there is none."""
+    answered = answers_of(runs[method], book)
     title = f"Who is taken for what: {title_of(method)}"
+    rows = () if answered is None else _confusion(answered)
     return Figure(name, title, caption, "matrix", "Answer", "Truth", rows)
 
 
-def _reliability(method: str, cell: Cell, book: Book) -> Series:
-    found = reliability_of(book.answered(cell))
+def _confusion(answered: Answered) -> tuple[Series, ...]:
+    return tuple(
+        Series(value, answered.values, tuple(float(count) for count in row))
+        for value, row in zip(answered.values, confusion_of(answered), strict=True)
+    )
+
+
+def _reliability(method: str, answered: Answered) -> Series:
+    found = reliability_of(answered)
     there = found.count > 0
     return Series(
         title_of(method),

@@ -13,12 +13,14 @@ from lpf.experiments.plan import Plan
 from lpf.experiments.printed import printed_table
 from lpf.experiments.studies.book import Book
 from lpf.experiments.studies.figures import (
+    answers_of,
     bar_figure,
     confusion_figure,
     error_figure,
     reliability_figure,
     risk_figure,
     scatter_figure,
+    with_points,
 )
 from lpf.experiments.studies.tables import (
     comparison_table,
@@ -123,7 +125,8 @@ def _tables(
     plan: Plan, small: Mapping[str, list[Cell]], large: Mapping[str, list[Cell]], book: Book
 ) -> list[Table]:
     seeds = f"{len(plan.main_seeds)} seeds of the search"
-    repeats = f"{len(plan.main_repetitions)} repetitions"
+    count = len(plan.main_repetitions)
+    repeats = "1 repetition" if count == 1 else f"{count} repetitions"
     how = (
         f"Methods of one network: mean and sd over {seeds}; others that draw: over {repeats}; the "
         "ensembles and what draws nothing: one run. Everyone at a temperature fitted on the same "
@@ -222,7 +225,9 @@ def _of(history: SeedHistory, name: str) -> float:
 
 
 def _parts_tables(large: Mapping[str, list[Cell]], book: Book) -> list[Table]:
-    answered = book.answered(large["lpf_robust"][0])
+    answered = answers_of(large["lpf_robust"], book)
+    if answered is None:
+        return []
     about = f"{title_of('lpf_robust')} on the large test set."
     return [
         _parts_table("by_label", "By true value", about, by_label(answered)),
@@ -305,10 +310,11 @@ def _answer_figures(
 ) -> list[Figure]:
     where = f"On {plan.asked:,} new companies"
     compared = {method: cells for method, cells in large.items() if method not in ONCE[3:]}
-    return [
+    outside = "; the collapsed EDL is far outside" if COLLAPSED in compared else ""
+    figures = [
         scatter_figure(
             "accuracy_ece",
-            f"{where}. The best place is the top left; the collapsed EDL is far outside.",
+            f"{where}. The best place is the top left{outside}.",
             {method: cells for method, cells in compared.items() if method != COLLAPSED},
             book,
         ),
@@ -334,50 +340,60 @@ def _answer_figures(
             shown,
             book,
         ),
-        confusion_figure(
-            "confusion", f"{where}, counts.", "lpf_robust", large["lpf_robust"][0], book
-        ),
-        confusion_figure(
-            "confusion_paper",
-            f"{where}, counts.",
-            "lpf_paper_best",
-            large["lpf_paper_best"][0],
-            book,
-        ),
+        confusion_figure("confusion", f"{where}, counts.", "lpf_robust", large, book),
+        confusion_figure("confusion_paper", f"{where}, counts.", "lpf_paper_best", large, book),
     ]
+    return with_points(figures)
 
 
 def _findings(plan: Plan, large: Mapping[str, list[Cell]], book: Book) -> list[str]:
-    first = {method: cells[:1] for method, cells in large.items()}
-    found = comparisons("lpf_robust", first, book)
-    better = [one for one in found if one.difference is not None and one.difference.mean > 0]
+    sentences = (_ours(plan, large, book), _rivals(large, book), _papers_best(large, book))
+    return [sentence for sentence in sentences if sentence]
+
+
+def _ours(plan: Plan, large: Mapping[str, list[Cell]], book: Book) -> str:
+    begin = f"On {plan.asked:,} new companies the robust ensemble has"
     ours = book.summary(large["lpf_robust"]).spreads
-    sentences = [
-        f"On {plan.asked:,} new companies the robust ensemble has an NLL of "
+    if not ours:
+        return f"{begin} no answers: every run of it crashed."
+    return (
+        f"{begin} an NLL of "
         f"{ours['nll'].mean:.4f}, an accuracy of {ours['accuracy'].mean:.4f} and an ECE of "
         f"{ours['ece'].mean:.4f}, where a perfectly calibrated predictor would show "
         f"{ours['ece_null'].mean:.4f}."
+    )
+
+
+def _rivals(large: Mapping[str, list[Cell]], book: Book) -> str:
+    """Who is better than the ensemble; where nobody is, who comes nearest."""
+    first = {method: cells[:1] for method, cells in large.items()}
+    found = [
+        (one.name, one.difference, one.adjusted)
+        for one in comparisons("lpf_robust", first, book)
+        if one.difference is not None and one.adjusted is not None
     ]
+    if not found:
+        return ""
+    better = ", ".join(
+        f"{title_of(name)} (by {difference.mean:.4f}, p {p_value:.3f})"
+        for name, difference, p_value in found
+        if difference.mean > 0
+    )
     if better:
-        names = ", ".join(
-            f"{title_of(one.name)} (by {one.difference.mean:.4f}, p {one.adjusted:.3f})"
-            for one in better
-            if one.difference is not None and one.adjusted is not None
-        )
-        sentences.append(f"A lower NLL than the robust ensemble have: {names}.")
-    else:
-        nearest = next(one for one in found if one.difference is not None)
-        assert nearest.difference is not None  # just asked for
-        sentences.append(
-            f"No method has a lower NLL; nearest is {title_of(nearest.name)}, "
-            f"{-nearest.difference.mean:.4f} above (95 % interval "
-            f"{-nearest.difference.high:.4f} to {-nearest.difference.low:.4f}, corrected p "
-            f"{nearest.adjusted:.3f})."
-        )
+        return f"A lower NLL than the robust ensemble have: {better}."
+    name, nearest, p_value = found[0]
+    return (
+        f"No method has a lower NLL; nearest is {title_of(name)}, {-nearest.mean:.4f} above (95 % "
+        f"interval {-nearest.high:.4f} to {-nearest.low:.4f}, corrected p {p_value:.3f})."
+    )
+
+
+def _papers_best(large: Mapping[str, list[Cell]], book: Book) -> str:
     paper = book.summary(large["lpf_paper_best"]).spreads
-    sentences.append(
+    if not paper:
+        return ""
+    return (
         f"The paper's best setting has an ECE of {paper['raw_ece'].mean:.3f} as published and of "
         f"{paper['ece'].mean:.3f} once its temperature is fitted; its accuracy is "
         f"{paper['accuracy'].mean:.4f}."
     )
-    return sentences
