@@ -32,6 +32,7 @@
     ├── FactError              a fact that is refused; names the row
     ├── DatasetError           a labelled data set that cannot be trained or judged on; names where
     ├── TrainingError          a training run that cannot begin or go on; says why
+    ├── LanguageModelError     an endpoint that refuses or does not answer; says what it said
     ├── InputFileError         a file that cannot be read; names file, line and field
     ├── UnknownEvidenceError   an evidence id that is not in the store, or was erased
     ├── LedgerError            the ledger did not do what was asked of it
@@ -179,6 +180,10 @@ class TrainingError(LPFError):
 
 class FactError(LPFError, ValueError):
     """A fact is refused. The message names the row."""
+
+
+class LanguageModelError(LPFError):
+    """The endpoint of a language model refuses, or answers nothing at all."""
 
 
 class InputFileError(LPFError, ValueError):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from language_model_server import ChatServer, Received, Sent, completion
 from lpf.cli.evaluate import parsed_seeds
 from lpf.cli.main import app
 from lpf.errors import ConfigError
@@ -230,3 +231,37 @@ def test_seeds_are_a_number_of_them_or_a_list(text: str, seeds: tuple[int, ...])
 def test_seeds_that_are_none(text: str) -> None:
     with pytest.raises(ConfigError, match="--seeds: must be"):
         parsed_seeds(text)
+
+
+class Optimist(ChatServer):
+    """Finds everything good."""
+
+    def answer(self, request: Received) -> Sent:
+        self.received.append(request)
+        return Sent(completion(GOOD_OF_ALL))
+
+
+GOOD_OF_ALL = '{"value": "good", "confidence": 0.9, "reason": "It looks fine."}'
+
+
+def test_a_language_model_is_asked_about_a_few(
+    document: dict[str, Any], words: tuple[object, ...]
+) -> None:
+    server = Optimist()
+    try:
+        asked = ("--llm", "small", "--endpoint", server.url, "--llm-limit", 6)
+        found = json.loads(run(*words, *asked, "--json").stdout)["language_models"]["llm:small"]
+        shown = run(*words, *asked).stdout
+    finally:
+        server.stop()
+    assert found["asked"] == 6
+    assert len(server.received) == 6  # kept: the second command asked nothing
+    assert found["accuracy"] == pytest.approx(0.5)
+    assert found["costs"]["requests"] == 6
+    assert set(found["beside"]) == set(METHODS)
+    assert "llm:small: 6 entities asked, 0 failed" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_a_language_model_needs_an_address(words: tuple[object, ...]) -> None:
+    assert "needs the address of a server" in refused(*words, "--llm", "small")

@@ -7,11 +7,11 @@ Nothing is sent before ``ask`` or ``predict_proba`` is called. See docs/language
 from lpf.baselines.language_models.answers import LanguageModelAnswers
 from lpf.baselines.language_models.config import EndpointConfig, Prices
 from lpf.baselines.language_models.costs import Costs
-from lpf.baselines.language_models.endpoint import LanguageModelError
 from lpf.baselines.language_models.method import LanguageModel, ZeroShot
 from lpf.baselines.language_models.parsing import Stated
 from lpf.baselines.language_models.presets import MODEL_PRESETS, ModelPreset
 from lpf.baselines.language_models.sampling import sampled
+from lpf.errors import LanguageModelError
 
 __all__ = [
     "MODEL_PRESETS",

@@ -9,9 +9,9 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from lpf.baselines.language_models.config import EndpointConfig
-from lpf.baselines.language_models.endpoint import Endpoint, LanguageModelError, read_key
+from lpf.baselines.language_models.endpoint import Endpoint, read_key
 from lpf.baselines.language_models.replies import KeptReplies, Reply
-from lpf.errors import ConfigError
+from lpf.errors import ConfigError, LanguageModelError
 
 if TYPE_CHECKING:
     import httpx

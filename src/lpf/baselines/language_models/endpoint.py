@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lpf.baselines.language_models.completions import Completion, read_completion
 from lpf.baselines.language_models.config import PATH, EndpointConfig
 from lpf.baselines.language_models.replies import Reply
-from lpf.errors import ConfigError, LPFError
+from lpf.errors import ConfigError, LanguageModelError
 
 if TYPE_CHECKING:
     import httpx
@@ -25,11 +25,6 @@ _HINTS = {
     403: "check the key in the variable that api_key_env names",
     404: "check base_url and model",
 }
-
-
-class LanguageModelError(LPFError):
-    """An endpoint refused a question, is not there, or answered none. Says the status and what it
-    wrote; replies that were kept before are not asked for again."""
 
 
 @dataclass(frozen=True)
