@@ -2,6 +2,7 @@
 
     LPFError
     ├── ConfigError            a setting out of its range, or one that does not apply here
+    │   └── MissingPackageError    what was asked for needs a package; says what to install
     ├── SchemaError            a schema that cannot be used; names the field
     ├── UnknownPredicateError  a predicate the schema, model or circuit does not have
     ├── UnknownValueError      a value outside its predicate's domain
@@ -60,6 +61,10 @@ class LPFError(Exception):
 
 class ConfigError(LPFError, ValueError):
     """A setting is out of its range, or does not apply in this place."""
+
+
+class MissingPackageError(ConfigError):
+    """An optional package is not installed. Installed, the same call works."""
 
 
 class SchemaError(LPFError, ValueError):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from language_model_server import ChatServer, Received, Sent, completion
 from lpf.cli.evaluate import parsed_seeds
 from lpf.cli.main import app
 from lpf.errors import ConfigError
+from lpf.experiments.evaluation import EvaluationPlan, Evaluator
+from lpf.experiments.keeping import Keeper
 from small_lessons import all_three, entities, in_splits, kept_folder, times, written
 
 METHODS = ("lpf_robust", "logistic_mean", "prior")
@@ -137,6 +141,13 @@ def test_folds_and_a_protected_field(tmp_path: Path) -> None:
     assert set(found["methods"]["prior"]["groups"]) == {"north", "south"}
     shown = run(*words, "--keep", tmp_path / "kept", "--workers", 1).stdout
     assert "3 folds by group" in shown
+    for part in ("north", "south"):
+        numbers = found["methods"]["prior"]["groups"][part]
+        (row,) = [line.split() for line in shown.splitlines() if part in line]
+        measured = [numbers[name] for name in ("accuracy", "nll", "mean_confidence")]
+        assert row[-3:] == [f"{value:.3f}" for value in measured]
+    assert "by region" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines()), shown
 
 
 def test_a_method_of_your_own_from_the_folder_you_stand_in(
@@ -162,6 +173,43 @@ def test_a_method_of_your_own_from_the_folder_you_stand_in(
     shown = run(*words).stdout
     assert "RuntimeError: it fell over" in " ".join(shown.split())
     assert all(len(line) <= 80 for line in shown.splitlines()), shown
+
+
+def test_who_could_not_be_compared_is_said(
+    document: dict[str, Any],
+    words: tuple[object, ...],
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sure_method.py").write_text(
+        "class Sure:\n"
+        "    def fit(self, X, y):\n"
+        "        self.classes_ = sorted(set(y))\n"
+        "    def predict_proba(self, X):\n"
+        "        return [[1.0, 0.0] for _ in X]\n"
+    )
+    methods = ("--methods", "lpf_robust,logistic_mean,sure_method:Sure")
+    shown = " ".join(run(*words, *methods).stdout.split())
+    assert "robust ensemble against sure_method:Sure: not compared: log losses are inf" in shown
+    assert "0 by the reference and 6 by this method." in shown
+    assert document["against"]["others"]["logistic_mean"]["note"] is None
+    assert shown.count("not compared") == 1
+
+
+def test_a_reference_that_crashed_is_said(
+    document: dict[str, Any], words: tuple[object, ...], folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder / "kept", tmp_path / "kept")
+    keeper = Keeper(tmp_path / "kept")
+    asking = Evaluator.of(EvaluationPlan(folder / "parts.jsonl", METHODS, seeds=(1,)))
+    (cell,) = asking.cells_of("lpf_robust", 1)
+    crashed = {"raw": None, "tempered": None, "error": "TrainingError: it broke"}
+    keeper.keep(cell, replace(keeper.answered(cell), **crashed))
+    shown = " ".join(run(*words, "--keep", tmp_path / "kept").stdout.split())
+    assert "Nothing was compared with LPF-SPN, robust ensemble, which has no answers." in shown
+    assert "1 of 1 runs have no answers: TrainingError: it broke" in shown
 
 
 # What is refused.

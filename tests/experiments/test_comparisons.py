@@ -152,6 +152,33 @@ def test_the_interval_holds_the_truth_as_often_as_promised() -> None:
     assert 0.93 <= held / repetitions <= 1.0
 
 
+def test_methods_that_are_alike_differ_by_group_less_often() -> None:
+    """No true difference, 20 groups of 10 that err alike: taken for 200 strangers, they seem to
+    differ in a third of cases; three standard errors of 150 repetitions at .1 are .073."""
+    generator, repetitions, seeming = np.random.default_rng(0), 150, np.zeros(2)
+    groups = {f"e{place}": f"g{place // 10}" for place in range(200)}
+    for _ in range(repetitions):
+        sides = [
+            a_run(np.eye(2)[np.repeat(generator.random(20) < 0.3, 10).astype(int)], [0] * 200)
+            for _ in range(2)
+        ]
+        for at, given in enumerate((None, groups)):
+            (found,) = compare(sides[:1], {"other": sides[1:]}, "error", groups=given, draws=300)
+            seeming[at] += difference_of(found).p_value < 0.05
+    alone, grouped = seeming / repetitions
+    assert alone > 0.3
+    assert grouped < 0.15
+
+
+@pytest.mark.parametrize(("number", "compared"), [(5, False), (6, True)])
+def test_few_groups_are_not_compared(number: int, compared: bool) -> None:
+    groups = {f"e{place}": f"g{place % number}" for place in range(120)}
+    (found,) = compare(runs_of(1.0), {"sharp": runs_of(3.0)}, groups=groups, draws=50)
+    assert (found.difference is not None) == (found.adjusted is not None) == compared
+    note = "not compared: those asked about are of fewer than 6 groups"
+    assert found.note == (None if compared else note)
+
+
 def test_crashed_runs_are_left_out_of_both() -> None:
     reference, other = runs_of(1.0, seeds=4), runs_of(2.0, seeds=4)
     reference[1], other[3] = a_crash([0, 1]), a_crash([0, 1])

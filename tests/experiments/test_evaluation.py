@@ -15,9 +15,10 @@ from answered_runs import a_crash, a_run
 from lpf.errors import ConfigError, DatasetError
 from lpf.experiments.answered import Answered, Costs
 from lpf.experiments.cells import Cell
+from lpf.experiments.comparisons import compare
+from lpf.experiments.evaluable import FEWEST
 from lpf.experiments.evaluation import (
     DEFAULT_METHODS,
-    FEWEST,
     Evaluation,
     EvaluationPlan,
     Evaluator,
@@ -26,7 +27,9 @@ from lpf.experiments.evaluation import (
 )
 from lpf.experiments.keeping import Keeper
 from lpf.experiments.lessons import file_dataset
+from lpf.experiments.measures import by_group
 from lpf.experiments.running import Runner
+from lpf.experiments.summaries import summarise
 from lpf.metrics import nll
 from small_lessons import Entity, all_three, entities, in_splits, written
 
@@ -126,8 +129,6 @@ def test_where_there_are_claims_they_are_asked_alone_as_well(tmp_path: Path) -> 
     rows = [{**row, "claim": "It works."} for row in in_splits(entities(70), all_three)]
     assert evaluator(tmp_path, rows).methods == (*METHODS, "claim_only")
     assert evaluator(tmp_path, rows, methods=("claim_only",)).methods == ("claim_only",)
-    rows[3]["claim"] = None
-    assert evaluator(tmp_path, rows).methods == METHODS
 
 
 def test_a_relative_path_is_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,6 +268,74 @@ def test_results_are_told_apart_by_a_protected_field(tmp_path: Path) -> None:
     assert 0 <= groups["north"]["accuracy"] <= 1
 
 
+def test_parts_are_means_over_the_repetitions_that_have_answers(tmp_path: Path) -> None:
+    rows = [
+        {**row, "fields": {"region": ("north", "south")[place // 10 % 2]}}
+        for place, row in enumerate(in_splits(entities(70), all_three))
+    ]
+    found = made(evaluator(tmp_path, rows, seeds=(1, 2, 3), protected="region"), tmp_path)
+    found.runs["prior"][2] = replace(found.runs["prior"][2], tempered=None, error="it broke")
+    first, second = (by_group(run) for run in found.runs["prior"][:2])
+    parts = found.parts("prior")
+    assert [(part.name, part.entities) for part in parts] == [
+        (part.name, part.entities) for part in first
+    ]
+    for part, one, two in zip(parts, first, second, strict=True):
+        assert one.nll != two.nll
+        assert part.nll == pytest.approx((one.nll + two.nll) / 2)
+        assert part.accuracy == pytest.approx((one.accuracy + two.accuracy) / 2)
+    assert found.parts("lpf_robust") != parts
+
+
+def in_groups(rows: Sequence[Entity], size: int) -> list[Entity]:
+    return [{**row, "group_id": f"g{place // size}"} for place, row in enumerate(rows)]
+
+
+def test_entities_of_a_group_are_drawn_together(tmp_path: Path) -> None:
+    apart, grouped = (
+        made(evaluator(tmp_path, rows, seeds=(1,), folds=2), tmp_path)
+        for rows in (entities(200), in_groups(entities(200), 10))
+    )
+    assert apart.group_of == {}
+    assert grouped.group_of["e199"] == "g19"
+    for found in (apart, grouped):
+        runs, groups = found.runs, found.group_of
+        assert found.summary("prior") == summarise(runs["prior"], groups=groups)
+        others = {"logistic_mean": runs["logistic_mean"]}
+        assert found.comparisons() == compare(runs["lpf_robust"], others, groups=groups)
+    assert grouped.summary("prior") != summarise(grouped.runs["prior"])
+
+
+def test_too_few_groups_have_neither_intervals_nor_p_values(tmp_path: Path) -> None:
+    rows = [
+        {**row, "group_id": row["split"]} if row["split"] == "test" else row
+        for row in in_splits(entities(70), all_three)
+    ]
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
+    assert found.cautions == (
+        "Those asked about are of 1 group: too few for intervals and p-values, which need 6, since "
+        "entities of one are alike.",
+    )
+    assert found.summary("prior").spreads["nll"].low is None
+    (one,) = found.comparisons()
+    assert one.note == "not compared: those asked about are of fewer than 6 groups"
+    assert "nll_interval" not in evaluation_document(found)["methods"]["prior"]
+
+
+def test_a_method_of_yours_that_is_edited_meanwhile_keeps_its_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    source = tmp_path / "edited_meanwhile.py"
+    source.write_text("class Mine:\n    pass\n")
+    plan = EvaluationPlan(a_file(tmp_path), ("edited_meanwhile:Mine",), seeds=(1,))
+    asking = Evaluator.of(plan)
+    before = asking.cells()
+    source.write_text("class Mine:\n    another = True\n")
+    assert asking.cells() == before
+    assert Evaluator.of(plan).cells() != before
+
+
 def test_who_wins_is_said_by_nll(tmp_path: Path) -> None:
     rows = in_splits(entities(400), all_three)
     asking = evaluator(tmp_path, rows, seeds=(1,))
@@ -332,6 +401,7 @@ def test_where_all_share_there_are_no_others(tmp_path: Path) -> None:
     assert found.unshared_ids == frozenset()
     assert found.clean_summary("prior") is None
     assert "14 of 14 entities" in found.cautions[0]
+    assert "the others" not in found.cautions[0]
 
 
 def test_in_folds_the_fold_is_named(tmp_path: Path) -> None:

@@ -126,6 +126,60 @@ class Watches(Shares):
     assert set(train[0]["evidence"][0]) == {"text", "credibility", "source", "timestamp"}
 
 
+@pytest.mark.parametrize("name", ["seed", "random_state"])
+@pytest.mark.parametrize("where", ["Made", "Fitted", "Both"])
+def test_it_gets_the_seed_where_it_takes_one(name: str, where: str, module: Write) -> None:
+    written = module(
+        SHARES
+        + f"""
+class Made(Shares):
+    seen = []
+
+    def __init__(self, *, {name}=None):
+        self.seen.append({name})
+
+
+class Fitted(Shares):
+    seen = []
+
+    def fit(self, X, y, {name}=None):
+        self.seen.append({name})
+        return super().fit(X, y)
+
+
+class Both(Fitted):
+    seen = []
+
+    def __init__(self, {name}):
+        self.seen.append({name})
+"""
+    )
+    assert answered(f"{written}:{where}").error is None
+    seen = getattr(sys.modules[written], where).seen
+    assert seen == [LESSON.seed] * (2 if where == "Both" else 1)
+
+
+def test_what_it_does_not_name_is_not_given(module: Write) -> None:
+    name = module(
+        SHARES
+        + """
+class Any(Shares, dict):
+    def __init__(self, **options):
+        assert not options
+
+    def fit(self, X, y, *more, seed_of_mine=0, **options):
+        assert (more, seed_of_mine, options) == ((), 0, {})
+        return super().fit(X, y)
+
+
+class Inherits(dict, Shares):
+    pass
+"""
+    )
+    assert answered(f"{name}:Any").error is None
+    assert answered(f"{name}:Inherits").error is None
+
+
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
@@ -163,7 +217,9 @@ class Medium:
         fitted.predict_proba(bench().exam(Exam())), np.tile([0.0, 0.75, 0.25], (18, 1))
     )
     # Some entities are low, which no temperature can mend.
-    assert "probability zero" in (answered(f"{name}:Medium").error or "")
+    found = answered(f"{name}:Medium")
+    assert (found.temperature, found.error) == (None, None)
+    assert "probability 0" in (found.note or "")
 
 
 def test_another_text_is_another_method(module: Write, tmp_path: Path) -> None:

@@ -66,6 +66,19 @@ def test_a_crashed_fold_leaves_no_answers_but_keeps_the_entities() -> None:
         measures(found)
 
 
+def test_what_is_in_no_fold_has_no_number() -> None:
+    assert pooled([a_crash([0, 1])]).error == "TrainingError: it broke"
+
+
+def test_what_is_said_of_folds_is_said_once() -> None:
+    runs = [
+        a_run([[1.0, 0.0]], [0], entity_ids=(name,), note=note)
+        for name, note in (("a", "hot"), ("b", None), ("c", "hot"), ("d", "cold"))
+    ]
+    assert pooled(runs).note == "hot; cold"
+    assert pooled(runs[1:2]).note is None
+
+
 def test_costs_and_temperature() -> None:
     costs = [
         Costs(fit_seconds=2.0, query_ms=1.0, per_second=10.0, stored_bytes=10, peak_bytes=7),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,3 +146,46 @@ def test_cells_are_described_by_data_and_method() -> None:
     assert described(CHEAP[0]) == "compliance: prior"
     file = Lesson(FileData("some/where/fever.jsonl", "f00d"))
     assert described(Cell(file, Exam(), "prior")) == "fever: prior"
+
+
+def test_ctrl_c_ends_two_workers_at_once_and_says_what_is_kept(tmp_path: Path) -> None:
+    """In a process of its own, interrupted as a terminal does it: the whole group."""
+    program = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\n"
+        "from pathlib import Path\n"
+        "from lpf.experiments.running import Runner\n"
+        "from small_lessons import two_lessons\n"
+        "if __name__ == '__main__':\n"
+        "    begun = lambda done, total, last: print('begun', flush=True)\n"
+        f"    Runner(Path({str(tmp_path / 'kept')!r}), 2, begun).run(two_lessons())\n"
+    )
+    script = tmp_path / "run.py"
+    script.write_text(program)
+    run = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "begun\n"
+    time.sleep(1.0)  # workers are importing or training
+    os.killpg(run.pid, signal.SIGINT)
+    _, told = run.communicate(timeout=30)
+    assert run.returncode != 0
+    assert "results are kept, and the same command goes on from there" in told
+    assert told.count("Traceback") == 1  # the parent's own, which the command line replaces
+    assert is_gone(run.pid)
+
+
+def is_gone(group: int) -> bool:
+    """Whether nobody of it is left; the tracker of resources goes a moment after the others."""
+    for _ in range(100):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False

@@ -11,7 +11,7 @@ from lpf import metrics
 from lpf.experiments.answered import Answered, Costs
 from lpf.experiments.exhibits import Value
 from lpf.experiments.measures import measures
-from lpf.experiments.summaries import summarise
+from lpf.experiments.summaries import entity_keys, summarise
 
 BOUNDED = {"accuracy", "nll", "brier", "mean_confidence", "ece"}
 
@@ -76,8 +76,32 @@ def test_the_order_of_entities_within_a_run_does_not_matter() -> None:
     assert _width([one, shuffled]) == pytest.approx(_width([one, one]), rel=1e-9)
 
 
-def _width(runs: list[Answered]) -> float:
-    spread = summarise(runs, draws=2000).spreads["accuracy"]
+def test_twins_count_as_one() -> None:
+    """Each entity four times over: by group the interval is that of the quarter."""
+    quarter = calibrated_run(100, 0)
+    whole = a_run(np.repeat(quarter.answers, 4, axis=0), np.repeat(quarter.labels, 4).tolist())
+    groups = {f"e{place}": f"g{place // 4}" for place in range(400)}
+    assert _width([whole], groups) == pytest.approx(_width([quarter]), rel=1e-9)
+    assert _width([whole]) < 0.6 * _width([quarter])
+
+
+def test_groups_are_the_same_in_every_run_and_the_others_alone() -> None:
+    run = a_run(np.eye(3), [0, 1, 2])
+    groups = {"e0": "g", "e2": "g"}
+    first, middle, last = entity_keys(run, groups)
+    assert first == last != middle
+    assert entity_keys(run) == [("e0", 0), ("e1", 1), ("e2", 2)] == entity_keys(run, {})
+
+
+@pytest.mark.parametrize(("number", "bounded"), [(5, False), (6, True)])
+def test_few_groups_have_no_intervals(number: int, bounded: bool) -> None:
+    groups = {f"e{place}": f"g{place % number}" for place in range(60)}
+    spread = summarise([calibrated_run(60, 0)], groups=groups, draws=50).spreads["nll"]
+    assert (spread.low is not None) == bounded
+
+
+def _width(runs: list[Answered], groups: dict[str, str] | None = None) -> float:
+    spread = summarise(runs, groups=groups, draws=2000).spreads["accuracy"]
     assert spread.low is not None
     assert spread.high is not None
     return spread.high - spread.low
@@ -149,6 +173,11 @@ def test_crashed_runs_are_left_out_and_told() -> None:
     nothing = summarise([a_crash([0], error="no memory")], draws=100)
     assert (nothing.runs, nothing.spreads) == (0, {})
     assert nothing.notes == ("1 of 1 runs have no answers: no memory",)
+
+
+def test_what_is_noted_of_runs_is_told() -> None:
+    runs = [calibrated_run(30, seed, note=note) for seed, note in enumerate(("hot", None, "hot"))]
+    assert summarise(runs, draws=50).notes == ("2 of 3 runs: hot",)
 
 
 def test_costs_are_averaged_over_runs_that_measured_them() -> None:

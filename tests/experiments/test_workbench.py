@@ -6,9 +6,18 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
+
+from lpf.baselines import Shared, make_methods, run_methods
+from lpf.domains import perfect_answers
+from lpf.errors import ArtefactError, DatasetError, MissingPackageError, StorageError
+from lpf.experiments.answered import Answered
+from lpf.experiments.cells import Cell, DomainData, Exam, Lesson
+from lpf.experiments.variants import DEFAULT_ENSEMBLE, LpfVariant, best_members
+from lpf.experiments.workbench import Workbench
 from small_lessons import (
     DATA,
     LESSON,
@@ -20,14 +29,6 @@ from small_lessons import (
     kept_folder,
     written,
 )
-
-from lpf.baselines import Shared, make_methods, run_methods
-from lpf.domains import perfect_answers
-from lpf.errors import ArtefactError, DatasetError
-from lpf.experiments.answered import Answered
-from lpf.experiments.cells import Cell, DomainData, Exam, Lesson
-from lpf.experiments.variants import DEFAULT_ENSEMBLE, LpfVariant, best_members
-from lpf.experiments.workbench import Workbench
 
 ELSEWHERE = Exam(DomainData("legal", seed=1000, changes=("items=3",)), entities=20)
 
@@ -179,7 +180,7 @@ def test_a_model_is_trained_once_for_all_seeds_of_other_methods() -> None:
     shelf = bench().shelf
     assert shelf.kept(LESSON).runtime.version == bench().model.runtime.version
     assert shelf.kept(replace(LESSON, seed=9)).runtime.version == bench().model.runtime.version
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageError):
         shelf.kept(replace(LESSON, seed=9, entities=45))
     trained = bench().model
     assert [one.seed for one in trained.histories] == list(LESSON.seeds)
@@ -235,3 +236,34 @@ def test_an_exam_that_cannot_be_made_ends_the_run(tmp_path: Path) -> None:
     lesson = Lesson(file_data(path), seeds=(1,))
     with pytest.raises(DatasetError, match="has 2 values"):
         Workbench(lesson, kept_folder("exam")).answered(Cell(lesson, ELSEWHERE, "prior"))
+
+
+class Hardliner:
+    """Sure of what it says, and wrong now and then."""
+
+    classes_: tuple[str, ...] = ()
+
+    def fit(self, X: list[dict[str, object]], y: list[str]) -> None:
+        self.classes_ = tuple(sorted(set(y)))
+
+    def predict_proba(self, X: list[dict[str, object]]) -> list[list[float]]:
+        return [[1.0] + [0.0] * (len(self.classes_) - 1) for _ in X]
+
+
+def test_a_method_that_rules_out_what_is_true_keeps_its_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = ModuleType("hardliners")
+    module.Hardliner = Hardliner  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "hardliners", module)
+    answered = bench().answered(Cell(LESSON, Exam(), "hardliners:Hardliner"))
+    assert answered.error is None
+    assert answered.note is not None
+    assert "no temperature" in answered.note
+    assert set(np.unique(answered.answers)) == {0.0, 1.0}
+
+
+def test_a_missing_package_ends_the_run_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
+    with pytest.raises(MissingPackageError, match="pip install"):
+        bench().answered(Cell(LESSON, Exam(), "relational_graph"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from lpf.baselines.token_budget import TokenBudget
-from lpf.errors import ConfigError, ReaderUnavailableError
+from lpf.errors import ConfigError, MissingPackageError, ReaderUnavailableError
 from lpf.reading.weights import INSTALL_HINT, MODEL_NAME, installed_weights
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def load_checkpoint(given: str | Path | None) -> Checkpoint:
     try:
         from transformers import AutoModel, AutoTokenizer
     except ImportError as error:
-        raise ConfigError(
+        raise MissingPackageError(
             f"a fine-tuned transformer needs the package transformers: `{NEEDED}`."
         ) from error
     try:

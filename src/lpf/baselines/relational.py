@@ -30,7 +30,7 @@ from lpf.baselines.networks import (
     MAX_EPOCHS,
     PATIENCE,
 )
-from lpf.errors import ConfigError
+from lpf.errors import MissingPackageError
 from lpf.training.examples import Examples
 from lpf.types import FloatArray
 
@@ -179,7 +179,7 @@ def _convolution() -> torch.nn.Module:
             warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
             from torch_geometric.nn import RGCNConv  # type: ignore[import-untyped]
     except ImportError as error:
-        raise ConfigError(
+        raise MissingPackageError(
             "a relational graph needs the package torch-geometric: `pip install 'lpf[baselines]'`."
         ) from error
     made: torch.nn.Module = RGCNConv(WIDTH, WIDTH, len(Relation), num_bases=BASES)

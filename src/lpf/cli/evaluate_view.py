@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rich.text import Text
 
 from lpf.cli.rendering import console, count, indented
 from lpf.cli.tables import table
+from lpf.experiments.comparisons import Comparison
 from lpf.experiments.evaluation import REFERENCE, Evaluation
 from lpf.experiments.language_models import AskedModel
+from lpf.experiments.measures import Part
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.summaries import Spread
 
@@ -17,6 +20,7 @@ HEADINGS = ("method", "accuracy", "NLL", "Brier", "ECE", "if perfect", "macro F1
 MEASURES = ("accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms")
 ASKED_HEADINGS = ("accuracy", "NLL", "Brier", "ECE", "confidence")
 ASKED_MEASURES = ("accuracy", "nll", "brier", "ece", "mean_confidence")
+PART_HEADINGS = ("entities", "accuracy", "NLL", "confidence")
 STYLES = {"ours": "bold", "rival": "", "reference": "dim italic"}
 
 
@@ -26,6 +30,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
     ranked = sorted(evaluation.runs, key=lambda name: _order(evaluation, name))
     rows = [_row(evaluation, name) for name in ranked]
     output.print(indented(table(HEADINGS, rows, right=HEADINGS[1:], optional=("ms", "Brier"))))
+    _show_parts(evaluation, ranked)
     for sentence in (*_conclusions(evaluation), *_clean(evaluation, ranked), *evaluation.cautions):
         output.print(Text(f"· {sentence}"))
     for name in ranked:
@@ -94,9 +99,8 @@ def _order(evaluation: Evaluation, name: str) -> tuple[bool, float]:
 
 def _conclusions(evaluation: Evaluation) -> list[str]:
     """Whom robust LPF beats and who beats it, beyond what chance would do."""
-    found = [one for one in evaluation.comparisons() if one.adjusted is not None]
-    if not found:
-        return []
+    every = evaluation.comparisons()
+    found = [one for one in every if one.adjusted is not None]
     sure = [one for one in found if one.adjusted is not None and one.adjusted < 0.05]
     worse = [title_of(one.name) for one in sure if one.difference and one.difference.mean > 0]
     better = [title_of(one.name) for one in sure if one.difference and one.difference.mean < 0]
@@ -109,16 +113,49 @@ def _conclusions(evaluation: Evaluation) -> list[str]:
     rest = len(found) - len(worse) - len(better)
     if rest:
         sentences.append(f"From {count(rest, 'method')} it cannot be told by NLL (Holm, 5 %).")
-    return sentences
+    return [*sentences, *_not_compared(evaluation, every)]
 
 
-def _clean(evaluation: Evaluation, ranked: list[str]) -> list[str]:
-    """The few that matter, on entities that share nothing."""
+def _not_compared(evaluation: Evaluation, every: Sequence[Comparison]) -> list[str]:
+    """Also those that were compared on some of the repetitions only."""
+    ours = title_of(REFERENCE)
+    if every and not evaluation.summary(REFERENCE).runs:
+        return [f"Nothing was compared with {ours}, which has no answers."]
+    noted: dict[str, list[str]] = {}
+    for one in every:
+        if one.note is not None:
+            noted.setdefault(one.note, []).append(title_of(one.name))
+    return [f"{ours} against {', '.join(names)}: {note}." for note, names in noted.items()]
+
+
+def _show_parts(evaluation: Evaluation, ranked: Sequence[str]) -> None:
+    """By the protected field: robust LPF and the best rival, or the best of all without them."""
+    chosen = _chosen(evaluation, ranked) or ranked[:1]
+    rows = [
+        [title_of(name), part.name, f"{part.entities:,}", *_part_numbers(part)]
+        for name in chosen
+        for part in evaluation.parts(name)
+    ]
+    if rows:
+        headings = ("method", f"by {evaluation.plan.protected}", *PART_HEADINGS)
+        parts = table(headings, rows, right=PART_HEADINGS, optional=("entities",))
+        console().print(indented(parts))
+
+
+def _part_numbers(part: Part) -> list[str]:
+    found = (part.accuracy, part.nll, part.mean_confidence)
+    return [f"{value:.3f}" if math.isfinite(value) else "∞" for value in found]
+
+
+def _chosen(evaluation: Evaluation, ranked: Sequence[str]) -> list[str]:
     best = next((name for name in ranked if standing_of(name) == "rival"), None)
+    return [name for name in (REFERENCE, best) if name is not None and name in evaluation.runs]
+
+
+def _clean(evaluation: Evaluation, ranked: Sequence[str]) -> list[str]:
+    """The few that matter, on entities that share nothing."""
     told = []
-    for name in (REFERENCE, best):
-        if name is None or name not in evaluation.runs:
-            continue
+    for name in _chosen(evaluation, ranked):
         found = evaluation.clean_summary(name)
         if found is not None and found.spreads:
             told.append(

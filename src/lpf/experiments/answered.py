@@ -40,7 +40,7 @@ class Answered:
     (the same where none was fitted); ``labels`` [E] the truth; ``counts`` [E] how many items each
     entity has; ``credibility`` [E] their mean (NaN unknown); ``groups`` the value of a field that
     is declared protected, where one is. ``error`` is what ended the run; there are no answers
-    then."""
+    then. ``note`` is what else must be said of it."""
 
     raw: FloatArray | None
     tempered: FloatArray | None
@@ -53,6 +53,7 @@ class Answered:
     temperature: tuple[float, float] | None = None
     costs: Costs = field(default_factory=Costs)
     error: str | None = None
+    note: str | None = None
 
     @property
     def answers(self) -> FloatArray:
@@ -75,7 +76,7 @@ class Answered:
             about: Mapping[str, Any] = json.loads(kept["about"].tobytes())
             arrays: dict[str, Any] = {name: kept.get(name) for name in _ARRAYS}
         if about["format"] != FORMAT:
-            raise EvidenceError(f"answers of format {about['format']}, not {FORMAT}.")
+            raise ValueError(f"answers of format {about['format']}, not {FORMAT}")
         temperature = about["temperature"]
         return cls(
             **arrays,
@@ -85,6 +86,7 @@ class Answered:
             temperature=None if temperature is None else (temperature[0], temperature[1]),
             costs=Costs(**about["costs"]),
             error=about["error"],
+            note=about.get("note"),
         )
 
     def _about(self) -> dict[str, Any]:
@@ -96,4 +98,5 @@ class Answered:
             "temperature": self.temperature,
             "costs": vars(self.costs),
             "error": self.error,
+            "note": self.note,
         }

@@ -11,7 +11,7 @@ import numpy as np
 from lpf import metrics
 from lpf.errors import ConfigError, EvidenceError
 from lpf.experiments.answered import Answered
-from lpf.experiments.summaries import entity_keys
+from lpf.experiments.summaries import FEWEST_GROUPS, entity_keys, too_few
 from lpf.metrics import Difference, LabelArray
 from lpf.metrics.intervals import DRAWS, LEVEL
 from lpf.types import FloatArray
@@ -70,6 +70,7 @@ def compare(
     others: Mapping[str, Sequence[Answered]],
     measure: Loss = "nll",
     *,
+    groups: Mapping[str, str] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
     level: float = LEVEL,
@@ -79,17 +80,20 @@ def compare(
     A place in the sequences is a seed, so a run that crashed keeps its place; methods are compared
     on the seeds both have. Seeds may ask about the same entities or about others; both methods of
     one seed must ask about the same in one order, or EvidenceError is raised. Losses that are
-    infinite have no mean difference: such a pair is not compared, and noted.
+    infinite have no mean difference: such a pair is not compared, and noted. ``groups`` has the
+    group of entities by id: those of one are drawn together, and fewer than six are not compared.
     """
     if measure not in LOSSES:
         raise ConfigError(f"measure: must be one of {sorted(LOSSES)}, got {measure!r}.")
+    everybody = [entity_keys(one, groups) for one in reference]
+    few = too_few(everybody, groups)
     pairs = [_pair(name, reference, other, measure) for name, other in others.items()]
-    comparisons = [_begun(pair, measure, len(reference)) for pair in pairs]
-    sound = [pair for pair in pairs if pair.runs and not any(pair.ruled_out)]
+    comparisons = [_begun(pair, measure, len(reference), few) for pair in pairs]
+    sound = [pair for pair in pairs if pair.runs and not few and not any(pair.ruled_out)]
     differences: dict[str, Difference] = {}
     for runs in dict.fromkeys(pair.runs for pair in sound):
         alike = [pair for pair in sound if pair.runs == runs]
-        keys = [entity_keys(reference[run]) for run in runs]
+        keys = [everybody[run] for run in runs]
         found = metrics.mean_differences(
             _columns(alike), keys, np.random.default_rng(seed), draws=draws, level=level
         )
@@ -142,14 +146,17 @@ def _columns(pairs: Sequence[_Pair]) -> list[FloatArray]:
     ]
 
 
-def _begun(pair: _Pair, measure: Loss, asked: int) -> Comparison:
+def _begun(pair: _Pair, measure: Loss, asked: int, few: bool) -> Comparison:
     entities = sum(len(first) for first, _ in pair.losses)
-    return Comparison(pair.name, measure, len(pair.runs), asked, entities, note=_note(pair, asked))
+    note = _note(pair, asked, few)
+    return Comparison(pair.name, measure, len(pair.runs), asked, entities, note=note)
 
 
-def _note(pair: _Pair, asked: int) -> str | None:
+def _note(pair: _Pair, asked: int, few: bool) -> str | None:
     if not pair.runs:
         return "not compared: there is no run in which both have answers"
+    if few:
+        return f"not compared: those asked about are of fewer than {FEWEST_GROUPS} groups"
     notes = []
     if len(pair.runs) < asked:
         notes.append(f"{len(pair.runs)} of {asked} runs, in which both have answers")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -13,22 +15,28 @@ import numpy as np
 from lpf.baselines import METHODS
 from lpf.baselines.item_models import SEARCH, drawn_seeds
 from lpf.datasets import Dataset, find_leakage
-from lpf.errors import ConfigError, DatasetError
+from lpf.errors import ConfigError
 from lpf.experiments.answered import Answered
-from lpf.experiments.cells import Cell, Exam, FileData, Lesson
+from lpf.experiments.cells import Cell, Exam, FileData, Lesson, Settings
 from lpf.experiments.claim_only import CLAIM_ONLY
 from lpf.experiments.comparisons import Comparison, compare
+from lpf.experiments.evaluable import (
+    require_claims_of_all,
+    require_enough,
+    require_groups,
+    require_learnable,
+    require_whole_splits,
+)
 from lpf.experiments.keeping import Keeper
 from lpf.experiments.lessons import file_dataset, has_own_test, labelled_file
-from lpf.experiments.measures import by_group, plain
+from lpf.experiments.measures import Part, by_group, plain
 from lpf.experiments.naming import standing_of
 from lpf.experiments.own import is_own, own_settings
 from lpf.experiments.pooling import pooled
 from lpf.experiments.sharing import unshared
-from lpf.experiments.summaries import Summary, summarise
+from lpf.experiments.summaries import FEWEST_GROUPS, Summary, summarise
 
 SEARCHED = 7
-FEWEST = 60
 SHARED_KINDS = ("text", "claim", "group_id")
 REFERENCE = "lpf_robust"
 # Those that take a minute, not an hour, and no file lacks what they need.
@@ -92,8 +100,17 @@ class Evaluation:
 
     def summary(self, method: str) -> Summary:
         if method not in self._summaries:
-            self._summaries[method] = summarise(self.runs[method])
+            self._summaries[method] = summarise(self.runs[method], groups=self.group_of)
         return self._summaries[method]
+
+    @cached_property
+    def group_of(self) -> dict[str, str]:
+        """Of the entities that have a group: those of one are alike, and drawn together."""
+        return {
+            entity.entity_id: entity.group_id
+            for entity in self.dataset
+            if entity.group_id is not None
+        }
 
     def comparisons(self) -> list[Comparison]:
         """Robust LPF against each other method by NLL; empty where it was not asked for."""
@@ -104,13 +121,19 @@ class Evaluation:
             for name, runs in self.runs.items()
             if name != REFERENCE and standing_of(name) != "reference"
         }
-        return compare(self.runs[REFERENCE], others)
+        return compare(self.runs[REFERENCE], others, groups=self.group_of)
 
     def clean_summary(self, method: str) -> Summary | None:
         """Of the entities that share nothing; None where all or none do."""
         if self.unshared_ids is None or not self.unshared_ids:
             return None
-        return summarise([only(one, self.unshared_ids) for one in self.runs[method]])
+        clean = [only(one, self.unshared_ids) for one in self.runs[method]]
+        return summarise(clean, groups=self.group_of)
+
+    def parts(self, method: str) -> list[Part]:
+        """By the protected field, means over repetitions; empty without one or without answers."""
+        runs = [by_group(one) for one in self.runs[method] if one.error is None]
+        return [_mean_part(alike) for alike in zip(*runs, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -126,20 +149,26 @@ class Evaluator:
     def of(cls, plan: EvaluationPlan) -> Evaluator:
         """DatasetError where the file cannot be evaluated; found out before anything is run."""
         dataset, predicate = labelled_file(plan.path, plan.predicate)
-        if len(dataset) < FEWEST:
-            raise DatasetError(
-                f"{plan.path}: has {len(dataset)} labelled entities, and an evaluation needs "
-                f"{FEWEST} at least: some to learn from, some to fit on, some to ask about. "
-                "Nothing was evaluated; 'lpf train' takes fewer and says how far to trust it."
-            )
+        require_enough(plan.path, dataset, predicate)
+        require_claims_of_all(plan.path, dataset)
         _require_field(dataset, plan.protected)
         digest = hashlib.sha256(plan.path.read_bytes()).hexdigest()
-        return cls(plan, dataset, predicate, digest)
+        found = cls(plan, dataset, predicate, digest)
+        if not plan.resplit:
+            require_whole_splits(plan.path, dataset)
+        require_groups(plan.path, dataset, found.folds)
+        require_learnable(plan.path, found.placed, predicate, in_folds=found.folds > 0)
+        return found
 
     @property
     def folds(self) -> int:
         own = has_own_test(self.dataset) and not self.plan.resplit
         return 0 if own else self.plan.folds
+
+    @cached_property
+    def placed(self) -> tuple[Dataset, ...]:
+        """The data set in the splits of each part."""
+        return tuple(file_dataset(part)[0] for part in self.parts())
 
     def cells(self) -> list[Cell]:
         return [
@@ -158,11 +187,15 @@ class Evaluator:
 
     def cells_of(self, method: str, seed: int) -> list[Cell]:
         seeds = drawn_seeds(seed, SEARCH, SEARCHED)
-        settings = own_settings(method) if is_own(method) else ()
         return [
-            Cell(Lesson(data, seed=seed, seeds=seeds), Exam(), method, settings)
+            Cell(Lesson(data, seed=seed, seeds=seeds), Exam(), method, self._settings[method])
             for data in self.parts()
         ]
+
+    @cached_property
+    def _settings(self) -> Mapping[str, Settings]:
+        """Found out once: a source that is edited while it runs must not hide its results."""
+        return {name: own_settings(name) if is_own(name) else () for name in self.methods}
 
     def parts(self) -> list[FileData]:
         folds = self.folds
@@ -187,31 +220,40 @@ class Evaluator:
             ]
             for method in self.methods
         }
-        cautions, clean = self._shared()
+        shared, clean = self._shared()
+        cautions = (*self.dataset.exclusions, *shared, *self._few_groups())
         return Evaluation(
             self.plan, self.dataset, self.predicate, self.folds, cautions, runs, clean
         )
 
-    def _shared(self) -> tuple[tuple[str, ...], frozenset[str] | None]:
-        """What those asked about share with those learned from, over all folds."""
-        placed = [file_dataset(part)[0] for part in self.parts()]
-        asked = sum(len(one.positions("test")) for one in placed)
-        clean = frozenset(name for one in placed for name in unshared(one))
-        cautions = list(self.dataset.exclusions)
-        if len(clean) == asked:
-            return tuple(cautions), None
-        cautions.append(
-            f"{asked - len(clean):,} of {asked:,} entities share a text, claim or group with those "
-            f"learned from{self._largest_leak(placed)}. What is said of the others alone is told "
-            "beside."
-        )
-        return tuple(cautions), clean
+    def _few_groups(self) -> list[str]:
+        asked = [entity for one in self.placed for entity in one if entity.split == "test"]
+        groups = {(entity.group_id, entity.group_id or entity.entity_id) for entity in asked}
+        if len(groups) >= FEWEST_GROUPS:
+            return []
+        return [
+            f"Those asked about are of {len(groups)} group{'s' * (len(groups) > 1)}: too few for "
+            f"intervals and p-values, which need {FEWEST_GROUPS}, since entities of one are alike."
+        ]
 
-    def _largest_leak(self, placed: Sequence[Dataset]) -> str:
+    def _shared(self) -> tuple[list[str], frozenset[str] | None]:
+        """What those asked about share with those learned from, over all folds."""
+        asked = sum(len(one.positions("test")) for one in self.placed)
+        clean = frozenset(name for one in self.placed for name in unshared(one))
+        if len(clean) == asked:
+            return [], None
+        others = " What is said of the others alone is told beside." if clean else ""
+        caution = (
+            f"{asked - len(clean):,} of {asked:,} entities share a text, claim or group with those "
+            f"learned from{self._largest_leak()}.{others}"
+        )
+        return [caution], clean
+
+    def _largest_leak(self) -> str:
         """In brackets; empty where claims of some are texts of others, which is no leak by kind."""
         leaks = [
             (leak, fold)
-            for fold, one in enumerate(placed, 1)
+            for fold, one in enumerate(self.placed, 1)
             for leak in find_leakage(one)
             if leak.splits[0] == "test" and leak.kind in SHARED_KINDS
         ]
@@ -225,20 +267,16 @@ class Evaluator:
 def only(answered: Answered, names: frozenset[str]) -> Answered:
     """The answers about these entities."""
     kept = np.array([name in names for name in answered.entity_ids])
-    return Answered(
-        None if answered.raw is None else answered.raw[kept],
-        None if answered.tempered is None else answered.tempered[kept],
-        answered.labels[kept],
-        answered.counts[kept],
-        answered.credibility[kept],
-        tuple(name for name in answered.entity_ids if name in names),
-        answered.values,
-        tuple(group for group, chosen in zip(answered.groups, kept, strict=True) if chosen)
-        if answered.groups
-        else (),
-        answered.temperature,
-        answered.costs,
-        answered.error,
+    groups = zip(answered.groups, kept, strict=True) if answered.groups else ()
+    return replace(
+        answered,
+        raw=None if answered.raw is None else answered.raw[kept],
+        tempered=None if answered.tempered is None else answered.tempered[kept],
+        labels=answered.labels[kept],
+        counts=answered.counts[kept],
+        credibility=answered.credibility[kept],
+        entity_ids=tuple(name for name in answered.entity_ids if name in names),
+        groups=tuple(group for group, chosen in groups if chosen),
     )
 
 
@@ -274,9 +312,9 @@ def _method(evaluation: Evaluation, name: str) -> dict[str, Any]:
     clean = evaluation.clean_summary(name)
     if clean is not None:
         document["unshared"] = plain({key: one.mean for key, one in clean.spreads.items()})
-    first = evaluation.runs[name][0]
-    if first.groups and first.error is None:
-        document["groups"] = {part.name: plain(_numbers(part)) for part in by_group(first)}
+    parts = evaluation.parts(name)
+    if parts:
+        document["groups"] = {part.name: plain(_numbers(part)) for part in parts}
     document["runs"] = summary.runs
     document["error"] = "; ".join(summary.notes) or None
     return document
@@ -284,6 +322,13 @@ def _method(evaluation: Evaluation, name: str) -> dict[str, Any]:
 
 def _numbers(part: object) -> dict[str, float]:
     return {name: value for name, value in vars(part).items() if isinstance(value, int | float)}
+
+
+def _mean_part(parts: Sequence[Part]) -> Part:
+    """One part over repetitions, which ask about the same entities."""
+    numbers = [_numbers(part) for part in parts]
+    means: dict[str, Any] = {name: fmean(one[name] for one in numbers) for name in numbers[0]}
+    return replace(parts[0], **{**means, "entities": parts[0].entities})
 
 
 def _against(one: Comparison) -> dict[str, Any]:

@@ -46,7 +46,10 @@ class AskedModel:
         rows = self.answers.probabilities
         found = {name: SCORES[name](rows, self.labels) for name in MEASURES}
         found["accuracy"] = self.answers.accuracy(self.labels)
-        return plain(found)
+        told = plain(found)
+        if self.answers.failed.any():  # a uniform row would be taken for the first value
+            told |= dict.fromkeys(("macro_f1", "ece"))
+        return told
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,12 +44,23 @@ def lesson_dataset(lesson: Lesson) -> tuple[Dataset, str]:
 
 def file_dataset(data: FileData) -> tuple[Dataset, str]:
     """A file in splits: its own, or those of a fold. Its prior is that of what is learned from."""
+    _require_unchanged(data)
     dataset, predicate = labelled_file(Path(data.path), data.predicate)
     if data.folds:
         placed = _in_fold(dataset, predicate, data)
     else:
         placed = _in_given_splits(dataset, predicate)
     return _with_prior(placed, predicate), predicate
+
+
+def _require_unchanged(data: FileData) -> None:
+    """Answers are kept under the digest: they must come from that very file."""
+    found = hashlib.sha256(Path(data.path).read_bytes()).hexdigest()
+    if found != data.digest:
+        raise DatasetError(
+            f"{data.path}: was changed while it was evaluated. What was kept is of the file as it "
+            "was; repeat the command to evaluate it as it is."
+        )
 
 
 def labelled_file(path: Path, predicate: str | None) -> tuple[Dataset, str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.errors import ArtefactFormatError
+from lpf.errors import ArtefactFormatError, StorageError
 from lpf.experiments.cells import Lesson
 from lpf.model.artefact import load_model
 from lpf.model.runtime import Runtime
@@ -95,6 +95,11 @@ def _loaded(home: Path) -> StudyModel:
         document = json.loads(path.read_bytes())
         version, seconds = document["version"], float(document["seconds"])
         histories = tuple(SeedHistory.from_dict(one) for one in document["histories"])
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"{path}: the model that gave these answers is gone. Nothing was told. Remove the "
+            f"folder {home.parent.parent / 'answers'} as well, and repeat: all is computed again."
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise ArtefactFormatError(
             f"{path}: cannot be read ({error}). Nothing was answered with it. Remove the folder it "

@@ -1,15 +1,18 @@
 """Your own method beside ours: any class with ``fit(X, y)`` and ``predict_proba(X)``.
 
-It is named as ``package.module:Name``, and called without arguments. X is a list of entities, each
+It is named as ``package.module:Name``, and called without arguments, or with ``seed`` or
+``random_state`` where it takes one: the repetition's. X is a list of entities, each
 ``{"claim": ..., "evidence": [{"text", "credibility", "source", "timestamp"}, ...]}``, y their
 values; what ``predict_proba`` answers has a column a value, in the order of ``classes_``. Where
-``fit`` takes ``validation``, it gets the pair (X, y) of the validation entities too.
+``fit`` takes ``validation``, it gets the pair (X, y) of the validation entities too, and a seed
+under the same names.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +25,8 @@ from lpf.errors import ConfigError, EvidenceError
 from lpf.experiments.cells import Settings
 from lpf.training import Examples
 from lpf.types import FloatArray
+
+SEED_NAMES = ("seed", "random_state")
 
 
 class Estimator(Protocol):
@@ -77,16 +82,28 @@ class OwnMethod:
     is_reference: bool = False
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
-        estimator: Estimator = _imported(self.name)()
+        made, seeds = _imported(self.name), dict.fromkeys(SEED_NAMES, seed)
+        estimator: Estimator = made(**_taken(made, seeds))
         known, held = (
             (entities_of(part), [entity.labels[predicate] for entity in part.dataset])
             for part in (train, validation)
         )
-        extra: dict[str, Any] = {}
-        if "validation" in inspect.signature(estimator.fit).parameters:
-            extra["validation"] = held
-        estimator.fit(*known, **extra)
+        estimator.fit(*known, **_taken(estimator.fit, {"validation": held, **seeds}))
         return OwnFitted(self.name, estimator, train.dataset.schema[predicate].values)
+
+
+def _taken(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that it takes by name; none where Python cannot tell."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # what it inherits is not written in Python
+        return {}
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {
+        name: value
+        for name, value in offered.items()
+        if name in parameters and parameters[name].kind in kinds
+    }
 
 
 def entities_of(examples: Examples) -> list[dict[str, Any]]:

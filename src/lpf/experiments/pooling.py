@@ -20,7 +20,7 @@ def pooled(answers: Sequence[Answered]) -> Answered:
     values and for an entity that is in two.
     """
     _refuse_strangers(answers)
-    failed = [f"fold {place}: {one.error}" for place, one in enumerate(answers, 1) if one.error]
+    failed = _failures(answers)
     temperatures = {one.temperature for one in answers}
     return Answered(
         raw=None if failed else _joined([one.raw for one in answers]),
@@ -34,6 +34,7 @@ def pooled(answers: Sequence[Answered]) -> Answered:
         temperature=temperatures.pop() if len(temperatures) == 1 else None,
         costs=_mean_costs([one.costs for one in answers]),
         error="; ".join(failed) or None,
+        note="; ".join(dict.fromkeys(one.note for one in answers if one.note)) or None,
     )
 
 
@@ -50,6 +51,12 @@ def _refuse_strangers(answers: Sequence[Answered]) -> None:
             f"answers: entity {name!r} is asked about {most} times. Nothing was pooled; give the "
             "folds of one repetition, which hold each entity once."
         )
+
+
+def _failures(answers: Sequence[Answered]) -> list[str]:
+    if len(answers) == 1:  # the test split of a file, which is no fold
+        return [one.error for one in answers if one.error]
+    return [f"fold {place}: {one.error}" for place, one in enumerate(answers, 1) if one.error]
 
 
 def _joined(rows: Sequence[FloatArray | None]) -> FloatArray | None:

@@ -7,12 +7,17 @@ soon as it is there, so a run that is stopped goes on where it was.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
+from lpf.errors import ConfigError, TrainingError
 from lpf.experiments.cells import Cell, DomainData, Lesson
 from lpf.experiments.keeping import Keeper
 
@@ -20,6 +25,7 @@ from lpf.experiments.keeping import Keeper
 Progress = Callable[[int, int, str], None]
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _POLL_SECONDS = 1.0
+MOST_WORKERS = 60  # Windows waits for no more
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class Runner:
     keeper: Keeper = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise ConfigError(f"workers: must be 0 (one a core) or above, got {self.workers}.")
         object.__setattr__(self, "keeper", Keeper(self.folder))
 
     def run(self, cells: Sequence[Cell]) -> None:
@@ -51,14 +59,24 @@ class Runner:
         self._tell(done, len(wanted), "")
         if not jobs:
             return
-        workers = min(self.workers or os.cpu_count() or 1, len(jobs))
-        if workers == 1:
-            self._alone(jobs, done, len(wanted))
-        else:
-            self._together(jobs, workers, done, len(wanted))
+        workers = min(self.workers or cores(), len(jobs), MOST_WORKERS)
+        try:
+            if workers == 1:
+                self._alone(jobs, done, len(wanted))
+            else:
+                self._together(jobs, workers, done, len(wanted))
+        except KeyboardInterrupt:
+            kept = len(wanted) - len(self.keeper.missing(wanted))
+            raise KeyboardInterrupt(
+                f"interrupted; {kept:,} of {len(wanted):,} results are kept, and the same command "
+                "goes on from there."
+            ) from None
 
     def _alone(self, jobs: Sequence[Job], done: int, total: int) -> None:
-        threads = self.workers or os.cpu_count() or 1
+        import torch
+
+        threads = self.workers or cores()
+        torch.set_num_threads(threads)
         for job in jobs:
             for cell in work(job, self.folder, threads):
                 done += 1
@@ -67,10 +85,21 @@ class Runner:
     def _together(self, jobs: Sequence[Job], workers: int, done: int, total: int) -> None:
         before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # read when a worker starts
-        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+        pool = ProcessPoolExecutor(
+            workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent
+        )
         try:
-            running = {pool.submit(work_through, job, self.folder): job for job in jobs}
+            with _deaf_children():
+                running = {pool.submit(work_through, job, self.folder): job for job in jobs}
             self._watch(running, jobs, done, total)
+        except BrokenProcessPool as error:
+            raise TrainingError(
+                "a process was ended from outside, most likely for want of memory. What was done "
+                "is kept; repeat with one worker."
+            ) from error
+        except BaseException:
+            _terminate(pool)  # results are written whole, so nothing is half done
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
             _restore(before)
@@ -133,6 +162,36 @@ def described(cell: Cell) -> str:
     data = cell.lesson.data
     name = data.domain if isinstance(data, DomainData) else Path(data.path).stem
     return f"{name}: {cell.method}"
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes that begin in here ignore Ctrl-C, even while they still import."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's business
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _leave_interrupts_to_parent() -> None:
+    """In a worker: it would answer Ctrl-C by beginning the next job."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _terminate(pool: ProcessPoolExecutor) -> None:
+    """The pool itself only lets jobs come to their end, which may be an hour away."""
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        process.terminate()
 
 
 def _still_missing(keeper: Keeper, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:

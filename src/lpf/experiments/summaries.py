@@ -4,7 +4,8 @@ entities."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
@@ -20,6 +21,8 @@ from lpf.types import FloatArray
 
 DRAWS = 2000
 LEVEL = 0.95
+# Of five groups, all differ in one direction by chance in more than 5 % of cases.
+FEWEST_GROUPS = 6
 BY_ENTITY = ("accuracy", "nll", "brier", "mean_confidence")
 
 
@@ -44,7 +47,7 @@ class Spread:
 class Summary:
     """``spreads`` by the names of ``measures``; none where every run crashed. Intervals come from
     ``draws`` draws of seeds and entities with ``seed``. ``notes`` is what has to be said of runs
-    that crashed and of losses that are infinite."""
+    that crashed, of others, and of losses that are infinite."""
 
     runs: int
     asked: int
@@ -55,29 +58,49 @@ class Summary:
     level: float = LEVEL
 
 
-def summarise(answers: Sequence[Answered], *, draws: int = DRAWS, seed: int = 0) -> Summary:
+def summarise(
+    answers: Sequence[Answered],
+    *,
+    groups: Mapping[str, str] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Summary:
     """``answers`` is one run a seed, on the same entities or others; crashed ones are left out.
 
     Accuracy, nll, brier, mean_confidence and ece have 95 % percentile intervals. A draw adds its
     own noise to an ECE and so raises it; draws are therefore moved to have the measured mean. The
     interval is of the ECE that this many entities show, chance included: hold it against
-    ``ece_null``. ``ece_p`` is the mean over runs, itself no p-value.
+    ``ece_null``. ``ece_p`` is the mean over runs, itself no p-value. ``groups`` has the group of
+    entities by id: those of one are drawn together, and fewer than six have no intervals.
     """
     there = [one for one in answers if one.error is None]
     found = [measures(one, seed=seed) for one in there]
     names = dict.fromkeys(name for one in found for name in one)
     values = {name: [one[name] for one in found if name in one] for name in names}
-    intervals = _intervals(there, values, np.random.default_rng(seed), draws) if there else {}
+    keys = [entity_keys(one, groups) for one in there]
+    intervals = {}
+    if there and not too_few(keys, groups):
+        intervals = _intervals(there, keys, values, np.random.default_rng(seed), draws)
     spreads = {name: _spread(values[name], intervals.get(name)) for name in names}
-    notes = (*_crashes(answers), *_infinite(values))
+    notes = (*_crashes(answers), *_remarks(there), *_infinite(values))
     return Summary(len(there), len(answers), spreads, notes, draws, seed)
 
 
-def entity_keys(answered: Answered) -> list[Hashable]:
+def entity_keys(answered: Answered, groups: Mapping[str, str] | None = None) -> list[Hashable]:
     """What makes an entity the same in another run: its id, and its label, since generated data of
     another seed has the same ids for other entities. Two that agree by chance do no harm: nothing
-    else ties them together."""
-    return list(zip(answered.entity_ids, answered.labels.tolist(), strict=True))
+    else ties them together. An entity of a group is known by that alone, so that a draw takes the
+    group as a whole: its entities are alike, and count for less than as many strangers."""
+    named = groups or {}
+    return [
+        ("group", named[name]) if name in named else (name, label)
+        for name, label in zip(answered.entity_ids, answered.labels.tolist(), strict=True)
+    ]
+
+
+def too_few(keys: Iterable[Iterable[Hashable]], groups: Mapping[str, str] | None) -> bool:
+    """Whether there are groups, and not enough of them to say what others might be like."""
+    return bool(groups) and len({key for row in keys for key in row}) < FEWEST_GROUPS
 
 
 def _spread(values: Sequence[float], interval: tuple[float, float] | None) -> Spread:
@@ -89,6 +112,7 @@ def _spread(values: Sequence[float], interval: tuple[float, float] | None) -> Sp
 
 def _intervals(
     answers: Sequence[Answered],
+    keys: Sequence[Sequence[Hashable]],
     values: Mapping[str, Sequence[float]],
     generator: np.random.Generator,
     draws: int,
@@ -97,7 +121,7 @@ def _intervals(
     are columns of means like any other."""
     names = [name for name in BY_ENTITY if np.isfinite(values[name]).all()]
     columns = [np.column_stack([_losses(one, names), _gaps(one)]) for one in answers]
-    drawn = metrics.resampled(columns, [entity_keys(one) for one in answers], generator, draws)
+    drawn = metrics.resampled(columns, keys, generator, draws)
     lows, highs = metrics.percentiles(drawn.over_seeds()[:, : len(names)], LEVEL)
     found = {name: (float(lows[at]), float(highs[at])) for at, name in enumerate(names)}
     errors = (drawn.shares * np.abs(drawn.means[:, :, len(names) :]).sum(axis=2)).sum(axis=1)
@@ -138,6 +162,11 @@ def _crashes(answers: Sequence[Answered]) -> list[str]:
         return []
     told = "; ".join(dict.fromkeys(errors))
     return [f"{len(errors)} of {len(answers)} runs have no answers: {told}"]
+
+
+def _remarks(answers: Sequence[Answered]) -> list[str]:
+    told = Counter(one.note for one in answers if one.note is not None)
+    return [f"{runs} of {len(answers)} runs: {note}" for note, runs in told.items()]
 
 
 def _infinite(values: Mapping[str, Sequence[float]]) -> list[str]:

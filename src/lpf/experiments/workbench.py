@@ -20,9 +20,10 @@ from lpf.baselines import (
     make_methods,
     with_temperature,
 )
+from lpf.baselines.averaging import FactorAverage
 from lpf.baselines.interface import labelled
 from lpf.datasets import Dataset
-from lpf.errors import ArtefactError, ConfigError
+from lpf.errors import ArtefactError, ConfigError, EvidenceError, MissingPackageError
 from lpf.experiments.answered import Answered, Costs
 from lpf.experiments.cells import Cell, Exam, Lesson, Settings
 from lpf.experiments.claim_only import CLAIM_ONLY, ClaimOnly
@@ -52,6 +53,8 @@ OVER_ITEMS = (
     "dawid_skene",
 )
 OVER_FOLDS = ("stacking", "dawid_skene")
+RULES_OUT = "gives values probability 0 that are true, so no temperature could be fitted"
+NOT_THE_METHODS = (ArtefactError, MissingPackageError, OSError, MemoryError)
 FIRST_NETWORK: Settings = (("member", 0),)
 ASKED_SINGLY = 15
 TEMPERING = 77
@@ -70,18 +73,19 @@ class Workbench:
         self.lesson = lesson
         self.library = Library(folder / "features", threads)
         self.shelf = ModelShelf(folder / "models")
-        self._items = ItemModels()
+        # As wide a search as LPF's own.
+        self._items = ItemModels(searched=len(lesson.seeds))
         self._fits: dict[tuple[str, Settings], _Fitted | Exception] = {}
         self._exams: dict[Exam, Examples] = {}
-        self._temperatures: dict[tuple[str, Settings, bool], Temperature] = {}
+        self._temperatures: dict[tuple[str, Settings, bool], Temperature | None] = {}
 
     def answered(self, cell: Cell) -> Answered:
-        """What came of it. Whatever a method raises is its result, and is shown as such; a kept
-        model that is damaged is nobody's, and ends the run."""
+        """What came of it. Whatever a method raises is its result, and is shown as such; what is
+        wrong with the machine or the folder is nobody's, and ends the run."""
         asked = self.exam(cell.exam)
         try:
             return self._asked(cell, asked)
-        except ArtefactError:
+        except NOT_THE_METHODS:
             raise
         except Exception as error:
             return replace(self._unanswered(asked), error=_told(error))
@@ -163,6 +167,7 @@ class Workbench:
             tempered=tempered,
             temperature=None if temperature is None else (temperature.intercept, temperature.slope),
             costs=self._costs(cell, fit, asked, rate),
+            note=None if temperature is not None or _keeps_its_own(cell.method) else RULES_OUT,
         )
 
     def _fit(self, name: str, settings: Settings) -> _Fitted:
@@ -181,7 +186,7 @@ class Workbench:
             begin = perf_counter()
             fitted = method.fit(self.train, self.validation, self.predicate, self.lesson.seed)
             return _Fitted(fitted, perf_counter() - begin + shared)
-        except ArtefactError:
+        except NOT_THE_METHODS:
             raise
         except Exception as error:  # remembered, or the next exam would train it again
             return error
@@ -190,6 +195,8 @@ class Workbench:
         circuit = self._flat_circuit if name in FLAT_PRIOR else None
         if is_own(name):
             return OwnMethod(name)
+        if name == "vae_only" and settings.keys() == {"member"}:
+            return FactorAverage(name, self.model.runtime.member(int(settings["member"])))
         if settings and name not in OPTIONS:
             raise ConfigError(f"{name}: cannot be changed, got {sorted(settings)}.")
         if name == CLAIM_ONLY:
@@ -229,20 +236,27 @@ class Workbench:
         return compile_circuit(prior_circuit(variables, {one.name: one.prior for one in schema}))
 
     def _temperature(self, cell: Cell, fitted: FittedMethod, asked: Examples) -> Temperature | None:
-        if cell.method in SELF_TEMPERED or _is_reference(cell.method):
+        if _keeps_its_own(cell.method):
             return None
         varying = self._is_by_count(asked)
         key = (cell.method, cell.settings, varying)
         if key not in self._temperatures:
-            generator = np.random.default_rng([self.lesson.seed, TEMPERING])
-            self._temperatures[key] = with_temperature(
+            self._temperatures[key] = self._fitted_temperature(fitted, varying)
+        return self._temperatures[key]
+
+    def _fitted_temperature(self, fitted: FittedMethod, varying: bool) -> Temperature | None:
+        """None for a method that rules out what is true: no temperature can mend that."""
+        generator = np.random.default_rng([self.lesson.seed, TEMPERING])
+        try:
+            return with_temperature(
                 fitted,
                 self.validation,
                 self.predicate,
                 generator=generator,
                 by_count=varying or None,
             ).temperature
-        return self._temperatures[key]
+        except EvidenceError:
+            return None
 
     def _is_by_count(self, asked: Examples) -> bool:
         """Unless everybody, asked or validated on, has as many items as the next: a temperature
@@ -276,17 +290,18 @@ class Workbench:
         changed = cell.settings not in ((), FIRST_NETWORK) and not is_own(cell.method)
         if cell.exam.perturbation is not None or changed:
             return Costs(fit_seconds=fit.seconds, per_second=rate)
-        return Costs(
-            fit.seconds,
-            _median_ms(fit.method, asked),
-            rate,
-            stored_bytes(fit.method),
-            _peak_bytes(fit.method, asked),
-        )
+        try:
+            single, peak = _median_ms(fit.method, asked), _peak_bytes(fit.method, asked)
+        except NOT_THE_METHODS:
+            raise
+        except Exception:  # it has answered; that it cannot answer one alone is no crash
+            single, peak = None, None
+        return Costs(fit.seconds, single, rate, stored_bytes(fit.method), peak)
 
 
-def _is_reference(name: str) -> bool:
-    return name in ("prior", "perfect_reader", "oracle")
+def _keeps_its_own(name: str) -> bool:
+    """Its own temperature, or none: references are shown as they are."""
+    return name in (*SELF_TEMPERED, "prior", "perfect_reader", "oracle")
 
 
 def _mean_credibility(asked: Examples) -> FloatArray:

@@ -67,7 +67,7 @@ def _claim(evaluation: Evaluation) -> str | None:
     if CLAIM_ONLY not in evaluation.runs:
         return None
     alone = {CLAIM_ONLY: evaluation.runs[CLAIM_ONLY]}
-    found = compare(evaluation.runs[REFERENCE], alone)[0].difference
+    found = compare(evaluation.runs[REFERENCE], alone, groups=evaluation.group_of)[0].difference
     if found is None:
         return None
     theirs, ours = (evaluation.summary(name).spreads for name in (CLAIM_ONLY, REFERENCE))
