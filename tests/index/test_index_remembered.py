@@ -11,6 +11,7 @@ import pytest
 from made_up import AS_OF, NOW, Filled, MadeUpReader
 
 from lpf.index import EvidenceIndex, Retrieved
+from lpf.index.choice import MOST_CHOSEN
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
 
@@ -124,3 +125,14 @@ def test_an_erasure_leaves_nothing_of_the_item_in_memory(filled: Filled) -> None
     assert index._remembered._state[1]
     filled.store.erase("one")
     assert not index._remembered._state[1]
+
+
+def test_however_many_are_asked_for_little_is_kept(filled: Filled) -> None:
+    add_some(filled)
+    index = index_of(filled)
+    enough = [ask(index, top_k=top_k) for top_k in range(5, 200)]
+    assert all(found.made is enough[0].made for found in enough), "there are but five to choose"
+    for top_k in (1, 2, 3, 4, 5, 1, 2):
+        ask(index, top_k=top_k)
+    (choice,) = index._remembered._state[1].values()
+    assert len(choice._chosen) <= MOST_CHOSEN

@@ -183,3 +183,41 @@ def test_an_answer_ahead_of_its_record_is_kept_as_well(embedded: Workspace) -> N
     assert is_kept(first, again)
     fields = embedded.records.get("INF00000002").fields
     assert fields["distribution"] == again.distribution
+
+
+def spoil(result: QueryResult) -> None:
+    """All that a caller can do to an answer in its hands."""
+    if isinstance(result.probabilities, list):
+        result.probabilities[0] = 0.123
+    result.notes = ("spoilt",)
+    result.execution_time_ms = -1.0
+    if result.uncertainty is not None:
+        result.uncertainty["aleatoric"] = 9.0  # type: ignore[index]
+    if result.base is not None:
+        with pytest.raises(ValueError, match="read-only"):
+            result.base[0] = 0.0
+
+
+@pytest.mark.parametrize("entity", ["C0001", "C0404", "known"])
+@pytest.mark.parametrize("together", [False, True])
+def test_what_the_caller_changes_is_not_recorded(
+    embedded: Workspace, entity: str, together: bool
+) -> None:
+    """Of evidence, of nothing, and of a fact; the first record of each is made a moment later."""
+    embedded.facts.add([NewFact("known", "level", "high", days_ago(1))])
+    asked = QueryOptions(uncertainty_samples=8)
+    if together:
+        (result,) = embedded.query_many([(entity, "level")], asked, audit="async")
+    else:
+        result = embedded.query(entity, "level", asked, audit="async")
+    expected, notes = result.distribution, list(result.notes)
+    spoil(result)
+    embedded.ledger.flush()
+    embedded.query(entity, "level", asked)
+    for name in ("INF00000001", "INF00000002"):
+        fields = embedded.records.get(name).fields
+        assert fields["distribution"] == expected
+        assert fields.get("notes", []) == notes
+        assert fields["execution_time_ms"] >= 0.0
+        assert fields.get("uncertainty", {}).get("aleatoric") != 9.0
+        assert embedded.replay(name).exact

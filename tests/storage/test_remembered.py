@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lpf.errors import StorageError
 from lpf.schema import Predicate, Schema
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore, NewEvidence
@@ -17,6 +23,7 @@ from lpf.storage.facts import FactStore, NewFact
 from lpf.storage.migrations import migrate
 from lpf.storage.remembered import Remembered
 from lpf.types import Evidence
+from servers import PostgresServer
 
 SCHEMA = Schema((Predicate("level", ("low", "high")),))
 CHANGES_BY_HAND = (
@@ -113,3 +120,121 @@ def test_an_erasure_empties_the_memories_of_its_process_at_once(store: EvidenceS
     store.erase("a")
     memory.put(version, "x", kept)
     assert kept not in memory._state[1].values()
+
+
+def test_an_erasure_that_is_done_cannot_fail_any_more(
+    store: EvidenceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store goes away in the moment after the commit."""
+    add(store, "a")
+    memory: Remembered[str, object] = Remembered(2)
+    store.forget_in(memory)
+    version = store.version()
+    memory.get(version, "x")
+    memory.put(version, "x", object())
+    ended = store.database._ended
+
+    def fails(*_: object) -> None:
+        raise StorageError("nothing was written")
+
+    def ended_and_gone(*arguments: object) -> None:
+        ended(*arguments)  # type: ignore[arg-type]
+        monkeypatch.setattr(store.database, "row", fails)
+
+    monkeypatch.setattr(store.database, "_ended", ended_and_gone)
+    assert store.erase("a").evidence_id == "a"
+    assert not memory._state[1]
+    monkeypatch.undo()
+    after = store.version()
+    assert memory.get(after, "x") is None
+    memory.put(after, "x", 1)
+    assert memory.get(after, "x") == 1, "it knows the version that the erasure left"
+
+
+def test_memories_may_come_while_something_is_erased(store: EvidenceStore) -> None:
+    """What comes while they are told waits; without, a set that grows meanwhile is an error."""
+    with store._memories_lock:
+        memory: Remembered[str, int] = Remembered(2)
+        thread = threading.Thread(target=store.forget_in, args=(memory,))
+        thread.start()
+        thread.join(0.1)
+        assert memory not in store._memories
+    thread.join()
+    assert memory in store._memories
+
+
+def test_a_store_put_back_from_a_backup_is_read_anew() -> None:
+    memory: Remembered[str, int] = Remembered(2)
+    memory.get(5, "a")
+    memory.put(5, "a", 1)
+    assert memory.get(3, "a") is None
+    assert memory.get(5, "a") is None, "the backup went other ways since"
+    memory.get(3, "a")
+    memory.put(3, "a", 2)
+    assert memory.get(3, "a") == 2
+
+
+def test_an_erasure_in_such_a_store_empties_the_memory_too() -> None:
+    memory: Remembered[str, int] = Remembered(2)
+    memory.get(5, "a")
+    memory.put(5, "a", 1)
+    memory.forget_before(4)
+    assert not memory._state[1]
+
+
+def test_a_late_look_brings_nothing_back_that_was_erased() -> None:
+    memory: Remembered[str, int] = Remembered(2)
+    memory.get(1, "a")
+    memory.forget_before(2)
+    memory.get(1, "a")
+    memory.put(1, "a", 5)
+    assert not memory._state[1]
+    memory.get(2, "a")
+    memory.put(2, "a", 6)
+    assert memory.get(2, "a") == 6
+
+
+def in_a_fork(work: Callable[[], None]) -> int:
+    """The exit code of a child that runs ``work``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # from Python 3.12 a fork beside threads warns
+        child = os.fork()
+    if child == 0:
+        code = 1
+        signal.alarm(10)  # one that waits for ever must not hold up the test
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_does_not_wait_for_its_parents_threads(tmp_path: Path) -> None:
+    memory: Remembered[str, int] = Remembered(2)
+    with Database(tmp_path / "store.db") as database:
+        store = EvidenceStore(database)
+
+        def child() -> None:
+            memory.get(1, "a")
+            memory.put(1, "a", 5)
+            store.forget_in(memory)
+
+        with memory._lock, store._memories_lock:
+            assert in_a_fork(child) == 0
+
+
+def test_the_change_counts_whatever_the_search_path(postgres: PostgresServer) -> None:
+    url = postgres.fresh_url()
+    with Database(url) as database:
+        migrate(database)
+        store = EvidenceStore(database)
+        add(store, "a")
+        before = store.version()
+        with Database(url) as another, another.writing() as connection:
+            connection.execute("CREATE SCHEMA elsewhere")
+            connection.execute("CREATE TABLE elsewhere.evidence_version (version BIGINT)")
+            connection.execute("SET LOCAL search_path = elsewhere")
+            connection.execute("UPDATE public.evidence SET credibility = 0.1")
+        assert store.version() != before

@@ -29,6 +29,8 @@ from lpf.storage.database import Row
 from lpf.types import Float32Array, FloatArray
 
 Kind = TypeVar("Kind", bound=np.generic)
+# Numbers of items wanted for which what was chosen last is kept, each with vectors of its own.
+MOST_CHOSEN = 4
 Scored: TypeAlias = Callable[[FloatArray], Retrieved]  # what was chosen, but for the scores
 
 
@@ -80,9 +82,12 @@ class Choice:
         relevance = None if query is None else relevance_to(self._texts, query)
         scores = ranker.scores(self._credibility, self._timestamps, as_of, relevance)
         positions = cut(best_first(scores, self._timestamps), self._labels, top_k)
-        kept = self._chosen.get(top_k)
+        kept = self._chosen.get(len(positions))
         if kept is None or kept[0] != positions:
-            kept = self._chosen[top_k] = (positions, self._gathered(positions))
+            kept = (positions, self._gathered(positions))
+            if len(positions) not in self._chosen and len(self._chosen) >= MOST_CHOSEN:
+                self._chosen.clear()
+            self._chosen[len(positions)] = kept
         return kept[1](np.array([scores[position] for position in positions]))
 
     def _gathered(self, positions: list[int]) -> Scored:

@@ -21,7 +21,7 @@ from lpf.factors.keys import stored_keys
 from lpf.index.retrieve import EvidenceIndex, Retrieved
 from lpf.orchestrator.kept import KeptNumbers
 from lpf.orchestrator.known_facts import FactPolicy, known_facts
-from lpf.orchestrator.questions import Question, outcome_of
+from lpf.orchestrator.questions import Question, outcome_of, read_only
 from lpf.results import QueryResult
 from lpf.schema import Schema
 from lpf.storage.facts import FactStore
@@ -247,7 +247,7 @@ class Inference:
             question.options,
             question.timestamp,
             question.as_of,
-            base=combined.base[0],
+            base=read_only(combined.base[0]),
             facts=question.used,
             notes=tuple(notes),
             stages=question.stages,

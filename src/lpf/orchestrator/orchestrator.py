@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Literal
@@ -182,7 +182,7 @@ class Orchestrator:
             return
         ledger = self._open_ledger()
         if audit == "async":
-            ledger.append_later(partial(self._draft, question, result))
+            ledger.append_later(partial(self._draft, question, _own_copy(result)))
             result.audit = "pending"
             return
         receipt = ledger.append(self._draft(question, result))
@@ -209,7 +209,7 @@ class Orchestrator:
         ledger, pairs = self._open_ledger(), list(zip(asked, results, strict=True))
         if audit == "async":
             for question, result in pairs:
-                ledger.append_later(partial(self._draft, question, result))
+                ledger.append_later(partial(self._draft, question, _own_copy(result)))
                 result.audit = "pending"
             return
         receipts = ledger.append_many([self._draft(*pair) for pair in pairs])
@@ -231,6 +231,17 @@ class Orchestrator:
         if self._ledger is None:
             raise ConfigError("audit: there is no ledger to record to; ask with audit='off'.")
         return self._ledger
+
+
+def _own_copy(result: QueryResult) -> QueryResult:
+    """For the ledger's thread: what the caller does to the answer meanwhile is not what was
+    answered. All that is not copied here cannot be written to."""
+    uncertainty = result.uncertainty
+    return replace(
+        result,
+        probabilities=tuple(result.probabilities),
+        uncertainty=None if uncertainty is None else dict(uncertainty),
+    )
 
 
 def _note_receipt(result: QueryResult, receipt: Receipt, ledger: Ledger) -> None:

@@ -107,7 +107,7 @@ def outcome_of(question: Question, answers: Answers, place: int) -> Outcome:
         answers.values,
         tuple(answers.distribution[place].tolist()),
         answers.method,
-        combined.base[place] if isinstance(combined, Combined) else None,
+        read_only(combined.base[place]) if isinstance(combined, Combined) else None,
         _of_items(answers, place),
         used_facts,
         None if answers.uncertainty is None else answers.uncertainty.item(place),
@@ -133,7 +133,10 @@ def _of_items(answers: Answers, place: int) -> tuple[FloatArray | None, ...]:
             factors.mean_sigma[rows],
             combined.contributions[rows],
         )
-    for array in made:
-        if array is not None:
-            array.flags.writeable = False
-    return made
+    return tuple(None if array is None else read_only(array) for array in made)
+
+
+def read_only(array: FloatArray) -> FloatArray:
+    """Answers share it, and records are made of it after the caller has it."""
+    array.flags.writeable = False
+    return array

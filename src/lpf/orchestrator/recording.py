@@ -24,6 +24,8 @@ from lpf.types import FloatArray, QueryOptions
 CONTEXT_FORMAT = "lpf-context/1"
 # Up to so many items the factors stand in the record itself.
 INLINE_ITEMS = 16
+# Written parts of so many questions are kept, and only of such small ones.
+MOST_WRITTEN = 1024
 TIMES = ("as_of", "execution_time_ms", "timestamp")
 
 
@@ -101,9 +103,11 @@ def numbers(row: FloatArray) -> list[float | None]:
 def _put_evidence(
     fields: dict[str, Any], blobs: list[bytes], used: EvidenceUsed, by_source: bool
 ) -> None:
-    fields["evidence_chain"] = _chain(used.ids, used.commitments)
+    is_small = len(used) <= INLINE_ITEMS
+    chain = _kept_chain if is_small else _chain
+    fields["evidence_chain"] = chain(used.ids, used.commitments)
     factors = _factors(used, by_source)
-    if len(used) <= INLINE_ITEMS:
+    if is_small:
         fields["factors"] = factors
         return
     body = factors.encode()
@@ -119,7 +123,8 @@ def _factors(used: EvidenceUsed, by_source: bool) -> Fragment:
         return Fragment(canonical(learned).decode())
     assert used.potential is not None  # all ways but learned have factors
     assert used.mean_sigma is not None
-    return _written(
+    written = _kept_written if len(used) <= INLINE_ITEMS else _written
+    return written(
         used.potential.tobytes(),
         used.potential.shape[1],
         used.mean_sigma.tobytes(),
@@ -129,8 +134,6 @@ def _factors(used: EvidenceUsed, by_source: bool) -> Fragment:
     )
 
 
-# The same items are asked about again and again, and writing numbers is what a record costs most.
-@lru_cache(maxsize=8192)
 def _written(
     potential: bytes,
     width: int,
@@ -152,10 +155,14 @@ def _written(
     return Fragment(canonical(factors).decode())
 
 
-@lru_cache(maxsize=8192)
 def _chain(ids: tuple[str, ...], commitments: tuple[bytes, ...]) -> Fragment:
     pairs = zip(ids, [commitment.hex() for commitment in commitments], strict=True)
     return Fragment(canonical(list(pairs)).decode())
+
+
+# The same items are asked about again and again, and writing numbers is what a record costs most.
+_kept_written = lru_cache(MOST_WRITTEN)(_written)
+_kept_chain = lru_cache(MOST_WRITTEN)(_chain)
 
 
 def _fact(used: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from typing import Any, Protocol
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 Connection = Any  # sqlite3.Connection | psycopg.Connection: alike in what is used here
 
@@ -46,7 +46,9 @@ class Here(threading.local):
     """What a thread knows of the store."""
 
     held: Held | None = None
-    writing = False
+    # Whose the transaction is that this thread is within. Weak: one whose owner is gone without
+    # having ended it, as an interrupt may leave it, is nobody's.
+    owner: ref[object] | None = None
 
 
 class Forkable(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import ref
 
 from sqlalchemy.engine import Dialect
 
@@ -105,7 +106,7 @@ class Database:
     @property
     def is_writing(self) -> bool:
         """Whether this thread is within a transaction."""
-        return self._here.writing
+        return self._here.owner is not None
 
     def close(self) -> None:
         """Closes the connections of all threads. Using the store again opens new ones."""
@@ -129,42 +130,65 @@ class Database:
             return work()
         except Exception as error:
             with told_plainly(self.name):
-                if self._here.writing or not is_disconnect(error):
+                if self.is_writing or not is_disconnect(error):
                     raise
                 self._let_go()
                 return work()
 
-    def _begun(self) -> Connection:
+    def _begun(self, owner: _Transaction) -> Connection:
         """The connection of this thread, in a transaction."""
         here = self._here
-        if here.writing:
+        if here.owner is not None and here.owner() is not None:
             raise StorageError(
                 f"{self.name}: this thread is within a transaction already, and one within another "
                 "cannot be kept by itself. Nothing of the inner one was written."
             )
+        here.owner = None  # so that a connection that broke may be opened anew
         with told_plainly(self.name):
             connection = self._repeatable(self._try_to_begin)
-        here.writing = True
+        here.owner = ref(owner)
         return connection
 
     def _try_to_begin(self) -> Connection:
         connection = self.connection
+        if self._is_open(connection):  # left by an interrupt, and nobody's
+            connection.execute("ROLLBACK")
         connection.execute(self._begin)
         return connection
 
+    def _is_open(self, connection: Connection) -> bool:
+        """Whether the connection is in a transaction."""
+        if self.is_sqlite:
+            return bool(connection.in_transaction)
+        return bool(connection.info.transaction_status)  # 0 is idle
+
+    def _abandoned(self, owner: _Transaction) -> None:
+        """Rolls back what was begun for ``owner``, if that is open still. Whatever is another's
+        stays."""
+        here = self._here
+        if here.owner is None or here.owner() is owner:
+            try:
+                if here.held is not None:
+                    self._roll_back(here.held.connection)
+            finally:
+                here.owner = None
+
+    def _forsaken(self, owner: _Transaction) -> None:
+        """The collector found ``owner`` before its end. It may be called within a statement, which
+        no other can be run in; to close the connection rolls back too. In another thread than
+        the owner's nothing is done: the next transaction of that one will roll back."""
+        here = self._here
+        if here.owner is not None and here.owner() in (None, owner):
+            here.owner = None
+            self._let_go()
+
     def _ended(self, connection: Connection, error: BaseException | None) -> None:
-        """Commits, or rolls back where there was an error."""
-        try:
-            with told_plainly(self.name):
-                if error is None:
-                    self._commit(connection)
-                else:
-                    raise error
-        except BaseException:
-            self._roll_back(connection)
-            raise
-        finally:
-            self._here.writing = False
+        """Commits; raises what the transaction failed with, where it did."""
+        with told_plainly(self.name):
+            if error is not None:
+                raise error
+            self._commit(connection)
+        self._here.owner = None
 
     def _commit(self, connection: Connection) -> None:
         try:
@@ -181,10 +205,12 @@ class Database:
         """The transaction's own error is what the caller must see; a connection that cannot even
         roll back is of no more use and is closed, which rolls back too."""
         try:
-            if not self.is_sqlite or connection.in_transaction:
+            if self._is_open(connection):
                 connection.execute("ROLLBACK")
-        except Exception:
+        except BaseException as failure:
             self._let_go()
+            if not isinstance(failure, Exception):
+                raise
 
     def _connect(self) -> Connection:
         try:
@@ -204,16 +230,31 @@ class Database:
 
 
 class _Transaction:
-    """A class, because every record passes here and a generator costs several times as much."""
+    """A class, because every record passes here and a generator costs several times as much.
 
-    __slots__ = ("_connection", "_database")
+    An interrupt may come between any two steps. Within these methods it is caught and rolls back;
+    before their first step it cannot be, and what is then left open falls with this object."""
+
+    __slots__ = ("__weakref__", "_connection", "_database")
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def __enter__(self) -> Connection:
-        self._connection = self._database._begun()
-        return self._connection
+        try:
+            self._connection = self._database._begun(self)
+            return self._connection
+        except BaseException:
+            self._database._abandoned(self)
+            raise
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self._database._ended(self._connection, error)
+        try:
+            self._database._ended(self._connection, error)
+        except BaseException:
+            self._database._abandoned(self)
+            raise
+
+    def __del__(self) -> None:
+        if hasattr(self, "_database"):  # not where the interrupt came even before
+            self._database._forsaken(self)

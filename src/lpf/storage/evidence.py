@@ -6,12 +6,14 @@ erased leaves its id and the moment, nothing else.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakSet
 
 from lpf.errors import ConfigError, EvidenceError, UnknownEvidenceError
 from lpf.storage import evidence_statements as statements
+from lpf.storage.connections import start_anew_after_fork
 from lpf.storage.counters import take_numbers
 from lpf.storage.database import Connection, Database, Row
 from lpf.storage.evidence_erasures import (
@@ -58,6 +60,12 @@ class EvidenceStore:
         self.database = database
         self._readers: dict[str, tuple[int, int]] = {}
         self._memories: WeakSet[Remembered[Any, Any]] = WeakSet()
+        self.leave_to_parent()
+        start_anew_after_fork(self)
+
+    def leave_to_parent(self) -> None:
+        """Called in the child of a fork too: the lock may be held by a thread that is not here."""
+        self._memories_lock = threading.Lock()
 
     def reader_number(self, reader_id: str, width: int) -> int:
         """The small number that stands for a reader here. ConfigError where it is known with
@@ -83,9 +91,10 @@ class EvidenceStore:
         return None if found is None else int(found[0])
 
     def forget_in(self, memory: Remembered[Any, Any]) -> None:
-        """``memory`` drops what it has whenever something is erased here. What another process
-        erases, it notices by the version at its next look."""
-        self._memories.add(memory)
+        """``memory`` drops what it has whenever something is erased by this object. What another
+        one erases, of this process or not, it notices by the version at its next look."""
+        with self._memories_lock:
+            self._memories.add(memory)
 
     def candidates(self, entity_id: str, predicate: str, reader: int) -> list[Row]:
         """What there is about a question, of any date, in the order of ingestion: (row_id,
@@ -192,7 +201,9 @@ class EvidenceStore:
             self.database.run(connection, statements.DELETE_FEATURES, (gone.row_id,))
             self.database.run(connection, statements.DELETE, (gone.row_id,))
             begun = note_begun(self.database, connection, gone, now_micros())
-        self._forget_in_memories()
+            # Here, because once this is committed nothing may fail any more.
+            (version,) = self.database.run(connection, statements.VERSION).fetchone()
+        self._forget_in_memories(version)
         return begun
 
     def pending_erasures(self) -> list[PendingErasure]:
@@ -226,11 +237,11 @@ class EvidenceStore:
         count, highest, erased = self._only(statements.STATE, (_counter(reader), reader))
         return count or 0, highest or 0, erased
 
-    def _forget_in_memories(self) -> None:
-        version = self.version()
-        for memory in list(self._memories):
-            if version is not None:
-                memory.forget_before(version)
+    def _forget_in_memories(self, version: int) -> None:
+        with self._memories_lock:
+            memories = list(self._memories)
+        for memory in memories:
+            memory.forget_before(version)
 
     def _registered(self, reader_id: str, width: int) -> tuple[int, int]:
         found = self.database.row(statements.READER, (reader_id,))

@@ -35,6 +35,10 @@ class Migration:
 _POSTGRES_WORDS = {"BLOB": "BYTEA", "ROW_NUMBER": "BIGINT", "DOUBLE": "DOUBLE PRECISION"}
 _SQLITE_WORDS = {"ROW_NUMBER": "INTEGER"}
 _CHANGED = "UPDATE evidence_version SET version = version + 1"
+# By the table's own schema: who changes it may have another one in the search path.
+_CHANGED_IN_POSTGRES = (
+    "EXECUTE format('UPDATE %I.evidence_version SET version = version + 1', TG_TABLE_SCHEMA)"
+)
 _COUNTED = (
     "CREATE TABLE evidence_version (version BIGINT NOT NULL)",
     "INSERT INTO evidence_version VALUES (0)",
@@ -116,7 +120,7 @@ MIGRATIONS: Sequence[Migration] = (
         (
             *_COUNTED,
             "CREATE FUNCTION evidence_changed() RETURNS trigger LANGUAGE plpgsql AS"
-            f" $$BEGIN {_CHANGED}; RETURN NULL; END$$",
+            f" $$BEGIN {_CHANGED_IN_POSTGRES}; RETURN NULL; END$$",
             *(
                 f"CREATE TRIGGER {table}_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE"
                 f" ON {table} FOR EACH STATEMENT EXECUTE FUNCTION evidence_changed()"

@@ -6,19 +6,27 @@ import threading
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from lpf.storage.connections import start_anew_after_fork
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
 class Remembered(Generic[Key, Value]):
     """Values by key, all of one version of the evidence (see ``EvidenceStore.version``): a look
-    with a later one drops them all. What came first makes room for what is new."""
+    with another one drops them all. What came first makes room for what is new."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._lock = threading.Lock()
+        self._least = 0  # what was read at an earlier version may hold what was erased since
         # Replaced as one, so that a look needs no lock.
         self._state: tuple[int, dict[Key, Value]] = (0, {})
+        self.leave_to_parent()
+        start_anew_after_fork(self)
+
+    def leave_to_parent(self) -> None:
+        """Called in the child of a fork too: the lock may be held by a thread that is not here."""
+        self._lock = threading.Lock()
 
     def get(self, version: int | None, key: Key) -> Value | None:
         """None where there is nothing, or where ``version`` is none to remember things by."""
@@ -26,7 +34,8 @@ class Remembered(Generic[Key, Value]):
         if known == version:
             return values.get(key)
         if version is not None:
-            self.forget_before(version)
+            with self._lock:
+                self._start(version)
         return None
 
     def put(self, version: int | None, key: Key, value: Value) -> None:
@@ -34,13 +43,20 @@ class Remembered(Generic[Key, Value]):
         came between the two is one that the next look notices."""
         with self._lock:
             known, values = self._state
-            if known == version:
+            if known == version and known >= self._least:
                 if len(values) >= self._most:
                     del values[next(iter(values))]
                 values[key] = value
 
     def forget_before(self, version: int) -> None:
-        """What is of an earlier version is dropped, and not taken should it still be on its way."""
+        """What is of another version is dropped; of an earlier one nothing is taken any more,
+        should it still be on its way."""
         with self._lock:
-            if version > self._state[0]:
-                self._state = (version, {})
+            self._least = max(self._least, version)
+            self._start(version)
+
+    def _start(self, version: int) -> None:
+        """An earlier version than the known one is that of a store put back from a backup, or of a
+        look that was overtaken by a later one, which costs no more than to work things out anew."""
+        if version != self._state[0]:
+            self._state = (version, {})
