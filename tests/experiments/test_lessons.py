@@ -21,7 +21,6 @@ from lpf.experiments.lessons import (
     has_own_test,
     labelled_file,
     lesson_dataset,
-    split_sizes,
 )
 from small_lessons import DATA, LESSON, all_three, entities, file_data, in_splits, written
 
@@ -30,6 +29,10 @@ PREDICATE = "compliance_level"
 
 def ids(dataset: Dataset, split: str) -> set[str]:
     return {entity.entity_id for entity in dataset if entity.split == split}
+
+
+def split_sizes(dataset: Dataset) -> dict[str, int]:
+    return {split: len(dataset.positions(split)) for split in SPLITS}
 
 
 @pytest.fixture(scope="module")

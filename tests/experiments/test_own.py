@@ -219,7 +219,7 @@ class Medium:
     # Some entities are low, which no temperature can mend.
     found = answered(f"{name}:Medium")
     assert (found.temperature, found.error) == (None, None)
-    assert "probability 0" in (found.note or "")
+    assert "probability zero" in (found.note or "")
 
 
 def test_another_text_is_another_method(module: Write, tmp_path: Path) -> None:

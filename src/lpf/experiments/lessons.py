@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpf.datasets import SPLITS, Dataset, Split, assign_splits, grouped_folds, read_dataset
+from lpf.datasets import Dataset, Split, assign_splits, grouped_folds, read_dataset
 from lpf.domains import (
     GeneratorParameters,
     generate,
@@ -241,7 +241,3 @@ def _with_prior(dataset: Dataset, predicate: str) -> Dataset:
 def flat(schema: Schema) -> Schema:
     """The same predicates, every value as likely as the next."""
     return Schema(tuple(Predicate(one.name, one.values) for one in schema))
-
-
-def split_sizes(dataset: Dataset) -> dict[str, int]:
-    return {split: len(dataset.positions(split)) for split in SPLITS}

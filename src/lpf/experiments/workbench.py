@@ -53,7 +53,6 @@ OVER_ITEMS = (
     "dawid_skene",
 )
 OVER_FOLDS = ("stacking", "dawid_skene")
-RULES_OUT = "gives values probability 0 that are true, so no temperature could be fitted"
 NOT_THE_METHODS = (ArtefactError, MissingPackageError, OSError, MemoryError)
 FIRST_NETWORK: Settings = (("member", 0),)
 ASKED_SINGLY = 15
@@ -77,7 +76,7 @@ class Workbench:
         self._items = ItemModels(searched=len(lesson.seeds))
         self._fits: dict[tuple[str, Settings], _Fitted | Exception] = {}
         self._exams: dict[Exam, Examples] = {}
-        self._temperatures: dict[tuple[str, Settings, bool], Temperature | None] = {}
+        self._temperatures: dict[tuple[str, Settings, bool], Temperature | EvidenceError] = {}
 
     def answered(self, cell: Cell) -> Answered:
         """What came of it. Whatever a method raises is its result, and is shown as such; what is
@@ -158,16 +157,21 @@ class Workbench:
         raw = checked_probabilities(fit.method.predict_proba(asked))
         rate = len(asked.dataset) / (perf_counter() - begin)
         temperature = self._temperature(cell, fit.method, asked)
+        costs, unmeasured = self._costs(cell, fit, asked, rate)
+        notes = [] if unmeasured is None else [unmeasured]
         tempered = raw
-        if temperature is not None:
+        if isinstance(temperature, EvidenceError):
+            notes.append(f"without a temperature: {temperature}")
+            temperature = None
+        elif temperature is not None:
             tempered = checked_probabilities(temperature.apply(raw, asked.segments.counts))
         return replace(
             self._unanswered(asked),
             raw=raw,
             tempered=tempered,
             temperature=None if temperature is None else (temperature.intercept, temperature.slope),
-            costs=self._costs(cell, fit, asked, rate),
-            note=None if temperature is not None or _keeps_its_own(cell.method) else RULES_OUT,
+            costs=costs,
+            note="; ".join(notes) or None,
         )
 
     def _fit(self, name: str, settings: Settings) -> _Fitted:
@@ -235,7 +239,9 @@ class Workbench:
         variables = [Variable(one.name, one.values) for one in schema]
         return compile_circuit(prior_circuit(variables, {one.name: one.prior for one in schema}))
 
-    def _temperature(self, cell: Cell, fitted: FittedMethod, asked: Examples) -> Temperature | None:
+    def _temperature(
+        self, cell: Cell, fitted: FittedMethod, asked: Examples
+    ) -> Temperature | EvidenceError | None:
         if _keeps_its_own(cell.method):
             return None
         varying = self._is_by_count(asked)
@@ -244,8 +250,10 @@ class Workbench:
             self._temperatures[key] = self._fitted_temperature(fitted, varying)
         return self._temperatures[key]
 
-    def _fitted_temperature(self, fitted: FittedMethod, varying: bool) -> Temperature | None:
-        """None for a method that rules out what is true: no temperature can mend that."""
+    def _fitted_temperature(
+        self, fitted: FittedMethod, varying: bool
+    ) -> Temperature | EvidenceError:
+        """The error of a method that rules out what is true: its answers stand without one."""
         generator = np.random.default_rng([self.lesson.seed, TEMPERING])
         try:
             return with_temperature(
@@ -255,8 +263,8 @@ class Workbench:
                 generator=generator,
                 by_count=varying or None,
             ).temperature
-        except EvidenceError:
-            return None
+        except EvidenceError as error:
+            return error
 
     def _is_by_count(self, asked: Examples) -> bool:
         """Unless everybody, asked or validated on, has as many items as the next: a temperature
@@ -284,19 +292,22 @@ class Workbench:
         found = (entity.fields.get(protected) for entity in dataset)
         return tuple(None if value is None else str(value) for value in found)
 
-    def _costs(self, cell: Cell, fit: _Fitted, asked: Examples, rate: float) -> Costs:
+    def _costs(
+        self, cell: Cell, fit: _Fitted, asked: Examples, rate: float
+    ) -> tuple[Costs, str | None]:
         """Single questions and memory are measured where nothing was done to the evidence, and of
-        networks that stand for each other once."""
+        networks that stand for each other once. The text says why they could not be."""
         changed = cell.settings not in ((), FIRST_NETWORK) and not is_own(cell.method)
         if cell.exam.perturbation is not None or changed:
-            return Costs(fit_seconds=fit.seconds, per_second=rate)
+            return Costs(fit_seconds=fit.seconds, per_second=rate), None
+        costs = Costs(fit.seconds, None, rate, stored_bytes(fit.method))
         try:
             single, peak = _median_ms(fit.method, asked), _peak_bytes(fit.method, asked)
         except NOT_THE_METHODS:
             raise
-        except Exception:  # it has answered; that it cannot answer one alone is no crash
-            single, peak = None, None
-        return Costs(fit.seconds, single, rate, stored_bytes(fit.method), peak)
+        except Exception as error:  # it has answered all; its answers stand
+            return costs, f"cannot be asked about one entity alone: {_told(error)}"
+        return replace(costs, query_ms=single, peak_bytes=peak), None
 
 
 def _keeps_its_own(name: str) -> bool:
