@@ -16,7 +16,7 @@ from lpf.combine.combined import Segments
 from lpf.engine import Answers, Engine, Items
 from lpf.errors import TrainingError
 from lpf.factors.keys import content_key
-from lpf.index.copies import copy_labels
+from lpf.index.copies import copy_groups
 from lpf.model.artefact import Artefact
 from lpf.schema import Schema
 from lpf.types import Float32Array, FloatArray, QueryOptions
@@ -111,13 +111,9 @@ class Question:
 
 
 def _copies(entity: Entity, features: Float32Array, similarity: float | None) -> NDArray[np.int64]:
-    labels = copy_labels(
+    return copy_groups(
         [content_key(item.text_content, entity.claim) for item in entity.evidence],
         [item.report_id for item in entity.evidence],
         features,
         similarity,
     )
-    if labels is None:
-        return np.full(len(features), -1, np.int64)
-    alone = np.bincount(labels, minlength=len(labels))[labels] == 1
-    return np.where(alone, -1, labels).astype(np.int64)

@@ -51,6 +51,20 @@ def copy_labels(
     return labels if (labels != np.arange(len(texts))).any() else None
 
 
+def copy_groups(
+    content_keys: Sequence[bytes],
+    report_ids: Sequence[str | None],
+    texts: Float32Array,
+    similarity: float | None,
+) -> GroupArray:
+    """As ``copy_labels``, with -1 for an item without copies."""
+    labels = copy_labels(content_keys, report_ids, texts, similarity)
+    if labels is None:
+        return np.full(len(texts), -1, np.int64)
+    alone = np.bincount(labels, minlength=len(labels))[labels] == 1
+    return np.where(alone, -1, labels).astype(np.int64)
+
+
 def cut(order: Sequence[int], labels: GroupArray | None, top_k: int) -> list[int]:
     """The ``top_k`` positions to keep, in the order given, best first: the best of each group of
     copies before any second one of a group, so that copies do not crowd out what is independent."""

@@ -15,7 +15,7 @@ from lpf.datasets import Dataset, Split
 from lpf.engine.items import Items
 from lpf.errors import EvidenceError, TrainingError
 from lpf.factors.keys import content_key
-from lpf.index.copies import DEFAULT_SIMILARITY, copy_labels
+from lpf.index.copies import DEFAULT_SIMILARITY, copy_groups
 from lpf.reading.reader import Reader, ReadRequest
 from lpf.storage.files import whole_file
 from lpf.types import Float32Array, FloatArray
@@ -133,13 +133,9 @@ def _copies(
     dataset: Dataset, place: int, features: Float32Array, similarity: float | None
 ) -> NDArray[np.int64]:
     entity = dataset.entities[place]
-    labels = copy_labels(
+    return copy_groups(
         [content_key(item.text, entity.claim) for item in entity.evidence],
         [item.report_id for item in entity.evidence],
         features,
         similarity,
     )
-    if labels is None:
-        return np.full(len(features), -1, np.int64)
-    alone = np.bincount(labels, minlength=len(labels))[labels] == 1
-    return np.where(alone, -1, labels).astype(np.int64)
