@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lpf.cli.common import AsJson, command, group, print_document
 from lpf.cli.evaluate import Keep, Workers
+
+if TYPE_CHECKING:
+    from lpf.experiments.experiment import ExperimentRun
 
 app = group("experiment", "Run the studies behind the numbers, and report them.")
 
@@ -83,11 +86,9 @@ def paper(
     typer.echo(f"Report: {page}")
 
 
-def _list(run: object, as_json: bool) -> None:
-    from lpf.experiments.experiment import ExperimentRun
+def _list(run: ExperimentRun, as_json: bool) -> None:
     from lpf.experiments.keeping import Keeper
 
-    assert isinstance(run, ExperimentRun)
     keeper = Keeper(run.folder)
     rows = []
     for study in run.studies():
