@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from language_model_server import (
     SLOW,
     VALUES,
@@ -21,7 +22,6 @@ from language_model_server import (
     fitted,
     saying,
 )
-
 from lpf import metrics
 from lpf.baselines import run_methods
 from lpf.baselines.language_models import LanguageModel, LanguageModelError, Prices

@@ -11,8 +11,8 @@ from email.utils import format_datetime
 import numpy as np
 import pytest
 from baseline_examples import reordered, without_labels
-from language_model_server import LEVEL, VALUES, entity, examples_from, saying
 
+from language_model_server import LEVEL, VALUES, entity, examples_from, saying
 from lpf import metrics
 from lpf.baselines.language_models import (
     MODEL_PRESETS,

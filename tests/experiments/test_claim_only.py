@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_lessons import all_three, entities, file_data, in_splits, kept_folder, written
 
 from lpf.errors import DatasetError
 from lpf.experiments.cells import Cell, Exam, Lesson
@@ -16,6 +15,7 @@ from lpf.experiments.claim_only import CLAIM_ONLY, ClaimOnly
 from lpf.experiments.workbench import Workbench
 from lpf.metrics import accuracy
 from lpf.training import Examples
+from small_lessons import all_three, entities, file_data, in_splits, kept_folder, written
 
 TOLD = {"good": "The part is fine and works.", "bad": "The part does not work at all."}
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from small_lessons import bench
 
 from lpf.experiments.footprint import stored_bytes
+from small_lessons import bench
 
 
 @dataclass(frozen=True)
