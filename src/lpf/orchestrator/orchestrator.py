@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
+from operator import attrgetter
 from time import perf_counter
 from typing import Literal
 
@@ -33,6 +34,7 @@ from lpf.types import QueryOptions
 
 AuditMode = Literal["sync", "async", "off"]
 DEFAULT_OPTIONS = QueryOptions()
+_EVERY_FIELD = attrgetter(*[one.name for one in fields(QueryResult)])
 UNSIGNED = "recorded, but not signed: the ledger's key is not here"
 
 
@@ -236,12 +238,11 @@ class Orchestrator:
 def _own_copy(result: QueryResult) -> QueryResult:
     """For the ledger's thread: what the caller does to the answer meanwhile is not what was
     answered. All that is not copied here cannot be written to."""
-    uncertainty = result.uncertainty
-    return replace(
-        result,
-        probabilities=tuple(result.probabilities),
-        uncertainty=None if uncertainty is None else dict(uncertainty),
-    )
+    own = QueryResult(*_EVERY_FIELD(result))  # ``replace`` takes three times as long
+    own.probabilities = tuple(result.probabilities)
+    if result.uncertainty is not None:
+        own.uncertainty = dict(result.uncertainty)
+    return own
 
 
 def _note_receipt(result: QueryResult, receipt: Receipt, ledger: Ledger) -> None:
