@@ -91,7 +91,8 @@ def test_every_exhibit_is_in_the_page_and_a_file(folder: Path) -> None:
     tags = Outline(html).tags
     assert tags.count("svg") == tags.count("figure") == 7
     assert tags.count("table") == 2
-    assert len(files) == 2 + 2 * 7 + 2
+    assert {"index.html", "experiment.json", "digest.json"} <= set(files)
+    assert len(files) == 3 + 2 * 7 + 2
 
 
 @pytest.mark.parametrize("which", ["folder", "odd"])

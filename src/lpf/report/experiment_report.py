@@ -10,6 +10,7 @@ from lpf.experiments.document import Experiment
 from lpf.report.documents import as_json
 from lpf.report.drawing import Drawing
 from lpf.report.exhibit_csv import table_csv
+from lpf.report.exhibit_digest import digest
 from lpf.report.exhibit_figures import drawn
 from lpf.report.exhibit_tables import check_table
 from lpf.report.exhibits_named import NamedStudy, named
@@ -18,13 +19,15 @@ from lpf.storage.files import write_atomically
 
 PAGE = "index.html"
 FIGURES = "figures"
+DIGEST = "digest.json"
 
 
 def write_experiment_report(document: Experiment | Mapping[str, Any], folder: Path) -> Path:
-    """Writes ``index.html``, ``figures/`` (PNG and SVG), ``tables/`` (CSV) and ``experiment.json``,
-    from which the same report can be made again; returns the page's path. The same document gives
-    the same bytes. ConfigError for a document that cannot be shown as it stands, an empty figure
-    among others, or without matplotlib; nothing is written then."""
+    """Writes ``index.html``, ``figures/`` (PNG and SVG), ``tables/`` (CSV), ``experiment.json``,
+    from which the same report can be made again, and ``digest.json``, the tables in few bytes;
+    returns the page's path. The same document gives the same bytes. ConfigError for a document that
+    cannot be shown as it stands, an empty figure among others, or without matplotlib; nothing is
+    written then."""
     experiment = document if isinstance(document, Experiment) else Experiment.from_dict(document)
     studies = named(experiment.studies)
     for study in studies:
@@ -37,6 +40,7 @@ def write_experiment_report(document: Experiment | Mapping[str, Any], folder: Pa
     for drawing in _flat(drawings):
         drawing.write(folder / FIGURES)
     write_atomically(folder / NUMBERS, as_json(experiment.to_dict()))
+    write_atomically(folder / DIGEST, digest(experiment, studies))
     write_atomically(folder / PAGE, whole.encode())
     return folder / PAGE
 
