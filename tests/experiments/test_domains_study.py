@@ -14,7 +14,8 @@ from lpf.experiments.exhibits import StudyResult
 from lpf.experiments.plan import Plan, full_plan, quick_plan
 from lpf.experiments.printed import printed_table
 from lpf.experiments.studies.book import Book
-from lpf.experiments.studies.domains import GAP, DomainsStudy, closed
+from lpf.experiments.studies.domain_gaps import GAP, closed
+from lpf.experiments.studies.domains import DomainsStudy
 
 QUICK, FULL = quick_plan(), full_plan()
 METHODS = (

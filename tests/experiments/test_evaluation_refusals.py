@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from lpf.errors import ConfigError, DatasetError
-from lpf.experiments.evaluation import EvaluationPlan, Evaluator
+from lpf.experiments.evaluation_plan import EvaluationPlan
+from lpf.experiments.evaluator import Evaluator
 from small_lessons import Entity, all_three, entities, in_splits, written
 
 

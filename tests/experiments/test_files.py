@@ -15,10 +15,10 @@ from lpf.datasets import Dataset, DatasetEntity, DatasetItem, Split, write_datas
 from lpf.errors import DatasetError
 from lpf.experiments.answered import Answered
 from lpf.experiments.cells import Cell, FileData
-from lpf.experiments.evaluation import DEFAULT_METHODS
+from lpf.experiments.evaluation_plan import DEFAULT_METHODS
 from lpf.experiments.exhibits import Row, StudyResult, Table, Value
+from lpf.experiments.file_lessons import file_dataset
 from lpf.experiments.keeping import Keeper
-from lpf.experiments.lessons import file_dataset
 from lpf.experiments.plan import full_plan, quick_plan
 from lpf.experiments.studies.book import Book
 from lpf.experiments.studies.files import FilesStudy, is_fever

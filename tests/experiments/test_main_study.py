@@ -27,9 +27,11 @@ from lpf.experiments.keeping import Keeper
 from lpf.experiments.models import FORMAT
 from lpf.experiments.plan import Plan, full_plan, quick_plan
 from lpf.experiments.printed import printed_table
-from lpf.experiments.studies.book import Book
-from lpf.experiments.studies.figures import Runs, bar_figure, error_figure, with_points
-from lpf.experiments.studies.main import BY_SEED, ONCE, MainStudy, lesson, seeds_table
+from lpf.experiments.studies.book import Book, Runs
+from lpf.experiments.studies.figures import bar_figure, error_figure, with_points
+from lpf.experiments.studies.main import MainStudy
+from lpf.experiments.studies.main_cells import BY_SEED, ONCE, REFERENCES, lesson
+from lpf.experiments.studies.seed_search import seeds_table
 from lpf.experiments.studies.tables import comparison_table
 from lpf.model.artefact import save_model
 from lpf.model.card import ModelCard
@@ -56,7 +58,7 @@ SMALL = replace(
         "oracle",
     ),
 )
-RIVALS = [method for method in SMALL.methods if method not in ("lpf_robust", *ONCE[3:])]
+RIVALS = [method for method in SMALL.methods if method not in ("lpf_robust", *REFERENCES)]
 ACCURACIES = dict(zip(SEEDS, (0.84, 0.85, 0.86), strict=True))
 
 

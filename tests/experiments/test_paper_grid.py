@@ -10,9 +10,10 @@ from lpf.experiments.cells import Cell
 from lpf.experiments.exhibits import StudyResult, Value
 from lpf.experiments.plan import full_plan, quick_plan
 from lpf.experiments.studies.book import Book
-from lpf.experiments.studies.main import lesson
+from lpf.experiments.studies.grid_settings import DEFAULT, HEADLINE, at, settings
+from lpf.experiments.studies.main_cells import lesson
 from lpf.experiments.studies.paper_cells import PAPER
-from lpf.experiments.studies.paper_grid import DEFAULT, HEADLINE, PaperGridStudy, at, settings
+from lpf.experiments.studies.paper_grid import PaperGridStudy
 from lpf.experiments.studies.paper_knobs import PaperKnobsStudy
 
 QUICK, FULL = quick_plan(), full_plan()

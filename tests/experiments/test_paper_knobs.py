@@ -11,7 +11,7 @@ from lpf.experiments.cells import Cell
 from lpf.experiments.exhibits import StudyResult, Value
 from lpf.experiments.plan import Plan, full_plan, quick_plan
 from lpf.experiments.studies.book import Book
-from lpf.experiments.studies.main import lesson
+from lpf.experiments.studies.main_cells import lesson
 from lpf.experiments.studies.paper_cells import KNOBS, PAPER, members, paper_cell, printed_at
 from lpf.experiments.studies.paper_knobs import PaperKnobsStudy
 from lpf.experiments.studies.paper_sweeps import paper_runs, robust_default

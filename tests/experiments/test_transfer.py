@@ -18,14 +18,14 @@ from lpf.experiments.studies.book import Book
 from lpf.experiments.studies.domains import DomainsStudy
 from lpf.experiments.studies.few_labels import METHODS as FEW_METHODS
 from lpf.experiments.studies.few_labels import few_cells, few_steps
-from lpf.experiments.studies.transfer import (
+from lpf.experiments.studies.transfer import TransferStudy
+from lpf.experiments.studies.transfer_answers import (
     GOOD_FIRST,
     GOOD_LAST,
-    METHODS,
-    TransferStudy,
     opposite,
     reversed_values,
 )
+from lpf.experiments.studies.transfer_cells import METHODS
 
 QUICK = quick_plan()
 

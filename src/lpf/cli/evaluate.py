@@ -116,7 +116,9 @@ def evaluate(
     require_torch()
     sys.path.insert(0, str(Path.cwd()))  # for methods of your own
     from lpf.cli.experiment_progress import keeping_folder, watched
-    from lpf.experiments.evaluation import EvaluationPlan, Evaluator, evaluation_document
+    from lpf.experiments.evaluation_document import evaluation_document
+    from lpf.experiments.evaluation_plan import EvaluationPlan
+    from lpf.experiments.evaluator import Evaluator
     from lpf.experiments.language_models import ask_model, endpoint_config
     from lpf.experiments.running import Runner
 
@@ -146,7 +148,7 @@ def told(asked: AskedModel | None) -> dict[str, Any]:
 
 def _methods(text: str | None) -> tuple[str, ...]:
     from lpf.baselines import METHODS
-    from lpf.experiments.evaluation import DEFAULT_METHODS
+    from lpf.experiments.evaluation_plan import DEFAULT_METHODS
 
     if text is None:
         return DEFAULT_METHODS

@@ -14,7 +14,7 @@ from lpf.baselines import FittedMethod
 from lpf.baselines.interface import entity_labels, value_count
 from lpf.baselines.logistic import Labelled, Regression, fit_regression
 from lpf.errors import DatasetError
-from lpf.experiments.lessons import Library
+from lpf.experiments.library import Library
 from lpf.reading import Reader, ReadRequest
 from lpf.training import Examples
 from lpf.types import FloatArray

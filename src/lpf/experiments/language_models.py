@@ -21,7 +21,8 @@ from lpf.baselines.language_models import (
 )
 from lpf.errors import ConfigError
 from lpf.experiments.cells import Exam
-from lpf.experiments.evaluation import Evaluation, Evaluator, only
+from lpf.experiments.evaluation import Evaluation, only
+from lpf.experiments.evaluator import Evaluator
 from lpf.experiments.measures import SCORES, plain
 from lpf.experiments.workbench import Workbench
 from lpf.metrics import LabelArray

@@ -102,7 +102,8 @@ def prior_cautions(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
         yield (
             f"{predicate.name}: the schema's prior gives {predicate.values[worst]!r} "
             f"{predicate.prior[worst]:.0%}, the training data {shares[worst] / shares.sum():.0%}. "
-            "Set the prior in lpf.toml if the data are the better guess."
+            "Give it another prior (lpf.toml; the classifier's prior=) if the data are the better "
+            "guess."
         )
 
 

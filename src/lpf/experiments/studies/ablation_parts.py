@@ -10,8 +10,8 @@ from lpf.experiments.cells import Cell, DomainData, Exam, Lesson, Settings
 from lpf.experiments.comparisons import Comparison, Loss, compare
 from lpf.experiments.plan import Plan
 from lpf.experiments.studies.book import Book
-from lpf.experiments.studies.domains import TEST_SEED, VARYING_SEED
-from lpf.experiments.studies.main import DOMAIN
+from lpf.experiments.studies.domain_runs import TEST_SEED, VARYING_SEED
+from lpf.experiments.studies.main_cells import DOMAIN
 from lpf.experiments.variants import DEFAULT_ENSEMBLE
 from lpf.training.settings import UNEQUAL
 

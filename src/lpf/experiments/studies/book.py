@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +14,8 @@ from lpf.experiments.keeping import Keeper
 from lpf.experiments.models import ModelShelf
 from lpf.experiments.plan import Plan
 from lpf.experiments.summaries import Summary, summarise
+
+Runs = Mapping[str, Sequence[Cell]]  # by method
 
 
 @dataclass(frozen=True)

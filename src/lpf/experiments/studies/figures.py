@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from lpf.experiments.cells import Cell
 from lpf.experiments.exhibits import Figure, Series
 from lpf.experiments.measures import confusion_of, reliability_of, risk_coverage_of
 from lpf.experiments.naming import standing_of, title_of
-from lpf.experiments.studies.book import Book
-
-Runs = Mapping[str, Sequence[Cell]]
+from lpf.experiments.studies.book import Book, Runs
 
 
 def answers_of(cells: Sequence[Cell], book: Book) -> Answered | None:

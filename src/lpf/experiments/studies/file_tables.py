@@ -11,7 +11,7 @@ from lpf.experiments.evaluation import REFERENCE, Evaluation
 from lpf.experiments.exhibits import Column, Row, Table, Value
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.printed import PrintedTable, printed_table
-from lpf.experiments.studies.domains import MEASURES
+from lpf.experiments.studies.domain_tables import MEASURES
 from lpf.experiments.studies.tables import COLUMNS, cell_value
 
 PAPERS_FEVER = "fever_comparison"

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from lpf.datasets import Dataset
 from lpf.experiments.cells import Cell
-from lpf.experiments.evaluation import Evaluation, EvaluationPlan, Evaluator
+from lpf.experiments.evaluation import Evaluation
+from lpf.experiments.evaluation_plan import EvaluationPlan
+from lpf.experiments.evaluator import Evaluator
 from lpf.experiments.exhibits import Figure, Series, StudyResult
 from lpf.experiments.keeping import Keeper
 from lpf.experiments.measures import reliability_of

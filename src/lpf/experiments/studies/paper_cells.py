@@ -10,7 +10,8 @@ from lpf.experiments.answered import Answered
 from lpf.experiments.cells import Cell, DomainData, Exam, Setting, Settings
 from lpf.experiments.plan import Plan
 from lpf.experiments.printed import Printed, printed_table
-from lpf.experiments.studies.main import DOMAIN, TEST_SEED, lesson
+from lpf.experiments.studies.domain_runs import TEST_SEED
+from lpf.experiments.studies.main_cells import DOMAIN, lesson
 
 PAPER, ROBUST = "lpf_paper", "lpf_robust_single"
 MANY_ITEMS = 20  # as many as the highest top_k: what is not there cannot be left out

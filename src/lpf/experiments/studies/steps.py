@@ -10,11 +10,11 @@ import numpy as np
 
 from lpf.experiments.cells import Cell
 from lpf.experiments.comparisons import compare
-from lpf.experiments.exhibits import Column, Figure, Row, Series, Table, Value
+from lpf.experiments.exhibits import Column, Figure, Row, Series, Table
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.studies.book import Book
-from lpf.experiments.studies.tables import COLUMNS
-from lpf.experiments.summaries import DRAWS, Summary
+from lpf.experiments.studies.tables import COLUMNS, cell_value, mean_of_row
+from lpf.experiments.summaries import DRAWS
 from lpf.metrics import Difference
 
 
@@ -46,7 +46,7 @@ def step_table(
         for x, word in zip(steps.x, steps.words, strict=True)
     )
     rows = [_row(method, steps, measure, book) for method in steps.runs]
-    rows.sort(key=lambda row: _mean_of(row, upwards=like.better != "higher"))
+    rows.sort(key=lambda row: mean_of_row(row, upwards=like.better != "higher"))
     return Table(name, title, caption, columns, tuple(rows))
 
 
@@ -122,19 +122,6 @@ def _figure(
 
 def _row(method: str, steps: Steps, measure: str, book: Book) -> Row:
     summaries = [book.summary(cells) for cells in steps.runs[method]]
-    cells = tuple(_value(summary, measure) for summary in summaries)
+    cells = tuple(cell_value(summary, measure) for summary in summaries)
     notes = dict.fromkeys(note for summary in summaries for note in summary.notes)
     return Row(method, title_of(method), cells, standing_of(method), "; ".join(notes) or None)
-
-
-def _value(summary: Summary, measure: str) -> Value | None:
-    spread = summary.spreads.get(measure)
-    return None if spread is None else spread.value()
-
-
-def _mean_of(row: Row, *, upwards: bool) -> tuple[bool, float]:
-    """Rows with a gap, where a method crashed or a loss is infinite, come last."""
-    values = [cell.value if isinstance(cell, Value) else None for cell in row.cells]
-    known = [value for value in values if value is not None]
-    mean = float(np.mean(known)) if known else np.inf
-    return len(known) < len(values), mean if upwards else -mean

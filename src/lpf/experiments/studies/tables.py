@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from lpf.experiments.cells import Cell
 from lpf.experiments.comparisons import Comparison, Loss, compare
 from lpf.experiments.exhibits import Column, Row, Table, Value
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.printed import PrintedTable, printed_table
-from lpf.experiments.studies.book import Book
+from lpf.experiments.studies.book import Book, Runs
 from lpf.experiments.summaries import Summary
 
 COLUMNS: Mapping[str, Column] = {
@@ -59,7 +61,7 @@ def method_table(
     name: str,
     title: str,
     caption: str,
-    runs: Mapping[str, Sequence[Cell]],
+    runs: Runs,
     measures: Sequence[str],
     book: Book,
     printed: str | None = None,
@@ -78,7 +80,7 @@ def comparison_table(
     name: str,
     caption: str,
     reference: str,
-    runs: Mapping[str, Sequence[Cell]],
+    runs: Runs,
     book: Book,
     measure: Loss = "nll",
 ) -> Table:
@@ -93,9 +95,7 @@ def comparison_table(
     return Table(name, f"{title_of(reference)} against each", caption, columns, rows)
 
 
-def comparisons(
-    reference: str, runs: Mapping[str, Sequence[Cell]], book: Book, measure: Loss = "nll"
-) -> list[Comparison]:
+def comparisons(reference: str, runs: Runs, book: Book, measure: Loss = "nll") -> list[Comparison]:
     """Those that have as many runs as the reference, the smallest difference first."""
     ours = book.runs(runs[reference])
     others = {
@@ -121,13 +121,33 @@ def printed_value(
 
 
 def cell_value(
-    summary: Summary, measure: str, beside: PrintedTable | None, row: str
+    summary: Summary, measure: str, beside: PrintedTable | None = None, row: str = ""
 ) -> Value | None:
+    """None where neither we nor the paper have a number."""
     spread = summary.spreads.get(measure)
     paper, doubt = printed_value(beside, row, measure)
     if spread is None:
         return None if paper is None else Value(None, paper=paper, doubt=doubt)
     return spread.value(paper, doubt)
+
+
+def plain_value(number: float | None) -> Value | None:
+    """Without bounds, and with nothing beside it."""
+    return None if number is None else Value(float(number))
+
+
+def mean_of_row(row: Row, *, upwards: bool = True) -> tuple[bool, float]:
+    """To sort by. Rows with a gap, where a method crashed or a loss is infinite, come last: a mean
+    over fewer columns is none."""
+    values = [cell.value if isinstance(cell, Value) else None for cell in row.cells]
+    known = [value for value in values if value is not None]
+    mean = float(np.mean(known)) if known else np.inf
+    return len(known) < len(values), mean if upwards else -mean
+
+
+def counted(count: int, noun: str) -> str:
+    """'1 data set', '3 data sets'."""
+    return f"1 {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _row(
@@ -146,11 +166,10 @@ def _order(method: str, cells: Sequence[Cell], book: Book) -> tuple[int, float]:
 def _compared(one: Comparison) -> Row:
     found = one.difference
     difference = None if found is None else Value(found.mean, low=found.low, high=found.high)
-    adjusted = None if one.adjusted is None else Value(one.adjusted)
     return Row(
         one.name,
         title_of(one.name),
-        (difference, adjusted, Value(one.seeds)),
+        (difference, plain_value(one.adjusted), Value(one.seeds)),
         standing_of(one.name),
         one.note,
     )
