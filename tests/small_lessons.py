@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from lpf.experiments.cells import Cell, DomainData, Exam, FileData, Lesson
-from lpf.experiments.own import own_settings
 from lpf.experiments.running import Runner
-from lpf.experiments.workbench import Workbench
+from lpf.experiments.workbench.bench import Workbench
+from lpf.experiments.workbench.own import own_settings
 
 DATA = DomainData("compliance", changes=("entities=120", "items=3"))
 LESSON = Lesson(DATA, seed=1, seeds=(1, 2, 3))

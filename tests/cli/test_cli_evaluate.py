@@ -16,8 +16,8 @@ from language_model_server import ChatServer, Received, Sent, completion
 from lpf.cli.evaluate import parsed_seeds
 from lpf.cli.main import app
 from lpf.errors import ConfigError
-from lpf.experiments.evaluation_plan import EvaluationPlan
-from lpf.experiments.evaluator import Evaluator
+from lpf.experiments.evaluation.evaluator import Evaluator
+from lpf.experiments.evaluation.plan import EvaluationPlan
 from lpf.experiments.keeping import Keeper
 from small_lessons import all_three, entities, in_splits, kept_folder, times, written
 

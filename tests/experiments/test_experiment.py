@@ -17,7 +17,7 @@ from lpf.experiments.experiment import ExperimentRun, command_line
 from lpf.experiments.keeping import Keeper
 from lpf.experiments.plan import full_plan, quick_plan
 from lpf.experiments.studies.book import Book
-from lpf.experiments.studies.domains import DomainsStudy
+from lpf.experiments.studies.domains.study import DomainsStudy
 
 PLAN, STUDY = quick_plan(), DomainsStudy("paper")
 COMMAND = "lpf experiment paper --quick"

@@ -31,7 +31,11 @@ def test_every_table_with_its_rows_and_columns() -> None:
         assert told["findings"] == list(study.study.findings)
         assert list(told["tables"]) == [one.name for one in study.tables]
         for one, written in zip(study.tables, told["tables"].values(), strict=True):
-            assert written["columns"] == ["row", *(column.name for column in one.table.columns)]
+            assert written["columns"] == [
+                "row",
+                "title",
+                *(column.name for column in one.table.columns),
+            ]
             assert [row[0] for row in written["rows"]] == [row.name for row in one.table.rows]
             assert {len(row) for row in written["rows"]} == {len(written["columns"])}
 
@@ -40,11 +44,11 @@ def test_four_digits_and_intervals() -> None:
     cells = table_with(
         Value(0.0123456), Value(0.5, low=0.4, high=0.61234), Value(2.0), "word", None
     )
-    assert cells == ["ours", 0.01235, [0.5, 0.4, 0.6123], 2, "word", None]
+    assert cells == ["ours", "Ours", 0.01235, [0.5, 0.4, 0.6123], 2, "word", None]
 
 
 def test_what_is_no_number_is_null() -> None:
-    assert table_with(Value(math.inf), Value(math.nan), Value(None))[1:] == [None, None, None]
+    assert table_with(Value(math.inf), Value(math.nan), Value(None))[2:] == [None, None, None]
 
 
 def test_whatever_the_words_it_is_json() -> None:

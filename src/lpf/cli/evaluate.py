@@ -12,7 +12,7 @@ from lpf.cli.common import AsJson, command, print_document
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
-    from lpf.experiments.language_models import AskedModel
+    from lpf.experiments.evaluation.language_models import AskedModel
 
 ALL = "all"
 
@@ -116,10 +116,10 @@ def evaluate(
     require_torch()
     sys.path.insert(0, str(Path.cwd()))  # for methods of your own
     from lpf.cli.experiment_progress import keeping_folder, watched
-    from lpf.experiments.evaluation_document import evaluation_document
-    from lpf.experiments.evaluation_plan import EvaluationPlan
-    from lpf.experiments.evaluator import Evaluator
-    from lpf.experiments.language_models import ask_model, endpoint_config
+    from lpf.experiments.evaluation.document import evaluation_document
+    from lpf.experiments.evaluation.evaluator import Evaluator
+    from lpf.experiments.evaluation.language_models import ask_model, endpoint_config
+    from lpf.experiments.evaluation.plan import EvaluationPlan
     from lpf.experiments.running import Runner
 
     plan = EvaluationPlan(
@@ -148,7 +148,7 @@ def told(asked: AskedModel | None) -> dict[str, Any]:
 
 def _methods(text: str | None) -> tuple[str, ...]:
     from lpf.baselines import METHODS
-    from lpf.experiments.evaluation_plan import DEFAULT_METHODS
+    from lpf.experiments.evaluation.plan import DEFAULT_METHODS
 
     if text is None:
         return DEFAULT_METHODS

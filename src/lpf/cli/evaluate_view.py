@@ -9,12 +9,12 @@ from rich.text import Text
 
 from lpf.cli.rendering import console, count, indented
 from lpf.cli.tables import table
-from lpf.experiments.comparisons import Comparison
-from lpf.experiments.evaluation import REFERENCE, Evaluation
-from lpf.experiments.language_models import AskedModel
-from lpf.experiments.measures import Part
+from lpf.experiments.evaluation.language_models import AskedModel
+from lpf.experiments.evaluation.outcome import REFERENCE, Evaluation
+from lpf.experiments.judging.comparisons import Comparison
+from lpf.experiments.judging.measures import Part
+from lpf.experiments.judging.summaries import Spread
 from lpf.experiments.naming import standing_of, title_of
-from lpf.experiments.summaries import Spread
 
 HEADINGS = ("method", "accuracy", "NLL", "Brier", "ECE", "if perfect", "macro F1", "ms")
 MEASURES = ("accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms")

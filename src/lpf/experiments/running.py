@@ -148,7 +148,7 @@ def work_through(job: Job, folder: Path) -> None:
 
 def work(job: Job, folder: Path, threads: int) -> Iterator[Cell]:
     """Answers and keeps cell by cell."""
-    from lpf.experiments.workbench import Workbench
+    from lpf.experiments.workbench.bench import Workbench
 
     bench, keeper = Workbench(job.lesson, folder, threads), Keeper(folder)
     for cell in job.cells:

@@ -45,12 +45,12 @@ def _study(named: NamedStudy) -> str:
 
 
 def _table(table: Table) -> str:
-    columns = ["row", *(column.name for column in table.columns)]
+    columns = ["row", "title", *(column.name for column in table.columns)]
     return f'{{"columns": {_json(columns)}, "rows": {_list(map(_row, table.rows), 5)}}}'
 
 
 def _row(row: Row) -> list[Plain]:
-    return [row.name, *(_cell(cell) for cell in row.cells)]
+    return [row.name, row.title, *(_cell(cell) for cell in row.cells)]
 
 
 def _cell(cell: Value | str | None) -> Plain:

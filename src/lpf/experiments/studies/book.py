@@ -10,10 +10,10 @@ from typing import Protocol
 from lpf.experiments.answered import Answered
 from lpf.experiments.cells import Cell
 from lpf.experiments.exhibits import StudyResult
+from lpf.experiments.judging.summaries import Summary, summarise
 from lpf.experiments.keeping import Keeper
-from lpf.experiments.models import ModelShelf
 from lpf.experiments.plan import Plan
-from lpf.experiments.summaries import Summary, summarise
+from lpf.experiments.workbench.models import ModelShelf
 
 Runs = Mapping[str, Sequence[Cell]]  # by method
 

@@ -9,7 +9,7 @@ import numpy as np
 from lpf.experiments.answered import Answered
 from lpf.experiments.cells import Cell
 from lpf.experiments.exhibits import Figure, Series
-from lpf.experiments.measures import confusion_of, reliability_of, risk_coverage_of
+from lpf.experiments.judging.measures import confusion_of, reliability_of, risk_coverage_of
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.studies.book import Book, Runs
 

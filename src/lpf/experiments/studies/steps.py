@@ -9,12 +9,12 @@ from math import isfinite
 import numpy as np
 
 from lpf.experiments.cells import Cell
-from lpf.experiments.comparisons import compare
 from lpf.experiments.exhibits import Column, Figure, Row, Series, Table
+from lpf.experiments.judging.comparisons import compare
+from lpf.experiments.judging.summaries import DRAWS
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.studies.book import Book
 from lpf.experiments.studies.tables import COLUMNS, cell_value, mean_of_row
-from lpf.experiments.summaries import DRAWS
 from lpf.metrics import Difference
 
 

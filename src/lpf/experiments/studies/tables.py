@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from lpf.experiments.cells import Cell
-from lpf.experiments.comparisons import Comparison, Loss, compare
 from lpf.experiments.exhibits import Column, Row, Table, Value
+from lpf.experiments.judging.comparisons import Comparison, Loss, compare
+from lpf.experiments.judging.summaries import Summary
 from lpf.experiments.naming import standing_of, title_of
-from lpf.experiments.printed import PrintedTable, printed_table
+from lpf.experiments.printed.tables import PrintedTable, printed_table
 from lpf.experiments.studies.book import Book, Runs
-from lpf.experiments.summaries import Summary
 
 COLUMNS: Mapping[str, Column] = {
     column.name: column
@@ -54,7 +55,12 @@ _PRINTED_NAMES = {
 # What the paper counts and we give as a share of all, and of how many it counts.
 _COUNTED = ("high_confidence_errors", "low_confidence_correct")
 _COUNTED_OF = 135
-_REFERENCES_LAST = {"ours": 0, "rival": 0, "reference": 1}
+
+
+def renamed_column(measure: str, name: str, title: str) -> Column:
+    """Where a measure has more than one column: ``name`` goes before its own, ``title`` after."""
+    column = COLUMNS[measure]
+    return replace(column, name=f"{name}_{measure}", title=f"{column.title}{title}")
 
 
 def method_table(
@@ -158,9 +164,9 @@ def _row(
     return Row(method, title_of(method), cells, standing_of(method), note)
 
 
-def _order(method: str, cells: Sequence[Cell], book: Book) -> tuple[int, float]:
+def _order(method: str, cells: Sequence[Cell], book: Book) -> tuple[bool, float]:
     spread = book.summary(cells).spreads.get("nll")
-    return _REFERENCES_LAST[standing_of(method)], spread.mean if spread else float("inf")
+    return standing_of(method) == "reference", spread.mean if spread else float("inf")
 
 
 def _compared(one: Comparison) -> Row:

@@ -1,0 +1,1 @@
+"""A file of labelled entities, evaluated with every method."""

@@ -1,0 +1,55 @@
+"""What must be said of a file's splits: groups that are too few, and what is on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lpf.datasets import Dataset, find_leakage
+from lpf.experiments.evaluation.sharing import unshared
+from lpf.experiments.judging.summaries import FEWEST_GROUPS
+
+SHARED_KINDS = ("text", "claim", "group_id")
+
+
+def few_groups(placed: Sequence[Dataset]) -> list[str]:
+    """``placed`` is the data set in the splits of each part, here and below."""
+    asked = [entity for one in placed for entity in one if entity.split == "test"]
+    groups = {(entity.group_id, entity.group_id or entity.entity_id) for entity in asked}
+    if len(groups) >= FEWEST_GROUPS:
+        return []
+    return [
+        f"Those asked about are of {len(groups)} group{'s' * (len(groups) > 1)}: too few for "
+        f"intervals and p-values, which need {FEWEST_GROUPS}, since entities of one are alike."
+    ]
+
+
+def what_is_shared(
+    placed: Sequence[Dataset], in_folds: bool
+) -> tuple[list[str], frozenset[str] | None]:
+    """What those asked about share with those learned from, over all folds, and the ids of those
+    who share nothing; None where nobody shares anything."""
+    asked = sum(len(one.positions("test")) for one in placed)
+    clean = frozenset(name for one in placed for name in unshared(one))
+    if len(clean) == asked:
+        return [], None
+    others = " What is said of the others alone is told beside." if clean else ""
+    caution = (
+        f"{asked - len(clean):,} of {asked:,} entities share a text, claim or group with those "
+        f"learned from{_largest_leak(placed, in_folds)}.{others}"
+    )
+    return [caution], clean
+
+
+def _largest_leak(placed: Sequence[Dataset], in_folds: bool) -> str:
+    """In brackets; empty where claims of some are texts of others, which is no leak by kind."""
+    leaks = [
+        (leak, fold)
+        for fold, one in enumerate(placed, 1)
+        for leak in find_leakage(one)
+        if leak.splits[0] == "test" and leak.kind in SHARED_KINDS
+    ]
+    if not leaks:
+        return ""
+    largest, fold = max(leaks, key=lambda pair: pair[0].entities)
+    where = f"in fold {fold}, " if in_folds else ""
+    return f" ({where}{largest.sentence.rstrip('.')})"

@@ -1,0 +1,69 @@
+"""An evaluation as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lpf.experiments.evaluation.outcome import REFERENCE, Evaluation, numbers_of
+from lpf.experiments.judging.comparisons import Comparison
+from lpf.experiments.judging.measures import plain
+from lpf.experiments.judging.summaries import Summary
+
+
+def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
+    """What ``lpf evaluate --json`` prints."""
+    plan, dataset = evaluation.plan, evaluation.dataset
+    return {
+        "dataset": dataset.name,
+        "predicate": evaluation.predicate,
+        "values": list(dataset.schema[evaluation.predicate].values),
+        "entities": len(dataset),
+        "asked": len(next(iter(evaluation.runs.values()))[0].labels),
+        "seeds": list(plan.seeds),
+        "folds": evaluation.folds,
+        "cautions": list(evaluation.cautions),
+        "methods": {name: _method(evaluation, name) for name in evaluation.runs},
+        "against": {
+            "method": REFERENCE,
+            "measure": "nll",
+            "others": {one.name: _against(one) for one in evaluation.comparisons()},
+        },
+    }
+
+
+def _method(evaluation: Evaluation, name: str) -> dict[str, Any]:
+    summary = evaluation.summary(name)
+    document = _spreads(summary)
+    clean = evaluation.clean_summary(name)
+    if clean is not None:
+        document["unshared"] = _means(clean)
+    parts = evaluation.parts(name)
+    if parts:
+        document["groups"] = {part.name: plain(numbers_of(part)) for part in parts}
+    document["runs"] = summary.runs
+    document["error"] = "; ".join(summary.notes) or None
+    return document
+
+
+def _spreads(summary: Summary) -> dict[str, Any]:
+    document: dict[str, Any] = {**_means(summary)}
+    for key, one in summary.spreads.items():
+        if one.sd is not None:
+            document[f"{key}_sd"] = one.sd
+        if one.low is not None:
+            document[f"{key}_interval"] = [one.low, one.high]
+    return document
+
+
+def _means(summary: Summary) -> dict[str, float | None]:
+    return plain({key: one.mean for key, one in summary.spreads.items()})
+
+
+def _against(one: Comparison) -> dict[str, Any]:
+    found = one.difference
+    return {
+        "difference": None if found is None else found.mean,
+        "interval": None if found is None else [found.low, found.high],
+        "p_holm": one.adjusted,
+        "note": one.note,
+    }

@@ -1,0 +1,101 @@
+"""What came of a file's evaluation: every method's answers, summed up and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from lpf.datasets import Dataset
+from lpf.experiments.answered import Answered
+from lpf.experiments.evaluation.plan import EvaluationPlan
+from lpf.experiments.judging.comparisons import Comparison, compare
+from lpf.experiments.judging.measures import Part, by_group
+from lpf.experiments.judging.summaries import Summary, summarise
+from lpf.experiments.naming import standing_of
+
+REFERENCE = "lpf_robust"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """``runs`` has one run a seed for each method. ``folds`` is 0 where the file's own splits
+    hold. ``unshared_ids`` are the entities asked about that share no text, claim or group with
+    those learned from; None where nothing is shared."""
+
+    plan: EvaluationPlan
+    dataset: Dataset
+    predicate: str
+    folds: int
+    cautions: tuple[str, ...]
+    runs: dict[str, list[Answered]]
+    unshared_ids: frozenset[str] | None
+    _summaries: dict[str, Summary] = field(default_factory=dict)
+
+    def summary(self, method: str) -> Summary:
+        if method not in self._summaries:
+            self._summaries[method] = summarise(self.runs[method], groups=self.group_of)
+        return self._summaries[method]
+
+    @cached_property
+    def group_of(self) -> dict[str, str]:
+        """Of the entities that have a group: those of one are alike, and drawn together."""
+        return {
+            entity.entity_id: entity.group_id
+            for entity in self.dataset
+            if entity.group_id is not None
+        }
+
+    def comparisons(self) -> list[Comparison]:
+        """Robust LPF against each other method by NLL; empty where it was not asked for."""
+        if REFERENCE not in self.runs:
+            return []
+        others = {
+            name: runs
+            for name, runs in self.runs.items()
+            if name != REFERENCE and standing_of(name) != "reference"
+        }
+        return compare(self.runs[REFERENCE], others, groups=self.group_of)
+
+    def clean_summary(self, method: str) -> Summary | None:
+        """Of the entities that share nothing; None where all or none do."""
+        if self.unshared_ids is None or not self.unshared_ids:
+            return None
+        clean = [only(one, self.unshared_ids) for one in self.runs[method]]
+        return summarise(clean, groups=self.group_of)
+
+    def parts(self, method: str) -> list[Part]:
+        """By the protected field, means over repetitions; empty without one or without answers."""
+        runs = [by_group(one) for one in self.runs[method] if one.error is None]
+        return [_mean_part(alike) for alike in zip(*runs, strict=True)]
+
+
+def only(answered: Answered, names: frozenset[str]) -> Answered:
+    """The answers about these entities."""
+    kept = np.array([name in names for name in answered.entity_ids])
+    groups = zip(answered.groups, kept, strict=True) if answered.groups else ()
+    return replace(
+        answered,
+        raw=None if answered.raw is None else answered.raw[kept],
+        tempered=None if answered.tempered is None else answered.tempered[kept],
+        labels=answered.labels[kept],
+        counts=answered.counts[kept],
+        credibility=answered.credibility[kept],
+        entity_ids=tuple(name for name in answered.entity_ids if name in names),
+        groups=tuple(group for group, chosen in groups if chosen),
+    )
+
+
+def numbers_of(part: Part) -> dict[str, float]:
+    return {name: value for name, value in vars(part).items() if isinstance(value, int | float)}
+
+
+def _mean_part(parts: Sequence[Part]) -> Part:
+    """One part over repetitions, which ask about the same entities."""
+    numbers = [numbers_of(part) for part in parts]
+    means: dict[str, Any] = {name: fmean(one[name] for one in numbers) for name in numbers[0]}
+    return replace(parts[0], **{**means, "entities": parts[0].entities})

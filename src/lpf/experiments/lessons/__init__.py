@@ -1,0 +1,1 @@
+"""What is learned from and who is asked: data sets, exams, spoilt evidence, features."""

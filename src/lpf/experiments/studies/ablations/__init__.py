@@ -1,0 +1,1 @@
+"""Robust mode, one part taken out at a time."""

@@ -1,0 +1,1 @@
+"""Compliance, all methods: the paper's main tables."""

@@ -1,0 +1,145 @@
+"""Tables of compliance: all methods on both exams, and the ensemble on parts of the large one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lpf.experiments.exhibits import Column, Row, Table
+from lpf.experiments.judging.measures import Part, by_credibility, by_label
+from lpf.experiments.naming import title_of
+from lpf.experiments.plan import Plan
+from lpf.experiments.studies.book import Book, Runs
+from lpf.experiments.studies.compliance.cells import first_runs
+from lpf.experiments.studies.figures import answers_of
+from lpf.experiments.studies.tables import comparison_table, counted, method_table, plain_value
+
+PAPER_MEASURES = ("accuracy", "macro_f1", "nll", "brier_over_k", "ece", "runtime_ms")
+OWN_MEASURES = (
+    "nll",
+    "accuracy",
+    "macro_f1",
+    "brier",
+    "ece",
+    "ece_null",
+    "ece_p",
+    "ece_mass",
+    "classwise_ece",
+    "mce",
+    "aurc",
+    "raw_nll",
+    "raw_ece",
+)
+CONFIDENCE_MEASURES = (
+    "mean_confidence",
+    "confidence_sd",
+    "high_confidence_errors",
+    "low_confidence_correct",
+)
+COST_MEASURES = ("runtime_ms", "per_second", "fit_seconds", "stored_bytes", "peak_bytes")
+PART_COLUMNS = (
+    Column("entities", "Entities", "count", None, 0),
+    Column("accuracy", "Accuracy", "share", None, 4),
+    Column("nll", "NLL", "number", None, 4),
+    Column("mean_confidence", "Mean confidence", "share", None, 4),
+    Column("ece", "ECE", "share", None, 4),
+    Column("ece_null", "ECE if perfect", "share", None, 4),
+)
+
+
+def small_table(plan: Plan, small: Runs, book: Book) -> Table:
+    """The one that the paper has."""
+    return method_table(
+        "main",
+        "The paper's test: 135 companies",
+        f"{_how(plan)} One error is .0074 of accuracy here. Queries without reading the texts, "
+        "except for the transformer, which is nothing but that.",
+        small,
+        PAPER_MEASURES,
+        book,
+        "main_results",
+    )
+
+
+def large_table(plan: Plan, large: Runs, book: Book) -> Table:
+    return method_table(
+        "large",
+        f"The same on {plan.asked:,} new companies in unseen wordings",
+        f"{_how(plan)} 'ECE if perfect' is what a perfectly calibrated predictor with the same "
+        "confidences would show on so many companies, p(perfect) how often it would show more "
+        "(mean over runs).",
+        large,
+        OWN_MEASURES,
+        book,
+    )
+
+
+def against_table(large: Runs, book: Book) -> Table:
+    return comparison_table(
+        "against",
+        "Paired on the same companies, first run of each; below 0 the ensemble is better. "
+        "Intervals of 95 % over companies, p-values corrected for the number of methods.",
+        "lpf_robust",
+        first_runs(large),
+        book,
+    )
+
+
+def confidence_table(plan: Plan, small: Runs, book: Book) -> Table:
+    return method_table(
+        "confidence",
+        "How sure they sound",
+        "Shares of all companies; high is above .8. " + _how(plan),
+        small,
+        CONFIDENCE_MEASURES,
+        book,
+        "confidence",
+    )
+
+
+def costs_table(small: Runs, book: Book) -> Table:
+    return method_table(
+        "costs",
+        "What they cost",
+        "One query is the median of single companies asked alone, without reading their texts; "
+        "queries a second are all asked at once, on one core. Training includes networks that "
+        "a method shares with others. Memory is that of Python and NumPy.",
+        small,
+        COST_MEASURES,
+        book,
+        "runtime",
+    )
+
+
+def parts_tables(large: Runs, book: Book) -> list[Table]:
+    """None where every run of the ensemble crashed."""
+    answered = answers_of(large["lpf_robust"], book)
+    if answered is None:
+        return []
+    return [
+        _parts_table("by_label", "By true value", by_label(answered)),
+        _parts_table(
+            "by_credibility", "By the evidence's mean credibility", by_credibility(answered)
+        ),
+    ]
+
+
+def _parts_table(name: str, title: str, parts: Sequence[Part]) -> Table:
+    caption = f"{title_of('lpf_robust')} on the large test set."
+    return Table(name, title, caption, PART_COLUMNS, tuple(map(_part_row, parts)))
+
+
+def _part_row(part: Part) -> Row:
+    cells = tuple(plain_value(getattr(part, column.name)) for column in PART_COLUMNS)
+    return Row(part.name, part.name, cells)
+
+
+def _how(plan: Plan) -> str:
+    seeds = f"{len(plan.main_seeds)} seeds of the search"
+    repeats = counted(len(plan.main_repetitions), "repetition")
+    return (
+        f"LPF and VAE-Only with one network: mean and sd over all {seeds}, the worst among them; "
+        "their ensembles: the best five of these, one run. What stands on the classifier has the "
+        f"best of as many networks, and like all else that draws is run in {repeats}. All methods "
+        "but references at a temperature fitted on the same 135 validation companies, robust mode "
+        "at its own."
+    )

@@ -1,0 +1,1 @@
+"""Seven domains, two presets."""

@@ -1,0 +1,1 @@
+"""The paper's settings, all against each other."""

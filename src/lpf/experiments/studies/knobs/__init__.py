@@ -1,0 +1,1 @@
+"""The paper's knobs, one at a time."""

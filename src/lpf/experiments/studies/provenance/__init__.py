@@ -1,0 +1,1 @@
+"""Single answers, and where errors come from."""

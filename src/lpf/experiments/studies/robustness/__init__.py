@@ -1,0 +1,1 @@
+"""Evidence that gets worse."""

@@ -1,0 +1,1 @@
+"""From one domain to another, and from few labels."""

@@ -1,0 +1,132 @@
+"""Few entities to learn from: who needs how many."""
+
+from __future__ import annotations
+
+from lpf.experiments.cells import Cell
+from lpf.experiments.exhibits import Figure, Table
+from lpf.experiments.naming import title_of
+from lpf.experiments.plan import Plan
+from lpf.experiments.studies.book import Book
+from lpf.experiments.studies.robustness.cells import compliance_lesson, data_sets, untouched
+from lpf.experiments.studies.robustness.findings import OURS, SURE
+from lpf.experiments.studies.steps import Steps, step_figure, step_table
+from lpf.experiments.studies.tables import comparisons
+
+ALL = 630  # training entities of a data set
+VALIDATION = 135
+METHODS = (
+    "lpf_robust",
+    "vae_only_ensemble",
+    "deterministic_ensemble_average",
+    "logistic_mean",
+    "deep_sets",
+    "lpf_learned",
+)
+
+
+def few_cells(plan: Plan) -> list[Cell]:
+    return [cell for places in few_steps(plan).runs.values() for cells in places for cell in cells]
+
+
+def few_steps(plan: Plan) -> Steps:
+    runs = {
+        method: tuple(_cells(plan, method, entities) for entities in plan.few) for method in METHODS
+    }
+    words = tuple(f"{entities:,}" for entities in plan.few)
+    return Steps(tuple(float(entities) for entities in plan.few), words, runs)
+
+
+def few_tables(plan: Plan, book: Book) -> list[Table]:
+    steps, caption = few_steps(plan), _how(plan)
+    return [
+        step_table("few_nll", "NLL by training entities", caption, steps, "nll", book),
+        step_table(
+            "few_accuracy", "Accuracy by training entities", caption, steps, "accuracy", book
+        ),
+    ]
+
+
+def few_figures(plan: Plan, book: Book) -> list[Figure]:
+    steps = few_steps(plan)
+    return [
+        step_figure(
+            f"few_{measure}",
+            f"{title} by training entities",
+            _how(plan),
+            "Training entities",
+            steps,
+            measure,
+            book,
+            log_x=True,
+        )
+        for measure, title in (("nll", "NLL"), ("accuracy", "Accuracy"))
+    ]
+
+
+def few_findings(plan: Plan, book: Book) -> list[str]:
+    """One sentence an end, and where the robust ensemble stops being beaten."""
+    steps = few_steps(plan)
+    ends = dict.fromkeys((0, len(steps.x) - 1))
+    return [*(_at(steps, place, book) for place in ends), _unbeaten(steps, book)]
+
+
+def _cells(plan: Plan, method: str, entities: int) -> tuple[Cell, ...]:
+    """The whole of a data set is the lesson that other studies have learned from."""
+    bound = entities if entities < ALL else None
+    return tuple(
+        Cell(compliance_lesson(plan, seed, bound), untouched(plan), method)
+        for seed in plan.study_seeds
+    )
+
+
+def _how(plan: Plan) -> str:
+    return (
+        f"Compliance, {plan.ablation_asked:,} new companies, mean over {data_sets(plan)}. "
+        "Training entities are drawn so that each value keeps its share. The "
+        f"{VALIDATION} validation entities, on which training stops and temperatures are fitted, "
+        "are there in every case: labels in all are so many more. Everyone is trained as with many."
+    )
+
+
+def _at(steps: Steps, place: int, book: Book) -> str:
+    begin = f"With {steps.words[place]} training entities"
+    found = [one for one in comparisons(OURS, steps.at(place), book) if one.difference is not None]
+    if not found:
+        return f"{begin} nothing can be compared: answers are missing."
+    ours = steps.mean(OURS, "nll", place, book)
+    better = [one for one in found if one.difference is not None and one.difference.mean > 0]
+    nearest = found[0]
+    assert nearest.difference is not None  # just asked for
+    mean, low, high = nearest.difference.mean, nearest.difference.low, nearest.difference.high
+    proven = nearest.adjusted is not None and nearest.adjusted < SURE
+    doubt = "" if proven else ", which may be chance"
+    if better:
+        return (
+            f"{begin} {title_of(nearest.name)} has a lower NLL than the robust ensemble's "
+            f"{ours:.4f}, by {mean:.4f} (95 % interval {low:.4f} to {high:.4f}){doubt}."
+        )
+    return (
+        f"{begin} the robust ensemble has the lowest NLL, {ours:.4f}; next is "
+        f"{title_of(nearest.name)}, {-mean:.4f} above (95 % interval {-high:.4f} to "
+        f"{-low:.4f}){doubt}."
+    )
+
+
+def _unbeaten(steps: Steps, book: Book) -> str:
+    beaten = [place for place in range(len(steps.x)) if _is_beaten(steps, place, book)]
+    if not beaten:
+        return (
+            "At no number of training entities is the robust ensemble beaten by more than chance."
+        )
+    if beaten[-1] == len(steps.x) - 1:
+        return "The robust ensemble is beaten by more than chance with the most entities, too."
+    first = steps.words[beaten[-1] + 1]
+    return f"From {first} on the robust ensemble is not beaten by more than chance."
+
+
+def _is_beaten(steps: Steps, place: int, book: Book) -> bool:
+    return any(
+        one.difference is not None and one.difference.mean > 0
+        for one in comparisons(OURS, steps.at(place), book)
+        if one.adjusted is not None and one.adjusted < SURE
+    )

@@ -1,0 +1,1 @@
+"""One lesson at work: models trained, methods fitted, questions answered."""

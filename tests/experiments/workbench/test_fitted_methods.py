@@ -1,0 +1,60 @@
+"""Methods by name: what they are made of, and that each is fitted once."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_answers import ELSEWHERE, answered
+
+from lpf.experiments.cells import Cell, Exam, Lesson
+from lpf.experiments.workbench.bench import Workbench
+from lpf.experiments.workbench.variants import LpfVariant
+from small_lessons import DATA, LESSON, bench
+
+
+def test_a_method_that_is_none_and_settings_that_do_not_apply_are_rows() -> None:
+    assert "['divination'] are none" in (answered("divination").error or "")
+    assert "logistic_mean: cannot be changed, got ['rho']" in (
+        answered("logistic_mean", rho=0.5).error or ""
+    )
+    assert "cannot be changed by ['colour']" in (answered("lpf_robust", colour=1).error or "")
+
+
+def test_what_failed_to_fit_is_not_fitted_again_for_the_next_exam(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "falling_method.py").write_text(
+        "class Falls:\n"
+        "    fits = 0\n"
+        "    def fit(self, X, y):\n"
+        "        Falls.fits += 1\n"
+        "        raise RuntimeError('it fell')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    first, second = answered("falling_method:Falls"), answered("falling_method:Falls", ELSEWHERE)
+    assert first.error == second.error == "RuntimeError: it fell"
+    assert (len(first.labels), len(second.labels)) == (18, 20)
+    assert sys.modules["falling_method"].Falls.fits == 1
+
+
+def test_paper_mode_starts_from_a_flat_prior() -> None:
+    """With the domain's own prior it would say something else."""
+    prior = bench().examples.dataset.schema[bench().predicate].prior
+    assert max(prior) > min(prior)
+    method = LpfVariant("lpf_paper", bench().model.runtime, {})
+    fitted = method.fit(bench().train, bench().validation, bench().predicate, LESSON.seed)
+    weighted = answered("lpf_paper").raw * prior
+    weighted /= weighted.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_proba(bench().exam(Exam())), weighted, atol=1e-6)
+
+
+def test_no_networks_are_trained_for_methods_that_have_none(tmp_path: Path) -> None:
+    lesson = Lesson(replace(DATA, changes=("entities=60", "items=1")))
+    other = Workbench(lesson, tmp_path)
+    for name in ("prior", "logistic_mean", "oracle"):
+        assert other.answered(Cell(lesson, Exam(), name)).error is None
+    assert not (tmp_path / "models").exists()
