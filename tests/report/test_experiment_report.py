@@ -31,7 +31,6 @@ from lpf.report import write_experiment_report
 from lpf.report.exhibit_csv import table_csv
 from lpf.report.exhibit_figures import drawn
 from lpf.report.exhibit_tables import exhibit_table
-from lpf.report.quantities import difference, duration, quantity
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +188,28 @@ def test_a_cell_with_all_it_can_hold() -> None:
     )
 
 
+def test_a_spread_that_does_not_reach_the_last_digit_is_left_out() -> None:
+    assert "±" not in shown(table_of(("ours", Value(0.99, 0.0))))
+    assert "±" not in shown(table_of(("ours", Value(0.99, 0.004))))
+    assert "± 0.01" in shown(table_of(("ours", Value(0.99, 0.006))))
+    # An interval over entities in its place would look like a far larger spread than the others'.
+    assert '"spread"' not in shown(table_of(("ours", Value(0.99, 0.0, 0.9, 1.0))))
+
+
+def test_next_to_nothing_has_no_sign_beside_its_interval() -> None:
+    html = shown(table_of(("ours", Value(-0.0001, low=-0.0004, high=0.0002, paper=0.0))))
+    assert '<span>0.00</span> <span class="spread">[0.00, 0.00]</span>' in html
+    assert '<span class="paper">(0.00)</span>' in html
+    alone = shown(table_of(("ours", Value(0.0001)), ("ours", Value(-0.0001)), better=None))
+    assert "<span>&lt; 0.01</span>" in alone
+    assert "<span>0.00</span>" in alone
+
+
+def test_the_page_says_what_spreads_are_over(folder: Path) -> None:
+    said = "one standard deviation over runs: seeds, data sets or domains, as the caption says"
+    assert said in html_of(folder)
+
+
 def test_a_number_that_only_the_paper_has() -> None:
     html = shown(table_of(("rival", Value(None, paper=0.5))))
     assert '<span>—</span> <br><span class="paper">paper 0.50</span></td>' in html
@@ -222,39 +243,6 @@ def test_a_row_that_failed_says_why_in_its_place() -> None:
     table = table_of(("ours", None))
     failed = replace(table, rows=(replace(table.rows[0], note="it <crashed>"),))
     assert '<td class="note" colspan="1"><div>it &lt;crashed&gt;</div></td>' in shown(failed)
-
-
-@pytest.mark.parametrize(
-    ("kind", "number", "words"),
-    [
-        ("share", 0.97849, "0.978"),
-        ("share", 0.0001, "< 0.001"),
-        ("number", -0.0001, "> −0.001"),
-        ("number", -12345.6, "−12,345.600"),
-        ("number", math.inf, "∞"),
-        ("number", math.nan, "—"),
-        ("count", 12345.0, "12,345"),
-        ("count", 2.5, "2.5"),
-        ("seconds", 0.0123, "12.3 ms"),
-        ("seconds", 59.99, "60.0 s"),
-        ("seconds", 245.0, "4 min 05 s"),
-        ("milliseconds", 14.8, "14.8 ms"),
-        ("milliseconds", 1240.0, "1.24 s"),
-        ("bytes", 0.0, "0 B"),
-        ("bytes", 999.0, "999 B"),
-        ("bytes", 1000.0, "1.00 kB"),
-        ("bytes", 1234567.0, "1.23 MB"),
-    ],
-)
-def test_numbers_as_a_reader_meets_them(kind: str, number: float, words: str) -> None:
-    assert quantity(Column("a", "A", kind, decimals=3), number) == words  # type: ignore[arg-type]
-
-
-def test_differences_have_signs() -> None:
-    column = Column("a", "A", "share", decimals=3)
-    found = [difference(column, one) for one in (0.012, -0.012, 0.0)]
-    assert found == ["+0.012", "−0.012", "+0.000"]
-    assert duration(7512) == "2 h 05 min"
 
 
 @pytest.mark.parametrize("shape", ["lines", "points", "bars", "reliability", "matrix"])

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from trained_runs import trained
 
 from lpf.experiments.exhibits import Figure as Exhibit
-from lpf.experiments.exhibits import Series
+from lpf.experiments.exhibits import Series, Shape
 from lpf.report import write_domains_report, write_training_report
+from lpf.report.drawing import MOST_LINES, legend_name
 from lpf.report.exhibit_figures import drawn as drawing_of
 from lpf.training import FIFTEEN_SEEDS, SEVEN_SEEDS
 
@@ -76,3 +77,25 @@ def test_bars_stand_where_their_names_fit(
     (figure,) = drawn
     assert_readable(figure)
     assert (figure.axes[0].get_ylabel() == "accuracy") is is_upright
+
+
+@pytest.mark.parametrize("shape", ["points", "lines", "bars"])
+def test_names_of_a_legend_are_whole(shape: Shape, drawn: list[Figure]) -> None:
+    """Cut in the middle, these would be the same but for their numbers."""
+    begun = ["Classifier, averaged", "Classifier ensemble, averaged"]
+    names = [*begun, *(f"Classifier no. {n} in the circuit, averaged" for n in range(20))]
+    x: tuple[float | str, ...] = ("one", "two") if shape == "bars" else (1.0, 2.0)
+    values = [(0.5 + 0.01 * place, 0.6) for place in range(len(names))]
+    series = tuple(Series(name, x, y) for name, y in zip(names, values, strict=True))
+    drawing_of(Exhibit("f", "F", "", shape, "x", "y", series), "f")
+    (figure,) = drawn
+    assert_readable(figure)
+    (legend,) = figure.legends
+    written = [text.get_text().replace("\n", " ") for text in legend.get_texts()]
+    numbers = [f"{n} " if shape == "points" else "" for n in range(1, len(names) + 1)]
+    assert written == [number + name for number, name in zip(numbers, names, strict=True)]
+
+
+def test_a_legend_name_without_end_is_cut() -> None:
+    assert legend_name("word " * 100).count("\n") == MOST_LINES - 1
+    assert legend_name("word " * 100).endswith("…")

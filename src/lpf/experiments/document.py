@@ -22,9 +22,9 @@ _NUMBERS = frozenset({"value", "sd", "low", "high", "paper", "y"})
 
 @dataclass(frozen=True)
 class Made:
-    """What the numbers come from. ``seconds`` is the time of the whole run; a ``quick`` run has
-    smaller budgets than those the numbers are meant to be read with; ``finished`` is in ISO 8601.
-    """
+    """What the numbers come from. ``seconds`` is the time of the run, which found ``kept`` of
+    ``results`` done by earlier ones; a ``quick`` run has smaller budgets than those the numbers are
+    meant to be read with; ``finished`` is in ISO 8601."""
 
     command: str
     version: str
@@ -35,6 +35,8 @@ class Made:
     seeds: tuple[int, ...]
     quick: bool
     finished: str
+    results: int = 0
+    kept: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from time import perf_counter
 from lpf.errors import ConfigError
 from lpf.experiments.document import Experiment, Made
 from lpf.experiments.exhibits import StudyResult
+from lpf.experiments.keeping import Keeper
 from lpf.experiments.plan import Plan
 from lpf.experiments.running import Progress, Runner
 from lpf.experiments.studies import all_studies
@@ -50,14 +52,16 @@ class ExperimentRun:
         begin = perf_counter()
         chosen = self.studies()
         self._say("running")
-        cells = [cell for study in chosen for cell in study.cells(self.plan)]
+        cells = list(dict.fromkeys(cell for one in chosen for cell in one.cells(self.plan)))
+        kept = len(cells) - len(Keeper(self.folder).missing(cells))
         Runner(self.folder, self.workers, self.progress).run(cells)
         book = Book(self.folder)
         results = []
         for study in chosen:
             self._say(f"judging: {study.name}")
             results.append(study.result(self.plan, book))
-        return self._experiment(results, perf_counter() - begin)
+        made = self._made(perf_counter() - begin, len(cells), kept)
+        return self._experiment(results, made)
 
     def studies(self) -> list[Study]:
         """ConfigError for a name that is none."""
@@ -70,26 +74,28 @@ class ExperimentRun:
             )
         return [study for study in there if not self.only or study.name in self.only]
 
-    def _experiment(self, results: Sequence[StudyResult], seconds: float) -> Experiment:
+    def _experiment(self, results: Sequence[StudyResult], made: Made) -> Experiment:
         return Experiment(
             TITLE,
-            self._made(seconds),
+            made,
             tuple(results),
             tuple(sentence for study in results for sentence in study.findings[:1]),
             tuple(self._cautions()),
         )
 
-    def _made(self, seconds: float) -> Made:
+    def _made(self, seconds: float, results: int, kept: int) -> Made:
         return Made(
             self.command,
             __version__,
-            f"{platform.machine()}, {platform.system()}",
+            machine(),
             platform.python_version(),
             {name: _version(name) for name in PACKAGES},
             seconds,
             self.plan.main_seeds,
             self.plan.quick,
             datetime.now(UTC).isoformat(timespec="seconds"),
+            results,
+            kept,
         )
 
     def _cautions(self) -> list[str]:
@@ -101,6 +107,16 @@ class ExperimentRun:
     def _say(self, what: str) -> None:
         if self.tell is not None:
             self.tell(what)
+
+
+def machine() -> str:
+    """What times depend on, as far as it can be told."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    parts = [platform.machine(), platform.system(), f"{cores or 'unknown'} cores"]
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        parts.append(f"{memory / 2**30:.0f} GB")
+    return ", ".join(parts)
 
 
 def _version(name: str) -> str:

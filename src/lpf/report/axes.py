@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -63,19 +63,28 @@ def finish(axes: Axes, figure: Figure, points: Sequence[Points]) -> None:
     _plain_numbers(axes)
     used = np.unique(np.concatenate([one.x for one in points]))
     if figure.log_x:
-        _space_by_logarithm(axes, used)
+        space_by_logarithm(axes, _ticks(used))
     elif (used == np.round(used)).all():
         _whole_numbers(axes, used)
 
 
-def _space_by_logarithm(axes: Axes, used: FloatArray) -> None:
+def space_by_logarithm(axes: Axes, ticks: Locator, along: Literal["x", "y"] = "x") -> None:
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(_ticks(used))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set(**{f"{along}scale": "log"})
+    axis = axes.xaxis if along == "x" else axes.yaxis
+    axis.set_major_locator(ticks)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def decimal_ticks(decades: float) -> Locator:
+    """At round numbers of a logarithmic axis that spans so many powers of ten."""
+    from matplotlib.ticker import LogLocator
+
+    within = (1.0, 2.0, 5.0) if decades < 2 else (1.0, 3.0) if decades < 3.5 else (1.0,)
+    return LogLocator(subs=within)
 
 
 def _whole_numbers(axes: Axes, used: FloatArray) -> None:
@@ -88,13 +97,11 @@ def _whole_numbers(axes: Axes, used: FloatArray) -> None:
 
 def _ticks(used: FloatArray) -> Locator:
     """At steps somebody has chosen, as far as there is room, and else at round numbers."""
-    from matplotlib.ticker import FixedLocator, LogLocator
+    from matplotlib.ticker import FixedLocator
 
     if len(used) <= MOST_STEPS:
         return FixedLocator(_apart(used))
-    decades = np.log10(used[-1] / used[0])
-    within = (1.0, 2.0, 5.0) if decades < 2 else (1.0, 3.0) if decades < 3.5 else (1.0,)
-    return LogLocator(subs=within)
+    return decimal_ticks(np.log10(used[-1] / used[0]))
 
 
 def _tick(value: float) -> str:

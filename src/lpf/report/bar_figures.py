@@ -11,6 +11,7 @@ import numpy as np
 
 from lpf.experiments.exhibits import Figure, Series, Standing
 from lpf.report.axes import finite
+from lpf.report.bar_scale import Scale
 from lpf.report.bars import (
     ERROR_BARS,
     THICKNESS,
@@ -21,11 +22,9 @@ from lpf.report.bars import (
     key,
     paint_bars,
 )
-from lpf.report.drawing import WIDTH, Drawing, draw
+from lpf.report.drawing import WIDTH, Drawing, draw, legend_name
 from lpf.report.looks import Fill, fills
 from lpf.report.palette import LIGHT
-from lpf.report.quantities import NOTHING, alike
-from lpf.report.words import cut
 from lpf.types import FloatArray
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ MOST_UPRIGHT = 6  # names
 UPRIGHT_HEIGHT = 2.8  # inches
 CHARACTER = 0.078  # inches of a name's letter
 MOST_LINES = 3
-LEGEND_CHARACTERS = 20
 STANDINGS: Mapping[Standing, str] = {
     "ours": LIGHT["first"],
     "rival": LIGHT["rival"],
@@ -47,10 +45,12 @@ STANDINGS: Mapping[Standing, str] = {
 @dataclass(frozen=True)
 class Sets:
     """``names`` of the rows in the order of their first appearance; one set of bars a series, with
-    what the legend says of each, or nothing at all where the rows have one bar each."""
+    what the legend says of each, or nothing at all where the rows have one bar each. All are
+    measured on one ``scale``."""
 
     names: tuple[str, ...]
     bars: tuple[Bars, ...]
+    scale: Scale
     legend: tuple[tuple[str, Fill], ...] = ()
 
 
@@ -64,8 +64,8 @@ def bar_figure(figure: Figure, name: str) -> Drawing:
 def _lying(figure: Figure, name: str, sets: Sets) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         paint_bars(axes, sets.names, sets.bars)
-        axes.axvline(0, color=LIGHT["quiet"], linewidth=0.8)
-        axes.set_xlabel(figure.y_title)
+        sets.scale.set_on(axes, "x")
+        axes.set_xlabel(sets.scale.title(figure.y_title))
         return _keys(sets)
 
     tall = height(sets.names, len(sets.bars))
@@ -77,23 +77,24 @@ def _upright(figure: Figure, name: str, sets: Sets) -> Drawing:
         places = np.arange(len(sets.names), dtype=np.float64)
         width = THICKNESS / len(sets.bars)
         for place, bars in enumerate(sets.bars):
-            _paint_upright(axes, places + (place - (len(sets.bars) - 1) / 2) * width, width, bars)
-        axes.axhline(0, color=LIGHT["quiet"], linewidth=0.8)
+            middles = places + (place - (len(sets.bars) - 1) / 2) * width
+            _paint_upright(axes, middles, width, bars, sets.scale.start)
         axes.set_xticks(places, [_lines(one, len(sets.names)) for one in sets.names])
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(-0.6, len(sets.names) - 0.4)
         axes.margins(y=0.12)
-        axes.set_ylabel(figure.y_title)
+        sets.scale.set_on(axes, "y")
+        axes.set_ylabel(sets.scale.title(figure.y_title))
         axes.grid(axis="y")
         return _keys(sets)
 
     return draw(name, figure.title, figure.caption, UPRIGHT_HEIGHT, paint)
 
 
-def _paint_upright(axes: Axes, middles: FloatArray, width: float, bars: Bars) -> None:
+def _paint_upright(axes: Axes, middles: FloatArray, width: float, bars: Bars, start: float) -> None:
     heights = np.nan_to_num(np.asarray(bars.values))
     axes.bar(middles, heights, width, **filling(bars.colours, bars.hatch))
-    tops = np.maximum(heights, 0)
+    tops = np.maximum(heights, start)
     if len(bars.low):
         centres, halves = error_bars(bars)
         axes.errorbar(middles, centres, yerr=halves, fmt="none", **ERROR_BARS)
@@ -112,29 +113,33 @@ def _paint_upright(axes: Axes, middles: FloatArray, width: float, bars: Bars) ->
 
 def _sets(series: Sequence[Series]) -> Sets:
     names = tuple(dict.fromkeys(str(x) for one in series for x in one.x))
+    scale = Scale.of(series)
     if len(series) > 1 and sum(len(one.x) for one in series) == len(names):
-        return Sets(names, (_joined(series, names),))
+        return Sets(names, (_joined(series, names, scale),), scale)
     found = fills(series)
     bars = tuple(
-        replace(_bars(names, [one], fill.colour), hatch=fill.hatch)
+        replace(_bars(names, [one], fill.colour, scale), hatch=fill.hatch)
         for one, fill in zip(series, found, strict=True)
     )
     legend = tuple((one.name, fill) for one, fill in zip(series, found, strict=True))
-    return Sets(names, bars, legend if len(series) > 1 else ())
+    return Sets(names, bars, scale, legend if len(series) > 1 else ())
 
 
-def _joined(series: Sequence[Series], names: tuple[str, ...]) -> Bars:
+def _joined(series: Sequence[Series], names: tuple[str, ...], scale: Scale) -> Bars:
     """No two series have a row in common: bars of one set, coloured by standing."""
-    return _bars(names, series, [STANDINGS[one.standing] for one in series for _ in one.x])
+    colours = [STANDINGS[one.standing] for one in series for _ in one.x]
+    return _bars(names, series, colours, scale)
 
 
-def _bars(names: Sequence[str], series: Sequence[Series], colours: str | list[str]) -> Bars:
+def _bars(
+    names: Sequence[str], series: Sequence[Series], colours: str | list[str], scale: Scale
+) -> Bars:
     found = _by_name(series)
     nothing = (np.nan, np.nan, np.nan)
     values, low, high = zip(*(found.get(name, nothing) for name in names), strict=True)
-    words = ["" if one == NOTHING else one for one in alike(values)]
     has_bounds = bool(np.isfinite(np.add(low, high)).any())
-    return Bars(values, words, colours, low if has_bounds else (), high if has_bounds else ())
+    bounds = (low, high) if has_bounds else ((), ())
+    return Bars(values, scale.words(values), colours, *bounds)
 
 
 def _by_name(series: Sequence[Series]) -> dict[str, tuple[float, float, float]]:
@@ -169,6 +174,4 @@ def _lines(name: str, names: int) -> str:
 
 
 def _keys(sets: Sets) -> list[Artist]:
-    return [
-        key(fill.colour, cut(label, LEGEND_CHARACTERS), fill.hatch) for label, fill in sets.legend
-    ]
+    return [key(fill.colour, legend_name(label), fill.hatch) for label, fill in sets.legend]

@@ -14,6 +14,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lpf.errors import ConfigError
 from lpf.report.palette import LIGHT, with_variables
 from lpf.storage.files import write_atomically
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 WIDTH, WIDE = 4.4, 9.0  # inches
 DOTS_PER_INCH = 200
 LEGEND_COLUMNS = 2
+LEGEND_CHARACTERS, MOST_LINES = 23, 4  # of a column; of a name in it
 TITLE_CHARACTERS = 11.5  # an inch
 # Draws on the axes and returns what the legend shows; an empty legend is left out.
 Painter = Callable[["Axes"], Sequence["Artist"]]
@@ -120,6 +123,11 @@ def draw(
         return Drawing(name, title, caption, _svg(figure), _png(figure), is_wide)
 
 
+def legend_name(name: str) -> str:
+    """Whole, on as many lines as it needs: two that are cut may look the same."""
+    return "\n".join(wrap(name, LEGEND_CHARACTERS, max_lines=MOST_LINES, placeholder="…"))
+
+
 def _fit(figure: Figure, title: str, height: float, shown: Sequence[Artist], width: float) -> None:
     """Title above, legend below, and room for both."""
     columns = LEGEND_COLUMNS if width == WIDTH else 2 * LEGEND_COLUMNS
@@ -133,9 +141,10 @@ def _fit(figure: Figure, title: str, height: float, shown: Sequence[Artist], wid
 
 
 def _legend_lines(shown: Sequence[Artist], columns: int) -> int:
-    """A row of the legend is as high as the label with most lines in all of it."""
-    tallest = max((str(one.get_label()).count("\n") + 1 for one in shown), default=0)
-    return -(-len(shown) // columns) * tallest
+    """Of its highest column. matplotlib fills one after the other, the first ones with one more
+    where they do not come out even."""
+    lines = [str(one.get_label()).count("\n") + 1 for one in shown]
+    return max(int(column.sum()) for column in np.array_split(lines, columns))
 
 
 def _svg(figure: Figure) -> str:

@@ -8,18 +8,19 @@ from collections.abc import Sequence
 from lpf.errors import ConfigError
 from lpf.experiments.exhibits import Column, Row, Table, Value
 from lpf.report.page import text
-from lpf.report.quantities import NOTHING, difference, quantity
+from lpf.report.quantities import NOTHING, difference, is_seen, quantity, rounded
 
 CLASSES = {"word": "word", "text": "long"}  # every other kind is a number
 ARROWS = {"higher": "↑", "lower": "↓"}
 # What the marks in a cell mean; a page says it once, before the first table.
 READING = (
-    "In tables, ± is one standard deviation over seeds, and square brackets hold an interval where "
-    "there is no such deviation. Below a number stands the one that the paper prints in its place, "
-    "with ours minus it in brackets; † marks one that cannot be right, and says why below the "
-    "table. Arrows show which end of a column is to be wished for, and its best number is bold, "
-    "references left out. Shaded rows are ours; italic ones are references, which show what could "
-    "be reached at best or for nothing."
+    "In tables, ± is one standard deviation over runs: seeds, data sets or domains, as the caption "
+    "says. It is left out where it does not reach the last digit of its number. Square brackets "
+    "hold an interval where there is no such deviation. Below a number stands the one that the "
+    "paper prints in its place, with ours minus it in brackets; † marks one that cannot be right, "
+    "and says why below the table. Arrows show which end of a column is to be wished for, and its "
+    "best number is bold, references left out. Shaded rows are ours; italic ones are references, "
+    "which show what could be reached at best or for nothing."
 )
 
 
@@ -111,9 +112,11 @@ def _cell(column: Column, cell: Value | str | None, best: str | None, notes: _No
         return f'<span class="nothing">{NOTHING}</span>'
     if isinstance(cell, str):
         return text(cell)
-    shown = quantity(column, cell.value)
-    parts = [f"<strong>{text(shown)}</strong>" if shown == best else f"<span>{text(shown)}</span>"]
-    if (spread := _spread(column, cell)) is not None:
+    spread = _spread(column, cell)
+    shown = text((quantity if spread is None else rounded)(column, cell.value))
+    is_best = rounded(column, cell.value) == best
+    parts = [f"<strong>{shown}</strong>" if is_best else f"<span>{shown}</span>"]
+    if spread is not None:
         parts.append(f'<span class="spread">{text(spread)}</span>')
     parts += _paper(column, cell)
     if cell.doubt is not None:
@@ -123,9 +126,9 @@ def _cell(column: Column, cell: Value | str | None, best: str | None, notes: _No
 
 def _spread(column: Column, cell: Value) -> str | None:
     if cell.sd is not None and math.isfinite(cell.sd):
-        return f"± {quantity(column, cell.sd)}"
+        return f"± {rounded(column, cell.sd)}" if is_seen(column, cell.value, cell.sd) else None
     if cell.low is not None and cell.high is not None:
-        return f"[{quantity(column, cell.low)}, {quantity(column, cell.high)}]"
+        return f"[{rounded(column, cell.low)}, {rounded(column, cell.high)}]"
     return None
 
 
@@ -140,7 +143,7 @@ def _paper(column: Column, cell: Value) -> list[str]:
 
 
 def _best(table: Table, place: int) -> str | None:
-    """The best number of a column as it is shown, so that those shown alike are marked alike. None
+    """The best number of a column, rounded, so that those shown alike are marked alike. None
     where there is nothing to choose from."""
     column = table.columns[place]
     rated = [
@@ -151,7 +154,7 @@ def _best(table: Table, place: int) -> str | None:
     ]
     if column.better is None or len(rated) < 2:
         return None
-    return quantity(column, max(rated) if column.better == "higher" else min(rated))
+    return rounded(column, max(rated) if column.better == "higher" else min(rated))
 
 
 def _class(column: Column) -> str:

@@ -11,7 +11,7 @@ from lpf.experiments.exhibits import Figure, Series
 from lpf.report.axes import Points, finish, finite
 from lpf.report.bars import two_lines
 from lpf.report.curves import CURVE_HEIGHT, Look, line_key
-from lpf.report.drawing import Drawing, draw
+from lpf.report.drawing import Drawing, draw, legend_name
 from lpf.report.labels import below_each_other
 from lpf.report.looks import looks
 from lpf.report.palette import LIGHT
@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 MOST_NAMED = 16  # lines with their name at the end; more have a legend
-LINE_OF_NAMES, NAME_CHARACTERS, LEGEND_CHARACTERS = 0.155, 18, 23  # inches; characters
+LINE_OF_NAMES, NAME_CHARACTERS = 0.155, 18  # inches; characters
 BESIDE = 1.08  # of the axes' width: where names begin
 BAND = 0.16  # opacity
 FEW_POINTS = 12  # each has a marker
+RELIABILITY_HEIGHT = 4.3  # inches: its axes are a square
 SMALLEST_DOT, LARGEST_DOT = 8.0, 130.0  # square points
+NARROW, WIDE_APART = 0.15, 0.6  # bounds of a share that say much, and hardly anything
+CLEAR, PALE, BAR = 0.85, 0.3, 0.22  # opacity of dots with such bounds, and of the bounds
+PALE_POINTS = "The wider the bounds of a point, drawn as light bars, the paler it is."
 
 
 def line_figure(figure: Figure, name: str) -> Drawing:
@@ -56,9 +60,12 @@ def line_figure(figure: Figure, name: str) -> Drawing:
 
 
 def reliability_figure(figure: Figure, name: str) -> Drawing:
-    """Bounds of a point, or the share of answers in it where one of ``low`` and ``high`` is given
-    alone or both are the same: the larger the share, the larger the dot."""
+    """Bounds of a point, the paler the wider they are, or the share of answers in it where one of
+    ``low`` and ``high`` is given alone or both are the same: the larger the share, the larger the
+    dot. A point of three entities is seldom near the diagonal, which is no failure."""
     styles = looks(figure.series)
+    has_bounds = any(_shares(one) is None and Points.of(one).has_bounds for one in figure.series)
+    caption = " ".join(filter(None, (figure.caption, PALE_POINTS if has_bounds else "")))
 
     def paint(axes: Axes) -> Sequence[Artist]:
         axes.plot([0, 1], [0, 1], color=LIGHT["quiet"], linestyle="--", linewidth=1.0)
@@ -73,7 +80,7 @@ def reliability_figure(figure: Figure, name: str) -> Drawing:
         perfect = Look(LIGHT["quiet"], "--", 1.0)
         return [*_legend(figure.series, styles), line_key(perfect, "as often right as said")]
 
-    return draw(name, figure.title, figure.caption, 4.0, paint)
+    return draw(name, figure.title, caption, RELIABILITY_HEIGHT, paint)
 
 
 def _paint(axes: Axes, points: Points, look: Look, *, is_marked: bool) -> None:
@@ -132,21 +139,38 @@ def _settle_names(axes: Axes, found: Sequence[Points], styles: Sequence[Look]) -
 
 
 def _paint_reliability(axes: Axes, series: Series, look: Look) -> None:
+    from matplotlib.colors import to_rgba
+
     points, share = Points.of(series), _shares(series)
     seen = np.isfinite(points.y)
-    axes.plot(
-        points.x[seen],
-        points.y[seen],
-        color=look.colour,
-        linestyle=look.dashes,
-        linewidth=0.7 * look.width,
-    )
+    x, y = points.x[seen], points.y[seen]
+    opacity = _opacity(points)[seen]
     if share is None and points.has_bounds:
-        axes.vlines(points.x, points.low, points.high, color=look.colour, linewidth=1.0)
+        axes.vlines(points.x, points.low, points.high, color=look.colour, linewidth=3.0, alpha=BAR)
+    _join(axes, x, y, opacity, look)
     sizes = 16.0 if share is None else _dots(share)[seen]
-    axes.scatter(
-        points.x[seen], points.y[seen], sizes, color=look.colour, marker=look.marker, alpha=0.85
-    )
+    colours = [to_rgba(look.colour, one) for one in opacity.tolist()]
+    axes.scatter(x, y, sizes, color=colours, marker=look.marker)
+
+
+def _join(axes: Axes, x: FloatArray, y: FloatArray, opacity: FloatArray, look: Look) -> None:
+    """A line is as pale as the paler one of the points that it joins."""
+    for place in range(len(x) - 1):
+        both = slice(place, place + 2)
+        axes.plot(
+            x[both],
+            y[both],
+            color=look.colour,
+            linestyle=look.dashes,
+            linewidth=0.7 * look.width,
+            alpha=float(opacity[both].min()),
+        )
+
+
+def _opacity(points: Points) -> FloatArray:
+    """Without bounds nothing is known against a point."""
+    apart = np.nan_to_num(points.high - points.low)
+    return np.interp(apart, (NARROW, WIDE_APART), (CLEAR, PALE))
 
 
 def _shares(series: Series) -> FloatArray | None:
@@ -164,7 +188,4 @@ def _dots(share: FloatArray) -> FloatArray:
 
 
 def _legend(series: Sequence[Series], styles: Sequence[Look]) -> list[Artist]:
-    return [
-        line_key(look, two_lines(one.name, LEGEND_CHARACTERS))
-        for one, look in zip(series, styles, strict=True)
-    ]
+    return [line_key(look, legend_name(one.name)) for one, look in zip(series, styles, strict=True)]

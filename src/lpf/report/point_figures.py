@@ -10,7 +10,7 @@ import numpy as np
 from lpf.experiments.exhibits import Figure, Series
 from lpf.report.axes import Points, finish
 from lpf.report.curves import Look
-from lpf.report.drawing import Drawing, draw
+from lpf.report.drawing import Drawing, draw, legend_name
 from lpf.report.labels import Box, around, free_place
 from lpf.report.looks import looks
 from lpf.report.palette import LIGHT
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 MOST_NAMED = 16  # points with their name beside them; of more, each has a number and a legend
-NAME_CHARACTERS, LEGEND_CHARACTERS = 22, 20
+NAME_CHARACTERS = 22
 HEIGHT = 3.7  # inches
 OUR_DOT, DOT = 7.0, 5.0  # points
 GAP = 4.0  # points between a dot and its name
@@ -138,7 +138,7 @@ def _legend(series: Sequence[Series], styles: Sequence[Look]) -> list[Artist]:
             marker=look.marker,
             markersize=DOT,
             linewidth=0,
-            label=cut(f"{number} {one.name}", LEGEND_CHARACTERS),
+            label=legend_name(f"{number} {one.name}"),
         )
         for number, (one, look) in enumerate(zip(series, styles, strict=True), start=1)
     ]

@@ -9,12 +9,12 @@ def percent(share: float) -> str:
 
 def points(difference: float) -> str:
     """A difference of two shares, with its sign."""
-    return f"{100 * difference:+.1f}".replace("-", "−")
+    return f"{100 * difference:+z.1f}".replace("-", "−")
 
 
 def decimals(number: float) -> str:
     """Three of them. What is little more than nothing is not shown as nothing."""
-    return "< 0.001" if 0 < number < 0.0005 else f"{number:.3f}".replace("-", "−")
+    return "< 0.001" if 0 < number < 0.0005 else f"{number:z.3f}".replace("-", "−")
 
 
 def percent_spread(mean: float, sd: float, seeds: int) -> str:

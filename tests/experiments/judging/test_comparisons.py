@@ -60,6 +60,14 @@ def test_below_zero_the_reference_is_better() -> None:
         assert difference_of(found).mean == pytest.approx(expected, rel=0, abs=1e-12)
 
 
+def test_one_run_of_the_reference_stands_beside_every_run_of_another() -> None:
+    reference, other = runs_of(1.0, seeds=1), runs_of(3.0)
+    once = compare(reference, {"sharp": other, "one": other[:1]}, draws=500)
+    thrice = compare(reference * 3, {"sharp": other}, draws=500)
+    assert difference_of(once[0]) == difference_of(thrice[0])
+    assert [(one.seeds, one.asked) for one in once] == [(3, 3), (1, 1)]
+
+
 def test_p_values_are_holms_over_all_others() -> None:
     reference = runs_of(1.0)
     others = {

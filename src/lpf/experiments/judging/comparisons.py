@@ -50,9 +50,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Pair:
-    """``runs`` are the places at which both have answers, ``losses`` the two methods' there."""
+    """``runs`` are the places at which both have answers, of ``asked``; ``losses`` the two
+    methods' there."""
 
     name: str
+    asked: int
     runs: tuple[int, ...]
     losses: tuple[tuple[FloatArray, FloatArray], ...]
 
@@ -78,22 +80,23 @@ def compare(
     """Mean differences of a loss with percentile intervals, one a method of ``others``, in order.
 
     A place in the sequences is a seed, so a run that crashed keeps its place; methods are compared
-    on the seeds both have. Seeds may ask about the same entities or about others; both methods of
-    one seed must ask about the same in one order, or EvidenceError is raised. Losses that are
-    infinite have no mean difference: such a pair is not compared, and noted. ``groups`` has the
-    group of entities by id: those of one are drawn together, and fewer than six are not compared.
+    on the seeds both have. A reference of one run stands beside every run of another. Seeds may ask
+    about the same entities or about others; both methods of one seed must ask about the same in one
+    order, or EvidenceError is raised. Losses that are infinite have no mean difference: such a pair
+    is not compared, and noted. ``groups`` has the group of entities by id: those of one are drawn
+    together, and fewer than six are not compared.
     """
     if measure not in LOSSES:
         raise ConfigError(f"measure: must be one of {sorted(LOSSES)}, got {measure!r}.")
     everybody = [entity_keys(one, groups) for one in reference]
     few = too_few(everybody, groups)
     pairs = [_pair(name, reference, other, measure) for name, other in others.items()]
-    comparisons = [_begun(pair, measure, len(reference), few) for pair in pairs]
+    comparisons = [_begun(pair, measure, few) for pair in pairs]
     sound = [pair for pair in pairs if pair.runs and not few and not any(pair.ruled_out)]
     differences: dict[str, Difference] = {}
     for runs in dict.fromkeys(pair.runs for pair in sound):
         alike = [pair for pair in sound if pair.runs == runs]
-        keys = [everybody[run] for run in runs]
+        keys = [everybody[run if len(everybody) > 1 else 0] for run in runs]
         found = metrics.mean_differences(
             _columns(alike), keys, np.random.default_rng(seed), draws=draws, level=level
         )
@@ -104,6 +107,8 @@ def compare(
 def _pair(
     name: str, reference: Sequence[Answered], other: Sequence[Answered], measure: Loss
 ) -> _Pair:
+    if len(reference) == 1:
+        reference = [reference[0]] * len(other)
     if len(other) != len(reference):
         raise EvidenceError(
             f"{name}: {len(other)} runs cannot be paired with {len(reference)}. Nothing was "
@@ -117,7 +122,7 @@ def _pair(
     for run in runs:
         _refuse_mismatch(name, run, reference[run], other[run])
     both = tuple((_losses(reference[run], measure), _losses(other[run], measure)) for run in runs)
-    return _Pair(name, runs, both)
+    return _Pair(name, len(other), runs, both)
 
 
 def _refuse_mismatch(name: str, run: int, one: Answered, two: Answered) -> None:
@@ -146,20 +151,20 @@ def _columns(pairs: Sequence[_Pair]) -> list[FloatArray]:
     ]
 
 
-def _begun(pair: _Pair, measure: Loss, asked: int, few: bool) -> Comparison:
+def _begun(pair: _Pair, measure: Loss, few: bool) -> Comparison:
     entities = sum(len(first) for first, _ in pair.losses)
-    note = _note(pair, asked, few)
-    return Comparison(pair.name, measure, len(pair.runs), asked, entities, note=note)
+    note = _note(pair, few)
+    return Comparison(pair.name, measure, len(pair.runs), pair.asked, entities, note=note)
 
 
-def _note(pair: _Pair, asked: int, few: bool) -> str | None:
+def _note(pair: _Pair, few: bool) -> str | None:
     if not pair.runs:
         return "not compared: there is no run in which both have answers"
     if few:
         return f"not compared: those asked about are of fewer than {FEWEST_GROUPS} groups"
     notes = []
-    if len(pair.runs) < asked:
-        notes.append(f"{len(pair.runs)} of {asked} runs, in which both have answers")
+    if len(pair.runs) < pair.asked:
+        notes.append(f"{len(pair.runs)} of {pair.asked} runs, in which both have answers")
     if any(pair.ruled_out):
         ours, theirs = pair.ruled_out
         notes.append(

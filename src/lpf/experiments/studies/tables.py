@@ -37,7 +37,7 @@ COLUMNS: Mapping[str, Column] = {
         Column("mean_confidence", "Mean confidence", "share", None, 3),
         Column("confidence_sd", "sd", "share", None, 3),
         Column("high_confidence_errors", "Errors above .8", "share", "lower", 4),
-        Column("low_confidence_correct", "Right below .8", "share", None, 4),
+        Column("low_confidence_correct", "Right below .5", "share", None, 4),
         Column("runtime_ms", "One query", "milliseconds", "lower", 2),
         Column("per_second", "Queries a second", "count", "higher", 0),
         Column("fit_seconds", "Training", "seconds", None, 1),
@@ -88,9 +88,11 @@ def comparison_table(
     reference: str,
     runs: Runs,
     book: Book,
+    where: str = "",
     measure: Loss = "nll",
 ) -> Table:
-    """The reference's loss less each other's, paired, with p-values after Holm."""
+    """The reference's loss less each other's, paired, with p-values after Holm. ``where`` tells
+    the table from others of the same study."""
     compared = comparisons(reference, runs, book, measure)
     columns = (
         Column("difference", f"{measure.upper()} difference", "number", None, 4),
@@ -98,16 +100,18 @@ def comparison_table(
         Column("runs", "Runs", "count", None, 0),
     )
     rows = tuple(_compared(one) for one in compared)
-    return Table(name, f"{title_of(reference)} against each", caption, columns, rows)
+    return Table(name, f"{title_of(reference)} against each{where}", caption, columns, rows)
 
 
 def comparisons(reference: str, runs: Runs, book: Book, measure: Loss = "nll") -> list[Comparison]:
-    """Those that have as many runs as the reference, the smallest difference first."""
+    """The smallest difference first. Others have as many runs as the reference, or it has one,
+    which then stands beside each of theirs."""
     ours = book.runs(runs[reference])
+    rivals = {method: cells for method, cells in runs.items() if standing_of(method) != "reference"}
     others = {
         method: book.runs(cells)
-        for method, cells in runs.items()
-        if method != reference and len(cells) == len(ours) and standing_of(method) != "reference"
+        for method, cells in rivals.items()
+        if method != reference and cells and len(ours) in (1, len(cells))
     }
     found = compare(ours, others, measure)
     return sorted(found, key=lambda one: -(one.difference.mean if one.difference else -1e9))

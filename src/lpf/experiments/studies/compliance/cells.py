@@ -35,11 +35,6 @@ def main_runs(plan: Plan, exam: Exam) -> Runs:
     return {method: _cells(plan, exam, method) for method in plan.methods}
 
 
-def first_runs(runs: Runs) -> Runs:
-    """The ensemble has one run; so others are compared by their first."""
-    return {method: cells[:1] for method, cells in runs.items()}
-
-
 def _cells(plan: Plan, exam: Exam, method: str) -> list[Cell]:
     if method in BY_SEED:
         members = range(len(plan.main_seeds))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from lpf.experiments.naming import title_of
 from lpf.experiments.plan import Plan
 from lpf.experiments.studies.book import Book, Runs
-from lpf.experiments.studies.compliance.cells import first_runs
 from lpf.experiments.studies.tables import comparisons
 
 
@@ -31,7 +30,7 @@ def _rivals(large: Runs, book: Book) -> str:
     """Who is better than the ensemble; where nobody is, who comes nearest."""
     found = [
         (one.name, one.difference, one.adjusted)
-        for one in comparisons("lpf_robust", first_runs(large), book)
+        for one in comparisons("lpf_robust", large, book)
         if one.difference is not None and one.adjusted is not None
     ]
     if not found:

@@ -9,7 +9,6 @@ from lpf.experiments.judging.measures import Part, by_credibility, by_label
 from lpf.experiments.naming import title_of
 from lpf.experiments.plan import Plan
 from lpf.experiments.studies.book import Book, Runs
-from lpf.experiments.studies.compliance.cells import first_runs
 from lpf.experiments.studies.figures import answers_of
 from lpf.experiments.studies.tables import comparison_table, counted, method_table, plain_value
 
@@ -76,10 +75,11 @@ def large_table(plan: Plan, large: Runs, book: Book) -> Table:
 def against_table(large: Runs, book: Book) -> Table:
     return comparison_table(
         "against",
-        "Paired on the same companies, first run of each; below 0 the ensemble is better. "
-        "Intervals of 95 % over companies, p-values corrected for the number of methods.",
+        "Paired on the same companies, the ensemble's one run beside every run of another; below 0 "
+        "the ensemble is better. Intervals of 95 % over companies and runs together, p-values "
+        "corrected for the number of methods.",
         "lpf_robust",
-        first_runs(large),
+        large,
         book,
     )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lpf.experiments.naming import title_of
+from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.plan import Plan
 from lpf.experiments.studies.domains.gaps import closing
-from lpf.experiments.studies.domains.runs import DomainRuns
+from lpf.experiments.studies.domains.runs import DomainRuns, finite_mean
 from lpf.experiments.studies.tables import comparisons
 from lpf.metrics import Difference
 
@@ -14,6 +14,7 @@ def domain_findings(plan: Plan, fixed: DomainRuns, varying: DomainRuns) -> list[
     sentences = (
         _standing(f"On the preset {fixed.preset}, with five items an entity,", fixed),
         _standing(f"On the preset {varying.preset}, with one to five items,", varying),
+        _as_they_come(fixed),
         closing(plan, fixed),
         _calibrated(fixed),
     )
@@ -44,6 +45,27 @@ def _side(difference: Difference) -> str:
     if difference.mean <= 0:
         return "above"
     return "below: it is better" if difference.low > 0 else "below, which may be chance"
+
+
+def _as_they_come(runs: DomainRuns) -> str:
+    """Which methods the temperature hurts: with few validation entities it may."""
+    both = {
+        method: (finite_mean(runs.summary(method), "raw_nll"), runs.nll(method))
+        for method in runs.by_method
+        if standing_of(method) != "reference"
+    }
+    hurt = {name: (raw, at) for name, (raw, at) in both.items() if raw and at and raw < at}
+    ours = runs.nll("lpf_robust")
+    if not hurt or ours is None:
+        return ""
+    told = ", ".join(
+        f"{title_of(name)} ({raw:.4f} for {at:.4f})" for name, (raw, at) in sorted(hurt.items())
+    )
+    below = [title_of(name) for name, (raw, _) in hurt.items() if raw < ours]
+    return (
+        f"With five items, without the fitted temperature a lower NLL have: {told}. Below the "
+        f"robust ensemble then: {', '.join(below) or 'none'}."
+    )
 
 
 def _calibrated(fixed: DomainRuns) -> str:

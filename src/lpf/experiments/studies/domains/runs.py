@@ -31,6 +31,10 @@ class DomainRuns:
     def study(self) -> str:
         return study_name(self.preset)
 
+    @property
+    def items(self) -> str:
+        return "one to five items each" if self.place == "varying" else "five items each"
+
     def summary(self, method: str, domain: str | None = None) -> Summary:
         """Over all domains where none is named."""
         cells = self.by_method[method]

@@ -19,20 +19,30 @@ from lpf.experiments.studies.tables import (
     printed_value,
 )
 
-MEASURES = ("nll", "accuracy", "macro_f1", "brier", "ece", "ece_null", "ece_p", "aurc")
+MEASURES = (
+    "nll",
+    "raw_nll",
+    "accuracy",
+    "macro_f1",
+    "brier",
+    "ece",
+    "ece_null",
+    "ece_p",
+    "aurc",
+)
 
 
 def pooled_table(plan: Plan, runs: DomainRuns) -> Table:
     fixed = runs.place == "fixed"
     entities = plan.asked if fixed else plan.asked // 2
-    items = "five items each" if fixed else "one to five items each"
     sets = counted(len(data_seeds(plan, runs.preset)), "data set")
     return method_table(
         f"{runs.study}_{runs.place}",
-        f"All domains together, {items}",
+        f"All domains together, {runs.items}",
         f"Means over {len(plan.domains)} domains with {sets} of 630 training entities each; "
         f"{entities:,} test entities a domain, in wordings that no training saw. A temperature "
-        "for everyone, by the number of items where it varies.",
+        "for everyone, by the number of items where it varies; NLL before T is that of the answers "
+        "as they come.",
         runs.by_method,
         MEASURES,
         runs.book,
@@ -48,6 +58,7 @@ def against_table(runs: DomainRuns) -> Table:
         "lpf_robust",
         runs.by_method,
         runs.book,
+        f", {runs.items}",
     )
 
 
