@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lpf.version import __version__
 
 if TYPE_CHECKING:
-    from lpf.classifier import LPFClassifier
+    from lpf.classifier import BaselineClassifier, LPFClassifier
     from lpf.engine import Answers, Engine, Facts, Items
     from lpf.errors import LPFError
     from lpf.model.artefact import load_model, save_model
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answers": "lpf.engine",
+    "BaselineClassifier": "lpf.classifier",
     "Engine": "lpf.engine",
     "Facts": "lpf.engine",
     "Items": "lpf.engine",
@@ -42,6 +43,7 @@ _HOMES = {
 
 __all__ = [
     "Answers",
+    "BaselineClassifier",
     "Engine",
     "Evidence",
     "Facts",

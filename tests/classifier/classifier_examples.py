@@ -6,7 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from lpf import LPFClassifier
+from lpf import LPFClassifier, Predicate, Schema
+from lpf.datasets import Dataset, DatasetEntity, DatasetItem, assign_splits
 from lpf.reading import Reader, open_reader
 from lpf.reading.reader import Features, Progress, ReadRequest
 
@@ -58,6 +59,32 @@ def fitted(variant: str = "spn") -> LPFClassifier:
 
 def texts_of(X: Entities) -> list[list[str]]:
     return [[str(item["text"]) for item in entity] for entity in X]
+
+
+def dataset_of(
+    X: Entities,
+    y: list[str],
+    *,
+    prior: tuple[float, ...] = (0.5, 0.5),
+    groups: list[str | None] | None = None,
+    claim: str | None = None,
+) -> Dataset:
+    """What X and y should become, made by hand."""
+    entities = tuple(
+        DatasetEntity(
+            f"S{place}",
+            {"label": label},
+            tuple(DatasetItem(f"S{place}_{n}", **item) for n, item in enumerate(items)),
+            claim=claim,
+            group_id=None if groups is None else groups[place],
+        )
+        for place, (items, label) in enumerate(zip(X, y, strict=True))
+    )
+    return Dataset("reference", Schema((Predicate("label", ("bad", "good"), prior),)), entities)
+
+
+def in_splits(dataset: Dataset) -> Dataset:
+    return assign_splits(dataset, "label", shares=(0.85, 0.15, 0.0), seed=42)
 
 
 def _item(label: str, number: int, generator: np.random.Generator) -> dict[str, object]:

@@ -6,10 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from classifier_examples import FAST, Entities, fitted, plain_reader, suppliers, texts_of
+from classifier_examples import (
+    FAST,
+    dataset_of,
+    fitted,
+    in_splits,
+    plain_reader,
+    suppliers,
+    texts_of,
+)
 
-from lpf import Engine, LPFClassifier, Predicate, QueryOptions, Schema
-from lpf.datasets import Dataset, DatasetEntity, DatasetItem, assign_splits
+from lpf import Engine, LPFClassifier, QueryOptions
+from lpf.datasets import Dataset
 from lpf.errors import DatasetError
 from lpf.model.config import AggregatorConfig
 from lpf.reading import Reader, open_reader
@@ -18,31 +26,6 @@ from lpf.training import Trained, Trainer, TrainingConfig, make_examples, read_f
 SEEDS = FAST["seeds"]
 CONFIG = TrainingConfig(**{k: v for k, v in FAST.items() if k != "seeds"}, aggregator=None)
 COUNT = 60
-
-
-def dataset_of(
-    X: Entities,
-    y: list[str],
-    *,
-    prior: tuple[float, ...] = (0.5, 0.5),
-    groups: list[str | None] | None = None,
-    claim: str | None = None,
-) -> Dataset:
-    entities = tuple(
-        DatasetEntity(
-            f"S{place}",
-            {"label": label},
-            tuple(DatasetItem(f"S{place}_{n}", **item) for n, item in enumerate(items)),
-            claim=claim,
-            group_id=None if groups is None else groups[place],
-        )
-        for place, (items, label) in enumerate(zip(X, y, strict=True))
-    )
-    return Dataset("reference", Schema((Predicate("label", ("bad", "good"), prior),)), entities)
-
-
-def in_splits(dataset: Dataset) -> Dataset:
-    return assign_splits(dataset, "label", shares=(0.85, 0.15, 0.0), seed=42)
 
 
 def trained(

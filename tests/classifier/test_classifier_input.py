@@ -13,7 +13,7 @@ from lpf import Evidence, LPFClassifier
 from lpf.classifier.entities import read_entities
 from lpf.classifier.features import Memory
 from lpf.classifier.labels import Classes, read_labels
-from lpf.classifier.learning import Part, make_dataset
+from lpf.classifier.lesson import Part, make_dataset
 from lpf.errors import ConfigError, DatasetError, EvidenceError, TrainingError
 
 TEXT = "Late again."

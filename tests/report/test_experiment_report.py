@@ -143,6 +143,12 @@ def test_what_made_the_numbers(folder: Path) -> None:
     assert "<dd>40 (4 in doubt)</dd>" in html
 
 
+def test_a_run_that_found_results_done_says_so(tmp_path: Path) -> None:
+    short = replace(realistic(), studies=(), made=replace(made(), results=1200, kept=1100))
+    write_experiment_report(short, tmp_path)
+    assert "<dd>2 h 05 min, 1,100 of 1,200 results kept</dd>" in html_of(tmp_path)
+
+
 @pytest.mark.parametrize("experiment", [realistic(), extreme()], ids=["realistic", "extreme"])
 def test_the_report_can_be_made_again_from_its_numbers(
     experiment: Experiment, tmp_path: Path

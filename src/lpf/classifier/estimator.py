@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from lpf.classifier import saving
 from lpf.classifier.answering import Fitted, Question
-from lpf.classifier.conventions import Conventions
 from lpf.classifier.entities import Entity, EntityLike, read_entities, read_entity
+from lpf.classifier.entity_classifier import EntityClassifier
 from lpf.classifier.explanation import Explanation, explain
-from lpf.classifier.features import Memory, choose_reader, claims_in
-from lpf.classifier.labels import Classes, Prior, read_labels
+from lpf.classifier.features import Memory, choose_reader
+from lpf.classifier.labels import Prior
 from lpf.classifier.learning import (
-    Part,
+    Holdout,
     Plan,
+    chosen_seeds,
     is_few,
     learn,
-    make_dataset,
     require_torch,
     whole_number,
 )
-from lpf.errors import ConfigError, EvidenceError, TrainingError
+from lpf.classifier.lesson import Lesson
+from lpf.errors import ConfigError, TrainingError
 from lpf.index.copies import DEFAULT_SIMILARITY, checked_similarity
 from lpf.model.artefact import Artefact
 from lpf.model.card import ModelCard
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class LPFClassifier(Conventions):
+class LPFClassifier(EntityClassifier):
     """Classifies entities by their evidence, the way scikit-learn's classifiers are used.
 
     X is a list of entities. An entity is a list of evidence, or ``{"claim": text, "evidence":
@@ -112,41 +112,24 @@ class LPFClassifier(Conventions):
         require_torch()
         self._options()
         plan = self._plan()
-        parts = [Part.training(X, y, groups, validation is not None)]
-        if validation is not None:
-            parts.append(Part.validation(validation))
-        classes = Classes.of(parts[0].labels)
-        dataset = make_dataset(parts, classes, self.prior)
+        lesson = Lesson.of(X, y, groups, validation, self.prior)
+        dataset = lesson.dataset
         if self.variant == "learned" and is_few(dataset):
             raise _too_few_for_aggregator(len(dataset))
-        entities = [entity for part in parts for entity in part.entities]
-        with_claim = claims_in(entities)
-        reader = choose_reader(self.reader, with_claim)
+        reader = choose_reader(self.reader, lesson.with_claim)
         if plan.tell is not None:
             plan.tell("reading the texts")
-        features = self._memory.features(reader, entities)
+        features = self._memory.features(reader, lesson.entities)
         trained = learn(dataset, features, reader.reader_id, plan)
         artefact = Artefact("unsaved", trained.config, trained.card, trained.tensors)
-        return self._keep(Fitted(classes, dataset.schema, artefact, with_claim, trained.cautions))
+        return self._keep(
+            Fitted(lesson.classes, dataset.schema, artefact, lesson.with_claim, trained.cautions)
+        )
 
     def predict_proba(self, X: Iterable[EntityLike]) -> FloatArray:
         """[E, V], columns as in ``classes_``. An entity without evidence gets the prior."""
         fitted = self._require_fitted()
         return self._question(read_entities(X)).distribution(fitted, self._options())
-
-    def predict(self, X: Iterable[EntityLike]) -> NDArray[Any]:
-        """The most probable class of each entity, [E]."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    def score(self, X: Iterable[EntityLike], y: Iterable[Any]) -> float:
-        """The share of entities whose class is predicted."""
-        given = self.predict(X)
-        labels = read_labels(y, len(given))
-        if not labels:
-            raise EvidenceError("X: has no entities. Nothing was scored.")
-        right = [bool(a == b) for a, b in zip(given.tolist(), labels, strict=True)]
-        return sum(right) / len(right)
 
     def explain(self, entity: EntityLike) -> Explanation:
         """What each item of one entity had to do with its answer."""
@@ -175,15 +158,6 @@ class LPFClassifier(Conventions):
             loaded.reader = reader
         return loaded._keep(fitted)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._fitted is not None
-
-    def __sklearn_clone__(self) -> Self:
-        """Unfitted, with the same parameters. Texts that were read need not be read again."""
-        fresh = type(self)(**self.get_params())
-        fresh._memory = self._memory
-        return fresh
-
     def _keep(self, fitted: Fitted) -> Self:
         self._fitted = fitted
         self.classes_ = fitted.classes.array
@@ -200,20 +174,8 @@ class LPFClassifier(Conventions):
 
     def _question(self, entities: tuple[Entity, ...]) -> Question:
         fitted = self._require_fitted()
-        if any(e.evidence for e in entities) and claims_in(entities) != fitted.with_claim:
-            learned = "with" if fitted.with_claim else "without"
-            raise EvidenceError(
-                f"X: this model was fitted {learned} claims, and these entities are the other way "
-                "round. Nothing was answered; give them as they were given to fit."
-            )
-        reader = choose_reader(self.reader, fitted.with_claim)
-        if reader.reader_id != fitted.artefact.config.reader_id:
-            raise ConfigError(
-                f"reader: the model was fitted on {fitted.artefact.config.reader_id}, and this is "
-                f"{reader.reader_id}. Nothing was answered; give the reader it was fitted with "
-                "(load(folder, reader=...)), or fit again."
-            )
-        features = self._memory.features(reader, entities)
+        reader_id = fitted.artefact.config.reader_id
+        features = self._features(entities, fitted.with_claim, reader_id)
         return Question(entities, features, checked_similarity(self.copy_similarity))
 
     def _options(self, uncertainty_samples: int = 0) -> QueryOptions:
@@ -230,21 +192,10 @@ class LPFClassifier(Conventions):
         )
 
     def _plan(self) -> Plan:
-        from lpf.training import SEED_PRESETS
-        from lpf.training.settings import check_seeds
-
-        seeds = self.seeds
-        if isinstance(seeds, str):
-            if seeds not in SEED_PRESETS:
-                raise ConfigError(
-                    f"seeds: must be numbers or one of {sorted(SEED_PRESETS)}, got {seeds!r}."
-                )
-            seeds = SEED_PRESETS[seeds]
         return Plan(
             self._config(),
-            check_seeds([whole_number("seeds", seed) for seed in seeds]),
-            self.validation_share,
-            whole_number("random_state", self.random_state),
+            chosen_seeds(self.seeds),
+            Holdout(self.validation_share, whole_number("random_state", self.random_state)),
             checked_similarity(self.copy_similarity),
             print if self.verbose else None,
         )

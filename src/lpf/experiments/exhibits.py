@@ -18,7 +18,7 @@ Shape = Literal["lines", "points", "bars", "reliability", "matrix"]
 
 @dataclass(frozen=True)
 class Value:
-    """A number of ours: ``sd`` over seeds, ``low`` and ``high`` of its interval, the number that
+    """A number of ours: ``sd`` over runs, ``low`` and ``high`` of its interval, the number that
     the paper prints in this place, and why that one cannot be right where it cannot."""
 
     value: float | None

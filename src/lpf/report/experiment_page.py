@@ -59,8 +59,14 @@ def _at_a_glance(experiment: Experiment) -> Iterator[tuple[str, str]]:
         doubted = sum(cell.doubt is not None for cell in beside)
         yield "Numbers beside the paper's", f"{len(beside)} ({doubted} in doubt)"
     yield "Seeds", str(len(made.seeds))
-    yield "Time", duration(made.seconds)
+    yield "Time", _time(made)
     yield "Run", "quick" if made.quick else "full"
+
+
+def _time(made: Made) -> str:
+    """A run that found its results done says nothing of how long they take."""
+    time = duration(made.seconds)
+    return f"{time}, {made.kept:,} of {made.results:,} results kept" if made.kept else time
 
 
 def _values(experiment: Experiment) -> Iterator[Value]:
@@ -112,7 +118,7 @@ def _made(made: Made) -> str:
         ("Packages", packages or "none recorded"),
         ("Seeds", ", ".join(map(str, made.seeds)) or "none"),
         ("Budget", "quick" if made.quick else "full"),
-        ("Time", duration(made.seconds)),
+        ("Time", _time(made)),
         ("Finished", made.finished),
     ]
     return definitions(facts)

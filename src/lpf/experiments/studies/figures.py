@@ -8,10 +8,11 @@ import numpy as np
 
 from lpf.experiments.answered import Answered
 from lpf.experiments.cells import Cell
-from lpf.experiments.exhibits import Figure, Series
+from lpf.experiments.exhibits import Figure, Series, Standing
 from lpf.experiments.judging.measures import confusion_of, reliability_of, risk_coverage_of
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.studies.book import Book, Runs
+from lpf.training.cautions import wilson
 
 
 def answers_of(cells: Sequence[Cell], book: Book) -> Answered | None:
@@ -39,7 +40,11 @@ def reliability_figure(name: str, caption: str, runs: Runs, book: Book) -> Figur
         "reliability",
         "Confidence",
         "Share that is right",
-        tuple(_reliability(method, one) for method, one in found.items() if one is not None),
+        tuple(
+            reliability_series(title_of(method), one, standing_of(method))
+            for method, one in found.items()
+            if one is not None
+        ),
     )
 
 
@@ -140,12 +145,17 @@ def _confusion(answered: Answered) -> tuple[Series, ...]:
     )
 
 
-def _reliability(method: str, answered: Answered) -> Series:
+def reliability_series(name: str, answered: Answered, standing: Standing = "rival") -> Series:
+    """A point a bin that has entities, with the 95 % interval of the share that is right."""
     found = reliability_of(answered)
     there = found.count > 0
+    accuracy, count = found.accuracy[there].tolist(), found.count[there].tolist()
+    bounds = [wilson(round(right * of), int(of)) for right, of in zip(accuracy, count, strict=True)]
     return Series(
-        title_of(method),
+        name,
         tuple(found.confidence[there].tolist()),
-        tuple(found.accuracy[there].tolist()),
-        standing=standing_of(method),
+        tuple(accuracy),
+        tuple(low for low, _ in bounds),
+        tuple(high for _, high in bounds),
+        standing,
     )

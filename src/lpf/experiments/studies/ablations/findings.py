@@ -39,14 +39,14 @@ def _integral(changes: Changes) -> str:
     if not found:
         return "No integral could be compared with decoding at the mean."
     means = [change.mean for *_, change in found]
-    reach = f"NLL changes by {min(means):+.4f} to {max(means):+.4f}"
+    reach = f"NLL changes by {min(means):+z.4f} to {max(means):+z.4f}"
     if any(change.verdict == "better" for *_, change in found):
         return _integral_helps(found, reach)
     worse = sum(change.verdict == "worse" for *_, change in found)
     return (
         f"The integral over q(z|e) brings nothing: in none of {len(found)} comparisons is any "
         f"integrator better than decoding at the mean beyond chance, in {worse} it is worse; "
-        f"{reach}, and no 95 % interval reaches below {min(one[2].low for one in found):+.4f}."
+        f"{reach}, and no 95 % interval reaches below {min(one[2].low for one in found):+z.4f}."
     )
 
 
@@ -120,6 +120,6 @@ def _before_fitting(changes: Mapping[str, Change | None]) -> str:
     if divided is None or undivided is None:
         return ""
     return (
-        f"; before anything is fitted NLL is {divided.mean:+.4f} from the default's with the prior "
-        f"divided out and {undivided.mean:+.4f} without"
+        f"; before anything is fitted NLL is {divided.mean:+z.4f} from the default's with the "
+        f"prior divided out and {undivided.mean:+z.4f} without"
     )

@@ -113,7 +113,7 @@ class Change:
         return "worse" if self.mean > 0 else "better"
 
     def __str__(self) -> str:
-        return f"{self.mean:+.4f} ({self.low:+.4f} to {self.high:+.4f})"
+        return f"{self.mean:+z.4f} ({self.low:+z.4f} to {self.high:+z.4f})"
 
 
 def variants(plan: Plan, place: Place) -> Mapping[str, Variant]:

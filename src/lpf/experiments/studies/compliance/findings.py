@@ -20,9 +20,9 @@ def _ours(plan: Plan, large: Runs, book: Book) -> str:
         return f"{begin} no answers: every run of it crashed."
     return (
         f"{begin} an NLL of "
-        f"{ours['nll'].mean:.4f}, an accuracy of {ours['accuracy'].mean:.4f} and an ECE of "
-        f"{ours['ece'].mean:.4f}, where a perfectly calibrated predictor would show "
-        f"{ours['ece_null'].mean:.4f}."
+        f"{ours['nll'].mean:z.4f}, an accuracy of {ours['accuracy'].mean:z.4f} and an ECE of "
+        f"{ours['ece'].mean:z.4f}, where a perfectly calibrated predictor would show "
+        f"{ours['ece_null'].mean:z.4f}."
     )
 
 
@@ -36,7 +36,7 @@ def _rivals(large: Runs, book: Book) -> str:
     if not found:
         return ""
     better = ", ".join(
-        f"{title_of(name)} (by {difference.mean:.4f}, p {p_value:.3f})"
+        f"{title_of(name)} (by {difference.mean:z.4f}, p {p_value:z.3f})"
         for name, difference, p_value in found
         if difference.mean > 0
     )
@@ -44,8 +44,8 @@ def _rivals(large: Runs, book: Book) -> str:
         return f"A lower NLL than the robust ensemble have: {better}."
     name, nearest, p_value = found[0]
     return (
-        f"No method has a lower NLL; nearest is {title_of(name)}, {-nearest.mean:.4f} above (95 % "
-        f"interval {-nearest.high:.4f} to {-nearest.low:.4f}, corrected p {p_value:.3f})."
+        f"No method has a lower NLL; nearest is {title_of(name)}, {-nearest.mean:z.4f} above (95 % "
+        f"interval {-nearest.high:z.4f} to {-nearest.low:z.4f}, corrected p {p_value:z.3f})."
     )
 
 
@@ -54,7 +54,7 @@ def _papers_best(large: Runs, book: Book) -> str:
     if not paper:
         return ""
     return (
-        f"The paper's best setting has an ECE of {paper['raw_ece'].mean:.3f} as published and of "
-        f"{paper['ece'].mean:.3f} once its temperature is fitted; its accuracy is "
-        f"{paper['accuracy'].mean:.4f}."
+        f"The paper's best setting has an ECE of {paper['raw_ece'].mean:z.3f} as published and of "
+        f"{paper['ece'].mean:z.3f} once its temperature is fitted; its accuracy is "
+        f"{paper['accuracy'].mean:z.4f}."
     )

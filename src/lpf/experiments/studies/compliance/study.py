@@ -9,13 +9,17 @@ from lpf.experiments.exhibits import Figure, StudyResult, Table
 from lpf.experiments.plan import Plan
 from lpf.experiments.studies.book import Book, Runs
 from lpf.experiments.studies.compliance.cells import REFERENCES, large_exam, main_runs
+from lpf.experiments.studies.compliance.collapse import COLLAPSED
+from lpf.experiments.studies.compliance.confusions import confusion_table
 from lpf.experiments.studies.compliance.findings import main_findings
 from lpf.experiments.studies.compliance.seed_search import seeds_table, training_figures
+from lpf.experiments.studies.compliance.seed_stats import seed_stats_table
 from lpf.experiments.studies.compliance.tables import (
     against_table,
     confidence_table,
     costs_table,
     large_table,
+    more_table,
     parts_tables,
     small_table,
 )
@@ -29,7 +33,6 @@ from lpf.experiments.studies.figures import (
     with_points,
 )
 
-COLLAPSED = "edl_individual_broken"
 CURVES = (
     "lpf_robust",
     "lpf_paper_best",
@@ -66,10 +69,13 @@ def _tables(plan: Plan, small: Runs, large: Runs, book: Book) -> tuple[Table, ..
     return (
         small_table(plan, small, book),
         large_table(plan, large, book),
+        more_table(plan, large, book),
         against_table(large, book),
         seeds_table(plan, book),
+        seed_stats_table(small, book),
         confidence_table(plan, small, book),
         costs_table(small, book),
+        confusion_table(small, book),
         *parts_tables(large, book),
     )
 
@@ -114,7 +120,7 @@ def _curves(where: str, large: Runs, book: Book) -> list[Figure]:
     return [
         reliability_figure(
             "reliability",
-            f"{where}. On the diagonal, a confidence means what it says.",
+            f"{where}. On the diagonal, a confidence means what it says; bars are 95 % intervals.",
             shown,
             book,
         ),

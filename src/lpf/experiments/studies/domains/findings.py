@@ -25,7 +25,7 @@ def _standing(where: str, runs: DomainRuns) -> str:
     ours = runs.nll("lpf_robust")
     if ours is None:
         return f"{where} the robust ensemble has no NLL that can be compared."
-    begin = f"{where} the robust ensemble has an NLL of {ours:.4f}"
+    begin = f"{where} the robust ensemble has an NLL of {ours:z.4f}"
     found = [
         (one.name, one.difference)
         for one in comparisons("lpf_robust", runs.by_method, runs.book)
@@ -35,8 +35,8 @@ def _standing(where: str, runs: DomainRuns) -> str:
         return f"{begin}; no other method could be compared with it."
     name, nearest = found[0]
     return (
-        f"{begin}; the next method, {title_of(name)}, is {abs(nearest.mean):.4f} "
-        f"{_side(nearest)} (95 % interval {-nearest.high:.4f} to {-nearest.low:.4f})."
+        f"{begin}; the next method, {title_of(name)}, is {abs(nearest.mean):z.4f} "
+        f"{_side(nearest)} (95 % interval {-nearest.high:z.4f} to {-nearest.low:z.4f})."
     )
 
 
@@ -59,7 +59,7 @@ def _as_they_come(runs: DomainRuns) -> str:
     if not hurt or ours is None:
         return ""
     told = ", ".join(
-        f"{title_of(name)} ({raw:.4f} for {at:.4f})" for name, (raw, at) in sorted(hurt.items())
+        f"{title_of(name)} ({raw:z.4f} for {at:z.4f})" for name, (raw, at) in sorted(hurt.items())
     )
     below = [title_of(name) for name, (raw, _) in hurt.items() if raw < ours]
     return (

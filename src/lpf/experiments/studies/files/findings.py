@@ -57,8 +57,8 @@ def _file(standing: Standing) -> str:
         best = f" The lowest of all has {title_of(standing.best)}."
     return (
         f"{name}: robust LPF is {abs(difference.mean):.4f} {word} {title_of(standing.simple)}, the "
-        f"best without LPF, in NLL (95 % interval of the difference {difference.low:.4f} to "
-        f"{difference.high:.4f}, corrected p {found.adjusted:.3f}).{best}"
+        f"best without LPF, in NLL (95 % interval of the difference {difference.low:z.4f} to "
+        f"{difference.high:z.4f}, corrected p {found.adjusted:z.3f}).{best}"
     )
 
 
@@ -73,8 +73,8 @@ def _claim(evaluation: Evaluation) -> str | None:
     theirs, ours = (evaluation.summary(name).spreads for name in (CLAIM_ONLY, REFERENCE))
     return (
         f"{file_title(evaluation)}: the claim alone, without any evidence, has an NLL of "
-        f"{theirs['nll'].mean:.4f} and an accuracy of {theirs['accuracy'].mean:.4f}, robust LPF "
-        f"{ours['nll'].mean:.4f} and {ours['accuracy'].mean:.4f}: {_what_evidence_adds(found)}."
+        f"{theirs['nll'].mean:z.4f} and an accuracy of {theirs['accuracy'].mean:z.4f}, robust LPF "
+        f"{ours['nll'].mean:z.4f} and {ours['accuracy'].mean:z.4f}: {_what_evidence_adds(found)}."
     )
 
 
@@ -96,8 +96,8 @@ def _clean(evaluation: Evaluation) -> str | None:
     return (
         f"{file_title(evaluation)}: on the {len(evaluation.unshared_ids):,} entities that share "
         f"nothing with those learned from, robust LPF has an accuracy of "
-        f"{clean.spreads['accuracy'].mean:.4f} (on all {whole.spreads['accuracy'].mean:.4f}) and "
-        f"an NLL of {clean.spreads['nll'].mean:.4f} ({whole.spreads['nll'].mean:.4f})."
+        f"{clean.spreads['accuracy'].mean:z.4f} (on all {whole.spreads['accuracy'].mean:z.4f}) and "
+        f"an NLL of {clean.spreads['nll'].mean:z.4f} ({whole.spreads['nll'].mean:z.4f})."
     )
 
 

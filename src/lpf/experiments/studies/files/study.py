@@ -12,11 +12,11 @@ from lpf.experiments.evaluation.evaluator import Evaluator
 from lpf.experiments.evaluation.outcome import Evaluation
 from lpf.experiments.evaluation.plan import EvaluationPlan
 from lpf.experiments.exhibits import Figure, Series, StudyResult
-from lpf.experiments.judging.measures import reliability_of
 from lpf.experiments.keeping import Keeper
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.plan import Plan
 from lpf.experiments.studies.book import Book
+from lpf.experiments.studies.figures import reliability_series
 from lpf.experiments.studies.files.findings import findings
 from lpf.experiments.studies.files.tables import file_table, file_title, summary_table
 
@@ -95,17 +95,12 @@ def _reliability_figure(evaluated: Sequence[Evaluation]) -> Figure:
     for one in evaluated:
         first = one.runs["lpf_robust"][0]
         if first.error is None:
-            found = reliability_of(first)
-            there = found.count > 0
-            confidence, accuracy = found.confidence[there], found.accuracy[there]
-            series.append(
-                Series(file_title(one), tuple(confidence.tolist()), tuple(accuracy.tolist()))
-            )
+            series.append(reliability_series(file_title(one), first))
     return Figure(
         "files_reliability",
         "Are the confidences right?",
         f"{title_of('lpf_robust')}, first repetition on each file. On the diagonal, a confidence "
-        "means what it says; points of small files scatter.",
+        "means what it says; bars are 95 % intervals.",
         "reliability",
         "Confidence",
         "Share that is right",

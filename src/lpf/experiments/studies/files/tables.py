@@ -12,6 +12,7 @@ from lpf.experiments.judging.comparisons import Comparison
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.printed.tables import PrintedTable, printed_table
 from lpf.experiments.studies.domains.tables import MEASURES
+from lpf.experiments.studies.printed_rows import with_printed_rows
 from lpf.experiments.studies.tables import COLUMNS, cell_value
 
 PAPERS_FEVER = "fever_comparison"
@@ -73,16 +74,14 @@ def file_table(evaluation: Evaluation, is_fever: bool) -> Table:
     clean = CLEAN if evaluation.unshared_ids else ()
     ranked = sorted(evaluation.runs, key=lambda one: _order(evaluation, one))
     rows = [_row(evaluation, method, measures, beside) for method in ranked]
-    if beside is not None:
-        missing = [method for method in beside.rows if method not in evaluation.runs]
-        rows += [_papers_row(method, measures, len(clean), beside) for method in missing]
-    return Table(
+    shown = Table(
         f"file_{evaluation.plan.path.stem}",
         file_title(evaluation).capitalize(),
         " ".join([_how(evaluation), *evaluation.cautions, *_papers_test(beside)]),
         (*(COLUMNS[one] for one in measures), *clean),
         tuple(rows),
     )
+    return shown if beside is None else with_printed_rows(shown, beside)
 
 
 def summary_table(evaluated: Sequence[Evaluation]) -> Table:
@@ -111,15 +110,6 @@ def _row(
         ]
     note = "; ".join(summary.notes) or None
     return Row(method, title_of(method), tuple(cells), standing_of(method), note)
-
-
-def _papers_row(method: str, measures: Sequence[str], more: int, beside: PrintedTable) -> Row:
-    cells = []
-    for measure in measures:
-        found = beside.value(method, measure)
-        doubt = None if found is None else " ".join(found.doubts) or None
-        cells.append(None if found is None else Value(None, paper=found.value, doubt=doubt))
-    return Row(method, title_of(method), (*cells, *[None] * more), "rival", "not run here")
 
 
 def _order(evaluation: Evaluation, method: str) -> tuple[bool, float]:

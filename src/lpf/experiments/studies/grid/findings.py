@@ -45,9 +45,9 @@ def _movers(plan: Plan, scored: Sequence[Scored]) -> str:
         reach = {name: _reach(name, values, measure, scored) for name, values in grid(plan).items()}
         most = max(reach, key=lambda name: reach[name])
         others = ", ".join(
-            f"{KNOBS[name].symbol} by {moved:.3f}" for name, moved in reach.items() if name != most
+            f"{KNOBS[name].symbol} by {moved:z.3f}" for name, moved in reach.items() if name != most
         )
-        told.append(f"{title} {KNOBS[most].symbol}, by {reach[most]:.3f} ({others})")
+        told.append(f"{title} {KNOBS[most].symbol}, by {reach[most]:z.3f} ({others})")
     return f"On average over the others, the knob that moves most is for {' and for '.join(told)}."
 
 
@@ -65,7 +65,7 @@ def _ranks(scored: Sequence[Scored]) -> list[str]:
     five = sorted(with_items(scored, DEFAULT["top_k"]), key=raw_nll)
     told = [
         f"{name} ({words(one.setting)}) has rank {five.index(one) + 1} of {len(five)} by NLL "
-        f"({one.raw['nll']:.4f}, ECE {one.raw['ece']:.3f})."
+        f"({one.raw['nll']:z.4f}, ECE {one.raw['ece']:z.3f})."
         for name, one in published(scored)
     ]
     return [f"Among settings with five items: {' '.join(told)}"] if told else []
@@ -103,7 +103,7 @@ def _duels(how: str, duels: Sequence[tuple[str, Difference]]) -> str:
     telling = [found for _, found in duels if abs(found.mean) >= TELLING]
     won, lost = sum(one.high < 0 for one in telling), sum(one.low > 0 for one in telling)
     told = "; ".join(
-        f"{setting}: {found.mean:+.4f} ({found.low:+.4f} to {found.high:+.4f})"
+        f"{setting}: {found.mean:+z.4f} ({found.low:+z.4f} to {found.high:+z.4f})"
         for setting, found in duels
     )
     return (

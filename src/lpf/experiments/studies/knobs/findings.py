@@ -40,7 +40,7 @@ def _swept(sweep: Sweep) -> str | None:
         f"mode's accuracy {_range(accuracies, 4)}"
         f"{_beside_the_seed(middle.raw.spreads['accuracy'])}, "
         f"its ECE {_range(errors, 3)}{_printed_range(knob)}. Its NLL is lowest at {knob.symbol} = "
-        f"{best.value:g} ({best.raw.spreads['nll'].mean:.4f}, against {nll:.4f} at the default); "
+        f"{best.value:g} ({best.raw.spreads['nll'].mean:z.4f}, against {nll:z.4f} at the default); "
         f"once a temperature is fitted, it {_range(tempered, 4)}."
     )
 
@@ -58,8 +58,8 @@ def _printed_range(knob: Knob) -> str:
     if not accuracies or not errors:
         return ""
     return (
-        f" (printed: {min(accuracies):.3f} to {max(accuracies):.3f} and {min(errors):.3f} to "
-        f"{max(errors):.3f})"
+        f" (printed: {min(accuracies):z.3f} to {max(accuracies):z.3f} and {min(errors):z.3f} to "
+        f"{max(errors):z.3f})"
     )
 
 
@@ -83,18 +83,18 @@ def _at_the_default(sweeps: Sequence[Sweep]) -> list[str]:
     if not best:
         return []
     return [
-        f"At the paper's default the best network has an NLL of {best['nll'].mean:.3f} and an ECE "
-        f"of {best['ece'].mean:.3f} as answers come. For this one setting the paper's four tables "
+        f"At the paper's default the best network has an NLL of {best['nll'].mean:z.3f} and an ECE "
+        f"of {best['ece'].mean:z.3f} as answers come. For this one setting the paper's four tables "
         f"print NLLs of {_listed(printed['nll'])} and ECEs of {_listed(printed['ece'])}."
     ]
 
 
 def _listed(numbers: Sequence[float]) -> str:
-    return ", ".join(f"{number:.3f}" for number in sorted(set(numbers)))
+    return ", ".join(f"{number:z.3f}" for number in sorted(set(numbers)))
 
 
 def _beside_the_seed(spread: Spread) -> str:
-    return "" if spread.sd is None else f" (networks differ by an sd of {spread.sd:.4f})"
+    return "" if spread.sd is None else f" (networks differ by an sd of {spread.sd:z.4f})"
 
 
 def _more_items(sweeps: Sequence[Sweep]) -> list[str]:
@@ -110,9 +110,9 @@ def _more_items(sweeps: Sequence[Sweep]) -> list[str]:
     gain = all_of_them["accuracy"].mean - five["accuracy"].mean
     return [
         f"Where companies do have {MANY_ITEMS} items, all of them instead of the best five change "
-        f"paper mode's accuracy by {gain:+.4f} and its ECE by "
-        f"{all_of_them['ece'].mean - five['ece'].mean:+.4f}. The paper's companies have five items "
-        "each: its rows for 10 and 20 can only repeat the one for 5."
+        f"paper mode's accuracy by {gain:+z.4f} and its ECE by "
+        f"{all_of_them['ece'].mean - five['ece'].mean:+z.4f}. The paper's companies have five "
+        "items each: its rows for 10 and 20 can only repeat the one for 5."
     ]
 
 
@@ -139,11 +139,11 @@ def _hindsight(
     best = max(found, key=_lead)
     assert best.difference is not None  # just asked for
     change = -best.difference.mean
-    verdict = f"{abs(change):.4f} {'above' if change >= 0 else 'below'} robust mode's"
+    verdict = f"{abs(change):z.4f} {'above' if change >= 0 else 'below'} robust mode's"
     return (
         f"The best of paper mode's settings of M, T and α {words}, {best.name}, chosen in "
         f"hindsight, has an NLL {verdict} on the same networks and companies (95 % interval "
-        f"{-best.difference.high:+.4f} to {-best.difference.low:+.4f}): "
+        f"{-best.difference.high:+z.4f} to {-best.difference.low:+z.4f}): "
         f"{_winner(best)}."
     )
 

@@ -47,20 +47,20 @@ def _least_lost(kind: str, steps: Steps, lost: Lost, book: Book) -> str:
     best = _lowest(steps, -1, book)
     return (
         f"{KIND_TITLES[kind]}, {steps.words[-1]}: {title_of(first)} loses least NLL "
-        f"({least:+.3f}), {title_of(last)} most ({most:+.3f})"
+        f"({least:+z.3f}), {title_of(last)} most ({most:+z.3f})"
         f"{_ours_lost(lost[OURS], (first, last))}. The lowest NLL is then that of "
-        f"{title_of(best)} ({steps.mean(best, 'nll', -1, book):.3f}"
+        f"{title_of(best)} ({steps.mean(best, 'nll', -1, book):z.3f}"
         f"{_ours_beside(steps, best, book)})."
     )
 
 
 def _ours_lost(lost: Difference | None, named: tuple[str, str]) -> str:
-    return "" if lost is None or OURS in named else f", the robust ensemble {lost.mean:+.3f}"
+    return "" if lost is None or OURS in named else f", the robust ensemble {lost.mean:+z.3f}"
 
 
 def _ours_beside(steps: Steps, best: str, book: Book) -> str:
     ours = steps.mean(OURS, "nll", -1, book)
-    return "" if best == OURS or isnan(ours) else f"; the robust ensemble has {ours:.3f}"
+    return "" if best == OURS or isnan(ours) else f"; the robust ensemble has {ours:z.3f}"
 
 
 def _lowest(steps: Steps, place: int, book: Book) -> str:
@@ -99,7 +99,7 @@ def _better(kind: str, steps: Steps, place: int, book: Book) -> str:
     ]
     if not better:
         return ""
-    names = ", ".join(f"{title_of(name)} by {mean:.3f}" for name, mean in better)
+    names = ", ".join(f"{title_of(name)} by {mean:z.3f}" for name, mean in better)
     return f"{kind} at {steps.words[place]} ({names})"
 
 
@@ -114,7 +114,8 @@ def _attacked(steps: Steps, book: Book) -> str:
         return ""
     parts.sort()
     told = "; ".join(
-        f"{title_of(method)} from {before:.3f} to {after:.3f}" for _, before, after, method in parts
+        f"{title_of(method)} from {before:z.3f} to {after:z.3f}"
+        for _, before, after, method in parts
     )
     items = "one planted item" if steps.x[-1] == 1 else f"{steps.x[-1]:g} planted items"
     return f"Accuracy with {items} of credibility 1 for a wrong value, least loss first: {told}."
@@ -137,6 +138,6 @@ def _surest(all_steps: Mapping[str, Steps], book: Book) -> str:
     )
     return (
         f"The robust ensemble is most overconfident under {kind} at {steps.words[-1]}: mean "
-        f"confidence {sure:.3f} at an accuracy of {right:.3f}, a gap of {gaps[kind]:+.3f} against "
-        f"{overconfidence(steps, OURS, 0, book):+.3f} untouched."
+        f"confidence {sure:.3f} at an accuracy of {right:.3f}, a gap of {gaps[kind]:+z.3f} against "
+        f"{overconfidence(steps, OURS, 0, book):+z.3f} untouched."
     )

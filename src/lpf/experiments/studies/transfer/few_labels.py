@@ -103,12 +103,12 @@ def _at(steps: Steps, place: int, book: Book) -> str:
     if better:
         return (
             f"{begin} {title_of(nearest.name)} has a lower NLL than the robust ensemble's "
-            f"{ours:.4f}, by {mean:.4f} (95 % interval {low:.4f} to {high:.4f}){doubt}."
+            f"{ours:z.4f}, by {mean:z.4f} (95 % interval {low:z.4f} to {high:z.4f}){doubt}."
         )
     return (
-        f"{begin} the robust ensemble has the lowest NLL, {ours:.4f}; next is "
-        f"{title_of(nearest.name)}, {-mean:.4f} above (95 % interval {-high:.4f} to "
-        f"{-low:.4f}){doubt}."
+        f"{begin} the robust ensemble has the lowest NLL, {ours:z.4f}; next is "
+        f"{title_of(nearest.name)}, {-mean:z.4f} above (95 % interval {-high:z.4f} to "
+        f"{-low:z.4f}){doubt}."
     )
 
 

@@ -1,0 +1,158 @@
+"""Baselines under scikit-learn's tools, and what is said where something is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from classifier_examples import CountingReader, suppliers, texts_of
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.utils.validation import check_is_fitted
+
+from lpf import BaselineClassifier
+from lpf.baselines import TransformerConfig
+from lpf.errors import ConfigError, DatasetError, EvidenceError, TrainingError
+
+
+def quick(**parameters: object) -> BaselineClassifier:
+    return BaselineClassifier(**{"method": "deep_sets", **parameters})
+
+
+def test_parameters_are_kept_as_given() -> None:
+    seeds = [1, 2]
+    classifier = BaselineClassifier("stacking", seeds=seeds)
+    assert classifier.get_params()["seeds"] is seeds
+    assert repr(classifier) == "BaselineClassifier(method='stacking', seeds=[1, 2])"
+    with pytest.raises(ConfigError, match="'variant' is no parameter of BaselineClassifier"):
+        classifier.set_params(variant="spn")
+
+
+def test_a_clone_is_unfitted_and_has_the_same_parameters() -> None:
+    fitted = quick(temperature=True).fit(*suppliers(20))
+    fresh = clone(fitted)
+    assert fresh.get_params() == fitted.get_params()
+    assert is_classifier(fresh)
+    check_is_fitted(fitted)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(fresh)
+    with pytest.raises(TrainingError, match=r"not fitted\. Nothing was answered; call fit"):
+        fresh.predict([["late"]])
+
+
+def test_cross_validation_reads_every_text_once() -> None:
+    X, y = suppliers(24)
+    reader = CountingReader()
+    scores = cross_val_score(
+        quick(reader=reader, validation_share=0.3),
+        X,
+        y,
+        cv=2,
+        scoring="neg_log_loss",
+        error_score="raise",
+    )
+    assert np.isfinite(scores).all()
+    assert reader.count == len({item["text"] for entity in X for item in entity})
+
+
+def test_a_search_chooses_between_methods() -> None:
+    X, y = suppliers(40)
+    grid = [
+        {"method": ["prior", "deep_sets"], "temperature": np.array([False, True])},
+        {"method": np.array(["majority_vote"]), "seeds": [(1, 2)]},
+    ]
+    search = GridSearchCV(quick(), grid, cv=2, scoring="neg_log_loss", error_score="raise")
+    search.fit(texts_of(X), y)
+    assert search.best_params_["method"] in ("deep_sets", "majority_vote")
+    assert search.classes_.tolist() == ["bad", "good"]
+    assert search.predict(texts_of(X)).shape == (40,)
+
+
+def test_groups_reach_fit_and_arrays_and_numbers_will_do() -> None:
+    X, y = suppliers(40)
+    entities = np.empty(40, object)
+    entities[:] = texts_of(X)
+    labels = np.array([10 if label == "good" else 3 for label in y])
+    answers = cross_val_predict(
+        quick(validation_share=0.3),
+        entities,
+        labels,
+        cv=2,
+        params={"groups": np.arange(40) // 2},
+        method="predict_proba",
+    )
+    np.testing.assert_allclose(answers.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"method": "majority_votes"}, "'majority_votes' is not known.*'majority_vote'"),
+        ({"method": None}, "method: None is not known"),
+        ({"temperature": 2.0}, "temperature: must be True or False, got 2.0"),
+        ({"seeds": "eleven"}, "seeds: must be numbers or one of"),
+        ({"validation_share": 0.0}, "validation_share: must lie between 0 and 1"),
+        ({"random_state": None}, "random_state: must be a whole number"),
+        ({"copy_similarity": 2.0}, "copy_similarity"),
+        ({"reader": "maxilm"}, "reader must be"),
+        ({"prior": (0.5, 0.4)}, "prior: must have a number above 0"),
+        ({"checkpoint": "some"}, "checkpoint: is for the method 'transformer' alone"),
+        ({"transformer": TransformerConfig()}, "transformer: is for the method 'transformer'"),
+    ],
+)
+def test_settings_are_checked_by_fit(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        quick(**parameters).fit(*suppliers(20))
+
+
+def test_the_transformer_is_the_one_of_the_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"checkpoint {tmp_path}: cannot be loaded"):
+        quick(method="transformer", checkpoint=tmp_path).fit(*suppliers(20))
+
+
+def test_too_few_entities_are_refused_with_what_to_do() -> None:
+    X, y = suppliers(20)
+    with pytest.raises(DatasetError, match=r"0 of the 1 validation.*validation_share, or give"):
+        quick().fit(X[:6], y[:6])
+    with pytest.raises(DatasetError, match=r"1 of the .* train entities are of the class"):
+        quick().fit(X[:3], y[:3], validation=(X[3:6], y[3:6]))
+    with pytest.raises(DatasetError, match=r"4 training entities .* 'dawid_skene' needs 5"):
+        quick(method="dawid_skene").fit(X[:4], y[:4], validation=(X[4:], y[4:]))
+    few = quick().fit(X[:4], y[:4], validation=(X[4:], y[4:]))
+    assert few.predict(X).shape == (20,)
+
+
+def test_what_was_learned_stays_where_a_new_fit_fails() -> None:
+    X, y = suppliers(20)
+    classifier = quick().fit(X, y)
+    before = classifier.predict_proba(X)
+    with pytest.raises(EvidenceError, match=r"X\[0\]: is a text"):
+        classifier.fit(["late"], ["bad"])
+    np.testing.assert_array_equal(classifier.predict_proba(X), before)
+
+
+def test_settings_that_were_learned_with_cannot_be_changed_without_fitting() -> None:
+    X, y = suppliers(20)
+    classifier = quick().fit(X, y)
+    for changed in ({"method": "stacking"}, {"method": "deep_sets", "temperature": True}):
+        with pytest.raises(TrainingError, match="fitted with method='deep_sets' and temperature"):
+            classifier.set_params(**changed).predict(X)
+    assert classifier.set_params(temperature=False).predict(X).shape == (20,)
+
+
+def test_entities_are_asked_about_as_they_were_learned_from() -> None:
+    classifier = quick().fit(*suppliers(20))
+    with pytest.raises(EvidenceError, match="fitted without claims"):
+        classifier.predict([{"claim": "It is late.", "evidence": ["late"]}])
+
+
+def test_a_prior_that_is_given_reaches_the_circuit_and_the_silent() -> None:
+    X, y = suppliers(20)
+    given = BaselineClassifier("spn_only", seeds=(1, 2), prior={"good": 0.1, "bad": 0.9})
+    plain = clone(given).set_params(prior=None).fit(X, y)
+    given.fit(X, y)
+    np.testing.assert_allclose(given.predict_proba([[]]), [[0.9, 0.1]])
+    assert (given.predict_proba(X)[:, 0] > plain.predict_proba(X)[:, 0]).all()
+    assert any("prior gives 'bad' 90%" in caution for caution in given.cautions_)
