@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lpf import metrics
 from lpf.baselines.interface import FittedMethod, entity_labels, value_count
-from lpf.errors import TrainingError
+from lpf.errors import MissingPackageError, TrainingError
 from lpf.factors.tempering import softmax
 from lpf.training.examples import Examples
 from lpf.types import FloatArray
@@ -57,8 +57,12 @@ def fit_regression(train: Labelled, validation: Labelled, values: int) -> Regres
 
 
 def _fitted(train: Labelled, centre: FloatArray, scale: FloatArray, strength: float) -> Regression:
-    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
-
+    try:
+        from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise MissingPackageError(
+            "a logistic regression needs the package scikit-learn: `pip install 'lpf[baselines]'`."
+        ) from error
     model = LogisticRegression(C=strength, max_iter=MAX_ITERATIONS, tol=1e-5)
     model.fit((train.inputs - centre) / scale, train.labels)
     weight, bias = model.coef_.T, model.intercept_
