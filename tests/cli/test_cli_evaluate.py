@@ -13,15 +13,18 @@ import pytest
 from typer.testing import CliRunner
 
 from language_model_server import ChatServer, Received, Sent, completion
-from lpf.cli.evaluate import parsed_seeds
+from lpf.baselines import METHODS as OURS
+from lpf.cli.evaluate import parsed_methods, parsed_seeds
 from lpf.cli.main import app
 from lpf.errors import ConfigError
 from lpf.experiments.evaluation.evaluator import Evaluator
 from lpf.experiments.evaluation.plan import EvaluationPlan
 from lpf.experiments.keeping import Keeper
 from small_lessons import all_three, entities, in_splits, kept_folder, times, written
+from tiny_transformer import tiny_transformer
 
 METHODS = ("lpf_robust", "logistic_mean", "prior")
+HEADINGS = "method accuracy NLL Brier ECE null F1 ms"
 MEASURES = {"accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms"}
 
 
@@ -31,9 +34,9 @@ def search_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
 
 
-def run(*words: object, code: int = 0) -> Any:
+def run(*words: object, code: int = 0, columns: int = 80) -> Any:
     line = ["evaluate", *map(str, words)]
-    done = CliRunner().invoke(app, line, env={"COLUMNS": "80"})
+    done = CliRunner().invoke(app, line, env={"COLUMNS": str(columns)})
     assert done.exit_code == code, (done.output, done.exception)
     return done
 
@@ -74,8 +77,9 @@ def test_the_document_has_the_promised_shape(document: dict[str, Any]) -> None:
     for numbers in document["methods"].values():
         assert numbers.keys() >= MEASURES
         assert all(isinstance(numbers[name], float) for name in MEASURES)
-        assert numbers["error"] is None
-        assert "accuracy_sd" not in numbers  # of one seed there is none
+        assert (numbers["error"], numbers["notes"]) == (None, [])
+        assert numbers["accuracy_sd"] is None  # of one seed there is none
+        assert sum(map(sum, numbers["confusion"])) == 12
     assert document["methods"]["lpf_robust"]["accuracy"] > 0.6
     assert document["methods"]["prior"]["accuracy"] == pytest.approx(0.5)
     assert (document["asked"], document["folds"]) == (12, 0)
@@ -98,11 +102,25 @@ def test_the_table_fits_80_columns_and_names_every_method(
     together = " ".join(shown.split())
     assert "robust" in together
     assert "Prior alone" in together
-    for heading in ("accuracy", "NLL", "ECE", "macro F1"):
-        assert heading in shown
+    assert HEADINGS in together
+    assert "No room for" not in shown
     for numbers in document["methods"].values():
         assert f"{numbers['accuracy']:.3f}" in shown
         assert f"{numbers['nll']:.3f}" in shown
+    rows = [line.split() for line in shown.splitlines() if line.startswith("  ")]
+    ends = [row[-1] for row in rows if row[-1][0].isdigit()]
+    measured = [numbers["runtime_ms"] for numbers in document["methods"].values()]
+    assert sorted(map(float, ends)) == pytest.approx(sorted(measured), abs=0.006, rel=0.006)
+
+
+def test_what_a_narrow_terminal_has_no_room_for_is_said(
+    document: dict[str, Any], words: tuple[object, ...]
+) -> None:
+    shown = run(*words, columns=66).stdout
+    assert "Brier" not in shown.splitlines()[2]
+    assert shown.splitlines()[2].split()[-1] == "ms"
+    assert "No room for Brier: a wider terminal or --json shows all." in " ".join(shown.split())
+    assert "No room for Brier and ms:" in " ".join(run(*words, columns=60).stdout.split())
 
 
 def test_several_seeds_have_a_spread_and_no_network_is_trained_for_nothing(tmp_path: Path) -> None:
@@ -122,7 +140,9 @@ def test_several_seeds_have_a_spread_and_no_network_is_trained_for_nothing(tmp_p
         assert (numbers["runs"], numbers["accuracy_sd"], numbers["nll_sd"]) == (2, 0, 0)
     assert not (tmp_path / "kept" / "models").exists()
     shown = run(*words, "--workers", 1).stdout
-    assert "±" in shown
+    for numbers in found["methods"].values():
+        assert f"{numbers['nll']:.3f}±.000" in shown
+    assert HEADINGS in " ".join(shown.split())
     assert all(len(line) <= 80 for line in shown.splitlines()), shown
 
 
@@ -174,6 +194,25 @@ def test_a_method_of_your_own_from_the_folder_you_stand_in(
     shown = run(*words).stdout
     assert "RuntimeError: it fell over" in " ".join(shown.split())
     assert all(len(line) <= 80 for line in shown.splitlines()), shown
+
+
+def test_a_transformer_of_your_own_is_added_and_kept_under_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tiny").mkdir()
+    tiny_transformer(Path("tiny"))
+    written(Path("parts.jsonl"), in_splits(entities(60, items=1), all_three))
+    words = ("parts.jsonl", "--methods", "prior", "--seeds", 1, "--keep", "kept", "--workers", 1)
+    found = json.loads(run(*words, "--model", "tiny", "--json").stdout)
+    assert (found["model"], list(found["methods"])) == ("tiny", ["prior", "transformer"])
+    assert found["methods"]["transformer"]["accuracy"] is not None
+    before = times(Path("kept"))
+    assert "Fine-tuned tiny" in run(*words, "--model", "tiny").stdout
+    assert times(Path("kept")) == before
+    tiny_transformer(Path("tiny"), seed=2)  # other weights, other results
+    run(*words, "--model", "tiny")
+    assert len(times(Path("kept"))) == len(before) + 1
 
 
 def test_who_could_not_be_compared_is_said(
@@ -228,6 +267,9 @@ def test_a_reference_that_crashed_is_said(
         (("--seeds", "0"), "--seeds: must be a number or a list"),
         (("--seeds", "1,1"), "seeds: must be different numbers"),
         (("--folds", "1"), "folds: must be at least 2"),
+        (("--model", "./nowhere"), "model: './nowhere' cannot be had: it is no folder here"),
+        (("--endpoint", "http://localhost:1/v1"), "--endpoint: without --llm no language model"),
+        (("--api-key-env", "KEY", "--llm-limit", "9"), "--api-key-env, --llm-limit: without --llm"),
     ],
 )
 def test_a_wrong_call_is_told_and_nothing_is_kept(
@@ -274,6 +316,15 @@ def test_too_few_entities(tmp_path: Path) -> None:
 )
 def test_seeds_are_a_number_of_them_or_a_list(text: str, seeds: tuple[int, ...]) -> None:
     assert parsed_seeds(text) == seeds
+
+
+def test_all_is_all_of_ours_and_more_may_be_named() -> None:
+    ours = tuple(name for name in OURS if name != "perfect_reader")
+    assert parsed_methods("all") == ours
+    assert parsed_methods("all,mine:Keywords") == (*ours, "mine:Keywords")
+    assert parsed_methods("mine:Keywords, all") == ("mine:Keywords", *ours)
+    assert parsed_methods("all,prior,claim_only") == (*ours, "claim_only")
+    assert parsed_methods("prior, prior") == ("prior",)
 
 
 @pytest.mark.parametrize("text", ["", ",", "-1", "0", "1,-2", "1.5", "one"])

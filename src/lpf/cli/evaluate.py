@@ -12,9 +12,11 @@ from lpf.cli.common import AsJson, command, print_document
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
+    from lpf.baselines.language_models import EndpointConfig
     from lpf.experiments.evaluation.language_models import AskedModel
 
 ALL = "all"
+LLM_LIMIT = 50
 
 DatasetFile = Annotated[
     Path, typer.Argument(metavar="DATASET", help="A data set's file, JSONL: see docs/datasets.md.")
@@ -24,7 +26,7 @@ Methods = Annotated[
     typer.Option(
         "--methods",
         metavar="NAME,...",
-        help="Which, or all; package.module:Name is your own. Default: those that are quick.",
+        help="Which; all is all of ours, package.module:Name your own. Default: quick ones.",
         show_default=False,
     ),
 ]
@@ -46,6 +48,16 @@ Protected = Annotated[
     typer.Option("--protected", metavar="FIELD", help="Tell results apart by this field."),
 ]
 Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="Fine-tune this transformer, a folder or a name on the hub such as "
+        "bert-base-uncased, as the method transformer, which it adds. Default: MiniLM.",
+        show_default=False,
+    ),
+]
+AskedName = Annotated[
     str | None,
     typer.Option(
         "--llm",
@@ -72,7 +84,15 @@ KeyVariable = Annotated[
         show_default=False,
     ),
 ]
-MostAsked = Annotated[int, typer.Option("--llm-limit", help="Ask it about so many at most.")]
+MostAsked = Annotated[
+    int | None,
+    typer.Option(
+        "--llm-limit",
+        metavar="N",
+        help=f"Ask it about so many at most. Default: {LLM_LIMIT}.",
+        show_default=False,
+    ),
+]
 Workers = Annotated[int, typer.Option("--workers", help="Processes; 0 is one a core.")]
 Keep = Annotated[
     Path | None,
@@ -98,10 +118,11 @@ def evaluate(
     resplit: Resplit = False,
     predicate: Predicate = None,
     protected: Protected = None,
-    llm: Model = None,
+    model: Model = None,
+    llm: AskedName = None,
     endpoint: Endpoint = None,
     api_key_env: KeyVariable = None,
-    llm_limit: MostAsked = 50,
+    llm_limit: MostAsked = None,
     workers: Workers = 0,
     keep: Keep = None,
     as_json: AsJson = False,
@@ -118,18 +139,18 @@ def evaluate(
     from lpf.cli.experiment_progress import keeping_folder, watched
     from lpf.experiments.evaluation.document import evaluation_document
     from lpf.experiments.evaluation.evaluator import Evaluator
-    from lpf.experiments.evaluation.language_models import ask_model, endpoint_config
+    from lpf.experiments.evaluation.language_models import ask_model
     from lpf.experiments.evaluation.plan import EvaluationPlan
     from lpf.experiments.running import Runner
 
-    plan = EvaluationPlan(
-        dataset, _methods(methods), parsed_seeds(seeds), folds, resplit, predicate, protected
-    )
+    config = _endpoint(llm, endpoint, api_key_env, llm_limit)
+    chosen = parsed_methods(methods), parsed_seeds(seeds)
+    plan = EvaluationPlan(dataset, *chosen, folds, resplit, predicate, protected, model)
     evaluator = Evaluator.of(plan)
-    config = None if llm is None else endpoint_config(llm, endpoint, api_key_env, llm_limit)
     folder = keeping_folder(keep)
     with watched(f"evaluating {dataset.name}") as progress:
         runner = Runner(folder, workers, progress)
+        evaluator.require_model(runner.keeper)
         runner.run(evaluator.cells())
     found = evaluator.evaluation(runner.keeper)
     asked = None if config is None else ask_model(evaluator, found, config, folder)
@@ -139,22 +160,44 @@ def evaluate(
         from lpf.cli.evaluate_view import show_asked, show_evaluation
 
         show_evaluation(found)
-        show_asked(asked)
+        show_asked(found, asked)
 
 
 def told(asked: AskedModel | None) -> dict[str, Any]:
     return {} if asked is None else {"language_models": {asked.name: asked.to_dict()}}
 
 
-def _methods(text: str | None) -> tuple[str, ...]:
+def _endpoint(
+    llm: str | None, endpoint: str | None, api_key_env: str | None, limit: int | None
+) -> EndpointConfig | None:
+    """Of the language model to be asked; ConfigError for its options without it."""
+    from lpf.experiments.evaluation.language_models import endpoint_config
+
+    if llm is not None:
+        return endpoint_config(llm, endpoint, api_key_env, LLM_LIMIT if limit is None else limit)
+    options = {"--endpoint": endpoint, "--api-key-env": api_key_env, "--llm-limit": limit}
+    given = [option for option, value in options.items() if value is not None]
+    if given:
+        raise ConfigError(
+            f"{', '.join(given)}: without --llm no language model is asked. Nothing was "
+            "evaluated; name the model with --llm, or leave this out."
+        )
+    return None
+
+
+def parsed_methods(text: str | None) -> tuple[str, ...]:
+    """Names between commas, each once; ``all`` is all of ours but the one that only generated data
+    have what it takes for."""
     from lpf.baselines import METHODS
     from lpf.experiments.evaluation.plan import DEFAULT_METHODS
 
     if text is None:
         return DEFAULT_METHODS
-    if text == ALL:
-        return tuple(name for name in METHODS if name != "perfect_reader")
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    named: list[str] = []
+    for name in (part.strip() for part in text.split(",") if part.strip()):
+        every = (one for one in METHODS if one != "perfect_reader")
+        named += every if name == ALL else (name,)
+    return tuple(dict.fromkeys(named))
 
 
 def parsed_seeds(text: str) -> tuple[int, ...]:

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from lpf.cli.rendering import console, count, indented
-from lpf.cli.tables import table
+from lpf.cli.rendering import INDENT, console, count, indented
+from lpf.cli.tables import FittedTable, table
 from lpf.experiments.evaluation.language_models import AskedModel
 from lpf.experiments.evaluation.outcome import REFERENCE, Evaluation
 from lpf.experiments.judging.comparisons import Comparison
 from lpf.experiments.judging.measures import Part
 from lpf.experiments.judging.summaries import Spread
-from lpf.experiments.naming import standing_of, title_of
+from lpf.experiments.naming import standing_of
 
-HEADINGS = ("method", "accuracy", "NLL", "Brier", "ECE", "if perfect", "macro F1", "ms")
+# Short, and numbers are too: with a spread, eight columns just fit a terminal of 80.
+HEADINGS = ("method", "accuracy", "NLL", "Brier", "ECE", "null", "F1", "ms")
+OPTIONAL = ("Brier", "ms")
+LEGEND = "null: the ECE to expect by chance if confidences are right; F1: macro; ms: a query."
 MEASURES = ("accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms")
 ASKED_HEADINGS = ("accuracy", "NLL", "Brier", "ECE", "confidence")
 ASKED_MEASURES = ("accuracy", "nll", "brier", "ece", "mean_confidence")
@@ -29,16 +32,26 @@ def show_evaluation(evaluation: Evaluation) -> None:
     output.print(Text(_head(evaluation), style="bold"))
     ranked = sorted(evaluation.runs, key=lambda name: _order(evaluation, name))
     rows = [_row(evaluation, name) for name in ranked]
-    output.print(indented(table(HEADINGS, rows, right=HEADINGS[1:], optional=("ms", "Brier"))))
+    measured = table(HEADINGS, rows, right=HEADINGS[1:], optional=OPTIONAL)
+    output.print(indented(measured))
     _show_parts(evaluation, ranked)
-    for sentence in (*_conclusions(evaluation), *_clean(evaluation, ranked), *evaluation.cautions):
+    remarks = (
+        LEGEND,
+        *_left_out(measured, output.width - INDENT),
+        *_conclusions(evaluation),
+        *_clean(evaluation, ranked),
+        *evaluation.cautions,
+        *(
+            f"{evaluation.title(name)}: {note}"
+            for name in ranked
+            for note in evaluation.summary(name).notes
+        ),
+    )
+    for sentence in remarks:
         output.print(Text(f"· {sentence}"))
-    for name in ranked:
-        for note in evaluation.summary(name).notes:
-            output.print(Text(f"· {title_of(name)}: {note}"))
 
 
-def show_asked(asked: AskedModel | None) -> None:
+def show_asked(evaluation: Evaluation, asked: AskedModel | None) -> None:
     """A language model beside the others, on the entities that it was asked about."""
     if asked is None:
         return
@@ -47,7 +60,7 @@ def show_asked(asked: AskedModel | None) -> None:
     head = f"{asked.name}: {count(len(asked.labels), 'entity', 'entities')} asked, {failed} failed"
     output.print(Text(head, style="bold"))
     rows = [
-        [title_of(name), *(_plain(found[measure]) for measure in ASKED_MEASURES)]
+        [evaluation.title(name), *(_plain(found[measure]) for measure in ASKED_MEASURES)]
         for name, found in {asked.name: asked.measures, **asked.beside}.items()
     ]
     output.print(indented(table(("method", *ASKED_HEADINGS), rows, right=ASKED_HEADINGS)))
@@ -60,6 +73,15 @@ def show_asked(asked: AskedModel | None) -> None:
             f"{seconds}{money}. It answers as it comes, without a fitted temperature."
         )
     )
+
+
+def _left_out(shown: FittedTable, width: int) -> list[str]:
+    """What a narrow terminal had no room for."""
+    kept = {column.heading for column, _ in shown.fitted(width)}
+    missing = [column.heading for column in shown.columns if column.heading not in kept]
+    if not missing:
+        return []
+    return [f"No room for {' and '.join(missing)}: a wider terminal or --json shows all."]
 
 
 def _plain(value: float | None) -> str:
@@ -78,7 +100,8 @@ def _row(evaluation: Evaluation, name: str) -> list[str | Text]:
     spreads = evaluation.summary(name).spreads
     style = STYLES[standing_of(name)]
     cells = [_number(spreads.get(measure), measure) for measure in MEASURES]
-    return [Text(title_of(name), style=style), *(Text(cell, style=style) for cell in cells)]
+    title = evaluation.title(name)
+    return [Text(title, style=style), *(Text(cell, style=style) for cell in cells)]
 
 
 def _number(spread: Spread | None, measure: str) -> str:
@@ -87,9 +110,15 @@ def _number(spread: Spread | None, measure: str) -> str:
     if not math.isfinite(spread.mean):
         return "∞"
     if measure == "runtime_ms":
-        return f"{spread.mean:.2f}"
-    sd = f" ±{spread.sd:.3f}" if spread.sd is not None and measure in ("accuracy", "nll") else ""
-    return f"{spread.mean:.3f}{sd}"
+        return _three_digits(spread.mean)
+    if spread.sd is None or measure not in ("accuracy", "nll"):
+        return f"{spread.mean:.3f}"
+    return f"{spread.mean:.3f}±{f'{spread.sd:.3f}'.removeprefix('0')}"
+
+
+def _three_digits(value: float) -> str:
+    """1.23, 12.3, 123."""
+    return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f}"
 
 
 def _order(evaluation: Evaluation, name: str) -> tuple[bool, float]:
@@ -102,9 +131,10 @@ def _conclusions(evaluation: Evaluation) -> list[str]:
     every = evaluation.comparisons()
     found = [one for one in every if one.adjusted is not None]
     sure = [one for one in found if one.adjusted is not None and one.adjusted < 0.05]
-    worse = [title_of(one.name) for one in sure if one.difference and one.difference.mean > 0]
-    better = [title_of(one.name) for one in sure if one.difference and one.difference.mean < 0]
-    ours = title_of(REFERENCE)
+    title = evaluation.title
+    worse = [title(one.name) for one in sure if one.difference and one.difference.mean > 0]
+    better = [title(one.name) for one in sure if one.difference and one.difference.mean < 0]
+    ours = title(REFERENCE)
     sentences = []
     if worse:
         sentences.append(f"{ours} has a higher NLL, beyond chance, than: {', '.join(worse)}.")
@@ -118,13 +148,13 @@ def _conclusions(evaluation: Evaluation) -> list[str]:
 
 def _not_compared(evaluation: Evaluation, every: Sequence[Comparison]) -> list[str]:
     """Also those that were compared on some of the repetitions only."""
-    ours = title_of(REFERENCE)
+    ours = evaluation.title(REFERENCE)
     if every and not evaluation.summary(REFERENCE).runs:
         return [f"Nothing was compared with {ours}, which has no answers."]
     noted: dict[str, list[str]] = {}
     for one in every:
         if one.note is not None:
-            noted.setdefault(one.note, []).append(title_of(one.name))
+            noted.setdefault(one.note, []).append(evaluation.title(one.name))
     return [f"{ours} against {', '.join(names)}: {note}." for note, names in noted.items()]
 
 
@@ -132,7 +162,7 @@ def _show_parts(evaluation: Evaluation, ranked: Sequence[str]) -> None:
     """By the protected field: robust LPF and the best rival, or the best of all without them."""
     chosen = _chosen(evaluation, ranked) or ranked[:1]
     rows = [
-        [title_of(name), part.name, f"{part.entities:,}", *_part_numbers(part)]
+        [evaluation.title(name), part.name, f"{part.entities:,}", *_part_numbers(part)]
         for name in chosen
         for part in evaluation.parts(name)
     ]
@@ -159,7 +189,7 @@ def _clean(evaluation: Evaluation, ranked: Sequence[str]) -> list[str]:
         found = evaluation.clean_summary(name)
         if found is not None and found.spreads:
             told.append(
-                f"{title_of(name)} {found.spreads['accuracy'].mean:.3f} accuracy, "
+                f"{evaluation.title(name)} {found.spreads['accuracy'].mean:.3f} accuracy, "
                 f"{found.spreads['nll'].mean:.3f} NLL"
             )
     if not told or evaluation.unshared_ids is None:

@@ -19,7 +19,10 @@ Quick = Annotated[
     bool, typer.Option("--quick", help="Enough of it to look at, in minutes rather than hours.")
 ]
 ReportFolder = Annotated[
-    Path, typer.Option("--report", metavar="DIR", help="Where the report is written.")
+    Path,
+    typer.Option(
+        "--report", metavar="DIR", help="Where the report is written, with --json as well."
+    ),
 ]
 Files = Annotated[
     list[Path] | None,

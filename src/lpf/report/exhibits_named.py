@@ -56,8 +56,8 @@ def named(studies: Sequence[StudyResult]) -> list[NamedStudy]:
 
 def _named(study: StudyResult, names: _Names) -> NamedStudy:
     name = names.take(study.name)
-    tables = tuple(NamedTable(one, names.take(f"{name}-{one.name}")) for one in study.tables)
-    figures = tuple(NamedFigure(one, names.take(f"{name}-{one.name}")) for one in study.figures)
+    tables = tuple(NamedTable(one, names.within(name, one.name)) for one in study.tables)
+    figures = tuple(NamedFigure(one, names.within(name, one.name)) for one in study.figures)
     examples = tuple(
         NamedExample(one, NamedTable(one.items, names.take(f"{name}-example-{one.items.name}")))
         for one in study.examples
@@ -71,11 +71,20 @@ class _Names:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
+    def within(self, study: str, wanted: str) -> str:
+        """The study's name first, and once."""
+        own = _plain(wanted)
+        return self.take(own if own.startswith(f"{study}-") else f"{study}-{own}")
+
     def take(self, wanted: str) -> str:
-        plain = normalize("NFKD", wanted).encode("ascii", "ignore").decode().lower()
-        base = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:LONGEST] or "unnamed"
+        base = _plain(wanted)[:LONGEST] or "unnamed"
         name, number = base, 2
         while name in self._taken:
             name, number = f"{base}-{number}", number + 1
         self._taken.add(name)
         return name
+
+
+def _plain(wanted: str) -> str:
+    ascii_only = normalize("NFKD", wanted).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", ascii_only).strip("-")

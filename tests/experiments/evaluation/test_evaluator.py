@@ -13,6 +13,7 @@ from lpf.experiments.evaluation.document import evaluation_document
 from lpf.experiments.evaluation.evaluable import FEWEST
 from lpf.experiments.evaluation.evaluator import Evaluator
 from lpf.experiments.evaluation.plan import DEFAULT_METHODS, EvaluationPlan
+from lpf.experiments.keeping import Keeper
 from lpf.experiments.lessons.files import file_dataset
 from lpf.experiments.running import Runner
 from small_lessons import all_three, entities, in_splits
@@ -89,6 +90,39 @@ def test_a_method_of_yours_that_is_edited_meanwhile_keeps_its_cells(
     assert Evaluator.of(plan).cells() != before
 
 
+def test_a_transformer_that_is_named_is_added_and_known_by_its_name(tmp_path: Path) -> None:
+    before = [cell.key for cell in evaluator(tmp_path, methods=(*METHODS, "transformer")).cells()]
+    found = evaluator(tmp_path, model="bert-base-uncased")
+    assert found.methods == (*METHODS, "transformer")
+    settings = {cell.method: cell.settings for cell in found.cells()}
+    assert settings["transformer"] == (("checkpoint", "bert-base-uncased"),)
+    assert all(settings[name] == () for name in METHODS)
+    keys = [cell.key for cell in found.cells()]
+    assert len(set(keys) & set(before)) == len(before) * len(METHODS) / (len(METHODS) + 1)
+    twice = evaluator(tmp_path, methods=("transformer",), model="bert-base-uncased")
+    assert twice.methods == ("transformer",)
+
+
+def test_a_transformer_is_wanted_only_while_answers_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "no-transformer").mkdir()
+    asking = evaluator(tmp_path, seeds=(1,), model=str(tmp_path / "no-transformer"))
+    keeper = Keeper(tmp_path / "kept")
+    with pytest.raises(ConfigError, match="cannot be had"):
+        asking.require_model(keeper)
+    made(asking, tmp_path)
+    asking.require_model(keeper)
+    evaluator(tmp_path, seeds=(2,)).require_model(keeper)  # none is named
+
+
+def test_a_transformer_that_is_named_is_called_by_its_name(tmp_path: Path) -> None:
+    found = made(evaluator(tmp_path, seeds=(1,), model="bert-base-uncased"), tmp_path)
+    assert found.title("transformer") == "Fine-tuned bert-base-uncased"
+    assert found.title("prior") == "Prior alone"
+    assert evaluation_document(found)["model"] == "bert-base-uncased"
+    default = made(evaluator(tmp_path, seeds=(1,), methods=("transformer",)), tmp_path)
+    assert default.title("transformer") == "BERT-style (fine-tuned MiniLM)"
+
+
 def test_folds_are_pooled_so_that_everybody_is_asked_once(tmp_path: Path) -> None:
     found = made(evaluator(tmp_path, entities(70), seeds=(1,), folds=3), tmp_path)
     (run,) = found.runs["prior"]
@@ -108,6 +142,8 @@ def test_folds_are_pooled_so_that_everybody_is_asked_once(tmp_path: Path) -> Non
         ({"seeds": (1, 1)}, "seeds: must be different numbers, got [1, 1]"),
         ({"folds": 1}, "folds: must be at least 2, got 1"),
         ({"protected": "colour"}, "no entity has a field 'colour'; they have none"),
+        ({"predicate": "lable"}, "has a label of 'lable'; they have ['label']"),
+        ({"model": " "}, "model: is empty"),
     ],
 )
 def test_a_plan_that_makes_no_sense(changes: dict[str, Any], told: str, tmp_path: Path) -> None:

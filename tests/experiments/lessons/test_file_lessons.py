@@ -9,7 +9,7 @@ import pytest
 from split_entities import ids, split_sizes
 
 from lpf.datasets import SPLITS
-from lpf.errors import DatasetError
+from lpf.errors import ConfigError, DatasetError
 from lpf.experiments.lessons.files import file_dataset, has_own_test, labelled_file
 from lpf.experiments.workbench.flat_prior import flat
 from small_lessons import all_three, entities, file_data, in_splits, written
@@ -112,3 +112,12 @@ def test_of_several_predicates_one_is_learned_and_who_lacks_it_left_out(tmp_path
     assert (predicate, len(dataset)) == ("price", 60)
     assert all("price" in entity.labels for entity in dataset)
     assert len(labelled_file(path, "taste")[0]) == 90
+    with pytest.raises(ConfigError, match=r"a label of 'label'; they have \['price', 'taste'\]"):
+        labelled_file(path, "label")
+
+
+def test_a_plain_label_is_called_label_and_by_no_other_name(tmp_path: Path) -> None:
+    path = written(tmp_path / "plain.jsonl", entities(60))
+    assert labelled_file(path, "label") == labelled_file(path, None)
+    with pytest.raises(ConfigError, match=r"no entity of .* has a label of 'lable'; they have"):
+        labelled_file(path, "lable")

@@ -31,7 +31,7 @@ from lpf.experiments.studies.compliance.cells import BY_SEED, ONCE, REFERENCES, 
 from lpf.experiments.studies.compliance.seed_search import seeds_table
 from lpf.experiments.studies.compliance.study import ComplianceStudy
 from lpf.experiments.studies.figures import bar_figure, error_figure, with_points
-from lpf.experiments.studies.tables import comparison_table
+from lpf.experiments.studies.tables import COLUMNS, comparison_table
 from lpf.experiments.workbench.models import FORMAT
 from lpf.model.artefact import save_model
 from lpf.model.card import ModelCard
@@ -59,6 +59,7 @@ SMALL = replace(
     ),
 )
 RIVALS = [method for method in SMALL.methods if method not in ("lpf_robust", *REFERENCES)]
+TWO_TABLES = ("large", "more")
 ACCURACIES = dict(zip(SEEDS, (0.84, 0.85, 0.86), strict=True))
 
 
@@ -145,10 +146,13 @@ def test_everything_can_be_shown(shown: StudyResult) -> None:
     assert [one.name for one in shown.tables] == [
         "main",
         "large",
+        "more",
         "against",
         "seeds",
+        "seed_stats",
         "confidence",
         "costs",
+        "confusions",
         "by_label",
         "by_credibility",
     ]
@@ -166,11 +170,50 @@ def test_everything_can_be_shown(shown: StudyResult) -> None:
 
 
 def test_rows_stand_by_their_nll_and_references_last(shown: StudyResult) -> None:
-    for name in ("main", "large", "confidence", "costs"):
-        rows = [row.name for row in table(shown, name).rows]
+    for name in ("main", "large", "more", "confidence", "costs"):
+        rows = [row.name for row in table(shown, name).rows][: len(SMALL.methods)]
         assert sorted(rows) == sorted(SMALL.methods)
         assert rows[0] == "lpf_robust"
         assert rows[-3:] == ["oracle", "perfect_reader", "prior"]
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [("main", "main_results"), ("confidence", "confidence"), ("costs", "runtime")],
+)
+def test_what_the_paper_alone_has_stands_below(shown: StudyResult, name: str, printed: str) -> None:
+    rows = table(shown, name).rows[len(SMALL.methods) :]
+    assert {row.name for row in rows} == set(printed_table(printed).rows) - set(SMALL.methods)
+    assert all((row.note or "").startswith("not ") for row in rows)
+
+
+def test_the_papers_language_models_are_in_its_main_table(shown: StudyResult) -> None:
+    main = table(shown, "main")
+    asked = value(main, "llm:qwen3-32b", "accuracy")
+    assert (asked.value, asked.paper) == (None, 0.98)
+    assert [row.name for row in main.rows if row.name.startswith("llm:")] == [
+        "llm:llama-3.3-70b-versatile",
+        "llm:qwen3-32b",
+        "llm:kimi-k2-instruct-0905",
+        "llm:gpt-oss-120b",
+    ]
+    note = line(main, "llm:qwen3-32b").note or ""
+    assert note.startswith("not asked here: needs an endpoint (lpf evaluate --llm)")
+
+
+def test_every_measure_that_has_a_column_is_shown_once_besides_raw_nll(shown: StudyResult) -> None:
+    large, more = ([column.name for column in table(shown, name).columns] for name in TWO_TABLES)
+    assert set(large) & set(more) == {"raw_nll"}
+    measured = {name for name in COLUMNS if "f1" in name or "ece" in name or "brier" in name}
+    assert measured <= {*large, *more}
+
+
+def test_how_often_the_collapse_came_is_told(shown: StudyResult) -> None:
+    """Here it answers as well as others."""
+    told = "in 0 of 2 runs it answers one and the same value to 99 % of companies or more"
+    for name in ("main", "large"):
+        assert line(table(shown, name), "edl_individual_broken").note == told
+        assert line(table(shown, name), "majority_vote").note is None
 
 
 def test_spreads_are_over_members_or_repetitions(shown: StudyResult) -> None:
@@ -186,7 +229,13 @@ def test_spreads_are_over_members_or_repetitions(shown: StudyResult) -> None:
 
 @pytest.mark.parametrize(
     ("measure", "printed_as"),
-    [("accuracy", "accuracy"), ("nll", "nll"), ("brier_over_k", "brier"), ("ece", "ece")],
+    [
+        ("accuracy", "accuracy"),
+        ("weighted_f1", "weighted_f1"),
+        ("nll", "nll"),
+        ("brier_over_k", "brier"),
+        ("ece", "ece"),
+    ],
 )
 def test_the_papers_main_table_stands_beside_ours(
     shown: StudyResult, measure: str, printed_as: str
@@ -292,9 +341,10 @@ def test_parts_add_up_to_all(shown: StudyResult) -> None:
 
 def test_a_temperature_that_was_needed_is_told(shown: StudyResult) -> None:
     """Its answers were raised to the third power before one was fitted."""
-    large, told = table(shown, "large"), sentence(shown, "The paper's best setting")
+    told = sentence(shown, "The paper's best setting")
     before, after = (
-        value(large, "lpf_paper_best", name).value or 0.0 for name in ("raw_ece", "ece")
+        value(table(shown, name), "lpf_paper_best", measure).value or 0.0
+        for name, measure in (("more", "raw_ece"), ("large", "ece"))
     )
     assert f"an ECE of {before:.3f} as published and of {after:.3f} once" in told
 

@@ -133,6 +133,35 @@ def test_the_papers_accuracies_stand_beside_ours(shown: StudyResult) -> None:
     assert value(cross, "compliance", "lpf_paper_best").paper == 0.978
 
 
+def test_the_papers_learned_numbers_stand_beside_the_published_form(tmp_path: Path) -> None:
+    """Of the repaired one it prints none. What was run of the other was asked elsewhere."""
+    plan = replace(
+        SMALL,
+        domain_methods=(*METHODS, "lpf_learned"),
+        far_methods=("lpf_learned_published",),
+        data_seeds=(1, 2),
+    )
+    keep_exact(
+        tmp_path, PAPER.cells(plan), lambda cell: 0.2 if cell.method in plan.far_methods else 0.5
+    )
+    cross = table(PAPER.result(plan, Book(tmp_path)), "cross_domain")
+    for domain, printed in (("compliance", 0.911), ("healthcare", 0.978)):
+        published = value(cross, domain, "lpf_learned_published")
+        assert (published.value, published.paper, published.sd) == (1.0, printed, None)
+        assert value(cross, domain, "lpf_learned").paper is None
+        assert value(cross, domain, "lpf_learned").sd == 0.0
+    assert "as published, was run on the first data set" in cross.caption
+    assert "asked about 500 new entities" in cross.caption
+    assert cross.columns[-1].title == "LPF-Learned, as published, on new entities"
+
+
+def test_the_papers_learned_numbers_stand_alone_where_it_was_not_run(shown: StudyResult) -> None:
+    cross = table(shown, "cross_domain")
+    published = value(cross, "compliance", "lpf_learned_published")
+    assert (published.value, published.paper) == (None, 0.911)
+    assert "as published, was not run here" in cross.caption
+
+
 def test_the_hard_preset_has_no_table_of_the_papers(tmp_path: Path) -> None:
     keep_made(tmp_path, HARD.cells(SMALL))
     result = HARD.result(SMALL, Book(tmp_path))

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from lpf.experiments.evaluation.outcome import REFERENCE, Evaluation, numbers_of
+from lpf.experiments.evaluation.details import details, part_numbers
+from lpf.experiments.evaluation.outcome import REFERENCE, Evaluation
 from lpf.experiments.judging.comparisons import Comparison
 from lpf.experiments.judging.measures import plain
 from lpf.experiments.judging.summaries import Summary
+
+# Of every method: null where they are not known, and never left out.
+PROMISED = ("accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms")
+SPREAD = "accuracy_sd"
 
 
 def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
@@ -21,6 +26,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         "asked": len(next(iter(evaluation.runs.values()))[0].labels),
         "seeds": list(plan.seeds),
         "folds": evaluation.folds,
+        "model": plan.model,
         "cautions": list(evaluation.cautions),
         "methods": {name: _method(evaluation, name) for name in evaluation.runs},
         "against": {
@@ -32,6 +38,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _method(evaluation: Evaluation, name: str) -> dict[str, Any]:
+    """``error`` is why there are no answers at all; what else there is to say is in ``notes``."""
     summary = evaluation.summary(name)
     document = _spreads(summary)
     clean = evaluation.clean_summary(name)
@@ -39,14 +46,18 @@ def _method(evaluation: Evaluation, name: str) -> dict[str, Any]:
         document["unshared"] = _means(clean)
     parts = evaluation.parts(name)
     if parts:
-        document["groups"] = {part.name: plain(numbers_of(part)) for part in parts}
-    document["runs"] = summary.runs
-    document["error"] = "; ".join(summary.notes) or None
-    return document
+        document["groups"] = {part.name: part_numbers(part) for part in parts}
+    crashed = not summary.runs
+    return document | {
+        **details(evaluation, name),
+        "runs": summary.runs,
+        "error": "; ".join(summary.notes) if crashed else None,
+        "notes": [] if crashed else list(summary.notes),
+    }
 
 
 def _spreads(summary: Summary) -> dict[str, Any]:
-    document: dict[str, Any] = {**_means(summary)}
+    document: dict[str, Any] = {**_means(summary), SPREAD: None}
     for key, one in summary.spreads.items():
         if one.sd is not None:
             document[f"{key}_sd"] = one.sd
@@ -56,7 +67,8 @@ def _spreads(summary: Summary) -> dict[str, Any]:
 
 
 def _means(summary: Summary) -> dict[str, float | None]:
-    return plain({key: one.mean for key, one in summary.spreads.items()})
+    measured = plain({key: one.mean for key, one in summary.spreads.items()})
+    return dict.fromkeys(PROMISED) | measured
 
 
 def _against(one: Comparison) -> dict[str, Any]:

@@ -19,11 +19,16 @@ from lpf.experiments.evaluation.evaluable import (
     require_learnable,
     require_whole_splits,
 )
+from lpf.experiments.evaluation.folds import whole_run
 from lpf.experiments.evaluation.outcome import Evaluation
 from lpf.experiments.evaluation.plan import EvaluationPlan
-from lpf.experiments.judging.pooling import pooled
 from lpf.experiments.keeping import Keeper
 from lpf.experiments.lessons.files import file_dataset, has_own_test, labelled_file
+from lpf.experiments.workbench.chosen_transformer import (
+    TRANSFORMER,
+    checkpoint_settings,
+    require_loadable,
+)
 from lpf.experiments.workbench.claim_only import CLAIM_ONLY
 from lpf.experiments.workbench.own import is_own, own_settings
 
@@ -74,10 +79,20 @@ class Evaluator:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Those asked for, and the claim alone where entities have claims."""
+        """Those asked for, the transformer where one is named, and the claim alone where entities
+        have claims."""
         claims = all(entity.claim is not None for entity in self.dataset)
-        added = (CLAIM_ONLY,) if claims and CLAIM_ONLY not in self.plan.methods else ()
-        return (*self.plan.methods, *added)
+        added = {TRANSFORMER: self.plan.model is not None, CLAIM_ONLY: claims}
+        return tuple(dict.fromkeys((*self.plan.methods, *(name for name in added if added[name]))))
+
+    def require_model(self, keeper: Keeper) -> None:
+        """ConfigError where the transformer that was named cannot be had, and some of its answers
+        are not kept yet."""
+        if self.plan.model is None:
+            return
+        needed = (cell for seed in self.plan.seeds for cell in self.cells_of(TRANSFORMER, seed))
+        if keeper.missing(needed):
+            require_loadable(self.plan.model)
 
     def cells_of(self, method: str, seed: int) -> list[Cell]:
         seeds = drawn_seeds(seed, SEARCH, SEARCHED)
@@ -89,7 +104,14 @@ class Evaluator:
     @cached_property
     def _settings(self) -> Mapping[str, Settings]:
         """Found out once: a source that is edited while it runs must not hide its results."""
-        return {name: own_settings(name) if is_own(name) else () for name in self.methods}
+        return {name: self._settings_of(name) for name in self.methods}
+
+    def _settings_of(self, method: str) -> Settings:
+        if is_own(method):
+            return own_settings(method)
+        if method == TRANSFORMER and self.plan.model is not None:
+            return checkpoint_settings(self.plan.model)
+        return ()
 
     def parts(self) -> list[FileData]:
         folds = self.folds
@@ -109,7 +131,7 @@ class Evaluator:
         """When all cells are there."""
         runs = {
             method: [
-                pooled([keeper.answered(cell) for cell in self.cells_of(method, seed)])
+                whole_run([keeper.answered(cell) for cell in self.cells_of(method, seed)])
                 for seed in self.plan.seeds
             ]
             for method in self.methods

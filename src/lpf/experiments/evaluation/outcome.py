@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
@@ -16,7 +16,8 @@ from lpf.experiments.evaluation.plan import EvaluationPlan
 from lpf.experiments.judging.comparisons import Comparison, compare
 from lpf.experiments.judging.measures import Part, by_group
 from lpf.experiments.judging.summaries import Summary, summarise
-from lpf.experiments.naming import standing_of
+from lpf.experiments.naming import standing_of, title_of
+from lpf.experiments.workbench.chosen_transformer import TRANSFORMER
 
 REFERENCE = "lpf_robust"
 
@@ -68,10 +69,21 @@ class Evaluation:
         clean = [only(one, self.unshared_ids) for one in self.runs[method]]
         return summarise(clean, groups=self.group_of)
 
-    def parts(self, method: str) -> list[Part]:
-        """By the protected field, means over repetitions; empty without one or without answers."""
-        runs = [by_group(one) for one in self.runs[method] if one.error is None]
+    def answered(self, method: str) -> list[Answered]:
+        """Its repetitions that have answers."""
+        return [one for one in self.runs[method] if one.error is None]
+
+    def parts(self, method: str, by: Callable[[Answered], list[Part]] = by_group) -> list[Part]:
+        """By the protected field or otherwise, means over repetitions; empty without that field or
+        without answers."""
+        runs = [by(one) for one in self.answered(method)]
         return [_mean_part(alike) for alike in zip(*runs, strict=True)]
+
+    def title(self, method: str) -> str:
+        """What people call it; the transformer by its own name where one was chosen."""
+        if method == TRANSFORMER and self.plan.model is not None:
+            return f"Fine-tuned {self.plan.model}"
+        return title_of(method)
 
 
 def only(answered: Answered, names: frozenset[str]) -> Answered:

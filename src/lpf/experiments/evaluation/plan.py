@@ -30,7 +30,8 @@ DEFAULT_METHODS = (
 @dataclass(frozen=True)
 class EvaluationPlan:
     """``seeds`` are repetitions: each draws its own networks. ``folds`` hold where the file does
-    not say who is to be asked, or ``resplit`` forgets that it does."""
+    not say who is to be asked, or ``resplit`` forgets that it does. ``model`` is the transformer
+    that is fine-tuned, a folder or a name on the hub; the default reader's without."""
 
     path: Path
     methods: tuple[str, ...] = DEFAULT_METHODS
@@ -39,6 +40,7 @@ class EvaluationPlan:
     resplit: bool = False
     predicate: str | None = None
     protected: str | None = None
+    model: str | None = None
 
     def __post_init__(self) -> None:
         known = (*METHODS, CLAIM_ONLY)
@@ -52,3 +54,5 @@ class EvaluationPlan:
             raise ConfigError(f"seeds: must be different numbers, got {list(self.seeds)}.")
         if self.folds < 2:
             raise ConfigError(f"folds: must be at least 2, got {self.folds}.")
+        if self.model is not None and not self.model.strip():
+            raise ConfigError("model: is empty; name a folder or a transformer on the hub.")

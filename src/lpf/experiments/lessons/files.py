@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lpf.datasets import Dataset, Split, assign_splits, grouped_folds, read_dataset
-from lpf.errors import DatasetError
+from lpf.errors import ConfigError, DatasetError
 from lpf.experiments.cells import FileData
 from lpf.schema import Schema
 from lpf.training.material import training_shares
@@ -40,14 +40,25 @@ def _require_unchanged(data: FileData) -> None:
 
 def labelled_file(path: Path, predicate: str | None) -> tuple[Dataset, str]:
     """The entities that have a value of the predicate, the first one labelled where none is
-    named."""
-    dataset = read_dataset(path, predicate=predicate)
-    if predicate is not None:
-        return dataset, predicate
-    predicate = next(iter(dataset.schema)).name
+    named. ConfigError for one that the file does not label."""
+    dataset = read_dataset(path)
+    if predicate is None:
+        predicate = next(iter(dataset.schema)).name
+    else:
+        _require_labelled(path, dataset, predicate)
     if all(predicate in entity.labels for entity in dataset):
         return dataset, predicate
     return read_dataset(path, predicate=predicate), predicate
+
+
+def _require_labelled(path: Path, dataset: Dataset, predicate: str) -> None:
+    """A plain ``label`` is called that: by any other name it would be learned all over again."""
+    names = sorted({name for entity in dataset for name in entity.labels})
+    if predicate not in names:
+        raise ConfigError(
+            f"predicate: no entity of {path} has a label of {predicate!r}; they have {names}. "
+            "Nothing was evaluated. Name one of these, or none for the first."
+        )
 
 
 def has_own_test(dataset: Dataset) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
@@ -12,6 +12,7 @@ from lpf.baselines.averaging import FactorAverage
 from lpf.errors import ArtefactError, ConfigError, MissingPackageError
 from lpf.experiments.cells import Setting, Settings
 from lpf.experiments.lessons.examples import LessonExamples
+from lpf.experiments.workbench.chosen_transformer import TRANSFORMER, chosen_checkpoint
 from lpf.experiments.workbench.claim_only import CLAIM_ONLY, ClaimOnly
 from lpf.experiments.workbench.flat_prior import FLAT_PRIOR, flat_circuit
 from lpf.experiments.workbench.own import OwnMethod, is_own
@@ -66,6 +67,9 @@ class FittedMethods:
             return OwnMethod(name)
         if name == "vae_only" and settings.keys() == {"member"}:
             return FactorAverage(name, self.models.model.runtime.member(int(settings["member"])))
+        if name == TRANSFORMER and (checkpoint := chosen_checkpoint(settings)) is not None:
+            shared = replace(self.models.shared(name), checkpoint=checkpoint)
+            return make_methods(shared, [name])[0]
         if settings and name not in OPTIONS:
             raise ConfigError(f"{name}: cannot be changed, got {sorted(settings)}.")
         if name == CLAIM_ONLY:

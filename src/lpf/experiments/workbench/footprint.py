@@ -2,38 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from lpf.model.runtime import Runtime
 
+Array = np.ndarray[Any, Any]
+
 
 def stored_bytes(method: object) -> int:
-    """All arrays and tensors that can be reached from it, each once."""
-    return _weighed(method, {})
+    """What all arrays and tensors that can be reached from it hold, each byte once. A view holds
+    what it shows, and not the whole array that it was cut from."""
+    # One list: an id or an address that is free again would be given to another.
+    found = list(_reached(method, {}))
+    arrays = [one for one in found if isinstance(one, np.ndarray)]
+    tensors = [one for one in found if not isinstance(one, np.ndarray)]
+    return _held(arrays) + sum(int(one.element_size() * one.nelement()) for one in tensors)
 
 
-def _weighed(thing: Any, seen: dict[int, object]) -> int:
-    """``seen`` holds on to what it names: an id that is free again would be given to another."""
+def _reached(thing: Any, seen: dict[int, object]) -> Iterator[Any]:
+    """Arrays and tensors of torch. ``seen`` holds on to what it names."""
     if thing is None or id(thing) in seen or isinstance(thing, type | FunctionType | ModuleType):
-        return 0
+        return
     seen[id(thing)] = thing
-    if isinstance(thing, np.ndarray):
-        return _own(thing, seen)
-    if hasattr(thing, "element_size") and hasattr(thing, "nelement"):  # a tensor of torch
-        return int(thing.element_size() * thing.nelement())
-    return sum(_weighed(inner, seen) for inner in _parts(thing))
+    if isinstance(thing, np.ndarray) or _is_tensor(thing):
+        yield thing
+        return
+    for inner in _parts(thing):
+        yield from _reached(inner, seen)
 
 
-def _own(array: np.ndarray[Any, Any], seen: dict[int, object]) -> int:
-    """A view weighs what it looks at."""
-    base = array.base
-    if isinstance(base, np.ndarray):
-        return _weighed(base, seen)
-    return array.nbytes
+def _is_tensor(thing: Any) -> bool:
+    return hasattr(thing, "element_size") and hasattr(thing, "nelement")
+
+
+def _held(arrays: Iterable[Array]) -> int:
+    """Bytes of memory that the arrays lie on."""
+    total, end = 0, 0
+    touching: list[Array] = []
+    for array in sorted((one for one in arrays if one.nbytes), key=lambda one: _ends(one)[0]):
+        low, high = _ends(array)
+        if low >= end:
+            total += _distinct(touching)
+            touching = []
+        touching.append(array)
+        end = max(end, high)
+    return total + _distinct(touching)
+
+
+def _distinct(arrays: Sequence[Array]) -> int:
+    """The same, by marking each byte: views of one array may overlap in any pattern."""
+    if len(arrays) == 1 and arrays[0].flags.forc:
+        return arrays[0].nbytes
+    begin = min((_ends(one)[0] for one in arrays), default=0)
+    marks = np.zeros(max((_ends(one)[1] for one in arrays), default=0) - begin, np.bool_)
+    for one in arrays:
+        shape, strides = (*one.shape, one.itemsize), (*one.strides, 1)
+        as_strided(marks[_address(one) - begin :], shape, strides)[...] = True
+    return int(np.count_nonzero(marks))
+
+
+def _ends(array: Array) -> tuple[int, int]:
+    """Addresses of its first byte and of the one after its last."""
+    reach = [(size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)]
+    first = _address(array)
+    return (
+        first + sum(step for step in reach if step < 0),
+        first + sum(step for step in reach if step > 0) + array.itemsize,
+    )
+
+
+def _address(array: Array) -> int:
+    """Of its element at 0, which is not the lowest where a stride is negative."""
+    return int(array.__array_interface__["data"][0])
 
 
 def _parts(thing: Any) -> list[Any]:

@@ -39,5 +39,5 @@ def is_collapsed(answered: Answered) -> bool:
 def _told(collapsed: int, runs: int) -> str:
     return (
         f"in {collapsed} of {counted(runs, 'run')} it answers one and the same value to "
-        f"{NEARLY_ALL:.0%} of companies or more"
+        f"{100 * NEARLY_ALL:.0f} % of companies or more"
     )

@@ -8,22 +8,14 @@ from math import isfinite, sqrt
 from lpf.experiments.exhibits import Column, Row, Table, Value
 from lpf.experiments.judging.measures import measures
 from lpf.experiments.judging.summaries import Spread
-from lpf.experiments.naming import standing_of, title_of
+from lpf.experiments.naming import title_of
 from lpf.experiments.printed.tables import PrintedTable, printed_table
 from lpf.experiments.studies.book import Book, Runs
 from lpf.experiments.studies.tables import COLUMNS, counted, printed_value
 
 METHOD = "lpf_paper_best"
-# Measures, with what the paper calls those it has.
-PRINTED_AS = {
-    "accuracy": "accuracy",
-    "macro_f1": "macro_f1",
-    "nll": "nll",
-    "brier_over_k": "brier",
-    "ece": "ece",
-    "raw_nll": "",
-    "raw_ece": "",
-}
+MEASURES = ("accuracy", "macro_f1", "nll", "brier_over_k", "ece", "raw_nll", "raw_ece")
+PRINTED_AS = {"brier_over_k": "brier"}
 STATISTICS = (
     Column("mean", "Mean", "number", None, 4),
     Column("sd", "sd", "number", None, 4),
@@ -41,19 +33,25 @@ def seed_stats_table(small: Runs, book: Book) -> Table:
     beside = printed_table("seed_stats")
     found = [measures(one) for one in book.runs(cells) if one.error is None]
     rows = []
-    for measure in PRINTED_AS:
+    for measure in MEASURES:
         numbers = [one[measure] for one in found if measure in one]
         statistics = _statistics(measure, summary.spreads.get(measure), numbers)
         rows.append(_row(measure, statistics, beside))
     return Table(
         "seed_stats",
         "What the seed changes: 135 companies",
-        f"{title_of(METHOD)}, each of {counted(len(cells), 'seed')} of the search alone. Best and "
-        "worst are looked for measure by measure, after the test: nobody could have chosen them. "
-        f"Half of the interval is {NORMAL} sd over the root of the number of seeds, for the mean "
-        f"over other seeds on the same companies. {' '.join(f'{one}.' for one in summary.notes)}",
+        " ".join([_how(len(cells)), *(f"{note}." for note in summary.notes)]),
         STATISTICS,
         tuple(rows),
+    )
+
+
+def _how(seeds: int) -> str:
+    return (
+        f"{title_of(METHOD)}, {counted(seeds, 'seed')} of the search, each alone; before T is as "
+        "published. Best and worst are looked for measure by measure, after the test: nobody could "
+        f"have chosen them. Half of the interval is {NORMAL} sd over the root of the number of "
+        "seeds, for the mean over other seeds on the same companies."
     )
 
 
@@ -69,10 +67,11 @@ def _statistics(measure: str, spread: Spread | None, numbers: Sequence[float]) -
 
 
 def _row(measure: str, statistics: dict[str, float], beside: PrintedTable) -> Row:
+    printed = PRINTED_AS.get(measure, measure)
     cells = []
     for column in STATISTICS:
-        paper, doubt = printed_value(beside, PRINTED_AS[measure], column.name)
+        paper, doubt = printed_value(beside, printed, column.name)
         number = statistics.get(column.name)
         there = number is not None or paper is not None
         cells.append(Value(number, paper=paper, doubt=doubt) if there else None)
-    return Row(measure, COLUMNS[measure].title, tuple(cells), standing_of(METHOD))
+    return Row(measure, COLUMNS[measure].title, tuple(cells))

@@ -8,25 +8,33 @@ from lpf.experiments.exhibits import Column, Row, Table
 from lpf.experiments.judging.measures import Part, by_credibility, by_label
 from lpf.experiments.naming import title_of
 from lpf.experiments.plan import Plan
+from lpf.experiments.printed.tables import printed_table
 from lpf.experiments.studies.book import Book, Runs
+from lpf.experiments.studies.compliance.collapse import with_collapse_told
 from lpf.experiments.studies.figures import answers_of
+from lpf.experiments.studies.printed_rows import with_printed_rows
 from lpf.experiments.studies.tables import comparison_table, counted, method_table, plain_value
 
-PAPER_MEASURES = ("accuracy", "macro_f1", "nll", "brier_over_k", "ece", "runtime_ms")
-OWN_MEASURES = (
-    "nll",
+PAPER_MEASURES = (
     "accuracy",
     "macro_f1",
-    "brier",
+    "weighted_f1",
+    "nll",
+    "brier_over_k",
     "ece",
-    "ece_null",
-    "ece_p",
+    "runtime_ms",
+)
+OWN_MEASURES = ("nll", "accuracy", "macro_f1", "brier", "ece", "ece_null", "ece_p", "raw_nll")
+MORE_MEASURES = (
+    "weighted_f1",
+    "brier_over_k",
+    "ece_15",
     "ece_mass",
-    "classwise_ece",
     "mce",
-    "aurc",
+    "classwise_ece",
     "raw_nll",
     "raw_ece",
+    "aurc",
 )
 CONFIDENCE_MEASURES = (
     "mean_confidence",
@@ -46,8 +54,8 @@ PART_COLUMNS = (
 
 
 def small_table(plan: Plan, small: Runs, book: Book) -> Table:
-    """The one that the paper has."""
-    return method_table(
+    """The one that the paper has, with those of its methods that were not run here."""
+    shown = _beside_papers(
         "main",
         "The paper's test: 135 companies",
         f"{_how(plan)} One error is .0074 of accuracy here. Queries without reading the texts, "
@@ -57,10 +65,11 @@ def small_table(plan: Plan, small: Runs, book: Book) -> Table:
         book,
         "main_results",
     )
+    return with_collapse_told(shown, small, book)
 
 
 def large_table(plan: Plan, large: Runs, book: Book) -> Table:
-    return method_table(
+    shown = method_table(
         "large",
         f"The same on {plan.asked:,} new companies in unseen wordings",
         f"{_how(plan)} 'ECE if perfect' is what a perfectly calibrated predictor with the same "
@@ -68,6 +77,21 @@ def large_table(plan: Plan, large: Runs, book: Book) -> Table:
         "(mean over runs).",
         large,
         OWN_MEASURES,
+        book,
+    )
+    return with_collapse_told(shown, large, book)
+
+
+def more_table(plan: Plan, large: Runs, book: Book) -> Table:
+    return method_table(
+        "more",
+        "More measures",
+        f"On the same {plan.asked:,} new companies, methods in the same order. ECE has ten bins of "
+        "equal width unless it says otherwise, equal mass 15; MCE is the largest gap of a bin, and "
+        "in a bin of few companies large by chance. AURC is the error rate among the surest "
+        "answers, averaged over how many of them are taken. Before T is before the temperature.",
+        large,
+        MORE_MEASURES,
         book,
     )
 
@@ -85,7 +109,7 @@ def against_table(large: Runs, book: Book) -> Table:
 
 
 def confidence_table(plan: Plan, small: Runs, book: Book) -> Table:
-    return method_table(
+    return _beside_papers(
         "confidence",
         "How sure they sound",
         "Shares of all companies; high is above .8. " + _how(plan),
@@ -97,7 +121,7 @@ def confidence_table(plan: Plan, small: Runs, book: Book) -> Table:
 
 
 def costs_table(small: Runs, book: Book) -> Table:
-    return method_table(
+    return _beside_papers(
         "costs",
         "What they cost",
         "One query is the median of single companies asked alone, without reading their texts; "
@@ -121,6 +145,19 @@ def parts_tables(large: Runs, book: Book) -> list[Table]:
             "by_credibility", "By the evidence's mean credibility", by_credibility(answered)
         ),
     ]
+
+
+def _beside_papers(
+    name: str,
+    title: str,
+    caption: str,
+    runs: Runs,
+    measures: Sequence[str],
+    book: Book,
+    printed: str,
+) -> Table:
+    shown = method_table(name, title, caption, runs, measures, book, printed)
+    return with_printed_rows(shown, printed_table(printed))
 
 
 def _parts_table(name: str, title: str, parts: Sequence[Part]) -> Table:
