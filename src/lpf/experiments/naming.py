@@ -18,10 +18,10 @@ TITLES: Mapping[str, str] = {
     "deterministic_average": "Classifier, averaged",
     "deterministic_ensemble_average": "Classifier ensemble, averaged",
     "spn_only": "SPN-Only (classifier in the circuit)",
-    "transformer": "BERT-style (fine-tuned MiniLM)",
+    "transformer": "BERT-style (MiniLM's top layer)",
     "edl_aggregated": "EDL-Aggregated",
     "edl_individual": "EDL-Individual",
-    "edl_individual_broken": "EDL-Individual, collapsed",
+    "edl_individual_broken": "EDL-Individual, with its fault",
     "relational_graph": "R-GCN",
     "logistic_mean": "Logistic regression, mean embedding",
     "deep_sets": "DeepSets",
@@ -39,7 +39,12 @@ _REFERENCES = ("prior", "perfect_reader", "oracle", "claim_only")
 _OURS = ("lpf_robust", "lpf_robust_single", "lpf_learned")
 
 
+LANGUAGE_MODEL = "llm:"
+
+
 def title_of(method: str) -> str:
+    if method.startswith(LANGUAGE_MODEL):
+        return f"{method.removeprefix(LANGUAGE_MODEL)}, zero-shot"
     return TITLES.get(method, method)
 
 

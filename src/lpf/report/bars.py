@@ -41,7 +41,7 @@ class Bars:
 
 def height(names: Sequence[str], sets: int = 1) -> float:
     """Inches for rows with these names and so many bars in each."""
-    lines = max(two_lines(name).count("\n") + 1 for name in names)
+    lines = max(in_lines(name).count("\n") + 1 for name in names)
     bar = 0.21 if sets <= FEW else 0.18
     return 0.9 + len(names) * max(bar * sets, 0.17 * lines)
 
@@ -60,7 +60,7 @@ def paint_bars(axes: Axes, names: Sequence[str], sets: Sequence[Bars]) -> None:
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    axes.set_yticks(np.arange(len(names)), [two_lines(name) for name in names])
+    axes.set_yticks(np.arange(len(names)), [in_lines(name) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="x")
@@ -100,14 +100,13 @@ def filling(colours: str | Sequence[str], hatch: str) -> dict[str, Any]:
     return {"facecolor": colours, "hatch": hatch, "edgecolor": LIGHT["surface"], "linewidth": 0}
 
 
-def two_lines(name: str, characters: int = LONGEST_LINE) -> str:
-    """A name as it fits beside a bar, so many characters a line. What is cut out is in the middle
-    where that helps, as names of a kind differ at their ends. Tables have all of it."""
+def in_lines(name: str, characters: int = LONGEST_LINE, most: int = MOST_LINES) -> str:
+    """A name as it fits beside a bar, so many characters a line, ``most`` lines. What is cut out is
+    in the middle where that helps, as names of a kind differ at their ends. Tables have all."""
     lines = wrap(name, characters)
-    if len(lines) > MOST_LINES:
-        lines = wrap(
-            cut(name, 2 * characters - 5), characters, max_lines=MOST_LINES, placeholder="…"
-        )
+    if len(lines) > most:
+        room = most * characters - 5
+        lines = wrap(cut(name, room), characters, max_lines=most, placeholder="…")
     return "\n".join(lines)
 
 

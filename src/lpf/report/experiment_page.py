@@ -59,7 +59,9 @@ def _at_a_glance(experiment: Experiment) -> Iterator[tuple[str, str]]:
         doubted = sum(cell.doubt is not None for cell in beside)
         yield "Numbers beside the paper's", f"{len(beside)} ({doubted} in doubt)"
     yield "Seeds", str(len(made.seeds))
-    yield "Time", _time(made)
+    if made.results:
+        yield "Results", f"{made.results:,} ({made.kept:,} kept)"
+    yield "Time", duration(made.seconds)
     yield "Run", "quick" if made.quick else "full"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lpf.experiments.exhibits import Figure, Series
 from lpf.report.axes import Points, finish, finite
-from lpf.report.bars import two_lines
+from lpf.report.bars import in_lines
 from lpf.report.curves import CURVE_HEIGHT, Look, line_key
 from lpf.report.drawing import Drawing, draw, legend_name
 from lpf.report.labels import below_each_other
@@ -38,7 +38,7 @@ def line_figure(figure: Figure, name: str) -> Drawing:
     found = [Points.of(one) for one in figure.series]
     styles = looks(figure.series)
     is_named = len(figure.series) <= MOST_NAMED
-    names = [two_lines(one.name, NAME_CHARACTERS) for one in figure.series]
+    names = [in_lines(one.name, NAME_CHARACTERS, most=3) for one in figure.series]
 
     def paint(axes: Axes) -> Sequence[Artist]:
         for one, look in sorted(zip(found, styles, strict=True), key=lambda pair: pair[1].width):

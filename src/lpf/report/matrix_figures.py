@@ -9,7 +9,7 @@ import numpy as np
 
 from lpf.experiments.exhibits import Figure
 from lpf.report.axes import finite
-from lpf.report.bars import two_lines
+from lpf.report.bars import in_lines
 from lpf.report.drawing import WIDE, WIDTH, Drawing, draw
 from lpf.report.palette import LIGHT
 from lpf.report.quantities import alike
@@ -50,7 +50,7 @@ def matrix_figure(figure: Figure, name: str) -> Drawing:
         return []
 
     longest = max(len(cut(one, COLUMN_CHARACTERS)) for one in columns)
-    row = ROW_OF_TWO_LINES if any("\n" in two_lines(one) for one in rows) else ROW
+    row = ROW_OF_TWO_LINES if any("\n" in in_lines(one) for one in rows) else ROW
     height = 0.9 + row * len(rows) + 0.05 * longest
     return draw(name, figure.title, figure.caption, height, paint, is_wide=is_wide)
 
@@ -96,7 +96,7 @@ def _name_sides(axes: Axes, rows: Sequence[str], columns: Sequence[str], *, is_w
     if not lies:
         for label in axes.get_xticklabels():
             label.set(rotation=90, ha="center", va="top")
-    axes.set_yticks(np.arange(len(rows)), [two_lines(one) for one in rows])
+    axes.set_yticks(np.arange(len(rows)), [in_lines(one) for one in rows])
     axes.tick_params(length=0)
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -120,7 +120,7 @@ def test_a_transformer_that_is_named_is_called_by_its_name(tmp_path: Path) -> No
     assert found.title("prior") == "Prior alone"
     assert evaluation_document(found)["model"] == "bert-base-uncased"
     default = made(evaluator(tmp_path, seeds=(1,), methods=("transformer",)), tmp_path)
-    assert default.title("transformer") == "BERT-style (fine-tuned MiniLM)"
+    assert default.title("transformer") == "BERT-style (MiniLM's top layer)"
 
 
 def test_folds_are_pooled_so_that_everybody_is_asked_once(tmp_path: Path) -> None:

@@ -301,7 +301,7 @@ def test_the_loss_is_drawn_in_its_two_parts(shown: StudyResult) -> None:
 def test_references_are_not_drawn_among_the_methods(shown: StudyResult) -> None:
     points = {series.name for series in figure(shown, "accuracy_ece").series}
     assert len(points) == len(RIVALS)  # with ours, without the collapsed one
-    assert "EDL-Individual, collapsed" not in points
+    assert "EDL-Individual, with its fault" not in points
     assert "collapsed EDL is far outside" in figure(shown, "accuracy_ece").caption
     bars = figure(shown, "error_rates").series[0]
     assert len(bars.x) == len(RIVALS) + 1
@@ -371,7 +371,7 @@ def test_every_better_rival_is_named_the_best_first(tmp_path: Path) -> None:
     losses = {"lpf_robust": 0.3, "majority_vote": 0.25, "transformer": 0.1, "oracle": 0.01}
     result = exact_result(tmp_path, losses)
     assert result.findings[1] == (
-        "A lower NLL than the robust ensemble have: BERT-style (fine-tuned MiniLM) (by 0.2000, "
+        "A lower NLL than the robust ensemble have: BERT-style (MiniLM's top layer) (by 0.2000, "
         "p 0.001), Majority vote (by 0.0500, p 0.001)."
     )
     against = table(result, "against")

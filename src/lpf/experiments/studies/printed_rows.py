@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lpf.experiments.exhibits import Row, Table, Value
-from lpf.experiments.naming import standing_of, title_of
+from lpf.experiments.naming import LANGUAGE_MODEL, standing_of, title_of
 from lpf.experiments.printed.tables import PrintedTable
 from lpf.experiments.studies.tables import printed_value
 
 NOT_RUN = "not run here"
 NOT_ASKED = "not asked here: needs an endpoint (lpf evaluate --llm)"
-LANGUAGE_MODEL = "llm:"
 
 
 def with_printed_rows(table: Table, beside: PrintedTable) -> Table:
