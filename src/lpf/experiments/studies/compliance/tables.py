@@ -112,7 +112,7 @@ def confidence_table(plan: Plan, small: Runs, book: Book) -> Table:
     return _beside_papers(
         "confidence",
         "How sure they sound",
-        "Shares of all companies; high is above .8. " + _how(plan),
+        "Shares of all companies; high is above .8, low below .5. " + _how(plan),
         small,
         CONFIDENCE_MEASURES,
         book,
