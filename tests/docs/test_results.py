@@ -45,7 +45,7 @@ def number_of(shown: str) -> tuple[float, float]:
     return float(digits.replace(",", "")) * scale, 0.5 * 10**-decimals * scale
 
 
-@pytest.mark.parametrize(("table", "columns", "rows"), quoted())
+@pytest.mark.parametrize(("table", "columns", "rows"), list(quoted()))
 def test_a_quoted_table_says_what_was_measured(
     table: str, columns: list[str], rows: list[list[str]]
 ) -> None:
