@@ -29,6 +29,7 @@ def one(*y: float | None, high: tuple[float, ...] = ()) -> Series:
         ((one(0.1, 0.0, None, math.nan, 40.0),), True),
         ((one(1.0, 40.0),), False),
         ((one(-0.1, 0.1, 40.0),), False),
+        ((Series("a", ("0", "1"), (0.1, 40.0), (-0.1, 30.0), (0.3, 50.0)),), False),
         ((one(0.0, 0.0),), False),
         ((one(None, 3.0),), False),
         ((one(1.0, 2.0), Series("perfect", ("0", "1"), (1e-6, 1e-6), standing="reference")), False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ MOST_TICKS = 7
 MOST_STEPS = 10  # different places on x that are taken for steps
 NEAREST = 0.11  # of an axis: ticks closer than this run into each other
 HUGE = 1e5
+UPRIGHT_CHARACTERS = 22  # of a line beside the lowest axes
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def finite(values: Sequence[float | None]) -> FloatArray:
 
 def finish(axes: Axes, figure: Figure, points: Sequence[Points]) -> None:
     axes.set_xlabel(figure.x_title)
-    axes.set_ylabel(figure.y_title)
+    axes.set_ylabel("\n".join(wrap(figure.y_title, UPRIGHT_CHARACTERS)))
     axes.grid(axis="y")
     _plain_numbers(axes)
     used = np.unique(np.concatenate([one.x for one in points]))

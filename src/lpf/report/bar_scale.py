@@ -30,12 +30,15 @@ class Scale:
 
     @classmethod
     def of(cls, series: Sequence[Series]) -> Scale:
-        """Bars below nothing have no logarithm. One of nothing has none either, but no length to
-        be seen on any axis. References do not decide: to be next to nothing is what a perfect one
-        is there for."""
+        """What is below nothing, bar or bound, has no logarithm. A bar of nothing has none either,
+        but no length to be seen on any axis. References do not decide: to be next to nothing is
+        what a perfect one is there for."""
         values = finite([y for one in series for y in one.y])
         rated = _positive([one for one in series if one.standing != "reference"])
-        if (values < 0).any() or not rated.size or rated.max() <= WIDEST * rated.min():
+        lows = finite([end for one in series for end in one.low])
+        if (values < 0).any() or (lows < 0).any() or not rated.size:
+            return cls()
+        if rated.max() <= WIDEST * rated.min():
             return cls()
         ends = finite([end for one in series for end in one.high])
         least, largest = _positive(series).min(), np.nanmax(np.append(ends, values))
