@@ -333,12 +333,14 @@ def batch(workspace: Workspace) -> Row:
 
 # In a process of its own: this one has run other things.
 _ASKING = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from lpf.workspace import Workspace
 with Workspace.open(sys.argv[1]) as workspace:
     for number in range(200):
         workspace.query(f"C{number:07d}", "level")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+# Not ru_maxrss: that one remembers the process this one was forked from.
+print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
 """
 
 
