@@ -102,3 +102,23 @@ def test_a_fold_without_raw_answers_or_groups() -> None:
     found = pooled([first, second])
     assert (found.raw, found.groups) == (None, ("north", None, None))
     np.testing.assert_array_equal(found.answers, [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+
+
+def a_fold(name: str, error: str | None = None) -> Answered:
+    """Of three entities with ids of their own."""
+    ids = tuple(f"{name}{place}" for place in range(3))
+    rows = np.eye(3)
+    if error is None:
+        return a_run(rows, [0, 1, 2], entity_ids=ids)
+    return a_run(rows, [0, 1, 2], entity_ids=ids, raw=None, tempered=None, error=error)
+
+
+def test_the_same_error_is_said_once_with_how_many_folds_have_it() -> None:
+    every = pooled([a_fold(name, "it broke") for name in "abcde"])
+    assert every.error == "in 5 of 5 folds: it broke"
+    assert len(every.entity_ids) == 15
+
+
+def test_different_errors_are_all_said_and_a_single_fold_is_named() -> None:
+    folds = [a_fold("a"), a_fold("b", "hot"), a_fold("c", "cold"), a_fold("d", "hot")]
+    assert pooled(folds).error == "in 2 of 4 folds: hot; fold 3: cold"

@@ -19,9 +19,9 @@ from lpf.experiments.evaluation.evaluable import (
     require_learnable,
     require_whole_splits,
 )
-from lpf.experiments.evaluation.folds import whole_run
 from lpf.experiments.evaluation.outcome import Evaluation
 from lpf.experiments.evaluation.plan import EvaluationPlan
+from lpf.experiments.judging.pooling import pooled
 from lpf.experiments.keeping import Keeper
 from lpf.experiments.lessons.files import file_dataset, has_own_test, labelled_file
 from lpf.experiments.workbench.chosen_transformer import (
@@ -131,7 +131,7 @@ class Evaluator:
         """When all cells are there."""
         runs = {
             method: [
-                whole_run([keeper.answered(cell) for cell in self.cells_of(method, seed)])
+                pooled([keeper.answered(cell) for cell in self.cells_of(method, seed)])
                 for seed in self.plan.seeds
             ]
             for method in self.methods

@@ -56,7 +56,16 @@ def _refuse_strangers(answers: Sequence[Answered]) -> None:
 def _failures(answers: Sequence[Answered]) -> list[str]:
     if len(answers) == 1:  # the test split of a file, which is no fold
         return [one.error for one in answers if one.error]
-    return [f"fold {place}: {one.error}" for place, one in enumerate(answers, 1) if one.error]
+    places: dict[str, list[int]] = {}  # what goes wrong in one fold mostly does in all
+    for place, one in enumerate(answers, 1):
+        if one.error:
+            places.setdefault(one.error, []).append(place)
+    return [
+        f"fold {where[0]}: {error}"
+        if len(where) == 1
+        else f"in {len(where)} of {len(answers)} folds: {error}"
+        for error, where in places.items()
+    ]
 
 
 def _joined(rows: Sequence[FloatArray | None]) -> FloatArray | None:
