@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +16,6 @@ from lpf.datasets import Dataset, DatasetEntity, DatasetItem
 from lpf.datasets.splits import LEAST_IN_TRAIN
 from lpf.errors import DatasetError
 from lpf.metrics.checked import checked_probabilities
-from lpf.model.runtime import Runtime
 from lpf.schema import Schema
 from lpf.types import Float32Array, FloatArray
 
@@ -26,14 +24,6 @@ if TYPE_CHECKING:
     from lpf.training import Examples
 
 LEAST = {"train": LEAST_IN_TRAIN, "validation": 1}  # entities of each class
-
-
-def _rebuilt(model: Runtime) -> tuple[type[Runtime], tuple[object, ...]]:
-    return Runtime, (model.config, model.tensors, model.version)
-
-
-# A model keeps caches that cannot be pickled; methods that hold one are sent without them.
-copyreg.pickle(Runtime, _rebuilt)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,10 @@ class Runtime:
         self._trunk, self._output = rectify(trunk, self._output_layer())
         self.decoder = lru_cache(maxsize=None)(self._decoder)
 
+    def __reduce__(self) -> tuple[type[Runtime], tuple[ModelConfig, Tensors, str]]:
+        """Without its caches, which cannot be pickled."""
+        return Runtime, (self.config, self.tensors, self.version)
+
     @property
     def members(self) -> int:
         return self.config.members
