@@ -85,8 +85,13 @@ def exam_at(plan: Plan, preset: str, domain: str, place: Place) -> Exam:
     return Exam(varied, plan.asked // 2)
 
 
+def domain_lesson(plan: Plan, domain: str, seed: int, preset: str = "paper") -> Lesson:
+    """Other studies learn from it too, and share its networks."""
+    return Lesson(DomainData(domain, preset, seed), seed=seed, seeds=plan.training_seeds)
+
+
 def _cell(plan: Plan, preset: str, method: str, domain: str, seed: int, place: Place) -> Cell:
-    lesson = Lesson(DomainData(domain, preset, seed), seed=seed, seeds=plan.training_seeds)
+    lesson = domain_lesson(plan, domain, seed, preset)
     return Cell(lesson, exam_at(plan, preset, domain, place), method)
 
 

@@ -8,12 +8,13 @@ from statistics import fmean
 
 import numpy as np
 
-from lpf.experiments.cells import Cell, DomainData, Exam, Lesson
+from lpf.experiments.cells import Cell, Exam, Lesson
 from lpf.experiments.exhibits import Column, Row, StudyResult, Table, Value
 from lpf.experiments.naming import title_of
 from lpf.experiments.plan import Plan
 from lpf.experiments.printed.tables import PrintedTable
 from lpf.experiments.studies.book import Book
+from lpf.experiments.studies.domains.runs import domain_lesson
 from lpf.experiments.studies.provenance.error_tables import (
     PAPERS_LPF,
     RECORDS,
@@ -78,8 +79,7 @@ class ProvenanceStudy:
 
 def lesson(plan: Plan, domain: str) -> Lesson:
     """That of the study of domains, so that nothing is trained for this one."""
-    seed = plan.data_seeds[0]
-    return Lesson(DomainData(domain, "paper", seed), seed=seed, seeds=plan.training_seeds)
+    return domain_lesson(plan, domain, plan.data_seeds[0])
 
 
 def runs(plan: Plan) -> dict[str, dict[str, Cell]]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lpf.experiments.cells import Cell, DomainData, Exam, Lesson
 from lpf.experiments.lessons.perturbations import KINDS
 from lpf.experiments.plan import Plan
 from lpf.experiments.studies.compliance.cells import DOMAIN
-from lpf.experiments.studies.domains.runs import TEST_SEED
+from lpf.experiments.studies.domains.runs import TEST_SEED, domain_lesson
 from lpf.experiments.studies.steps import Steps
 from lpf.experiments.studies.tables import counted
 
 
 def compliance_lesson(plan: Plan, seed: int, entities: int | None = None) -> Lesson:
     """The same as in the study of domains, whose networks it shares."""
-    return Lesson(DomainData(DOMAIN, "paper", seed), seed, plan.training_seeds, entities)
+    return replace(domain_lesson(plan, DOMAIN, seed), entities=entities)
 
 
 def untouched(plan: Plan) -> Exam:

@@ -5,19 +5,14 @@ from __future__ import annotations
 from itertools import product
 
 from lpf.errors import ConfigError
-from lpf.experiments.cells import Cell, DomainData, Exam, Lesson
+from lpf.experiments.cells import Cell, DomainData, Exam
 from lpf.experiments.plan import Plan
-from lpf.experiments.studies.domains.runs import TEST_SEED
+from lpf.experiments.studies.domains.runs import TEST_SEED, domain_lesson
 
 ASKED = 300  # entities a domain, fewer where the plan has fewer
 METHODS = ("lpf_robust", "deterministic_ensemble_average", "logistic_mean")
 
 Pair = tuple[str, str]  # the domain learned from, the domain asked about
-
-
-def domain_lesson(plan: Plan, domain: str, seed: int) -> Lesson:
-    """The same as in the study of domains, whose networks it shares."""
-    return Lesson(DomainData(domain, "paper", seed), seed, plan.training_seeds)
 
 
 def transfer_cell(plan: Plan, method: str, pair: Pair, seed: int) -> Cell:
