@@ -63,8 +63,7 @@ def test_a_quoted_table_says_what_was_measured(
             assert abs(number - measured) <= half * 1.01 + DIGITS * abs(measured), (title, column)
 
 
-def test_every_finding_that_opens_a_study_is_told() -> None:
-    """Where a simpler method wins is said in the page, not only in the digest."""
+def test_every_study_has_its_place_in_the_page() -> None:
     page = (DOCS / "results.md").read_text()
     for study in json.loads(DIGEST.read_text())["studies"]:
         assert f"`{study.replace('-', '_')}`" in page, study
