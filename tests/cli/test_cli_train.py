@@ -22,7 +22,7 @@ from lpf.schema import Predicate, Schema
 from lpf.training.history import Epoch
 from lpf.workspace import Workspace
 
-SMALL = ("--hidden", 8, "--latent", 4)
+SMALL = ("--hidden", 8, "--latent", 4, "--reading", "networks")
 QUICK = ("--seeds", "1,2", "--epochs", 3, *SMALL, "--no-report")
 
 

@@ -26,7 +26,7 @@ def staged(
     labels = labels_of(dataset, predicates)
     train = examples.rows(dataset.positions("train"))
     validation = examples.rows(dataset.positions("validation"))
-    heads = heads_of(dataset.schema, labels, train, config)
+    heads = heads_of(dataset, predicates, train, config)
     model = model_config(heads, config, seeds, "hash", examples.features.shape[1])
     count = len(seeds)
     material = make_material(

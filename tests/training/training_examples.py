@@ -13,7 +13,13 @@ VALUES = ("low", "medium", "high")
 LEVEL = Predicate("level", VALUES)
 OUTCOME = Predicate("outcome", ("bad", "good"))
 SMALL = TrainingConfig(
-    hidden=(32, 16), latent_width=8, max_epochs=12, members=2, batch_size=16, learning_rate=3e-3
+    hidden=(32, 16),
+    latent_width=8,
+    max_epochs=12,
+    members=2,
+    batch_size=16,
+    learning_rate=3e-3,
+    reading="networks",
 )
 
 

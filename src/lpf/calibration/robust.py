@@ -104,11 +104,14 @@ class CalibrationFit:
     converged: bool
 
 
-def fit_robust(data: LabelledFactors, *, generator: np.random.Generator) -> CalibrationFit:
-    """Fits on random subsets of every size. The generator draws subsets and folds."""
+def fit_robust(
+    data: LabelledFactors, *, generator: np.random.Generator, cross_fit: bool = True
+) -> CalibrationFit:
+    """Fits on random subsets of every size. The generator draws subsets and folds. ``cross_fit``
+    may be left out where only the fit is wanted: it costs five more."""
     _refuse_impossible(data)
     parameters, converged = _maximise(data.subsets(generator))
-    few = FOLDS <= len(data.labels) < CROSS_FIT_BELOW
+    few = cross_fit and FOLDS <= len(data.labels) < CROSS_FIT_BELOW
     return CalibrationFit(
         parameters,
         len(data.labels),

@@ -37,7 +37,7 @@ from lpf.uncertainty.decompose import Uncertainty
 
 if TYPE_CHECKING:
     from lpf.training import TrainingConfig
-    from lpf.training.settings import Balance
+    from lpf.training.settings import Balance, Reading
 
 
 @dataclass(eq=False, repr=False)
@@ -51,7 +51,7 @@ class LPFClassifier(EntityClassifier):
     ``seeds`` (a list, "seven" or "fifteen") start the networks, of which the best ``members``
     answer. ``random_state`` draws the validation entities and the samples of paper mode.
     ``reader`` is a name that ``open_reader`` knows, or a reader. ``prior`` goes by class, or in the
-    order of ``classes_``; None takes the shares of y. All from ``hidden`` to ``balance`` are those
+    order of ``classes_``; None takes the shares of y. All from ``hidden`` to ``reading`` are those
     of ``TrainingConfig``, from ``sampler`` to ``weight_form`` those of ``QueryOptions``. The
     aggregator is trained for the variant ``learned`` alone.
 
@@ -79,6 +79,7 @@ class LPFClassifier(EntityClassifier):
     max_epochs: int = 100
     weight_decay: float = 0.0
     balance: Balance = "auto"
+    reading: Reading = "chosen"
     aggregator: AggregatorConfig | None = None
     aggregator_epochs: int = 30
     aggregator_learning_rate: float = 1e-3
@@ -219,6 +220,7 @@ class LPFClassifier(EntityClassifier):
             self.members,
             aggregator if self.variant == "learned" else None,
             StageTwoConfig(self.aggregator_epochs, learning_rate=self.aggregator_learning_rate),
+            self.reading,
         )
 
 

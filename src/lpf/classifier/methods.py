@@ -61,7 +61,7 @@ class Recipe:
 
         model = None
         if self.name in OVER_FACTORS:
-            config = TrainingConfig(aggregator=None)
+            config = TrainingConfig(aggregator=None, reading="networks")
             trainer = Trainer(examples, reader_id, (PREDICATE,), config, self.seeds)
             model = trainer.run().runtime()
         shared = Shared(

@@ -85,6 +85,15 @@ Balance = Annotated[
         "frequent as another.",
     ),
 ]
+Reading = Annotated[
+    str | None,
+    _option(
+        RECIPE,
+        "--reading",
+        text="chosen (default): networks or a linear reading, whichever validation entities prefer;"
+        " networks: the paper's in any case.",
+    ),
+]
 Deterministic = Annotated[
     bool, _option(RECIPE, "--deterministic", text="Without the variational part.")
 ]
@@ -144,6 +153,7 @@ def train(
     hidden: Hidden = None,
     weight_decay: WeightDecay = None,
     balance: Balance = None,
+    reading: Reading = None,
     deterministic: Deterministic = False,
     no_aggregator: NoAggregator = False,
     unfreeze: Unfreeze = False,
@@ -171,6 +181,7 @@ def train(
         "hidden": None if hidden is None else _widths(hidden),
         "weight_decay": weight_decay,
         "balance": balance,
+        "reading": reading,
     }
     changes = {field: value for field, value in given.items() if value is not None}
     _refuse_together(grid, changes, single, no_aggregator, unfreeze)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lpf.training import Scores, Trained
     from lpf.training.fitting import Fitted
     from lpf.training.history import SeedHistory
+    from lpf.training.reading_choice import ReadingChoice
     from lpf.workspace.training_runs import TrainingOutcome, TrainingRun
 
 SPREAD = {
@@ -34,6 +35,7 @@ def document_of(outcome: TrainingOutcome) -> dict[str, Any]:
         "predicates": list(run.predicates),
         "reader": trained.config.reader_id,
         "config": run.config.to_dict(),
+        "reading": _reading(trained.reading),
         "grid": [asdict(tried) for tried in run.tried],
         "seeds": _seeds(trained),
         "spread": {
@@ -45,6 +47,22 @@ def document_of(outcome: TrainingOutcome) -> dict[str, Any]:
             for place, by_predicate in trained.scores.items()
         },
         "cautions": list(trained.cautions),
+    }
+
+
+def _reading(choice: ReadingChoice | None) -> dict[str, Any] | None:
+    """What was compared, and what came of it; None where nothing was."""
+    if choice is None:
+        return None
+    return {
+        "chosen": "linear" if choice.is_linear else "networks",
+        "networks_nll": choice.networks_nll,
+        "linear_nll": choice.linear_nll,
+        "linear": {
+            name: {"labels": head.source, "penalty": head.penalty}
+            for name, head in choice.heads.items()
+        },
+        "told": choice.told(),
     }
 
 
@@ -63,7 +81,7 @@ def _data(run: TrainingRun) -> dict[str, Any]:
 
 def _seeds(trained: Trained) -> list[dict[str, Any]]:
     """Best first."""
-    members = set(trained.config.seeds)
+    members = trained.networks_in_it
     histories = [trained.histories[place] for place in ranked(trained.histories)]
     return [_seed(history, history.seed in members) for history in histories]
 

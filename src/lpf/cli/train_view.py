@@ -75,6 +75,12 @@ def _calibration_sentence(scores: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
+def _reading(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if document["reading"] is None:
+        return []
+    return [("reading", document["reading"]["told"].removeprefix("reading: "))]
+
+
 def _show_head(output: Console, document: Mapping[str, Any]) -> None:
     data = document["data"]
     splits = " · ".join(f"{name} {number:,}" for name, number in data["splits"].items())
@@ -86,6 +92,7 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
             ("data", f"{data['name']}: {entities}, {count(data['items'], 'item')}"),
             ("splits", splits or "none: so few are trained on in folds"),
             ("reader", document["reader"]),
+            *_reading(document),
         ],
     )
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from lpf.combine.combined import Segments
 from lpf.errors import EvidenceError
+from lpf.factors.channel import channel_of, through
 from lpf.factors.convert import geometric_mean
 from lpf.factors.tempering import softmax, tempered
 from lpf.model.aggregator import Aggregator, log_variance
@@ -83,7 +84,8 @@ class LearnedCombiner:
     ) -> LearnedCombined:
         decoder = self._runtime.decoder(predicate)
         z: Float32Array = state.mu.astype(np.float32)
-        probabilities = softmax(decoder.logits(z).astype(np.float64))
+        channel = channel_of(self._runtime.config.head(predicate))
+        probabilities = through(channel, softmax(decoder.logits(z).astype(np.float64)))
         return LearnedCombined(
             joined(probabilities, temperature),
             state.weight,

@@ -8,6 +8,7 @@ from lpf.experiments.exhibits import Standing
 
 TITLES: Mapping[str, str] = {
     "lpf_robust": "LPF-SPN, robust ensemble",
+    "lpf_chosen": "LPF-SPN, robust, reading chosen",
     "lpf_robust_single": "LPF-SPN, robust, one network",
     "lpf_paper": "LPF-SPN, paper mode",
     "lpf_paper_best": "LPF-SPN, paper's best setting",
@@ -36,7 +37,7 @@ TITLES: Mapping[str, str] = {
     "oracle": "Oracle",
 }
 _REFERENCES = ("prior", "perfect_reader", "oracle", "claim_only")
-_OURS = ("lpf_robust", "lpf_robust_single", "lpf_learned")
+_OURS = ("lpf_robust", "lpf_chosen", "lpf_robust_single", "lpf_learned")
 
 
 LANGUAGE_MODEL = "llm:"

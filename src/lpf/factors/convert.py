@@ -10,6 +10,7 @@ import numpy as np
 
 from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.factors import moments
+from lpf.factors.channel import channel_of, through
 from lpf.factors.keys import context_key, feature_keys
 from lpf.factors.samplers import DETERMINISTIC, PAIRED, check_sampler, choose, draw, pool_of
 from lpf.factors.tempering import softmax, tempered
@@ -66,6 +67,7 @@ class Converter:
         self.config = config
         self.values = runtime.config.head(predicate).values
         self._decoder = runtime.decoder(predicate)
+        self._channel = channel_of(runtime.config.head(predicate))
         self._context = context_key(runtime.version, predicate, config.seed)
         self._integrate = self._integrator()
         rows = MOMENT_ROWS if config.sampler == "moments" else max(1, config.samples)
@@ -114,7 +116,8 @@ class Converter:
         return self._factors(posteriors.evidence_ids, potential, posteriors.mean_sigma)
 
     def sampled(self, posteriors: Posteriors, keys: KeyArray | None = None) -> FloatArray:
-        """p(y|z) of every draw, [S, N, M, V], for the uncertainty of an answer."""
+        """p(y|z) of every draw, [S, N, M, V], for the uncertainty of an answer; y is the entity's
+        value."""
         if not self.config.samples:
             raise ConfigError(f"sampler: {self.config.sampler!r} draws no samples.")
         keys, samples = self._keys_of(posteriors, keys), self.config.samples
@@ -123,7 +126,7 @@ class Converter:
         def work(block: slice) -> None:
             mu, sigma = posteriors.mu[:, block], posteriors.sigma[:, block]
             decoded = self._decode_samples(mu, sigma, keys[block])
-            drawn[:, block] = decoded.transpose(0, 3, 2, 1)
+            drawn[:, block] = through(self._channel, decoded.transpose(0, 3, 2, 1))
 
         for_blocks(work, len(posteriors), self._block)
         return drawn
@@ -144,7 +147,8 @@ class Converter:
         return found
 
     def _block_potential(self, mu: Float32Array, sigma: Float32Array, keys: KeyArray) -> FloatArray:
-        potential = geometric_mean(self._integrate(mu, sigma, keys))
+        said = through(self._channel, self._integrate(mu, sigma, keys))
+        potential = geometric_mean(said)
         return tempered(potential, self.config.temperature)
 
     def _integrator(self) -> Callable[[Float32Array, Float32Array, KeyArray], FloatArray]:

@@ -125,11 +125,17 @@ class AggregatorConfig:
 @dataclass(frozen=True)
 class PredicateHead:
     """A predicate the decoder can answer: its values, and π, the shares of the labels it was
-    trained on (never the schema's prior)."""
+    trained on (never the schema's prior).
+
+    Where items had labels of their own, the decoder reads those: row ℓ of ``channel`` says how the
+    entity's value is distributed where an item's is ℓ, and π is that of the entity's value. Empty
+    where an item's label is its entity's.
+    """
 
     name: str
     values: tuple[str, ...]
     training_shares: tuple[float, ...] = ()
+    channel: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
@@ -143,6 +149,17 @@ class PredicateHead:
             f"predicate {self.name!r}: training_shares must be {len(self.values)} numbers above 0 "
             f"that sum to 1 (smooth the counts first), got {shares!r}.",
         )
+        channel = tuple(tuple(map(float, row)) for row in self.channel)
+        object.__setattr__(self, "channel", channel)
+        _require(
+            not channel
+            or (len(channel) == len(shares) and all(map(self._is_distribution, channel))),
+            f"predicate {self.name!r}: channel must be empty, or have one row a value, each of "
+            f"{len(shares)} numbers that sum to 1; got {channel!r}.",
+        )
+
+    def _is_distribution(self, row: tuple[float, ...]) -> bool:
+        return len(row) == len(self.values) and min(row) >= 0 and abs(sum(row) - 1) < 1e-6
 
 
 @dataclass(frozen=True)
@@ -185,7 +202,11 @@ class ModelConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        document = asdict(self)
+        for head in document["predicates"]:
+            if not head["channel"]:
+                del head["channel"]  # so that a model without one is called as it always was
+        return document
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> ModelConfig:

@@ -17,7 +17,8 @@ Standing = Literal["selected", "member", "other"]
 
 @dataclass(frozen=True)
 class Seed:
-    """``selected`` is the best seed, a ``member`` another one that is part of the model."""
+    """``selected`` is the best seed, a ``member`` another one that is part of the model; neither
+    where a linear reading is."""
 
     history: SeedHistory
     standing: Standing
@@ -47,7 +48,7 @@ class Run:
         from lpf.training.history import ranked  # with torch, which whoever trained has loaded
 
         ordered = [trained.histories[place] for place in ranked(trained.histories)]
-        members = set(trained.config.seeds)
+        members = trained.networks_in_it
         return cls(
             trained,
             tuple(
@@ -80,6 +81,6 @@ def weighted_kl(loss: float, cross_entropy: float) -> float:
 
 
 def _standing(place: int, is_member: bool) -> Standing:
-    if place == 0:
-        return "selected"
-    return "member" if is_member else "other"
+    if not is_member:
+        return "other"
+    return "selected" if place == 0 else "member"

@@ -139,6 +139,8 @@ def _shape(trained: Trained) -> Iterator[tuple[str, str]]:
     encoder, decoder, aggregator = config.encoder, config.decoder, config.aggregator
     yield "members", f"{config.members}, of seeds {_listed(config.seeds)}"
     yield "reader", config.reader_id or "not recorded"
+    if trained.reading is not None:
+        yield "reading", trained.reading.told().removeprefix("reading: ")
     widths = _listed((encoder.input_width, *encoder.hidden, encoder.latent_width), " → ")
     kind = "deterministic" if encoder.deterministic else "mean and sigma"
     yield "encoder", f"{widths} ({kind}), dropout {encoder.dropout:g}"

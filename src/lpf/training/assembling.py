@@ -14,6 +14,7 @@ from lpf.model.runtime import Runtime
 from lpf.training.evaluation import Scores
 from lpf.training.fitting import Fitted
 from lpf.training.history import SeedHistory, ranked, spread
+from lpf.training.reading_choice import ReadingChoice
 from lpf.training.settings import TrainingConfig
 from lpf.training.stage_two import AggregatorHistory
 from lpf.types import Float32Array
@@ -40,6 +41,13 @@ class Trained:
     fitted: Mapping[str, Fitted]
     scores: Mapping[str, Mapping[str, Scores]]  # "validation/spn" -> predicate -> scores
     cautions: tuple[str, ...]
+    reading: ReadingChoice | None = None  # None where nothing was to be chosen
+
+    @property
+    def networks_in_it(self) -> frozenset[int]:
+        """The seeds whose networks are part of the model: none where a linear reading is."""
+        linear = self.reading is not None and self.reading.is_linear
+        return frozenset() if linear else frozenset(self.config.seeds)
 
     def save(self, models: Path) -> str:
         """Writes the model to ``models/<version>`` and returns the version."""
@@ -88,8 +96,11 @@ def make_card(
     fitted: Mapping[str, Fitted],
     scores: Mapping[str, Mapping[str, Scores]],
     cautions: Sequence[str],
+    reading: ReadingChoice | None = None,
 ) -> ModelCard:
-    notes = [*_training_notes(config, histories, runtime), *_fitted_notes(runtime, fitted)]
+    chosen = [] if reading is None else [reading.told()]
+    fits = _fitted_notes(runtime, fitted)
+    notes = [*_training_notes(config, histories, runtime), *chosen, *fits]
     return ModelCard(
         name,
         describe_data(dataset),

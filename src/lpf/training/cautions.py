@@ -11,6 +11,7 @@ from lpf.datasets.leakage import find_leakage
 from lpf.schema import Predicate
 from lpf.training.evaluation import Scores
 from lpf.training.history import SeedHistory
+from lpf.training.reading_choice import ReadingChoice
 from lpf.types import FloatArray
 
 # A posterior that is the prior says nothing of its item; one without width says all too much.
@@ -65,6 +66,15 @@ def size_cautions(predicate: str, entities: int) -> Iterator[str]:
             f"{predicate}: probabilities were fitted on {entities} entities only; they can be off "
             f"by {100 * rough_error(entities):.0f} points and more. Label more before relying on "
             "them."
+        )
+
+
+def reading_cautions(choice: ReadingChoice | None) -> Iterator[str]:
+    if choice is not None and choice.is_linear:
+        yield (
+            f"the model reads linearly (validation NLL {choice.linear_nll:.4f}, networks "
+            f"{choice.networks_nll:.4f}): what is told of seeds and epochs is about networks that "
+            "do not answer"
         )
 
 

@@ -17,6 +17,7 @@ from lpf.calibration import CalibrationFit, fit_robust
 from lpf.combine.robust import combine_robust
 from lpf.datasets import grouped_folds
 from lpf.errors import DatasetError
+from lpf.factors.channel import channel_of, through
 from lpf.factors.convert import geometric_mean
 from lpf.factors.tempering import log_tempered
 from lpf.model.config import ModelConfig
@@ -96,8 +97,7 @@ class _Few:
 
     def model(self, members: Sequence[int]) -> ModelConfig:
         dataset = self.examples.dataset
-        labels = labels_of(dataset, self.predicates)
-        heads = heads_of(dataset.schema, labels, self.everything, self.config)
+        heads = heads_of(dataset, self.predicates, self.everything, self.config)
         width = self.examples.features.shape[1]
         return model_config(heads, self.config, members, self.reader_id, width)
 
@@ -128,8 +128,13 @@ class _Few:
         histories = _mean_histories(histories_of(state), self.seeds)
         best = _best_epoch(histories)
         potential = {
-            name: _joined(said[best - 1][name], held, per_fold, len(self.everything))
-            for name in self.predicates
+            head.name: _joined(
+                through(channel_of(head), said[best - 1][head.name]),
+                held,
+                per_fold,
+                len(self.everything),
+            )
+            for head in stage.model.predicates
         }
         return OutOfFold(best, potential, histories)
 

@@ -28,15 +28,26 @@ class Fitted:
 
 def fit_predicate(runtime: Runtime, predicate: Predicate, validation: Examples) -> Fitted:
     """Fits on validation entities that are labelled with ``predicate``."""
-    labelled = validation.select(np.flatnonzero(validation.dataset.labels(predicate.name) >= 0))
+    labelled = labelled_entities(validation, predicate.name)
+    robust = robust_fit(runtime, predicate, labelled)
+    return Fitted(robust, _learned_temperature(runtime, predicate.name, labelled))
+
+
+def robust_fit(runtime: Runtime, predicate: Predicate, validation: Examples) -> CalibrationFit:
+    """Robust mode's own numbers alone."""
+    labelled = labelled_entities(validation, predicate.name)
     factors = labelled_factors(
         labelled,
         predicate,
         item_factors(runtime, predicate.name, labelled),
         shares(runtime, predicate),
     )
-    robust = fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
-    return Fitted(robust, _learned_temperature(runtime, predicate.name, labelled))
+    return fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
+
+
+def labelled_entities(examples: Examples, predicate: str) -> Examples:
+    """Those that have a value of ``predicate``."""
+    return examples.select(np.flatnonzero(examples.dataset.labels(predicate) >= 0))
 
 
 def item_factors(runtime: Runtime, predicate: str, examples: Examples) -> FloatArray:

@@ -36,6 +36,11 @@ def train_head(
             f"model {artefact.version}: answers {predicate!r} already. Nothing was trained; train "
             "a model of its own instead."
         )
+    if not artefact.config.encoder.hidden:
+        raise TrainingError(
+            f"model {artefact.version}: reads linearly, so it has no code that a head for "
+            f"{predicate!r} could share. Nothing was trained; train all predicates together."
+        )
     require_trainable(labelled_with(examples.dataset, predicate), predicate)
     runtime, histories = _trained(artefact, examples, predicate, config, watcher)
     validation = examples.split("validation")
@@ -74,7 +79,7 @@ def _trained(
     dataset, seeds = examples.dataset, artefact.config.seeds
     labels = labels_of(dataset, [predicate])
     train = examples.rows(dataset.positions("train"))
-    (head,) = heads_of(dataset.schema, labels, train, config)
+    (head,) = heads_of(dataset, [predicate], train, config)
     model, tensors = add_predicate(artefact.config, artefact.tensors, head, seeds)
     validation = examples.rows(dataset.positions("validation"))
     material = make_material(

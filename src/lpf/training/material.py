@@ -13,7 +13,6 @@ from torch import Tensor
 from lpf.datasets.dataset import Dataset
 from lpf.errors import TrainingError
 from lpf.model.config import PredicateHead
-from lpf.schema import Schema
 from lpf.training.settings import UNEQUAL, TrainingConfig
 from lpf.types import Float32Array, FloatArray
 
@@ -89,6 +88,12 @@ def labels_of(dataset: Dataset, predicates: Sequence[str]) -> dict[str, Rows]:
     return {name: dataset.item_labels(name) for name in predicates}
 
 
+def entity_labels_of(dataset: Dataset, predicates: Sequence[str]) -> dict[str, Rows]:
+    """The labels of the items' entities by predicate, [N], -1 where one has none."""
+    counts = np.diff(dataset.offsets)
+    return {name: np.repeat(dataset.labels(name), counts) for name in predicates}
+
+
 def training_shares(values: NDArray[np.intp], count: int, weights: FloatArray) -> FloatArray:
     """π: the smoothed shares of the labels that a network sees, drawn in proportion to
     ``weights``. One is added to each count, so that no share is zero."""
@@ -116,15 +121,43 @@ def item_weights(labels: Mapping[str, Rows], rows: Rows, config: TrainingConfig)
 
 
 def heads_of(
-    schema: Schema, labels: Mapping[str, Rows], train: Rows, config: TrainingConfig
+    dataset: Dataset, predicates: Sequence[str], train: Rows, config: TrainingConfig
 ) -> list[PredicateHead]:
-    """One head a predicate, with the shares of the labels that training draws."""
+    """One head a predicate, with the shares of the labels that training draws from ``train``."""
+    labels, of_entities = labels_of(dataset, predicates), entity_labels_of(dataset, predicates)
     weights = item_weights(labels, train, config)
     heads = []
     for name, values in labels.items():
-        shares = training_shares(values[train], len(schema[name].values), weights)
-        heads.append(PredicateHead(name, schema[name].values, tuple(shares.tolist())))
+        known = dataset.schema[name].values
+        shares = training_shares(values[train], len(known), weights)
+        channel = None
+        if config.reading == "chosen":
+            channel = channel_between(values[train], of_entities[name][train], len(known))
+        heads.append(head_through(name, known, shares, channel))
     return heads
+
+
+def head_through(
+    name: str, values: tuple[str, ...], shares: FloatArray, channel: FloatArray | None
+) -> PredicateHead:
+    """``shares`` are those of the items' own labels."""
+    if channel is None:
+        return PredicateHead(name, values, tuple(shares.tolist()))
+    rows = tuple(tuple(row) for row in channel.tolist())
+    return PredicateHead(name, values, tuple((shares @ channel).tolist()), rows)
+
+
+def channel_between(own: Rows, of_entities: Rows, count: int) -> FloatArray | None:
+    """P(entity's value | item's value) [V, V], smoothed by one item that is like all others; None
+    where every item's label is its entity's."""
+    known = (own >= 0) & (of_entities >= 0)
+    if (own == of_entities)[known].all():
+        return None
+    counts = np.zeros((count, count))
+    np.add.at(counts, (own[known], of_entities[known]), 1.0)
+    alike = training_shares(of_entities[known], count, np.ones(int(known.sum())))
+    smoothed = counts + alike
+    return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
 
 
 def _sampling(labels: Mapping[str, Rows], train: Rows, config: TrainingConfig) -> Tensor | None:

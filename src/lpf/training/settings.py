@@ -10,6 +10,7 @@ from lpf.errors import ConfigError
 from lpf.model.config import AggregatorConfig
 
 Balance = Literal["auto", "always", "never"]
+Reading = Literal["chosen", "networks"]
 
 # Section 11.3 of the paper: seven seeds for most domains, fifteen for compliance.
 SEVEN_SEEDS = (42, 123, 456, 789, 2024, 2025, 314159)
@@ -53,6 +54,10 @@ class TrainingConfig:
     ``balance`` draws batches in which every value is as frequent as any other: always, never, or
     (``auto``) where one is more than three times as frequent as another. ``members`` is how many
     of the best seeds make up the model. ``aggregator`` None leaves the second stage out.
+
+    ``reading``: the paper's ``networks`` in any case, an item's own label taken for its entity's;
+    or the one ``chosen`` on validation entities, networks or a linear reading, with what an item's
+    own label says of its entity counted (see ``linear`` and ``factors.channel``).
     """
 
     hidden: tuple[int, ...] = (256, 128)
@@ -69,6 +74,7 @@ class TrainingConfig:
     members: int = 5
     aggregator: AggregatorConfig | None = field(default_factory=AggregatorConfig)
     stage_two: StageTwoConfig = field(default_factory=StageTwoConfig)
+    reading: Reading = "chosen"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
@@ -79,6 +85,10 @@ class TrainingConfig:
         if self.balance not in get_args(Balance):
             raise ConfigError(
                 f"training.balance: must be one of {get_args(Balance)}, got {self.balance!r}."
+            )
+        if self.reading not in get_args(Reading):
+            raise ConfigError(
+                f"training.reading: must be one of {get_args(Reading)}, got {self.reading!r}."
             )
 
     @classmethod
@@ -91,6 +101,7 @@ class TrainingConfig:
             members=1,
             aggregator=AggregatorConfig.worked_example(),
             stage_two=StageTwoConfig(weight_decay=0.0, patience=None),
+            reading="networks",
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -169,9 +169,18 @@ class StageTwo:
         mu, sigma = self._items(members, posteriors, rows)
         z, _ = aggregate(members.parameters, self._model, mu, sigma, present, dropout)
         logits = decode(members.parameters, self._model, z, predicate)
-        logs = torch.log_softmax(logits, dim=2).gather(2, labels[:, :, None])[:, :, 0]
-        right = (logits.argmax(dim=2) == labels).to(logs.dtype)
+        said = self._of_entities(logits, predicate)
+        logs = said.gather(2, labels[:, :, None])[:, :, 0]
+        right = (said.argmax(dim=2) == labels).to(logs.dtype)
         return -logs.mean(dim=1), right.mean(dim=1)
+
+    def _of_entities(self, logits: Tensor, predicate: str) -> Tensor:
+        """log p(y) of the entities' values, [S, b, V]."""
+        channel = self._model.head(predicate).channel
+        if not channel:
+            return torch.log_softmax(logits, dim=2)
+        said = torch.softmax(logits, dim=2) @ torch.tensor(channel, dtype=logits.dtype)
+        return torch.log(said.clamp_min(torch.finfo(logits.dtype).tiny))
 
     def _items(
         self, members: Members, posteriors: tuple[Tensor, Tensor] | None, rows: Tensor

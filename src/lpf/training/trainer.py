@@ -16,6 +16,7 @@ from lpf.training.cautions import (
     answer_cautions,
     data_cautions,
     prior_cautions,
+    reading_cautions,
     seed_cautions,
     size_cautions,
 )
@@ -30,6 +31,7 @@ from lpf.training.material import (
     labels_of,
     make_material,
 )
+from lpf.training.reading_choice import ReadingChoice, choose_reading
 from lpf.training.search import SearchResult, Watcher, search_id, search_seeds
 from lpf.training.settings import SEVEN_SEEDS, TrainingConfig, check_seeds
 from lpf.training.stage_one import StageOne
@@ -68,17 +70,18 @@ class Trainer:
             require_trainable(labelled_with(self.dataset, predicate), predicate)
         model, found = self._search()
         self._say("choosing the best seeds")
-        chosen, tensors = choose(model, found.tensors, found.order[: self.config.members])
-        chosen, tensors, aggregator = self._second_stage(chosen, tensors)
+        best = Runtime(*choose(model, found.tensors, found.order[: self.config.members]))
+        best, choice = self._better_reading(best)
+        chosen, tensors, aggregator = self._second_stage(best.config, best.tensors)
         self._say("fitting on validation entities")
         runtime, fitted = self._fitted(Runtime(chosen, tensors))
-        return self._finished(name, found, runtime, aggregator, fitted)
+        return self._finished(name, found, runtime, aggregator, fitted, choice)
 
     def _search(self) -> tuple[ModelConfig, SearchResult]:
         self._say("training all seeds together")
         labels = labels_of(self.dataset, self.predicates)
         train = self._rows("train")
-        heads = heads_of(self.schema, labels, train, self.config)
+        heads = heads_of(self.dataset, self.predicates, train, self.config)
         width = self.examples.features.shape[1]
         model = model_config(heads, self.config, self.seeds, self.reader_id, width)
         material = self._material(labels, train)
@@ -98,7 +101,7 @@ class Trainer:
         plain = {
             key: value
             for key, value in self.config.to_dict().items()
-            if key not in ("members", "aggregator", "stage_two")
+            if key not in ("members", "aggregator", "stage_two", "reading")
         }
         return self.folder / search_id(
             data=self.dataset.digest,
@@ -108,9 +111,18 @@ class Trainer:
             seeds=list(self.seeds),
         )
 
+    def _better_reading(self, networks: Runtime) -> tuple[Runtime, ReadingChoice | None]:
+        if self.config.reading == "networks":
+            return networks, None
+        self._say("comparing with a linear reading")
+        train, validation = self.examples.split("train"), self.examples.split("validation")
+        assert train is not None  # a data set without was refused
+        assert validation is not None
+        return choose_reading(networks, train, validation, self.predicates, networks.config.seeds)
+
     def _second_stage(
-        self, model: ModelConfig, tensors: dict[str, Float32Array]
-    ) -> tuple[ModelConfig, dict[str, Float32Array], AggregatorHistory]:
+        self, model: ModelConfig, tensors: Mapping[str, Float32Array]
+    ) -> tuple[ModelConfig, Mapping[str, Float32Array], AggregatorHistory]:
         if self.config.aggregator is None:
             return model, tensors, ()
         self._say("training the learned aggregator")
@@ -145,9 +157,10 @@ class Trainer:
         runtime: Runtime,
         aggregator: AggregatorHistory,
         fitted: Mapping[str, Fitted],
+        choice: ReadingChoice | None,
     ) -> Trained:
         scores = self._scores(runtime)
-        cautions = tuple(self._cautions(found, runtime, fitted))
+        cautions = (*reading_cautions(choice), *self._cautions(found, runtime, fitted))
         card = make_card(
             name or self.dataset.name,
             self.dataset,
@@ -157,6 +170,7 @@ class Trainer:
             fitted,
             scores,
             cautions,
+            choice,
         )
         return Trained(
             runtime.config,
@@ -167,6 +181,7 @@ class Trainer:
             fitted,
             scores,
             cautions,
+            choice,
         )
 
     def _scores(self, runtime: Runtime) -> dict[str, dict[str, Scores]]:

@@ -125,7 +125,9 @@ class Run:
         from lpf.training import TrainingConfig
 
         config = self.plan.config or TrainingConfig()
-        return config if self.plan.single is None else replace(config, members=1)
+        if self.plan.single is None:
+            return config
+        return replace(config, members=1, reading="networks")  # that seed's, whatever else is there
 
     def _seeds(self) -> tuple[int, ...]:
         from lpf.training import SEVEN_SEEDS
@@ -196,7 +198,8 @@ class Run:
         tried = []
         for number, one in enumerate(configs, 1):
             self._say(f"configuration {number} of {len(configs)}: {described(one)}")
-            tried.append(_tried(one, self._trained(prepared, replace(one, aggregator=None))))
+            alone = replace(one, aggregator=None, reading="networks")
+            tried.append(_tried(one, self._trained(prepared, alone)))
         best = min(range(len(tried)), key=lambda place: _rank(tried[place]))
         self._say(f"the best of the grid: {described(configs[best])}")
         return configs[best], tuple(tried)

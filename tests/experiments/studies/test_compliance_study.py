@@ -108,7 +108,7 @@ def history(seed: int) -> SeedHistory:
 
 def keep_histories(folder: Path, plan: Plan = SMALL) -> None:
     """A small real model whose training is made up."""
-    home = Book(folder).shelf._home(lesson(plan), published=False)
+    home = Book(folder).shelf._home(lesson(plan), "networks")
     config = model_config(len(SEEDS), seeds=SEEDS)
     card = ModelCard("test", "random weights", "tests", "anything else", {}, ())
     document = {

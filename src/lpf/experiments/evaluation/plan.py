@@ -9,10 +9,12 @@ from lpf.baselines import METHODS
 from lpf.errors import ConfigError
 from lpf.experiments.workbench.claim_only import CLAIM_ONLY
 from lpf.experiments.workbench.own import is_own
+from lpf.experiments.workbench.shared_models import CHOSEN
 
 # Those that take a minute, not an hour, and no file lacks what they need.
 DEFAULT_METHODS = (
     "lpf_robust",
+    "lpf_chosen",
     "lpf_robust_single",
     "lpf_paper_best",
     "lpf_learned",
@@ -43,7 +45,7 @@ class EvaluationPlan:
     model: str | None = None
 
     def __post_init__(self) -> None:
-        known = (*METHODS, CLAIM_ONLY)
+        known = (*METHODS, CHOSEN, CLAIM_ONLY)
         unknown = [name for name in self.methods if name not in known and not is_own(name)]
         if unknown or not self.methods:
             raise ConfigError(

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from lpf.training import Examples, StageTwoConfig, Trainer, TrainingConfig
 from lpf.training.history import SeedHistory
 
 FORMAT = 1
+# The networks with what was repaired in them; the reading that ``lpf train`` chooses; and to the
+# letter of the paper.
+Recipe = Literal["networks", "chosen", "published"]
 
 
 @dataclass(frozen=True)
@@ -34,26 +37,26 @@ class StudyModel:
 
 @dataclass(frozen=True)
 class ModelShelf:
-    """Models by lesson. ``published`` ones are trained to the letter of the paper."""
+    """Models by lesson and recipe."""
 
     folder: Path
 
     def model(
-        self, lesson: Lesson, examples: Examples, reader_id: str, predicate: str, published: bool
+        self, lesson: Lesson, examples: Examples, reader_id: str, predicate: str, recipe: Recipe
     ) -> StudyModel:
-        home = self._home(lesson, published)
+        home = self._home(lesson, recipe)
         if not (home / "training.json").is_file():
-            self._train(home, lesson, examples, reader_id, predicate, published)
+            self._train(home, lesson, examples, reader_id, predicate, recipe)
         return _loaded(home)
 
-    def kept(self, lesson: Lesson, published: bool = False) -> StudyModel:
-        """One that was trained before."""
-        return _loaded(self._home(lesson, published))
+    def kept(self, lesson: Lesson) -> StudyModel:
+        """Networks that were trained before."""
+        return _loaded(self._home(lesson, "networks"))
 
-    def _home(self, lesson: Lesson, published: bool) -> Path:
+    def _home(self, lesson: Lesson, recipe: Recipe) -> Path:
         """The seed of other methods is no part of a search, unless it chooses its entities."""
         searched = lesson if lesson.entities is not None else replace(lesson, seed=0)
-        return self.folder / f"{searched.key}{'-published' if published else ''}"
+        return self.folder / f"{searched.key}{'' if recipe == 'networks' else f'-{recipe}'}"
 
     def _train(
         self,
@@ -62,9 +65,9 @@ class ModelShelf:
         examples: Examples,
         reader_id: str,
         predicate: str,
-        published: bool,
+        recipe: Recipe,
     ) -> None:
-        config = replace(_config(published), members=len(lesson.seeds))
+        config = replace(_config(recipe), members=len(lesson.seeds))
         learned = examples.select(_learned(examples))
         begin = perf_counter()
         trained = Trainer(learned, reader_id, (predicate,), config, lesson.seeds).run()
@@ -84,8 +87,10 @@ def _learned(examples: Examples) -> NDArray[np.intp]:
     return np.flatnonzero([entity.split != "test" for entity in examples.dataset])
 
 
-def _config(published: bool) -> TrainingConfig:
-    return TrainingConfig.paper() if published else TrainingConfig(stage_two=StageTwoConfig())
+def _config(recipe: Recipe) -> TrainingConfig:
+    if recipe == "published":
+        return TrainingConfig.paper()
+    return TrainingConfig(stage_two=StageTwoConfig(), reading=recipe)
 
 
 def _loaded(home: Path) -> StudyModel:

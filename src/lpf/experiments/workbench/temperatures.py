@@ -11,7 +11,7 @@ from lpf.experiments.lessons.examples import LessonExamples
 from lpf.training import Examples
 
 # The temperature of these is among what they fit.
-SELF_TEMPERED = ("lpf_robust", "lpf_robust_single")
+SELF_TEMPERED = ("lpf_robust", "lpf_chosen", "lpf_robust_single")
 TEMPERING = 77
 
 

@@ -33,12 +33,16 @@ _QUERY = ("sampler", "n_samples", "temperature", "alpha", "weight_form")
 # The methods that can be changed, and how they answer when they are not.
 OPTIONS: Mapping[str, QueryOptions] = {
     "lpf_robust": QueryOptions(),
+    "lpf_chosen": QueryOptions(),
     "lpf_robust_single": QueryOptions(),
     "lpf_paper": QueryOptions.paper(),
     "lpf_paper_best": QueryOptions.paper_best(),
     "lpf_learned": QueryOptions(variant="learned"),
     "lpf_learned_published": QueryOptions(variant="learned", mode="paper"),
 }
+
+
+ENSEMBLES = ("lpf_robust", "lpf_chosen", "lpf_learned", "lpf_learned_published")
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class LpfVariant:
         if member is not None:
             self._check("member", int(member), 0, self.model.members - 1)
             return self.model.member(int(member))
-        single = self.name not in ("lpf_robust", "lpf_learned", "lpf_learned_published")
+        single = self.name not in ENSEMBLES
         wanted = int(self.settings.get("ensemble", 1 if single else DEFAULT_ENSEMBLE))
         if "ensemble" in self.settings:
             self._check("ensemble", wanted, 1, self.model.members)

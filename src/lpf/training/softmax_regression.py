@@ -1,0 +1,111 @@
+"""Multinomial logistic regression over a path of penalties, from strong to weak.
+
+    mean over weighted rows of -log p(label) + λ/2·|W|²      on features of mean 0 and deviation 1
+
+SciPy's L-BFGS on two matrix products a step; each penalty starts where the last one ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.types import Float32Array, FloatArray
+
+PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+BIAS_PENALTY = 1e-4  # a value that no row has would otherwise run off to minus infinity
+MOST_STEPS = 200
+TOLERANCE = 1e-7
+
+Labels = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Features to mean 0 and deviation 1."""
+
+    centre: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, features: Float32Array) -> Scaling:
+        wide = features.astype(np.float64)
+        deviation = wide.std(axis=0)
+        return cls(wide.mean(axis=0), np.where(deviation > 1e-12, deviation, 1.0))
+
+    def apply(self, features: Float32Array) -> Float32Array:
+        return ((features - self.centre) / self.scale).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Logits x·weight + bias of scaled features: ``weight`` [d, V], ``bias`` [V]."""
+
+    weight: FloatArray
+    bias: FloatArray
+
+    @classmethod
+    def empty(cls, width: int, values: int) -> Regression:
+        return cls(np.zeros((width, values)), np.zeros(values))
+
+    def logits(self, scaled: Float32Array) -> FloatArray:
+        return np.asarray(scaled @ self.weight.astype(np.float32) + self.bias, np.float64)
+
+    def unscaled(self, scaling: Scaling) -> Regression:
+        """The same logits, of features as they were read."""
+        weight = self.weight / scaling.scale[:, None]
+        return Regression(weight, self.bias - scaling.centre @ weight)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is fitted on: scaled features [N, d], labels [N] (none unknown), weights [N]."""
+
+    scaled: Float32Array
+    labels: Labels
+    weights: FloatArray
+
+
+def fit_path(
+    rows: Rows, values: int, penalties: Sequence[float] = PENALTIES
+) -> Iterator[tuple[float, Regression]]:
+    """One fit a penalty, in their order."""
+    found = Regression.empty(rows.scaled.shape[1], values)
+    for penalty in penalties:
+        found = fit_regression(rows, penalty, found)
+        yield penalty, found
+
+
+def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
+    from scipy.optimize import minimize
+
+    width, values = start.weight.shape
+    shares = rows.weights / rows.weights.sum()
+    wanted = np.zeros((len(rows.labels), values))
+    wanted[np.arange(len(rows.labels)), rows.labels] = 1.0
+
+    def loss(packed: FloatArray) -> tuple[float, FloatArray]:
+        weight, bias = packed[:-values].reshape(width, values), packed[-values:]
+        logs = _log_softmax(Regression(weight, bias).logits(rows.scaled))
+        wrong = shares[:, None] * (np.exp(logs) - wanted)
+        slope = rows.scaled.T @ wrong.astype(np.float32) + penalty * weight
+        total = -(shares * logs[np.arange(len(logs)), rows.labels]).sum()
+        total += penalty / 2 * (weight**2).sum() + BIAS_PENALTY / 2 * (bias**2).sum()
+        return total, np.concatenate([slope.ravel(), wrong.sum(axis=0) + BIAS_PENALTY * bias])
+
+    found = minimize(
+        loss,
+        np.concatenate([start.weight.ravel(), start.bias]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": MOST_STEPS, "ftol": TOLERANCE, "gtol": TOLERANCE},
+    )
+    return Regression(found.x[:-values].reshape(width, values), found.x[-values:])
+
+
+def _log_softmax(logits: FloatArray) -> FloatArray:
+    lowered = logits - logits.max(axis=1, keepdims=True)
+    return np.asarray(lowered - np.log(np.exp(lowered).sum(axis=1, keepdims=True)))

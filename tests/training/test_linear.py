@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from training_examples import LEVEL, OUTCOME, SMALL, VALUES, made_up
+
+from lpf.datasets import Dataset
+from lpf.errors import TrainingError
+from lpf.factors.channel import channel_of, through
+from lpf.factors.tempering import softmax
+from lpf.model.artefact import load_model
+from lpf.model.config import AggregatorConfig
+from lpf.training import Examples, Trained, Trainer, train_head
+from lpf.training.fitting import item_factors
+from lpf.training.linear import LinearReading
+from lpf.training.material import channel_between
+from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_path, fit_regression
+
+SEEDS = (1, 2, 3)
+CHOSEN = replace(SMALL, reading="chosen", aggregator=None)
+
+
+def train(examples: Examples, **changes: object) -> Trained:
+    predicates = tuple(predicate.name for predicate in examples.dataset.schema)
+    return Trainer(examples, "hash", predicates, replace(CHOSEN, **changes), SEEDS).run()
+
+
+def hard_to_learn() -> Examples:
+    """Hundreds of numbers an item, each with a little to say: networks learn them by heart."""
+    examples = made_up(150, 4)
+    labels = examples.dataset.item_labels("level")
+    drawn = np.random.default_rng(2)
+    centres = 0.1 * drawn.standard_normal((3, 400))
+    features = centres[labels] + drawn.standard_normal((len(labels), 400))
+    return replace(examples, features=features.astype(np.float32))
+
+
+def with_a_corner() -> Examples:
+    """low and high lie on both sides of medium, twice, so that no line parts them."""
+    examples = made_up(300, 3, noise=0.2)
+    labels = examples.dataset.item_labels("level")
+    drawn = np.random.default_rng(0)
+    plane = drawn.choice([-1.0, 1.0], (len(labels), 2))
+    plane[labels == 0, 1] = plane[labels == 0, 0]
+    plane[labels == 2, 1] = -plane[labels == 2, 0]
+    plane[labels == 1] = 0.0
+    features = 0.1 * drawn.standard_normal(examples.features.shape)
+    features[:, :2] += plane
+    return replace(examples, features=features.astype(np.float32))
+
+
+def mostly_silent(entities: int = 160, items: int = 5) -> Examples:
+    """One item of an entity speaks, and is labelled; the others say nothing, which is the label of
+    those about whom nothing is known too (medium)."""
+    plain = made_up(entities, items, noise=0.3)
+    of_entities = np.repeat(plain.dataset.labels("level"), items)
+    own = np.where(np.arange(len(of_entities)) % items == 0, of_entities, 1)
+    generator = np.random.default_rng(9)
+    centres = generator.standard_normal((3, plain.features.shape[1]))
+    features = centres[own] + generator.standard_normal((len(own), centres.shape[1]))
+    return replace(
+        plain, dataset=labelled(plain.dataset, own), features=features.astype(np.float32)
+    )
+
+
+def labelled(dataset: Dataset, own: np.ndarray) -> Dataset:
+    values = iter(own.tolist())
+    return replace(
+        dataset,
+        entities=tuple(
+            replace(
+                entity,
+                evidence=tuple(
+                    replace(item, labels={"level": VALUES[next(values)]})
+                    for item in entity.evidence
+                ),
+            )
+            for entity in dataset
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def linear() -> Trained:
+    return train(hard_to_learn())
+
+
+@pytest.fixture(scope="module")
+def silent() -> Examples:
+    return mostly_silent()
+
+
+def parts(examples: Examples) -> tuple[Examples, Examples]:
+    train, validation = examples.split("train"), examples.split("validation")
+    assert train is not None
+    assert validation is not None
+    return train, validation
+
+
+@pytest.mark.parametrize("penalty", [1.0, 0.03])
+def test_a_fit_is_that_of_scikit_learn(penalty: float) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    examples = made_up(noise=2.0)
+    scaled = Scaling.of(examples.features).apply(examples.features)
+    labels = examples.dataset.item_labels("level")
+    weights = np.random.default_rng(1).exponential(size=len(labels))
+    found = fit_regression(
+        Rows(scaled, labels, weights), penalty, Regression.empty(scaled.shape[1], 3)
+    )
+    theirs = LogisticRegression(C=1.0 / (penalty * weights.sum()), tol=1e-8, max_iter=2000)
+    theirs.fit(scaled, labels, sample_weight=weights)
+    np.testing.assert_allclose(
+        softmax(found.logits(scaled)), theirs.predict_proba(scaled), atol=2e-3
+    )
+
+
+def test_weaker_penalties_fit_closer() -> None:
+    examples = hard_to_learn()
+    scaled, labels = examples.features, examples.dataset.item_labels("level")
+    fits = [one for _, one in fit_path(Rows(scaled, labels, np.ones(len(labels))), 3)]
+    right = [
+        -np.log(softmax(one.logits(scaled))[np.arange(len(labels)), labels]).mean() for one in fits
+    ]
+    assert right == sorted(right, reverse=True)
+
+
+def test_a_value_that_no_row_has_stays_finite() -> None:
+    examples = made_up()
+    labels = np.zeros(len(examples.features), np.intp)
+    *_, (_, found) = fit_path(Rows(examples.features, labels, np.ones(len(labels))), 3)
+    assert np.isfinite(found.bias).all()
+
+
+def test_the_networks_shape_gives_the_regressions_answers(silent: Examples) -> None:
+    """Members are the fits, to float32; the channel is the head's."""
+    train, validation = parts(silent)
+    reading = LinearReading(train, validation, ("level",))
+    runtime = reading.runtime((7,), "hash")
+    regression = reading._drawn(7)["level"]
+    said = softmax(regression.logits(reading.scaling.apply(validation.features)))
+    expected = through(channel_of(runtime.config.head("level")), said)
+    np.testing.assert_allclose(item_factors(runtime, "level", validation), expected, atol=1e-5)
+
+
+def test_two_predicates_find_their_own_logits() -> None:
+    train, validation = parts(made_up(predicates=(LEVEL, OUTCOME), noise=1.0))
+    reading = LinearReading(train, validation, ("level", "outcome"))
+    runtime = reading.runtime((1, 2), "hash")
+    for name, values in (("level", 3), ("outcome", 2)):
+        found = item_factors(runtime, name, validation)
+        assert found.shape[1] == values
+        assert (found.argmax(axis=1) == validation.dataset.item_labels(name)).mean() > 0.8
+
+
+def test_a_linear_reading_is_chosen_where_networks_overfit(linear: Trained) -> None:
+    choice = linear.reading
+    assert choice is not None
+    assert choice.is_linear
+    assert choice.linear_nll < choice.networks_nll
+    assert linear.config.encoder.hidden == ()
+    assert linear.config.members == SMALL.members
+    assert any(note.startswith("reading: linear, validation NLL") for note in linear.card.notes)
+
+
+def test_networks_stay_where_no_line_parts_the_values() -> None:
+    model = train(with_a_corner(), max_epochs=40)
+    assert model.reading is not None
+    assert not model.reading.is_linear
+    assert model.config.encoder.hidden == SMALL.hidden
+    assert any(note.startswith("reading: networks") for note in model.card.notes)
+
+
+def test_with_networks_asked_for_nothing_is_compared() -> None:
+    assert train(hard_to_learn(), reading="networks").reading is None
+
+
+def test_a_linear_model_is_kept_and_answers_in_both_variants(tmp_path: Path) -> None:
+    model = train(hard_to_learn(), aggregator=AggregatorConfig())
+    assert model.config.encoder.hidden == ()
+    for variant in ("spn", "learned"):
+        assert model.scores[f"test/{variant}"]["level"].entities > 0
+    kept = load_model(tmp_path / model.save(tmp_path)).runtime()
+    features = hard_to_learn().split("test")
+    assert features is not None
+    np.testing.assert_array_equal(
+        item_factors(kept, "level", features), item_factors(model.runtime(), "level", features)
+    )
+
+
+def test_the_same_data_and_seeds_are_the_same_version(linear: Trained, tmp_path: Path) -> None:
+    assert train(hard_to_learn()).save(tmp_path) == linear.save(tmp_path)
+
+
+def test_a_head_cannot_be_added_to_it(linear: Trained, tmp_path: Path) -> None:
+    artefact = load_model(tmp_path / linear.save(tmp_path))
+    more = made_up(predicates=(LEVEL, OUTCOME))
+    with pytest.raises(TrainingError, match=r"reads linearly.*train all predicates together"):
+        train_head(artefact, more, "outcome", CHOSEN)
+
+
+def test_a_channel_of_a_hand_worked_case() -> None:
+    own, of_entities = np.array([0, 1, 1, 1, -1]), np.array([0, 0, 1, -1, 1])
+    # Entities' values, each counted once more: 3/5 and 2/5; one such item joins every row.
+    expected = [[1.6 / 2, 0.4 / 2], [1.6 / 3, 1.4 / 3]]
+    np.testing.assert_allclose(channel_between(own, of_entities, 2), expected)
+    assert channel_between(of_entities, of_entities, 2) is None
+
+
+def test_items_that_say_nothing_do_not_outvote_the_one_that_speaks(silent: Examples) -> None:
+    """Taken for their entities', the labels of silent items bury what is known."""
+    mapped, plain = train(silent), train(silent, reading="networks")
+    ours, theirs = (one.scores["test/spn"]["level"] for one in (mapped, plain))
+    assert mapped.config.head("level").channel
+    assert not plain.config.head("level").channel
+    assert ours.nll < 0.8 * theirs.nll
+    assert ours.accuracy > theirs.accuracy
+
+
+def test_a_value_that_no_item_has_can_be_answered() -> None:
+    """Of entities that are high some items say low, some medium, none high."""
+    silent = mostly_silent()
+    own = silent.dataset.item_labels("level")
+    of_entities = np.repeat(silent.dataset.labels("level"), 5)
+    place = np.arange(len(own)) % 5
+    spoken = np.where(of_entities == 2, np.where(place < 4, 0, 1), np.where(own == 0, 0, 1))
+    spoken = np.where((of_entities == 0) & (place == 0), 0, spoken)
+    centres = np.random.default_rng(4).standard_normal((3, silent.features.shape[1]))
+    noise = 0.3 * np.random.default_rng(5).standard_normal(silent.features.shape)
+    examples = replace(
+        silent,
+        dataset=labelled(silent.dataset, spoken),
+        features=(centres[spoken] + noise).astype(np.float32),
+    )
+    mapped, plain = (
+        train(examples, reading=reading).scores["test/spn"]["level"]
+        for reading in ("chosen", "networks")
+    )
+    assert mapped.accuracy > 0.9
+    assert plain.accuracy < 0.8
