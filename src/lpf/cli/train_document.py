@@ -59,8 +59,8 @@ def _reading(choice: ReadingChoice | None) -> dict[str, Any] | None:
         "networks_nll": choice.networks_nll,
         "linear_nll": choice.linear_nll,
         "linear": {
-            name: {"labels": head.source, "penalty": head.penalty}
-            for name, head in choice.heads.items()
+            name: {"labels": recipe.source, "penalty": recipe.penalty}
+            for name, recipe in choice.linear.items()
         },
         "told": choice.told(),
     }

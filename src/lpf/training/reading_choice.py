@@ -8,17 +8,25 @@ from dataclasses import dataclass
 from lpf.model.runtime import Runtime
 from lpf.training.examples import Examples
 from lpf.training.fitting import robust_fit
-from lpf.training.linear import LinearHead, LinearReading
+from lpf.training.linear import LinearReading, Source
+
+
+@dataclass(frozen=True)
+class LinearRecipe:
+    """How a predicate is read linearly."""
+
+    source: Source
+    penalty: float
 
 
 @dataclass(frozen=True)
 class ReadingChoice:
     """The NLL of validation entities under each, a mean over the predicates, robust mode fitted to
-    others than those judged where they are few. ``heads`` are the linear reading's."""
+    others than those judged where they are few. ``linear`` goes by predicate."""
 
     networks_nll: float
     linear_nll: float
-    heads: Mapping[str, LinearHead]
+    linear: Mapping[str, LinearRecipe]
 
     @property
     def is_linear(self) -> bool:
@@ -31,7 +39,7 @@ class ReadingChoice:
         sentence = f"reading: {kept}, validation NLL {ours:.4f} against {theirs:.4f} of the {left}"
         if not self.is_linear:
             return sentence
-        return "; ".join([sentence, *(_told(name, one) for name, one in self.heads.items())])
+        return "; ".join([sentence, *(_told(name, one) for name, one in self.linear.items())])
 
 
 def choose_reading(
@@ -47,7 +55,7 @@ def choose_reading(
     choice = ReadingChoice(
         _mean_nll(networks, validation, predicates),
         _mean_nll(linear, validation, predicates),
-        reading.heads,
+        {name: LinearRecipe(one.source, one.penalty) for name, one in reading.heads.items()},
     )
     return (linear if choice.is_linear else networks), choice
 
@@ -61,6 +69,6 @@ def _mean_nll(runtime: Runtime, validation: Examples, predicates: Sequence[str])
     return sum(losses) / len(losses)
 
 
-def _told(name: str, head: LinearHead) -> str:
-    whose = "the items' own labels" if head.source == "items" else "the entities' labels"
-    return f"{name}: read by {whose}, penalty {head.penalty:g}"
+def _told(name: str, recipe: LinearRecipe) -> str:
+    whose = "the items' own labels" if recipe.source == "items" else "the entities' labels"
+    return f"{name}: read by {whose}, penalty {recipe.penalty:g}"
