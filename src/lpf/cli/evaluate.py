@@ -190,12 +190,13 @@ def parsed_methods(text: str | None) -> tuple[str, ...]:
     have what it takes for."""
     from lpf.baselines import METHODS
     from lpf.experiments.evaluation.plan import DEFAULT_METHODS
+    from lpf.experiments.workbench.shared_models import CHOSEN
 
     if text is None:
         return DEFAULT_METHODS
     named: list[str] = []
     for name in (part.strip() for part in text.split(",") if part.strip()):
-        every = (one for one in METHODS if one != "perfect_reader")
+        every = (one for one in (*METHODS, CHOSEN) if one != "perfect_reader")
         named += every if name == ALL else (name,)
     return tuple(dict.fromkeys(named))
 

@@ -13,6 +13,7 @@ from bench_answers import ELSEWHERE, answered
 from lpf.experiments.cells import Cell, Exam, Lesson
 from lpf.experiments.workbench.bench import Workbench
 from lpf.experiments.workbench.variants import LpfVariant
+from lpf.training import Trainer, TrainingConfig
 from small_lessons import DATA, LESSON, bench
 
 
@@ -22,6 +23,24 @@ def test_a_method_that_is_none_and_settings_that_do_not_apply_are_rows() -> None
         answered("logistic_mean", rho=0.5).error or ""
     )
     assert "cannot be changed by ['colour']" in (answered("lpf_robust", colour=1).error or "")
+
+
+def test_the_chosen_reading_is_what_training_leaves() -> None:
+    """Trained by its own recipe, in a folder of its own, and asked as the engine is asked."""
+    part = bench()
+    config = TrainingConfig(members=len(LESSON.seeds))
+    learned = part.examples.select(
+        np.flatnonzero([entity.split != "test" for entity in part.examples.dataset])
+    )
+    reader_id = part.model.runtime.config.reader_id
+    trained = Trainer(learned, reader_id, (part.predicate,), config, LESSON.seeds).run()
+    assert trained.reading is not None
+    method = LpfVariant("lpf_chosen", trained.runtime(), {})
+    expected = method.fit(part.train, part.validation, part.predicate, LESSON.seed)
+    np.testing.assert_allclose(
+        answered("lpf_chosen").raw, expected.predict_proba(part.exam(Exam())), atol=1e-9
+    )
+    assert any(folder.name.endswith("-chosen") for folder in part.shelf.folder.iterdir())
 
 
 def test_what_failed_to_fit_is_not_fitted_again_for_the_next_exam(
