@@ -81,6 +81,7 @@ def fit_path(
 
 def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
     from scipy.optimize import minimize
+    from scipy.special import log_softmax
 
     width, values = start.weight.shape
     shares = rows.weights / rows.weights.sum()
@@ -89,7 +90,7 @@ def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
 
     def loss(packed: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = packed[:-values].reshape(width, values), packed[-values:]
-        logs = _log_softmax(Regression(weight, bias).logits(rows.scaled))
+        logs = log_softmax(Regression(weight, bias).logits(rows.scaled), axis=1)
         wrong = shares[:, None] * (np.exp(logs) - wanted)
         slope = rows.scaled.T @ wrong.astype(np.float32) + penalty * weight
         total = -(shares * logs[np.arange(len(logs)), rows.labels]).sum()
@@ -104,8 +105,3 @@ def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
         options={"maxiter": MOST_STEPS, "ftol": TOLERANCE, "gtol": TOLERANCE},
     )
     return Regression(found.x[:-values].reshape(width, values), found.x[-values:])
-
-
-def _log_softmax(logits: FloatArray) -> FloatArray:
-    lowered = logits - logits.max(axis=1, keepdims=True)
-    return np.asarray(lowered - np.log(np.exp(lowered).sum(axis=1, keepdims=True)))
