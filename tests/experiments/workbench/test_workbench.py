@@ -110,12 +110,13 @@ def test_a_damaged_model_ends_the_run_and_is_no_result(content: bytes, tmp_path:
     bench().model  # noqa: B018 -- trains it
     folder = tmp_path / "copy"
     shutil.copytree(bench().shelf.folder.parent, folder)
-    (file,) = (folder / "models").glob("*/training.json")
-    file.write_bytes(content)
+    files = list((folder / "models").glob("*/training.json"))  # other tests train models here too
+    for file in files:
+        file.write_bytes(content)
     broken = Workbench(LESSON, folder)
     with pytest.raises(ArtefactError, match="Remove the folder it is in and repeat") as told:
         broken.answered(Cell(LESSON, Exam(), "lpf_robust"))
-    assert str(file) in str(told.value)
+    assert any(str(file) in str(told.value) for file in files)
     assert broken.answered(Cell(LESSON, Exam(), "prior")).error is None
 
 
