@@ -1,19 +1,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from training_examples import SMALL, made_up
 
 from lpf.errors import DatasetError
-from lpf.training import train_few
+from lpf.model.artefact import load_model
+from lpf.training import Examples, train_few
 from lpf.training.cautions import wilson
-from lpf.training.evaluation import answers
+from lpf.training.evaluation import answers, evaluate
 from lpf.types import QueryOptions
 
 SEEDS = (1, 2, 3)
 LONG = replace(SMALL, max_epochs=40)
+
+
+def many_sided(entities: int, seed: int = 1, signal: float = 0.12) -> Examples:
+    """Hundreds of numbers an item, each with a little to say."""
+    examples = made_up(entities, 4, seed=seed, splits=False)
+    labels, drawn = examples.dataset.item_labels("level"), np.random.default_rng(seed)
+    centres = signal * np.random.default_rng(0).standard_normal((3, 400))
+    features = centres[labels] + drawn.standard_normal((len(labels), 400))
+    return replace(examples, features=features.astype(np.float32))
 
 
 def test_a_handful_of_entities_makes_a_model_that_says_how_far_to_trust_it() -> None:
@@ -30,6 +41,51 @@ def test_a_handful_of_entities_makes_a_model_that_says_how_far_to_trust_it() -> 
     found = answers(model.runtime(), few.dataset.schema, "level", more, QueryOptions())
     right = found.argmax(axis=1) == more.dataset.labels("level")
     assert right.mean() > 0.6
+
+
+def test_a_few_entities_with_many_numbers_are_read_linearly(tmp_path: Path) -> None:
+    few = many_sided(45)
+    ours = train_few(few, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
+    plain = train_few(few, "hash", ("level",), LONG, SEEDS)
+    assert ours.reading is not None
+    assert ours.reading.is_linear
+    assert plain.reading is None
+    assert ours.config.encoder.hidden == ()
+    assert ours.config.seeds == plain.config.seeds
+    assert ours.networks_in_it == frozenset()
+    assert any("the model reads linearly (held-out NLL" in told for told in ours.cautions)
+    more = many_sided(200, seed=3)
+    losses = [
+        evaluate(model.runtime(), few.dataset.schema, "level", more).nll for model in (ours, plain)
+    ]
+    assert losses[0] < losses[1]
+    kept = load_model(tmp_path / ours.save(tmp_path)).runtime()
+    assert evaluate(kept, few.dataset.schema, "level", more).nll == losses[0]
+
+
+def test_networks_stay_where_they_read_better() -> None:
+    """low and high lie crosswise around medium, so that no line parts them."""
+    few = made_up(50, 6, noise=0.2, splits=False)
+    labels, drawn = few.dataset.item_labels("level"), np.random.default_rng(0)
+    features = 0.1 * drawn.standard_normal(few.features.shape)
+    sides = drawn.choice([-1.0, 1.0], len(labels))
+    features[:, 0] += np.where(labels == 1, 0.0, sides)
+    features[:, 1] += np.select([labels == 0, labels == 2], [sides, -sides], 0.0)
+    crosswise = replace(few, features=features.astype(np.float32))
+    config = replace(LONG, reading="chosen", max_epochs=80)
+    model = train_few(crosswise, "hash", ("level",), config, SEEDS)
+    assert model.reading is not None
+    assert not model.reading.is_linear
+    assert model.networks_in_it == {1, 2}
+    assert model.scores["out of fold/spn"]["level"].accuracy > 0.9
+
+
+def test_the_linear_reading_is_judged_by_what_it_did_not_see_too() -> None:
+    lost = many_sided(40, signal=0.0)
+    model = train_few(lost, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
+    scores = model.scores["out of fold/spn"]["level"]
+    assert scores.accuracy < 0.6
+    assert scores.nll > 0.9 * scores.prior_nll
 
 
 def test_what_is_said_of_an_item_comes_from_networks_that_did_not_see_it() -> None:

@@ -15,7 +15,8 @@ from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
 from lpf.training import Examples, Trained, Trainer, train_head
 from lpf.training.fitting import item_factors
-from lpf.training.linear import LinearReading
+from lpf.training.linear import LinearLearner, LinearRecipe
+from lpf.training.linear_choice import LinearTrials
 from lpf.training.material import channel_between
 from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_path, fit_regression
 
@@ -138,22 +139,38 @@ def test_a_value_that_no_row_has_stays_finite() -> None:
 def test_the_networks_shape_gives_the_regressions_answers(silent: Examples) -> None:
     """Members are the fits, to float32; the channel is the head's."""
     train, validation = parts(silent)
-    reading = LinearReading(train, validation, ("level",))
-    runtime = reading.runtime((7,), "hash")
-    regression = reading._drawn(7)["level"]
-    said = softmax(regression.logits(reading.scaling.apply(validation.features)))
+    learner, recipe = LinearLearner(train), LinearRecipe("items", 0.3)
+    runtime = learner.runtime({"level": recipe}, (7,), "hash")
+    drawn = learner.drawn(learner.rows("level", "items"), 7)
+    regression = fit_regression(drawn, 0.3, Regression.empty(train.features.shape[1], 3))
+    said = softmax(regression.logits(learner.scaling.apply(validation.features)))
     expected = through(channel_of(runtime.config.head("level")), said)
-    np.testing.assert_allclose(item_factors(runtime, "level", validation), expected, atol=1e-5)
+    np.testing.assert_allclose(item_factors(runtime, "level", validation), expected, atol=1e-3)
 
 
 def test_two_predicates_find_their_own_logits() -> None:
     train, validation = parts(made_up(predicates=(LEVEL, OUTCOME), noise=1.0))
-    reading = LinearReading(train, validation, ("level", "outcome"))
-    runtime = reading.runtime((1, 2), "hash")
+    recipes = {name: LinearRecipe("entities", 0.1) for name in ("level", "outcome")}
+    runtime = LinearLearner(train).runtime(recipes, (1, 2), "hash")
     for name, values in (("level", 3), ("outcome", 2)):
         found = item_factors(runtime, name, validation)
         assert found.shape[1] == values
         assert (found.argmax(axis=1) == validation.dataset.item_labels(name)).mean() > 0.8
+
+
+def test_what_is_said_in_folds_stands_with_its_items() -> None:
+    """Folds in any order: every item has what the learner said that did not see it."""
+    examples = made_up(60, noise=1.0, splits=False)
+    folds = [np.arange(2, 60, 3), np.arange(0, 60, 3), np.arange(1, 60, 3)]
+    others = [np.setdiff1d(np.arange(60), fold) for fold in folds]
+    learners = [LinearLearner(examples.select(places)) for places in others]
+    trials = LinearTrials(examples, learners, folds)
+    recipes = {"level": trials.recipe("level")}
+    found = trials.potential(recipes, (1, 2), "hash")["level"]
+    for fold, learner in zip(folds, learners, strict=True):
+        alone = learner.runtime(recipes, (1, 2), "hash")
+        expected = item_factors(alone, "level", examples.select(fold))
+        np.testing.assert_allclose(found[examples.rows(fold)], expected, rtol=1e-6)
 
 
 def test_a_linear_reading_is_chosen_where_networks_overfit(linear: Trained) -> None:
@@ -163,7 +180,7 @@ def test_a_linear_reading_is_chosen_where_networks_overfit(linear: Trained) -> N
     assert choice.linear_nll < choice.networks_nll
     assert linear.config.encoder.hidden == ()
     assert linear.config.members == SMALL.members
-    assert any(note.startswith("reading: linear, validation NLL") for note in linear.card.notes)
+    assert any(note.startswith("reading: linear, held-out NLL") for note in linear.card.notes)
 
 
 def test_networks_stay_where_no_line_parts_the_values() -> None:

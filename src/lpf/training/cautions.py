@@ -72,7 +72,7 @@ def size_cautions(predicate: str, entities: int) -> Iterator[str]:
 def reading_cautions(choice: ReadingChoice | None) -> Iterator[str]:
     if choice is not None and choice.is_linear:
         yield (
-            f"the model reads linearly (validation NLL {choice.linear_nll:.4f}, networks "
+            f"the model reads linearly (held-out NLL {choice.linear_nll:.4f}, networks "
             f"{choice.networks_nll:.4f}): what is told of seeds and epochs is about networks that "
             "do not answer"
         )

@@ -1,30 +1,25 @@
 """Linear reading: where texts are many-sided and labels few, networks learn them by heart.
 
-A regression on the features, penalised as strongly as validation entities ask for, takes the
-networks' place. It is written in their shape, so that everything that answers with a model answers
-with it: the latent code is the logits, σ is 0, and the decoder's one hidden layer holds them twice,
-for relu(x) - relu(-x) = x. Members are fits under random weights of the entities, so that answers
-still tell how much they hang on who was learned from.
+A regression on the features, penalised as strongly as entities ask for that it did not see
+(``linear_choice``), takes the networks' place. It is written in their shape, so that everything
+that answers with a model answers with it: the latent code is the logits, σ is 0, and the decoder's
+one hidden layer holds them twice, for relu(x) - relu(-x) = x. Members are fits under random weights
+of the entities, so that answers still tell how much they hang on who was learned from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.calibration import fit_robust
-from lpf.factors.channel import channel_of, through
-from lpf.factors.tempering import softmax
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
-from lpf.schema import Predicate
 from lpf.training.examples import Examples
-from lpf.training.fitting import SUBSETS_SEED, labelled_entities, labelled_factors
 from lpf.training.material import (
     channel_between,
     entity_labels_of,
@@ -32,138 +27,106 @@ from lpf.training.material import (
     labels_of,
     training_shares,
 )
-from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_path, fit_regression
+from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_regression
 from lpf.types import Float32Array, FloatArray
 
 Places = NDArray[np.intp]
 # Whose labels the items are read by: their own, or those of their entities.
 Source = Literal["items", "entities"]
-# So often may a weaker penalty be worse than the one before, until none weaker is tried.
-MOST_WORSE = 2
 
 
 @dataclass(frozen=True)
-class LinearHead:
-    """The reading of one predicate: ``rows`` it is fitted on, and which items of the training
-    entities these are, ``places``."""
+class LinearRecipe:
+    """How a predicate is read linearly."""
 
     source: Source
     penalty: float
-    head: PredicateHead
-    rows: Rows
-    places: Places
-    regression: Regression
-    nll: float
 
 
 @dataclass(frozen=True)
-class LinearReading:
-    """Fits on ``train``, chooses on ``validation``; both have their labels."""
+class LinearRows:
+    """What a predicate is read by: ``rows`` are the items at ``places`` that have a label."""
 
-    train: Examples
-    validation: Examples
-    predicates: tuple[str, ...]
+    head: PredicateHead
+    rows: Rows
+    places: Places
+
+
+@dataclass(frozen=True)
+class LinearLearner:
+    """Fits on all of ``examples``."""
+
+    examples: Examples
 
     @cached_property
     def scaling(self) -> Scaling:
-        return Scaling.of(self.train.features)
+        return Scaling.of(self.examples.features)
 
     @cached_property
     def scaled(self) -> Float32Array:
-        return self.scaling.apply(self.train.features)
+        return self.scaling.apply(self.examples.features)
 
-    @cached_property
-    def heads(self) -> dict[str, LinearHead]:
-        """For each predicate whose labels and what penalty give validation entities the lowest
-        NLL, robust mode fitted to each."""
-        return {name: self._best(name) for name in self.predicates}
+    def sources(self, name: str) -> tuple[Source, ...]:
+        """Only one where every item's label is its entity's."""
+        return ("entities",) if self._channel(name) is None else ("items", "entities")
 
-    def runtime(self, seeds: Sequence[int], reader_id: str) -> Runtime:
-        """One member a seed."""
-        members = [self._drawn(seed) for seed in seeds]
-        config = _config(list(self.heads.values()), seeds, reader_id, self.scaled.shape[1])
-        return Runtime(config, _tensors(config, members, self.scaling))
-
-    def _best(self, name: str) -> LinearHead:
-        own, of_entities = self._labels("items", name), self._labels("entities", name)
-        alike = channel_between(own, of_entities, len(self._predicate(name).values)) is None
-        sources: tuple[Source, ...] = ("entities",) if alike else ("items", "entities")
-        found = [one for source in sources for one in self._path(name, source)]
-        return min(found, key=lambda one: one.nll)
-
-    def _path(self, name: str, source: Source) -> list[LinearHead]:
+    def rows(self, name: str, source: Source) -> LinearRows:
         labels = self._labels(source, name)
         places = np.flatnonzero(labels >= 0)
         rows = Rows(self.scaled[places], labels[places], self._weights(source)[places])
-        head = self._head(name, source, rows, places)
-        found: list[LinearHead] = []
-        for penalty, regression in fit_path(rows, len(head.values)):
-            nll = self._judged(head, regression)
-            found.append(LinearHead(source, penalty, head, rows, places, regression, nll))
-            if _is_past_the_best(found):
-                break
-        return found
-
-    def _head(self, name: str, source: Source, rows: Rows, places: Places) -> PredicateHead:
-        values = self._predicate(name).values
+        values = self._values(name)
         shares = training_shares(rows.labels, len(values), rows.weights)
-        channel = None
-        if source == "items":
-            of_entities = self._labels("entities", name)[places]
-            channel = channel_between(rows.labels, of_entities, len(values))
-        return head_through(name, values, shares, channel)
+        channel = self._channel(name) if source == "items" else None
+        return LinearRows(head_through(name, values, shares, channel), rows, places)
+
+    def runtime(
+        self, recipes: Mapping[str, LinearRecipe], seeds: Sequence[int], reader_id: str
+    ) -> Runtime:
+        """One member a seed."""
+        rows = {name: self.rows(name, recipe.source) for name, recipe in recipes.items()}
+        width = self.scaled.shape[1]
+        members: list[dict[str, Regression]] = [{} for _ in seeds]
+        for name, one in rows.items():
+            penalty, empty = recipes[name].penalty, Regression.empty(width, len(one.head.values))
+            plain = fit_regression(one.rows, penalty, empty)
+            for member, seed in zip(members, seeds, strict=True):
+                member[name] = fit_regression(self.drawn(one, seed), penalty, plain)
+        config = _config([one.head for one in rows.values()], seeds, reader_id, width)
+        return Runtime(config, _tensors(config, members, self.scaling))
+
+    def drawn(self, one: LinearRows, seed: int) -> Rows:
+        """Every entity with a random weight, exponential as in the Bayesian bootstrap."""
+        dataset = self.examples.dataset
+        drawn = np.random.default_rng(seed).exponential(size=len(dataset))
+        weights = np.repeat(drawn, np.diff(dataset.offsets))
+        return replace(one.rows, weights=one.rows.weights * weights[one.places])
 
     def _weights(self, source: Source) -> FloatArray:
         """An item's own label counts like any other's; an entity's once, however many items say
         it."""
-        counts = np.diff(self.train.dataset.offsets)
+        counts = np.diff(self.examples.dataset.offsets)
         if source == "items":
             return np.ones(int(counts.sum()))
         return np.repeat(1.0 / np.maximum(counts, 1), counts)
 
-    def _judged(self, head: PredicateHead, regression: Regression) -> float:
-        """NLL of the validation entities, robust mode fitted to them."""
-        held = labelled_entities(self.validation, head.name)
-        said = softmax(regression.logits(self.scaling.apply(held.features)))
-        data = labelled_factors(
-            held,
-            self._predicate(head.name),
-            through(channel_of(head), said),
-            np.array(head.training_shares),
-        )
-        generator = np.random.default_rng(SUBSETS_SEED)
-        return fit_robust(data, generator=generator, cross_fit=False).nll_after
-
-    def _drawn(self, seed: int) -> dict[str, Regression]:
-        """Every entity with a random weight, exponential as in the Bayesian bootstrap."""
-        dataset = self.train.dataset
-        drawn = np.random.default_rng(seed).exponential(size=len(dataset))
-        weights = np.repeat(drawn, np.diff(dataset.offsets))
-        members = {}
-        for name, one in self.heads.items():
-            rows = Rows(one.rows.scaled, one.rows.labels, one.rows.weights * weights[one.places])
-            members[name] = fit_regression(rows, one.penalty, one.regression)
-        return members
+    def _channel(self, name: str) -> FloatArray | None:
+        own, of_entities = self._labels("items", name), self._labels("entities", name)
+        return channel_between(own, of_entities, len(self._values(name)))
 
     def _labels(self, source: Source, name: str) -> Places:
         of = labels_of if source == "items" else entity_labels_of
-        return of(self.train.dataset, [name])[name]
+        return of(self.examples.dataset, [name])[name]
 
-    def _predicate(self, name: str) -> Predicate:
-        return self.train.dataset.schema[name]
-
-
-def _is_past_the_best(found: Sequence[LinearHead]) -> bool:
-    before, last = found[:-MOST_WORSE], found[-MOST_WORSE:]
-    return bool(before) and min(one.nll for one in last) > min(one.nll for one in before)
+    def _values(self, name: str) -> tuple[str, ...]:
+        return self.examples.dataset.schema[name].values
 
 
 def _config(
-    heads: Sequence[LinearHead], seeds: Sequence[int], reader_id: str, width: int
+    heads: Sequence[PredicateHead], seeds: Sequence[int], reader_id: str, width: int
 ) -> ModelConfig:
-    logits = sum(len(one.head.values) for one in heads)
+    logits = sum(len(head.values) for head in heads)
     return ModelConfig(
-        tuple(one.head for one in heads),
+        tuple(heads),
         EncoderConfig(width, (), logits, 0.0, deterministic=True),
         DecoderConfig((2 * logits,), 1, 0.0),
         None,

@@ -1,27 +1,23 @@
-"""Which reading answers: the networks, or a linear one. Validation entities decide."""
+"""Which reading answers: the networks, or a linear one. Entities decide that neither has seen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from lpf.calibration import CalibrationFit
 from lpf.model.runtime import Runtime
 from lpf.training.examples import Examples
 from lpf.training.fitting import robust_fit
-from lpf.training.linear import LinearReading, Source
-
-
-@dataclass(frozen=True)
-class LinearRecipe:
-    """How a predicate is read linearly."""
-
-    source: Source
-    penalty: float
+from lpf.training.linear import LinearLearner, LinearRecipe
+from lpf.training.linear_choice import LinearTrials
 
 
 @dataclass(frozen=True)
 class ReadingChoice:
-    """The NLL of validation entities under each, a mean over the predicates, robust mode fitted to
+    """The NLL of held-out entities under each, a mean over the predicates, robust mode fitted to
     others than those judged where they are few. ``linear`` goes by predicate."""
 
     networks_nll: float
@@ -36,7 +32,7 @@ class ReadingChoice:
         """In a sentence."""
         ours, theirs = sorted((self.linear_nll, self.networks_nll))
         kept, left = ("linear", "networks") if self.is_linear else ("networks", "linear")
-        sentence = f"reading: {kept}, validation NLL {ours:.4f} against {theirs:.4f} of the {left}"
+        sentence = f"reading: {kept}, held-out NLL {ours:.4f} against {theirs:.4f} of the {left}"
         if not self.is_linear:
             return sentence
         return "; ".join([sentence, *(_told(name, one) for name, one in self.linear.items())])
@@ -50,19 +46,21 @@ def choose_reading(
     seeds: Sequence[int],
 ) -> tuple[Runtime, ReadingChoice]:
     """The better of ``networks`` and a linear reading with one member for each of ``seeds``."""
-    reading = LinearReading(train, validation, predicates)
-    linear = reading.runtime(seeds, networks.config.reader_id)
-    choice = ReadingChoice(
-        _mean_nll(networks, validation, predicates),
-        _mean_nll(linear, validation, predicates),
-        {name: LinearRecipe(one.source, one.penalty) for name, one in reading.heads.items()},
-    )
+    learner = LinearLearner(train)
+    trials = LinearTrials(validation, [learner], [np.arange(len(validation.dataset))])
+    recipes = {name: trials.recipe(name) for name in predicates}
+    linear = learner.runtime(recipes, seeds, networks.config.reader_id)
+    schema = validation.dataset.schema
+    losses = [
+        mean_nll([robust_fit(runtime, schema[name], validation) for name in predicates])
+        for runtime in (networks, linear)
+    ]
+    choice = ReadingChoice(losses[0], losses[1], recipes)
     return (linear if choice.is_linear else networks), choice
 
 
-def _mean_nll(runtime: Runtime, validation: Examples, predicates: Sequence[str]) -> float:
-    schema = validation.dataset.schema
-    fits = [robust_fit(runtime, schema[name], validation) for name in predicates]
+def mean_nll(fits: Sequence[CalibrationFit]) -> float:
+    """Over the predicates, by which readings are compared."""
     losses = [
         one.nll_after if one.nll_cross_fitted is None else one.nll_cross_fitted for one in fits
     ]
