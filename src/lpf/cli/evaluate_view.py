@@ -10,7 +10,7 @@ from rich.text import Text
 from lpf.cli.rendering import INDENT, console, count, indented
 from lpf.cli.tables import FittedTable, table
 from lpf.experiments.evaluation.language_models import AskedModel
-from lpf.experiments.evaluation.outcome import REFERENCE, Evaluation
+from lpf.experiments.evaluation.outcome import Evaluation
 from lpf.experiments.judging.comparisons import Comparison
 from lpf.experiments.judging.measures import Part
 from lpf.experiments.judging.summaries import Spread
@@ -127,14 +127,16 @@ def _order(evaluation: Evaluation, name: str) -> tuple[bool, float]:
 
 
 def _conclusions(evaluation: Evaluation) -> list[str]:
-    """Whom robust LPF beats and who beats it, beyond what chance would do."""
+    """Whom LPF beats and who beats it, beyond what chance would do."""
+    if evaluation.ours is None:
+        return []
     every = evaluation.comparisons()
     found = [one for one in every if one.adjusted is not None]
     sure = [one for one in found if one.adjusted is not None and one.adjusted < 0.05]
     title = evaluation.title
     worse = [title(one.name) for one in sure if one.difference and one.difference.mean > 0]
     better = [title(one.name) for one in sure if one.difference and one.difference.mean < 0]
-    ours = title(REFERENCE)
+    ours = title(evaluation.ours)
     sentences = []
     if worse:
         sentences.append(f"{ours} has a higher NLL, beyond chance, than: {', '.join(worse)}.")
@@ -143,14 +145,13 @@ def _conclusions(evaluation: Evaluation) -> list[str]:
     rest = len(found) - len(worse) - len(better)
     if rest:
         sentences.append(f"From {count(rest, 'method')} it cannot be told by NLL (Holm, 5 %).")
-    return [*sentences, *_not_compared(evaluation, every)]
+    if every and not evaluation.summary(evaluation.ours).runs:
+        return [*sentences, f"Nothing was compared with {ours}, which has no answers."]
+    return [*sentences, *_not_compared(evaluation, every, ours)]
 
 
-def _not_compared(evaluation: Evaluation, every: Sequence[Comparison]) -> list[str]:
+def _not_compared(evaluation: Evaluation, every: Sequence[Comparison], ours: str) -> list[str]:
     """Also those that were compared on some of the repetitions only."""
-    ours = evaluation.title(REFERENCE)
-    if every and not evaluation.summary(REFERENCE).runs:
-        return [f"Nothing was compared with {ours}, which has no answers."]
     noted: dict[str, list[str]] = {}
     for one in every:
         if one.note is not None:
@@ -159,7 +160,7 @@ def _not_compared(evaluation: Evaluation, every: Sequence[Comparison]) -> list[s
 
 
 def _show_parts(evaluation: Evaluation, ranked: Sequence[str]) -> None:
-    """By the protected field: robust LPF and the best rival, or the best of all without them."""
+    """By the protected field: LPF and the best rival, or the best of all without them."""
     chosen = _chosen(evaluation, ranked) or ranked[:1]
     rows = [
         [evaluation.title(name), part.name, f"{part.entities:,}", *_part_numbers(part)]
@@ -179,7 +180,7 @@ def _part_numbers(part: Part) -> list[str]:
 
 def _chosen(evaluation: Evaluation, ranked: Sequence[str]) -> list[str]:
     best = next((name for name in ranked if standing_of(name) == "rival"), None)
-    return [name for name in (REFERENCE, best) if name is not None and name in evaluation.runs]
+    return [name for name in (evaluation.ours, best) if name is not None]
 
 
 def _clean(evaluation: Evaluation, ranked: Sequence[str]) -> list[str]:

@@ -69,6 +69,20 @@ def test_who_wins_is_said_by_nll(tmp_path: Path) -> None:
     assert alone.comparisons() == []
 
 
+def test_others_are_held_against_what_training_leaves(tmp_path: Path) -> None:
+    rows = in_splits(entities(100), all_three)
+    named = {
+        "lpf_chosen": ("prior", "lpf_robust", "lpf_chosen"),
+        "lpf_robust": ("lpf_robust", "lpf_learned"),
+        None: ("prior", "logistic_mean"),
+    }
+    for ours, methods in named.items():
+        found = made(evaluator(tmp_path, rows, seeds=(1,), methods=methods), tmp_path)
+        assert found.ours == ours
+    both = made(evaluator(tmp_path, rows, seeds=(1,), methods=named["lpf_chosen"]), tmp_path)
+    assert [one.name for one in both.comparisons()] == ["lpf_robust"]
+
+
 def test_only_some_entities_keep_their_answers() -> None:
     run = a_run(np.eye(3), [0, 1, 2], groups=("a", "b", "c"), temperature=(1.0, 0.0))
     found = only(run, frozenset({"e0", "e2"}))

@@ -158,7 +158,7 @@ def test_the_winner_is_named_where_lpf_wins_and_where_it_loses(tmp_path: Path) -
 
     def skill(cell: Cell) -> Skill:
         assert isinstance(cell.lesson.data, FileData)
-        best = "lpf_robust" if "lpf_wins" in cell.lesson.data.path else "logistic_mean"
+        best = "lpf_chosen" if "lpf_wins" in cell.lesson.data.path else "logistic_mean"
         return only_good(best)(cell)
 
     found = result_of(tmp_path, paths, skill)
@@ -166,10 +166,10 @@ def test_the_winner_is_named_where_lpf_wins_and_where_it_loses(tmp_path: Path) -
     assert "lower NLL on 1 of 2 files (lpf wins)" in first
     assert "higher on 1 of 2 files (others win)" in first
     assert "no clear difference on none of 2 files" in first
-    assert "robust LPF is" in found.findings[2]
+    assert "LPF is" in found.findings[2]
     assert "above Logistic regression, mean embedding, the best without LPF" in found.findings[2]
     shown = table(found, "files")
-    assert cell_of(shown, "lpf_wins", "best") == "LPF-SPN, robust ensemble"
+    assert cell_of(shown, "lpf_wins", "best") == "LPF-SPN, robust, reading chosen"
     assert cell_of(shown, "others_win", "best") == "Logistic regression, mean embedding"
     assert cell_of(shown, "others_win", "simple") == "Logistic regression, mean embedding"
     assert number(shown, "lpf_wins", "difference") < 0 < number(shown, "others_win", "difference")
@@ -205,7 +205,7 @@ def test_the_claim_alone_is_held_against_the_evidence(tmp_path: Path) -> None:
     assert "evidence did harm here" in told
     other = tmp_path / "other"
     other.mkdir()
-    told = result_of(other, (path,), only_good("lpf_robust")).findings[2]
+    told = result_of(other, (path,), only_good("lpf_chosen")).findings[2]
     assert "due to evidence, or to a better use of the claim" in told
     alike = tmp_path / "alike"
     alike.mkdir()
@@ -216,7 +216,7 @@ def test_what_is_shared_is_said_and_the_others_are_shown_alone(tmp_path: Path) -
     found = result_of(tmp_path, (a_file(tmp_path, "leaky", shared=40),))
     shown = table(found, "file_leaky")
     assert "10 of 60 entities share a text" in shown.caption
-    assert number(shown, "lpf_robust", "clean_nll") > 0.0
+    assert number(shown, "lpf_chosen", "clean_nll") > 0.0
     assert "leaky: on the 50 entities that share nothing" in found.findings[-1]
     clean = table(result_of(tmp_path, (a_file(tmp_path, "clean"),)), "file_clean")
     assert "clean_nll" not in [column.name for column in clean.columns]
@@ -255,9 +255,9 @@ def test_a_method_that_crashed_is_a_row_and_lpf_that_crashed_is_told(tmp_path: P
     found = result_of(
         tmp_path,
         (a_file(tmp_path, "broken"),),
-        lambda cell: broken if cell.method == "lpf_robust" else Skill(1.0),
+        lambda cell: broken if cell.method == "lpf_chosen" else Skill(1.0),
     )
-    note = line(table(found, "file_broken"), "lpf_robust").note
+    note = line(table(found, "file_broken"), "lpf_chosen").note
     assert note is not None
     assert "it broke" in note
     assert "could not be compared" in found.findings[1]

@@ -97,7 +97,7 @@ def keep_turned(folder: Path, cells: list[Cell]) -> None:
 
 def few_skill(cell: Cell) -> Skill:
     few = cell.lesson.entities is not None and cell.lesson.entities < 100
-    best = "logistic_mean" if few else "lpf_robust"
+    best = "logistic_mean" if few else "lpf_chosen"
     return Skill(3.0 if cell.method == best else 1.5)
 
 
@@ -161,9 +161,9 @@ def test_findings_of_transfer(shown: StudyResult) -> None:
 def test_findings_of_few_labels_name_the_winner_of_each_end(shown: StudyResult) -> None:
     few, many, between = shown.findings[4:]
     assert few.startswith("With 45 training entities Logistic regression")
-    assert "lower NLL than the robust ensemble" in few
-    assert many.startswith("With 630 training entities the robust ensemble has the lowest NLL")
-    assert between == "From 180 on the robust ensemble is not beaten by more than chance."
+    assert "lower NLL than LPF" in few
+    assert many.startswith("With 630 training entities LPF has the lowest NLL")
+    assert between == "From 180 on LPF is not beaten by more than chance."
 
 
 def test_a_difference_that_may_be_chance_is_called_so(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_to_be_beaten_with_all_entities_is_told(tmp_path: Path) -> None:
         lambda cell: Skill(3.0 if cell.method == "deep_sets" else 1.0),
     )
     last = study.result(QUICK, Book(tmp_path)).findings[-1]
-    assert last == "The robust ensemble is beaten by more than chance with the most entities, too."
+    assert last == "LPF is beaten by more than chance with the most entities, too."
 
 
 def test_crashes_leave_gaps(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lpf.experiments.evaluation.details import details, part_numbers
-from lpf.experiments.evaluation.outcome import REFERENCE, Evaluation
+from lpf.experiments.evaluation.outcome import Evaluation
 from lpf.experiments.judging.comparisons import Comparison
 from lpf.experiments.judging.measures import plain
 from lpf.experiments.judging.summaries import Summary
@@ -30,7 +30,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         "cautions": list(evaluation.cautions),
         "methods": {name: _method(evaluation, name) for name in evaluation.runs},
         "against": {
-            "method": REFERENCE,
+            "method": evaluation.ours,
             "measure": "nll",
             "others": {one.name: _against(one) for one in evaluation.comparisons()},
         },

@@ -18,8 +18,10 @@ from lpf.experiments.judging.measures import Part, by_group
 from lpf.experiments.judging.summaries import Summary, summarise
 from lpf.experiments.naming import standing_of, title_of
 from lpf.experiments.workbench.chosen_transformer import TRANSFORMER
+from lpf.experiments.workbench.shared_models import CHOSEN
 
-REFERENCE = "lpf_robust"
+# Whom all others are held against: what ``lpf train`` leaves, else the networks it has in any case.
+OURS = (CHOSEN, "lpf_robust")
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,21 @@ class Evaluation:
             if entity.group_id is not None
         }
 
+    @property
+    def ours(self) -> str | None:
+        """The LPF that the others are held against; None where it was not asked for."""
+        return next((name for name in OURS if name in self.runs), None)
+
     def comparisons(self) -> list[Comparison]:
-        """Robust LPF against each other method by NLL; empty where it was not asked for."""
-        if REFERENCE not in self.runs:
+        """``ours`` against each other method by NLL; empty without it."""
+        if self.ours is None:
             return []
         others = {
             name: runs
             for name, runs in self.runs.items()
-            if name != REFERENCE and standing_of(name) != "reference"
+            if name != self.ours and standing_of(name) != "reference"
         }
-        return compare(self.runs[REFERENCE], others, groups=self.group_of)
+        return compare(self.runs[self.ours], others, groups=self.group_of)
 
     def clean_summary(self, method: str) -> Summary | None:
         """Of the entities that share nothing; None where all or none do."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lpf.experiments.evaluation.outcome import REFERENCE, Evaluation
+from lpf.experiments.evaluation.outcome import Evaluation
 from lpf.experiments.judging.comparisons import compare
 from lpf.experiments.naming import title_of
 from lpf.experiments.studies.files.tables import Standing, file_title
@@ -30,8 +30,8 @@ def _overall(standings: Sequence[Standing]) -> str:
         for verdict in (-1, 1, 0)
     )
     return (
-        "Held against the best method without LPF, at 5 % after correction, the robust ensemble "
-        f"has the lower NLL on {_listed(better, standings)}, the higher on "
+        "Held against the best method without LPF, at 5 % after correction, LPF as training leaves "
+        f"it has the lower NLL on {_listed(better, standings)}, the higher on "
         f"{_listed(worse, standings)}, and no clear difference on {_listed(unclear, standings)}."
     )
 
@@ -50,13 +50,16 @@ def _file(standing: Standing) -> str:
     name, found = file_title(standing.evaluation), standing.comparison
     if found is None or found.difference is None or standing.simple is None:
         note = "" if found is None or found.note is None else f" ({found.note})"
-        return f"{name}: robust LPF could not be compared with a method without LPF{note}."
+        return f"{name}: LPF could not be compared with a method without LPF{note}."
     difference, word = found.difference, "below" if found.difference.mean < 0 else "above"
     best = ""
-    if standing.best is not None and standing.best not in (REFERENCE, standing.simple):
+    if standing.best is not None and standing.best not in (
+        standing.evaluation.ours,
+        standing.simple,
+    ):
         best = f" The lowest of all has {title_of(standing.best)}."
     return (
-        f"{name}: robust LPF is {abs(difference.mean):.4f} {word} {title_of(standing.simple)}, the "
+        f"{name}: LPF is {abs(difference.mean):.4f} {word} {title_of(standing.simple)}, the "
         f"best without LPF, in NLL (95 % interval of the difference {difference.low:z.4f} to "
         f"{difference.high:z.4f}, corrected p {found.adjusted:z.3f}).{best}"
     )
@@ -64,16 +67,17 @@ def _file(standing: Standing) -> str:
 
 def _claim(evaluation: Evaluation) -> str | None:
     """What of the result the claim gives away by itself."""
-    if CLAIM_ONLY not in evaluation.runs:
+    if CLAIM_ONLY not in evaluation.runs or evaluation.ours is None:
         return None
     alone = {CLAIM_ONLY: evaluation.runs[CLAIM_ONLY]}
-    found = compare(evaluation.runs[REFERENCE], alone, groups=evaluation.group_of)[0].difference
+    runs = evaluation.runs[evaluation.ours]
+    found = compare(runs, alone, groups=evaluation.group_of)[0].difference
     if found is None:
         return None
-    theirs, ours = (evaluation.summary(name).spreads for name in (CLAIM_ONLY, REFERENCE))
+    theirs, ours = (evaluation.summary(name).spreads for name in (CLAIM_ONLY, evaluation.ours))
     return (
         f"{file_title(evaluation)}: the claim alone, without any evidence, has an NLL of "
-        f"{theirs['nll'].mean:z.4f} and an accuracy of {theirs['accuracy'].mean:z.4f}, robust LPF "
+        f"{theirs['nll'].mean:z.4f} and an accuracy of {theirs['accuracy'].mean:z.4f}, LPF "
         f"{ours['nll'].mean:z.4f} and {ours['accuracy'].mean:z.4f}: {_what_evidence_adds(found)}."
     )
 
@@ -88,14 +92,14 @@ def _what_evidence_adds(found: Difference) -> str:
 
 def _clean(evaluation: Evaluation) -> str | None:
     """What is left on entities that share nothing with those learned from."""
-    if not evaluation.unshared_ids:
+    if not evaluation.unshared_ids or evaluation.ours is None:
         return None
-    clean, whole = evaluation.clean_summary(REFERENCE), evaluation.summary(REFERENCE)
+    clean, whole = evaluation.clean_summary(evaluation.ours), evaluation.summary(evaluation.ours)
     if clean is None or "nll" not in clean.spreads:
         return None
     return (
         f"{file_title(evaluation)}: on the {len(evaluation.unshared_ids):,} entities that share "
-        f"nothing with those learned from, robust LPF has an accuracy of "
+        f"nothing with those learned from, LPF has an accuracy of "
         f"{clean.spreads['accuracy'].mean:z.4f} (on all {whole.spreads['accuracy'].mean:z.4f}) and "
         f"an NLL of {clean.spreads['nll'].mean:z.4f} ({whole.spreads['nll'].mean:z.4f})."
     )

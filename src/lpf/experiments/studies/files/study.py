@@ -19,9 +19,11 @@ from lpf.experiments.studies.book import Book
 from lpf.experiments.studies.figures import reliability_series
 from lpf.experiments.studies.files.findings import findings
 from lpf.experiments.studies.files.tables import file_table, file_title, summary_table
+from lpf.experiments.workbench.shared_models import CHOSEN
 
 FOLDS, QUICK_FOLDS = 5, 3
 DRAWN = (
+    CHOSEN,
     "lpf_robust",
     "vae_only_ensemble",
     "deterministic_ensemble_average",
@@ -93,13 +95,13 @@ def _nll_figure(evaluated: Sequence[Evaluation]) -> Figure:
 def _reliability_figure(evaluated: Sequence[Evaluation]) -> Figure:
     series = []
     for one in evaluated:
-        first = one.runs["lpf_robust"][0]
+        first = one.runs[CHOSEN][0]
         if first.error is None:
             series.append(reliability_series(file_title(one), first))
     return Figure(
         "files_reliability",
         "Are the confidences right?",
-        f"{title_of('lpf_robust')}, first repetition on each file. On the diagonal, a confidence "
+        f"{title_of(CHOSEN)}, first repetition on each file. On the diagonal, a confidence "
         "means what it says; bars are 95 % intervals.",
         "reliability",
         "Confidence",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lpf.experiments.evaluation.outcome import REFERENCE, Evaluation
+from lpf.experiments.evaluation.outcome import Evaluation
 from lpf.experiments.exhibits import Column, Row, Table, Value
 from lpf.experiments.judging.comparisons import Comparison
 from lpf.experiments.naming import standing_of, title_of
@@ -23,7 +23,7 @@ CLEAN = (
 SUMMARY = (
     Column("asked", "Asked", "count", None, 0),
     Column("best", "Lowest NLL", "word"),
-    Column("ours", "Robust LPF", "number", None, 4),
+    Column("ours", "LPF as trained", "number", None, 4),
     Column("simple", "Best without LPF", "word"),
     Column("theirs", "Its NLL", "number", None, 4),
     Column("difference", "LPF less that", "number", None, 4),
@@ -90,8 +90,8 @@ def summary_table(evaluated: Sequence[Evaluation]) -> Table:
         "All files",
         "NLL by file. Without LPF are all methods but those of its name; VAE-Only, which averages "
         "what LPF's networks say, is one of them. The difference is paired by entity and "
-        "repetition, with its 95 % interval; below 0 the robust ensemble is better. p is corrected "
-        "for the number of methods on the file, since the best of many is looked at.",
+        "repetition, with its 95 % interval; below 0 LPF, as training leaves it, is better. p is "
+        "corrected for the number of methods on the file, since the best of many is looked at.",
         SUMMARY,
         tuple(_summary_row(Standing.of(one)) for one in evaluated),
     )
@@ -118,7 +118,7 @@ def _order(evaluation: Evaluation, method: str) -> tuple[bool, float]:
 
 def _how(evaluation: Evaluation) -> str:
     dataset, seeds = evaluation.dataset, len(evaluation.plan.seeds)
-    asked = len(next(iter(evaluation.runs.values()))[0].labels)
+    asked = _asked(evaluation)
     items = sum(1 for _ in dataset.items) / len(dataset)
     values = len(dataset.schema[evaluation.predicate].values)
     parts = (
@@ -131,6 +131,10 @@ def _how(evaluation: Evaluation) -> str:
         f"{len(dataset):,} entities with {items:.1f} items each on average and one of {values} "
         f"values, {parts}; {times}."
     )
+
+
+def _asked(evaluation: Evaluation) -> int:
+    return len(next(iter(evaluation.runs.values()))[0].labels)
 
 
 def _papers_test(beside: PrintedTable | None) -> list[str]:
@@ -147,14 +151,14 @@ def _summary_row(standing: Standing) -> Row:
     found = None if standing.comparison is None else standing.comparison.difference
     adjusted = None if standing.comparison is None else standing.comparison.adjusted
     cells: tuple[Value | str | None, ...] = (
-        Value(float(len(evaluation.runs[REFERENCE][0].labels))),
+        Value(float(_asked(evaluation))),
         None if standing.best is None else title_of(standing.best),
-        _of(evaluation, REFERENCE, "nll"),
+        _of(evaluation, evaluation.ours, "nll"),
         None if simple is None else title_of(simple),
         _of(evaluation, simple, "nll"),
         None if found is None else Value(found.mean, low=found.low, high=found.high),
         None if adjusted is None else Value(adjusted),
-        _of(evaluation, REFERENCE, "accuracy"),
+        _of(evaluation, evaluation.ours, "accuracy"),
         _of(evaluation, simple, "accuracy"),
         _of(evaluation, "claim_only", "nll"),
     )
