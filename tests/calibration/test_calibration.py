@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from lpf.calibration import LabelledFactors, fit_robust, fit_temperature
 from lpf.calibration.robust import mean_nll
 from lpf.calibration.subsets import MAX_SIZES, draw_subsets
 from lpf.combine import RobustParameters, Segments
-from lpf.combine.robust import combine_robust
+from lpf.combine.robust import CREDIBILITY_BOUNDS, combine_robust
 from lpf.errors import EvidenceError
 from lpf.factors import tempered
 
@@ -79,6 +81,16 @@ def test_credibility_counts_where_it_predicts_and_only_there() -> None:
     low, high = useful.parameters.item_epsilon(np.array([0.3, 0.95]))
     assert low > 2 * high
     assert useless.parameters.slope < 0.5 * useful.parameters.slope
+
+
+def test_the_range_of_credibility_is_kept() -> None:
+    data = simulated(60, 3)
+    known = data.credibility
+    found = fit(data).parameters
+    highest = min(known.max(), CREDIBILITY_BOUNDS[1])
+    assert (found.lowest, found.highest) == (known.min(), highest)
+    none = fit(replace(data, credibility=np.full(len(known), np.nan))).parameters
+    assert (none.lowest, none.highest) == CREDIBILITY_BOUNDS
 
 
 def test_a_fit_on_subsets_is_right_for_one_item_too() -> None:

@@ -14,7 +14,7 @@ from lpf.combine import (
     combine_robust,
     credibility_weight,
 )
-from lpf.combine.robust import copy_discount, exponents
+from lpf.combine.robust import CREDIBILITY_BOUNDS, copy_discount, exponents
 from lpf.errors import ConfigError, EvidenceError, ImpossibleEvidenceError
 
 SHARES = np.array([0.3, 0.4, 0.3])
@@ -229,6 +229,23 @@ def test_fitted_reliability_by_hand() -> None:
     np.testing.assert_allclose(flat.item_epsilon(np.array([0.0, 1.0])), 0.2)
 
 
+def test_credibility_beyond_what_was_fitted_on_counts_as_the_nearest() -> None:
+    """An item that claims more than any that was seen is not believed more."""
+    parameters = RobustParameters(epsilon=0.2, slope=2.0, fitted=True, lowest=0.6, highest=0.9)
+    inside, outside = (
+        parameters.item_epsilon(np.array(given)) for given in ([0.6, 0.9], [0.0, 1.0])
+    )
+    np.testing.assert_array_equal(inside, outside)
+    plain = RobustParameters(epsilon=0.2, slope=2.0, fitted=True)
+    np.testing.assert_array_equal(plain.item_epsilon(np.array([0.6, 0.9])), inside)
+
+
+def test_parameters_of_before_the_range_was_kept_know_none() -> None:
+    old = {"temperature": 1.1, "slope": 0.5, "fitted": 1.0}
+    found = RobustParameters.from_dict(old)
+    assert (found.lowest, found.highest) == CREDIBILITY_BOUNDS
+
+
 def test_segments_must_make_sense() -> None:
     for offsets in ([0, 5, 3, 4], [2, 4]):
         with pytest.raises(EvidenceError, match="never fall"):
@@ -256,6 +273,9 @@ def test_parameters_survive_plain_numbers() -> None:
         (lambda: RobustParameters(rho=float("nan")), "rho"),
         (lambda: RobustParameters(centre=float("nan")), "centre"),
         (lambda: RobustParameters(epsilon=-1e-13), "epsilon"),
+        (lambda: RobustParameters(lowest=0.0), "lowest"),
+        (lambda: RobustParameters(lowest=0.9, highest=0.8), "highest"),
+        (lambda: RobustParameters(highest=1.0), "highest"),
         (lambda: PaperParameters(alpha=-1.0), "alpha"),
         (lambda: PaperParameters(weight_form="w"), "weight_form"),
     ],

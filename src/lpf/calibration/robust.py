@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -152,26 +153,26 @@ def _maximise(data: LabelledFactors) -> tuple[RobustParameters, bool]:
     from scipy.optimize import minimize
 
     logs = _safe_log(data.potential)
-    centre = _credibility_centre(data.credibility)
+    seen = _seen_credibility(data.credibility)
     start = np.array([0.0, float(logit(np.float64(DEFAULT_RHO))), _prior_epsilon(), 0.5])
 
     def loss(point: FloatArray) -> float:
-        return _summed_nll(data, logs, _parameters(point, centre)) + _penalty(point)
+        return _summed_nll(data, logs, _parameters(point, seen)) + _penalty(point)
 
     known = bool(np.isfinite(data.credibility).any())
     bounds = [(-3.0, 3.0), (-9.0, 9.0), (-9.0, 9.0), (0.0, 5.0 if known else 0.0)]
     result = minimize(loss, start, method="L-BFGS-B", bounds=bounds)
-    return _parameters(result.x, centre), bool(result.success)
+    return _parameters(result.x, seen), bool(result.success)
 
 
-def _parameters(point: FloatArray, centre: float) -> RobustParameters:
+def _parameters(point: FloatArray, seen: Mapping[str, float]) -> RobustParameters:
     return RobustParameters(
         temperature=float(np.exp(point[0])),
         rho=float(expit(point[1])),
         epsilon=float(expit(point[2])),
         slope=float(point[3]),
-        centre=centre,
         fitted=True,
+        **seen,
     )
 
 
@@ -205,9 +206,16 @@ def _prior_epsilon() -> float:
     return float(logit(np.float64(DEFAULT_EPSILON)))
 
 
-def _credibility_centre(credibility: FloatArray) -> float:
-    known = credibility[np.isfinite(credibility)]
-    return float(logit(np.clip(known, *CREDIBILITY_BOUNDS)).mean()) if len(known) else 0.0
+def _seen_credibility(credibility: FloatArray) -> dict[str, float]:
+    """Its centre and range, as parameters."""
+    known = np.clip(credibility[np.isfinite(credibility)], *CREDIBILITY_BOUNDS)
+    if not len(known):
+        return {}
+    return {
+        "centre": float(logit(known).mean()),
+        "lowest": float(known.min()),
+        "highest": float(known.max()),
+    }
 
 
 def _safe_log(potential: FloatArray) -> FloatArray:

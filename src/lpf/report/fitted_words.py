@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpf.combine.robust import expit
+from lpf.combine.robust import CREDIBILITY_BOUNDS, expit
 from lpf.report.words import decimals, percent
 
 if TYPE_CHECKING:
@@ -59,6 +59,12 @@ def _parameters(fit: CalibrationFit) -> Iterator[Explained]:
         decimals(numbers.centre),
         f"What counts as typical credibility, as log-odds: {percent(typical)}.",
     )
+    if (numbers.lowest, numbers.highest) != CREDIBILITY_BOUNDS:
+        yield (
+            "credibility seen",
+            f"{percent(numbers.lowest)} to {percent(numbers.highest)}",
+            "What the slope was fitted on. Credibilities outside count as the nearest of these.",
+        )
     if numbers.source_epsilon:
         yield (
             "source epsilon",
