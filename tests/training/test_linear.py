@@ -141,11 +141,22 @@ def test_the_networks_shape_gives_the_regressions_answers(silent: Examples) -> N
     train, validation = parts(silent)
     learner, recipe = LinearLearner(train), LinearRecipe("items", 0.3)
     runtime = learner.runtime({"level": recipe}, (7,), "hash")
-    drawn = learner.drawn(learner.rows("level", "items"), 7)
+    (drawn,) = learner.drawn(learner.rows("level", "items"), (7,))
     regression = fit_regression(drawn, 0.3, Regression.empty(train.features.shape[1], 3))
     said = softmax(regression.logits(learner.scaling.apply(validation.features)))
     expected = through(channel_of(runtime.config.head("level")), said)
     np.testing.assert_allclose(item_factors(runtime, "level", validation), expected, atol=1e-3)
+
+
+def test_members_weigh_entities_differently_and_together_alike(silent: Examples) -> None:
+    learner = LinearLearner(silent)
+    one = learner.rows("level", "items")
+    drawn = np.stack([rows.weights for rows in learner.drawn(one, (1, 2, 3))])
+    np.testing.assert_allclose(drawn.mean(axis=0), one.rows.weights)
+    assert (drawn.std(axis=0) > 0).all()
+    assert (np.diff(drawn.reshape(3, -1, 5)) == 0).all()  # items of an entity stay together
+    (alone,) = learner.drawn(one, (4,))
+    np.testing.assert_array_equal(alone.weights, one.rows.weights)
 
 
 def test_two_predicates_find_their_own_logits() -> None:

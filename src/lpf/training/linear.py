@@ -4,12 +4,13 @@ A regression on the features, penalised as strongly as entities ask for that it 
 (``linear_choice``), takes the networks' place. It is written in their shape, so that everything
 that answers with a model answers with it: the latent code is the logits, σ is 0, and the decoder's
 one hidden layer holds them twice, for relu(x) - relu(-x) = x. Members are fits under random weights
-of the entities, so that answers still tell how much they hang on who was learned from.
+of the entities, so that answers still tell how much they hang on who was learned from; over the
+members every entity weighs the same, so that together they say what one fit to all would say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -82,24 +83,28 @@ class LinearLearner:
     def runtime(
         self, recipes: Mapping[str, LinearRecipe], seeds: Sequence[int], reader_id: str
     ) -> Runtime:
-        """One member a seed."""
+        """One member a seed; a single one is the plain fit."""
         rows = {name: self.rows(name, recipe.source) for name, recipe in recipes.items()}
         width = self.scaled.shape[1]
         members: list[dict[str, Regression]] = [{} for _ in seeds]
         for name, one in rows.items():
             penalty, empty = recipes[name].penalty, Regression.empty(width, len(one.head.values))
             plain = fit_regression(one.rows, penalty, empty)
-            for member, seed in zip(members, seeds, strict=True):
-                member[name] = fit_regression(self.drawn(one, seed), penalty, plain)
+            for member, drawn in zip(members, self.drawn(one, seeds), strict=True):
+                member[name] = fit_regression(drawn, penalty, plain)
         config = _config([one.head for one in rows.values()], seeds, reader_id, width)
         return Runtime(config, _tensors(config, members, self.scaling))
 
-    def drawn(self, one: LinearRows, seed: int) -> Rows:
-        """Every entity with a random weight, exponential as in the Bayesian bootstrap."""
+    def drawn(self, one: LinearRows, seeds: Sequence[int]) -> Iterator[Rows]:
+        """For each seed every entity with a random weight, exponential as in the Bayesian
+        bootstrap, its mean over the seeds 1."""
         dataset = self.examples.dataset
-        drawn = np.random.default_rng(seed).exponential(size=len(dataset))
-        weights = np.repeat(drawn, np.diff(dataset.offsets))
-        return replace(one.rows, weights=one.rows.weights * weights[one.places])
+        drawn = np.stack(
+            [np.random.default_rng(seed).exponential(size=len(dataset)) for seed in seeds]
+        )
+        for weights in drawn / drawn.mean(axis=0):
+            of_items = np.repeat(weights, np.diff(dataset.offsets))[one.places]
+            yield replace(one.rows, weights=one.rows.weights * of_items)
 
     def _weights(self, source: Source) -> FloatArray:
         """An item's own label counts like any other's; an entity's once, however many items say

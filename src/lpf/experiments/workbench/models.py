@@ -27,7 +27,8 @@ Recipe = Literal["networks", "chosen", "published"]
 
 @dataclass(frozen=True)
 class StudyModel:
-    """All seeds of a search as members, best first; ``histories`` in the order they were given;
+    """All seeds of a search as members, best first, but of a chosen reading those that answer;
+    ``histories`` in the order they were given;
     ``seconds`` is what the search took."""
 
     runtime: Runtime
@@ -67,7 +68,7 @@ class ModelShelf:
         predicate: str,
         recipe: Recipe,
     ) -> None:
-        config = replace(_config(recipe), members=len(lesson.seeds))
+        config = _config(recipe, len(lesson.seeds))
         learned = examples.select(_learned(examples))
         begin = perf_counter()
         trained = Trainer(learned, reader_id, (predicate,), config, lesson.seeds).run()
@@ -87,10 +88,12 @@ def _learned(examples: Examples) -> NDArray[np.intp]:
     return np.flatnonzero([entity.split != "test" for entity in examples.dataset])
 
 
-def _config(recipe: Recipe) -> TrainingConfig:
+def _config(recipe: Recipe, seeds: int) -> TrainingConfig:
     if recipe == "published":
-        return TrainingConfig.paper()
-    return TrainingConfig(stage_two=StageTwoConfig(), reading=recipe)
+        return replace(TrainingConfig.paper(), members=seeds)
+    plain = TrainingConfig(stage_two=StageTwoConfig(), reading=recipe)
+    # The chosen one has the members of any other training: linear ones belong together.
+    return plain if recipe == "chosen" else replace(plain, members=seeds)
 
 
 def _loaded(home: Path) -> StudyModel:
