@@ -229,21 +229,21 @@ def test_fitted_reliability_by_hand() -> None:
     np.testing.assert_allclose(flat.item_epsilon(np.array([0.0, 1.0])), 0.2)
 
 
-def test_credibility_beyond_what_was_fitted_on_counts_as_the_nearest() -> None:
-    """An item that claims more than any that was seen is not believed more."""
-    parameters = RobustParameters(epsilon=0.2, slope=2.0, fitted=True, lowest=0.6, highest=0.9)
-    inside, outside = (
-        parameters.item_epsilon(np.array(given)) for given in ([0.6, 0.9], [0.0, 1.0])
-    )
-    np.testing.assert_array_equal(inside, outside)
+def test_credibility_above_what_was_fitted_on_counts_as_the_highest() -> None:
+    """An item that claims more than any that was seen is not believed more; one of credibility 0
+    is not believed at all."""
+    parameters = RobustParameters(epsilon=0.2, slope=2.0, fitted=True, highest=0.9)
     plain = RobustParameters(epsilon=0.2, slope=2.0, fitted=True)
-    np.testing.assert_array_equal(plain.item_epsilon(np.array([0.6, 0.9])), inside)
+    found = parameters.item_epsilon(np.array([0.0, 0.6, 0.9, 1.0]))
+    np.testing.assert_array_equal(plain.item_epsilon(np.array([0.0, 0.6, 0.9])), found[:3])
+    assert found[3] == found[2]
+    assert found[0] > 0.999
 
 
 def test_parameters_of_before_the_range_was_kept_know_none() -> None:
     old = {"temperature": 1.1, "slope": 0.5, "fitted": 1.0}
     found = RobustParameters.from_dict(old)
-    assert (found.lowest, found.highest) == CREDIBILITY_BOUNDS
+    assert found.highest == CREDIBILITY_BOUNDS[1]
 
 
 def test_segments_must_make_sense() -> None:
@@ -273,8 +273,7 @@ def test_parameters_survive_plain_numbers() -> None:
         (lambda: RobustParameters(rho=float("nan")), "rho"),
         (lambda: RobustParameters(centre=float("nan")), "centre"),
         (lambda: RobustParameters(epsilon=-1e-13), "epsilon"),
-        (lambda: RobustParameters(lowest=0.0), "lowest"),
-        (lambda: RobustParameters(lowest=0.9, highest=0.8), "highest"),
+        (lambda: RobustParameters(highest=0.0), "highest"),
         (lambda: RobustParameters(highest=1.0), "highest"),
         (lambda: PaperParameters(alpha=-1.0), "alpha"),
         (lambda: PaperParameters(weight_form="w"), "weight_form"),

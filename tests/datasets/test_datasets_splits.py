@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from labelled_data import LEVELS, dataset, entity
 from lpf.datasets import SPLITS, Dataset, assign_splits, grouped_folds, require_trainable
 from lpf.datasets.placing import rounded_shares
 from lpf.errors import ConfigError, DatasetError
+from lpf.schema import Predicate, Schema
 
 
 def companies(count: int = 300, years: int = 3, seed: int = 5) -> Dataset:
@@ -223,3 +225,21 @@ def test_a_value_that_is_in_one_group_alone_cannot_be_folded() -> None:
     entities += [entity(20 + i, "high", group="only") for i in range(3)]
     with pytest.raises(DatasetError, match="all entities with level = 'high' are in fold"):
         grouped_folds(dataset(entities), "level", 3, seed=0)
+
+
+def test_folds_and_splits_keep_the_shares_of_several_predicates() -> None:
+    """Values of the second are placed as evenly, though the first says nothing of them."""
+    schema = Schema((Predicate("level", LEVELS), Predicate("seen", ("no", "yes"))))
+    made = [
+        replace(
+            entity(i, LEVELS[i % 3]), labels={"level": LEVELS[i % 3], "seen": ("no", "yes")[i < 10]}
+        )
+        for i in range(60)
+    ]
+    data = Dataset("two", schema, tuple(made))
+    folds = grouped_folds(data, "level", 5, seed=3, also=("seen",))
+    assert [np.bincount(data.labels("seen")[fold]).tolist() for fold in folds] == [[10, 2]] * 5
+    assert [np.bincount(data.labels("level")[fold]).tolist() for fold in folds] == [[4, 4, 4]] * 5
+    placed = assign_splits(data, "level", seed=1, also=("seen",))
+    counts = [np.bincount(placed.labels("seen")[placed.positions(one)]).tolist() for one in SPLITS]
+    assert [found[1] for found in counts] in ([7, 2, 1], [7, 1, 2], [6, 2, 2])

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training_examples import SMALL, made_up
+from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 
-from lpf.errors import DatasetError
+from lpf.errors import DatasetError, NonFiniteError
 from lpf.model.artefact import load_model
 from lpf.training import Examples, train_few
 from lpf.training.cautions import wilson
@@ -98,6 +98,47 @@ def test_what_is_said_of_an_item_comes_from_networks_that_did_not_see_it() -> No
     scores = model.scores["out of fold/spn"]["level"]
     assert scores.accuracy < 0.7
     assert scores.nll > 0.8 * scores.prior_nll
+
+
+def test_what_items_say_of_entities_is_not_counted_on_those_judged() -> None:
+    """Items' own labels have nothing to do with their entities': a channel that was counted on the
+    entities judged would find something all the same."""
+    losses = []
+    for seed in range(4):
+        plain = made_up(24, 2, seed=seed, splits=False)
+        drawn = np.random.default_rng(100 + seed)
+        own = drawn.integers(0, 3, len(plain.features))
+        centres = 4 * np.random.default_rng(4).standard_normal((3, plain.features.shape[1]))
+        features = centres[own] + 0.1 * drawn.standard_normal(plain.features.shape)
+        lost = replace(
+            plain, dataset=labelled(plain.dataset, own), features=features.astype(np.float32)
+        )
+        config = replace(LONG, reading="chosen", max_epochs=25)
+        choice = train_few(lost, "hash", ("level",), config, SEEDS).reading
+        assert choice is not None
+        losses.append(choice.networks_nll)
+    assert np.mean(losses) > np.log(3)  # what knowing nothing costs
+
+
+def test_two_predicates_of_different_entities_are_both_learned() -> None:
+    both = made_up(50, 3, noise=0.3, predicates=(LEVEL, OUTCOME), splits=False)
+    apart = tuple(
+        replace(entity, labels={name: entity.labels[name]})
+        for entity, name in zip(both.dataset, ("level", "outcome") * 25, strict=True)
+    )
+    few = replace(both, dataset=replace(both.dataset, entities=apart))
+    model = train_few(few, "hash", ("level", "outcome"), LONG, SEEDS)
+    for name in ("level", "outcome"):
+        scores = model.scores["out of fold/spn"][name]
+        assert scores.entities == 25
+        assert scores.accuracy > 0.8
+
+
+def test_networks_that_run_off_are_refused() -> None:
+    few = made_up(20, splits=False)
+    huge = replace(few, features=(1e6 * few.features).astype(np.float32))
+    with pytest.raises(NonFiniteError, match="the model overflows on"):
+        train_few(huge, "hash", ("level",), LONG, SEEDS)
 
 
 def test_a_value_with_one_entity_is_refused() -> None:

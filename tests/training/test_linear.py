@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training_examples import LEVEL, OUTCOME, SMALL, VALUES, made_up
+from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 
-from lpf.datasets import Dataset
 from lpf.errors import TrainingError
 from lpf.factors.channel import channel_of, through
 from lpf.factors.tempering import softmax
@@ -64,23 +63,6 @@ def mostly_silent(entities: int = 160, items: int = 5) -> Examples:
     features = centres[own] + generator.standard_normal((len(own), centres.shape[1]))
     return replace(
         plain, dataset=labelled(plain.dataset, own), features=features.astype(np.float32)
-    )
-
-
-def labelled(dataset: Dataset, own: np.ndarray) -> Dataset:
-    values = iter(own.tolist())
-    return replace(
-        dataset,
-        entities=tuple(
-            replace(
-                entity,
-                evidence=tuple(
-                    replace(item, labels={"level": VALUES[next(values)]})
-                    for item in entity.evidence
-                ),
-            )
-            for entity in dataset
-        ),
     )
 
 
@@ -228,6 +210,29 @@ def test_a_head_cannot_be_added_to_it(linear: Trained, tmp_path: Path) -> None:
     more = made_up(predicates=(LEVEL, OUTCOME))
     with pytest.raises(TrainingError, match=r"reads linearly.*train all predicates together"):
         train_head(artefact, more, "outcome", CHOSEN)
+
+
+def test_labelled_items_of_unlabelled_entities_are_learned_from() -> None:
+    whole = made_up(60)
+    dataset = whole.dataset
+    assert LinearLearner(whole).sources("level") == ("entities",)
+    bare = replace(
+        dataset,
+        entities=tuple(
+            replace(
+                entity,
+                labels=entity.labels if place % 2 else {},
+                evidence=tuple(
+                    replace(item, labels=dict(entity.labels)) for item in entity.evidence
+                ),
+            )
+            for place, entity in enumerate(dataset)
+        ),
+    )
+    learner = LinearLearner(replace(whole, dataset=bare))
+    assert learner.sources("level") == ("items", "entities")
+    assert len(learner.rows("level", "items").places) == 180
+    assert len(learner.rows("level", "entities").places) == 90
 
 
 def test_a_channel_of_a_hand_worked_case() -> None:

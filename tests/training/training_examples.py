@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem, assign_splits
@@ -51,6 +53,24 @@ def made_up(
     if splits:
         dataset = assign_splits(dataset, "level", seed=1)
     return make_examples(dataset, features_of(np.repeat(values, items), generator, noise), None)
+
+
+def labelled(dataset: Dataset, own: np.ndarray) -> Dataset:
+    """Items with labels of their own."""
+    values = iter(own.tolist())
+    return replace(
+        dataset,
+        entities=tuple(
+            replace(
+                entity,
+                evidence=tuple(
+                    replace(item, labels={"level": VALUES[next(values)]})
+                    for item in entity.evidence
+                ),
+            )
+            for entity in dataset
+        ),
+    )
 
 
 def _labels(value: int, schema: Schema) -> dict[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,8 +95,8 @@ class LabelledFactors:
 @dataclass(frozen=True)
 class CalibrationFit:
     """What was fitted and what it gained: mean NLL of whole entities before and after, and after
-    on held-out folds where there are few entities (None otherwise). ``converged`` is the
-    optimiser's own word."""
+    on held-out folds where there are few entities (None otherwise), with the answers about those,
+    ``held_out`` [E, V]. ``converged`` is the optimiser's own word."""
 
     parameters: RobustParameters
     entities: int
@@ -103,6 +104,13 @@ class CalibrationFit:
     nll_after: float
     nll_cross_fitted: float | None
     converged: bool
+    held_out: FloatArray | None = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, without the answers."""
+        plain = asdict(replace(self, held_out=None))
+        del plain["held_out"]
+        return plain
 
 
 def fit_robust(
@@ -113,29 +121,37 @@ def fit_robust(
     _refuse_impossible(data)
     parameters, converged = _maximise(data.subsets(generator))
     few = cross_fit and FOLDS <= len(data.labels) < CROSS_FIT_BELOW
+    held_out = _cross_fitted(data, generator) if few else None
     return CalibrationFit(
         parameters,
         len(data.labels),
         mean_nll(data, RobustParameters()),
         mean_nll(data, parameters),
-        _cross_fitted(data, generator) if few else None,
+        None if held_out is None else _summed_loss(held_out, data.labels) / len(data.labels),
         converged,
+        held_out,
     )
 
 
 def mean_nll(data: LabelledFactors, parameters: RobustParameters) -> float:
     """Mean negative log-likelihood of the labels."""
-    return _summed_nll(data, _safe_log(data.potential), parameters) / len(data.labels)
+    return _summed_loss(answered(data, parameters), data.labels) / len(data.labels)
 
 
-def _cross_fitted(data: LabelledFactors, generator: np.random.Generator) -> float:
+def answered(data: LabelledFactors, parameters: RobustParameters) -> FloatArray:
+    """Of whole entities, [E, V]."""
+    return _answered(data, _safe_log(data.potential), parameters)
+
+
+def _cross_fitted(data: LabelledFactors, generator: np.random.Generator) -> FloatArray:
+    """Every entity answered with what was fitted to others."""
     folds = generator.permutation(len(data.labels)) % FOLDS
-    total = 0.0
+    answers = np.empty((len(data.labels), data.potential.shape[1]))
     for fold in range(FOLDS):
         kept, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         fitted, _ = _maximise(data.select(kept).subsets(generator))
-        total += mean_nll(data.select(held), fitted) * len(held)
-    return total / len(data.labels)
+        answers[held] = answered(data.select(held), fitted)
+    return answers
 
 
 def _refuse_impossible(data: LabelledFactors) -> None:
@@ -157,7 +173,8 @@ def _maximise(data: LabelledFactors) -> tuple[RobustParameters, bool]:
     start = np.array([0.0, float(logit(np.float64(DEFAULT_RHO))), _prior_epsilon(), 0.5])
 
     def loss(point: FloatArray) -> float:
-        return _summed_nll(data, logs, _parameters(point, seen)) + _penalty(point)
+        found = _answered(data, logs, _parameters(point, seen))
+        return _summed_loss(found, data.labels) + _penalty(point)
 
     known = bool(np.isfinite(data.credibility).any())
     bounds = [(-3.0, 3.0), (-9.0, 9.0), (-9.0, 9.0), (0.0, 5.0 if known else 0.0)]
@@ -187,8 +204,8 @@ def _penalty(point: FloatArray) -> float:
     return float(0.5 * sum(deviation**2 for deviation in deviations))
 
 
-def _summed_nll(data: LabelledFactors, logs: FloatArray, parameters: RobustParameters) -> float:
-    combined = combine_robust(
+def _answered(data: LabelledFactors, logs: FloatArray, parameters: RobustParameters) -> FloatArray:
+    return combine_robust(
         np.exp(log_tempered(logs, parameters.temperature)),
         data.credibility,
         data.shares,
@@ -196,10 +213,12 @@ def _summed_nll(data: LabelledFactors, logs: FloatArray, parameters: RobustParam
         data.segments,
         parameters,
         data.groups,
-    )
+    ).distribution
+
+
+def _summed_loss(answers: FloatArray, labels: NDArray[np.intp]) -> float:
     with np.errstate(divide="ignore"):
-        scored = np.log(combined.distribution[np.arange(len(data.labels)), data.labels])
-    return float(-scored.sum())
+        return float(-np.log(answers[np.arange(len(labels)), labels]).sum())
 
 
 def _prior_epsilon() -> float:
@@ -207,15 +226,11 @@ def _prior_epsilon() -> float:
 
 
 def _seen_credibility(credibility: FloatArray) -> dict[str, float]:
-    """Its centre and range, as parameters."""
+    """Its centre and the highest, as parameters."""
     known = np.clip(credibility[np.isfinite(credibility)], *CREDIBILITY_BOUNDS)
     if not len(known):
         return {}
-    return {
-        "centre": float(logit(known).mean()),
-        "lowest": float(known.min()),
-        "highest": float(known.max()),
-    }
+    return {"centre": float(logit(known).mean()), "highest": float(known.max())}
 
 
 def _safe_log(potential: FloatArray) -> FloatArray:

@@ -34,8 +34,8 @@ class RobustParameters:
 
     Fitted, logit εᵢ = logit(epsilon) - slope·(logit credibilityᵢ - centre), so ``epsilon`` is that
     of an item of typical or unknown credibility, and slope 0 means credibility predicts nothing.
-    Credibilities outside of ``lowest`` to ``highest``, those it was fitted on, count as the nearest
-    of them: what none of them earned is not believed of a higher one.
+    A credibility above ``highest``, the highest it was fitted on, counts as that: what none of
+    them earned is not believed of a higher one.
     """
 
     temperature: float = 1.0
@@ -45,7 +45,6 @@ class RobustParameters:
     centre: float = 0.0
     fitted: bool = False
     source_epsilon: float = 0.0
-    lowest: float = CREDIBILITY_BOUNDS[0]
     highest: float = CREDIBILITY_BOUNDS[1]
 
     def __post_init__(self) -> None:
@@ -56,8 +55,7 @@ class RobustParameters:
             ("slope", 0.0 <= self.slope < np.inf, "0 or above"),
             ("centre", bool(np.isfinite(self.centre)), "finite"),
             ("source_epsilon", 0.0 <= self.source_epsilon < 1.0, "in [0, 1)"),
-            ("lowest", 0.0 < self.lowest < 1.0, "between 0 and 1"),
-            ("highest", self.lowest <= self.highest < 1.0, "lowest or above, and below 1"),
+            ("highest", 0.0 < self.highest < 1.0, "between 0 and 1"),
         ):
             if not holds:
                 raise ConfigError(f"robust.{name}: must be {rule}, got {getattr(self, name)!r}.")
@@ -79,7 +77,7 @@ class RobustParameters:
         unknown = np.isnan(credibility)
         if not self.fitted:
             return np.where(unknown, self.epsilon, 1.0 - credibility)
-        bounded = np.clip(np.where(unknown, 0.5, credibility), self.lowest, self.highest)
+        bounded = np.clip(np.where(unknown, 0.5, credibility), CREDIBILITY_BOUNDS[0], self.highest)
         distance = np.where(unknown, 0.0, logit(bounded) - self.centre)
         return expit(logit(np.float64(self.epsilon)) - self.slope * distance)
 

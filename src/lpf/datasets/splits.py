@@ -25,40 +25,44 @@ def assign_splits(
     *,
     shares: tuple[float, float, float] = DEFAULT_SHARES,
     seed: int,
+    also: Sequence[str] = (),
 ) -> Dataset:
     """The entities in train, validation and test.
 
     Splits that every entity has are kept; where these are train and test alone, validation is
     taken out of train, and ``exclusions`` says so. Else all are assigned: no group is split, and
-    every value of ``predicate`` is in each split as near to ``shares`` as the groups allow.
+    every value of ``predicate``, and of those in ``also``, is in each split as near to ``shares``
+    as the groups allow.
     DatasetError where only some entities have a split.
     """
     _check_shares(shares)
     given = {entity.split for entity in dataset}
     if given == {None}:
         everyone = np.arange(len(dataset))
-        parts = _parts(dataset, predicate, everyone, shares, seed)
+        parts = _parts(dataset, (predicate, *also), everyone, shares, seed)
         return dataset.in_splits([SPLITS[part] for part in parts])
     if None in given:
         raise _partly_assigned(dataset)
     if given == {"train", "test"}:
-        return _with_validation(dataset, predicate, shares, seed)
+        return _with_validation(dataset, (predicate, *also), shares, seed)
     return dataset
 
 
 def grouped_folds(
-    dataset: Dataset, predicate: str, folds: int, seed: int
+    dataset: Dataset, predicate: str, folds: int, seed: int, also: Sequence[str] = ()
 ) -> tuple[NDArray[np.intp], ...]:
     """The positions of each fold's entities, rising: disjoint, together all, placed by the same
     rules as splits. DatasetError where what is outside a fold would lack a value."""
+    predicates = (predicate, *also)
     groups = len(set(_group_names(dataset)))
     if not 2 <= folds <= groups:
         raise ConfigError(
             f"folds: must be 2 to {groups}, as many as the data set has groups, got {folds}."
         )
-    parts = _parts(dataset, predicate, np.arange(len(dataset)), (1.0 / folds,) * folds, seed)
+    parts = _parts(dataset, predicates, np.arange(len(dataset)), (1.0 / folds,) * folds, seed)
     found = tuple(np.flatnonzero(parts == fold) for fold in range(folds))
-    _check_folds(dataset, predicate, found)
+    for name in predicates:
+        _check_folds(dataset, name, found)
     return found
 
 
@@ -126,22 +130,35 @@ def _split_gap(dataset: Dataset, predicate: str, split: Split) -> str | None:
 
 def _parts(
     dataset: Dataset,
-    predicate: str,
+    predicates: Sequence[str],
     positions: NDArray[np.intp],
     shares: Sequence[float],
     seed: int,
 ) -> NDArray[np.intp]:
     """The number of the part of each of the entities at ``positions``."""
-    labels = dataset.labels(predicate)[positions]
-    width = len(dataset.schema[predicate].values) + 1  # one more for those without a value
     names = _group_names(dataset)
     numbers: dict[str, int] = {}
     group = np.array([numbers.setdefault(names[place], len(numbers)) for place in positions])
-    counts = np.zeros((len(numbers), width), dtype=np.int64)
-    np.add.at(counts, (group, labels), 1)  # UNLABELLED, -1, is the last column
+    counts = np.concatenate(
+        [_counts(dataset, predicate, positions, group, len(numbers)) for predicate in predicates],
+        axis=1,
+    )
     generator = np.random.Generator(np.random.PCG64(seed))
     parts: NDArray[np.intp] = placed_groups(counts, shares, generator)[group]
     return parts
+
+
+def _counts(
+    dataset: Dataset,
+    predicate: str,
+    positions: NDArray[np.intp],
+    group: NDArray[np.intp],
+    groups: int,
+) -> NDArray[np.int64]:
+    """How many entities of each value a group has, those without a value last."""
+    counts = np.zeros((groups, len(dataset.schema[predicate].values) + 1), dtype=np.int64)
+    np.add.at(counts, (group, dataset.labels(predicate)[positions]), 1)  # UNLABELLED is -1
+    return counts
 
 
 def _group_names(dataset: Dataset) -> list[str]:
@@ -153,11 +170,11 @@ def _group_names(dataset: Dataset) -> list[str]:
 
 
 def _with_validation(
-    dataset: Dataset, predicate: str, shares: tuple[float, float, float], seed: int
+    dataset: Dataset, predicates: Sequence[str], shares: tuple[float, float, float], seed: int
 ) -> Dataset:
     train = dataset.positions("train")
     share = shares[1] / (shares[0] + shares[1])
-    parts = _parts(dataset, predicate, train, (1.0 - share, share), seed)
+    parts = _parts(dataset, predicates, train, (1.0 - share, share), seed)
     taken = set(train[parts == 1].tolist())
     splits: list[Split | None] = [
         "validation" if place in taken else entity.split for place, entity in enumerate(dataset)

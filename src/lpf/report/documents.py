@@ -97,7 +97,7 @@ def _aggregator(run: Run) -> list[dict[str, Any]]:
 
 
 def _fitted(one: Fitted) -> dict[str, Any]:
-    return {**asdict(one.robust), "learned_temperature": one.learned_temperature}
+    return {**one.robust.to_dict(), "learned_temperature": one.learned_temperature}
 
 
 def _inside(value: object) -> Iterator[tuple[object, object]]:

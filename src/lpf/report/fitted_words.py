@@ -59,11 +59,11 @@ def _parameters(fit: CalibrationFit) -> Iterator[Explained]:
         decimals(numbers.centre),
         f"What counts as typical credibility, as log-odds: {percent(typical)}.",
     )
-    if (numbers.lowest, numbers.highest) != CREDIBILITY_BOUNDS:
+    if numbers.highest < CREDIBILITY_BOUNDS[1]:
         yield (
-            "credibility seen",
-            f"{percent(numbers.lowest)} to {percent(numbers.highest)}",
-            "What the slope was fitted on. Credibilities outside count as the nearest of these.",
+            "highest credibility",
+            percent(numbers.highest),
+            "The highest that the slope was fitted on. One above it counts as this.",
         )
     if numbers.source_epsilon:
         yield (

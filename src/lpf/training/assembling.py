@@ -145,7 +145,8 @@ def _fitted_notes(runtime: Runtime, fitted: Mapping[str, Fitted]) -> list[str]:
         notes.append(
             f"{name}: fitted on {one.robust.entities} entities: temperature "
             f"{numbers.temperature:.4f}, rho {numbers.rho:.4f}, epsilon {numbers.epsilon:.4f}, "
-            f"slope {numbers.slope:.4f} around credibility logit {numbers.centre:.4f}; NLL "
+            f"slope {numbers.slope:.4f} around credibility logit {numbers.centre:.4f} up to "
+            f"credibility {numbers.highest:.4f}; NLL "
             f"{one.robust.nll_before:.4f} before, {one.robust.nll_after:.4f} after"
         )
         if one.learned_temperature is not None:

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpf.calibration import CalibrationFit, LabelledFactors, fit_robust
-from lpf.combine.robust import combine_robust
-from lpf.factors.tempering import log_tempered
+from lpf.calibration import CalibrationFit, answered, fit_robust
 from lpf.model.runtime import Runtime
 from lpf.training.assembling import Trained, make_card
 from lpf.training.cautions import few_cautions, prior_cautions, reading_cautions, size_cautions
@@ -68,7 +66,7 @@ def train_few(
 @dataclass(frozen=True)
 class _Judged:
     """Of entities that were not learned from: what was fitted to what was said of their items, and
-    how good the answers with it are."""
+    how good answers are with what was fitted to others of them."""
 
     fit: CalibrationFit
     scores: Scores
@@ -144,7 +142,9 @@ class _Few:
             examples.select(places), predicate, potential[examples.rows(places)], shares
         )
         fit = fit_robust(data, generator=np.random.default_rng(SUBSETS_SEED))
-        return _Judged(fit, score(_answers(data, fit), labels[places], predicate.prior))
+        # A handful is not enough to fit to others than those judged.
+        answers = answered(data, fit.parameters) if fit.held_out is None else fit.held_out
+        return _Judged(fit, score(answers, labels[places], predicate.prior))
 
     def _cautions(self, scores: Mapping[str, Scores]) -> list[str]:
         dataset = self.folded.examples.dataset
@@ -155,21 +155,6 @@ class _Few:
             cautions += size_cautions(name, found.entities)
             cautions += prior_cautions(dataset.schema[name], labels[labels >= 0])
         return cautions
-
-
-def _answers(data: LabelledFactors, fit: CalibrationFit) -> FloatArray:
-    """Of whole entities."""
-    tempered = np.exp(log_tempered(np.log(data.potential), fit.parameters.temperature))
-    combined = combine_robust(
-        tempered,
-        data.credibility,
-        data.shares,
-        data.log_prior,
-        data.segments,
-        fit.parameters,
-        data.groups,
-    )
-    return combined.distribution
 
 
 def _mean_nll(unseen: Mapping[str, _Judged]) -> float:

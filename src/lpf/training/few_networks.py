@@ -10,17 +10,17 @@ import numpy as np
 
 from lpf.factors.channel import channel_of, through
 from lpf.factors.convert import geometric_mean
-from lpf.model.config import ModelConfig
+from lpf.model.config import PredicateHead
 from lpf.model.initialise import fresh_tensors
 from lpf.model.networks import to_numpy
-from lpf.model.runtime import Runtime
+from lpf.model.runtime import Runtime, refuse_overflow
 from lpf.training.assembling import model_config
 from lpf.training.folding import Folded
 from lpf.training.history import Epoch, SeedHistory
-from lpf.training.material import Material, Rows, heads_of, labels_of, make_material
+from lpf.training.material import Rows, heads_of, labels_of, make_material
 from lpf.training.search import Watcher
 from lpf.training.settings import TrainingConfig
-from lpf.training.stage_one import StageOne, StageOneState, histories_of
+from lpf.training.stage_one import Listener, StageOne, StageOneState, histories_of
 from lpf.types import FloatArray
 
 # One step an epoch would not get anywhere: batches are made small enough for this many.
@@ -32,7 +32,7 @@ NEVER = 10**9
 @dataclass(frozen=True)
 class OutOfFold:
     """What networks said of items they had not seen, by predicate [N, V], after the best number
-    of epochs; π of those they saw; and each seed's course, the mean over folds."""
+    of epochs; π of those they saw, the mean over folds; and so each seed's course."""
 
     epochs: int
     potential: Mapping[str, FloatArray]
@@ -55,60 +55,81 @@ class FewNetworks:
             for folds in (self.folded.held, self.folded.kept)
         )
         said: list[dict[str, FloatArray]] = []
-        members, per_fold = [seed for _ in held for seed in self.seeds], len(self.seeds)
-        stage = StageOne(
-            self._model(members),
-            self._material(
-                [rows for rows in kept for _ in self.seeds],
-                [rows for rows in held for _ in self.seeds],
-            ),
-            self._config,
-            tuple(members),
-            patience=NEVER,
-            listener=lambda found: said.append(
+        stage = self._stage(
+            [seed for _ in held for seed in self.seeds],
+            [rows for rows in kept for _ in self.seeds],
+            [rows for rows in held for _ in self.seeds],
+            lambda found: said.append(
                 {name: tensor.numpy().astype(np.float64) for name, tensor in found.items()}
             ),
         )
         histories = _mean_histories(histories_of(_run(stage, watcher)), self.seeds)
         best = _best_epoch(histories)
-        heads = stage.model.predicates
-        potential = {
-            head.name: _joined(through(channel_of(head), said[best - 1][head.name]), held, per_fold)
-            for head in heads
-        }
-        shares = {head.name: np.array(head.training_shares) for head in heads}
-        return OutOfFold(best, potential, shares, histories)
+        heads = [self._heads(rows) for rows in kept]
+        return OutOfFold(
+            best,
+            {
+                name: self._joined([by_name[name] for by_name in heads], said[best - 1][name], held)
+                for name in self.folded.predicates
+            },
+            {
+                name: np.mean([by_name[name].training_shares for by_name in heads], axis=0)
+                for name in self.folded.predicates
+            },
+            histories,
+        )
 
     def final(self, epochs: int) -> Runtime:
         """All entities, for as many epochs as was best without them."""
-        model = self._model(self.seeds)
         everything = [self.folded.everything] * len(self.seeds)
-        stage = StageOne(
-            model,
-            self._material(everything, everything),
-            replace(self._config, max_epochs=epochs),
-            self.seeds,
+        # Nobody looks at a validation here: one row is enough.
+        stage = self._stage(self.seeds, everything, [rows[:1] for rows in everything])
+        stage = replace(stage, config=replace(stage.config, max_epochs=epochs))
+        return Runtime(stage.model, to_numpy(_run(stage, None).members.parameters))
+
+    def _stage(
+        self,
+        members: Sequence[int],
+        train: Sequence[Rows],
+        validation: Sequence[Rows],
+        listener: Listener | None = None,
+    ) -> StageOne:
+        examples = self.folded.examples
+        labels = labels_of(examples.dataset, self.folded.predicates)
+        config = self._small_batches
+        heads = list(self._heads(self.folded.everything).values())
+        return StageOne(
+            model_config(heads, config, members, self.reader_id, examples.features.shape[1]),
+            make_material(examples.features, labels, train, validation, config),
+            config,
+            tuple(members),
             patience=NEVER,
+            listener=listener,
         )
-        return Runtime(model, to_numpy(_run(stage, None).members.parameters))
 
     @property
-    def _config(self) -> TrainingConfig:
+    def _small_batches(self) -> TrainingConfig:
         batch = max(LEAST_BATCH, len(self.folded.examples.features) // STEPS)
         return replace(self.config, batch_size=min(self.config.batch_size, batch))
 
-    def _model(self, members: Sequence[int]) -> ModelConfig:
-        folded = self.folded
-        heads = heads_of(
-            folded.examples.dataset, folded.predicates, folded.everything, self._config
-        )
-        width = folded.examples.features.shape[1]
-        return model_config(heads, self._config, members, self.reader_id, width)
+    def _heads(self, rows: Rows) -> dict[str, PredicateHead]:
+        """With what these rows tell of values: π, and items' own labels of their entities'."""
+        dataset = self.folded.examples.dataset
+        found = heads_of(dataset, self.folded.predicates, rows, self._small_batches)
+        return {head.name: head for head in found}
 
-    def _material(self, train: Sequence[Rows], validation: Sequence[Rows]) -> Material:
-        examples = self.folded.examples
-        labels = labels_of(examples.dataset, self.folded.predicates)
-        return make_material(examples.features, labels, train, validation, self._config)
+    def _joined(
+        self, heads: Sequence[PredicateHead], said: FloatArray, held: Sequence[Rows]
+    ) -> FloatArray:
+        """The seeds' geometric mean for each item, from the fold that did not see it."""
+        per_fold = len(self.seeds)
+        potential = np.empty((len(self.folded.everything), said.shape[2]))
+        for fold, (head, rows) in enumerate(zip(heads, held, strict=True)):
+            members = said[fold * per_fold : (fold + 1) * per_fold, : len(rows)]
+            potential[rows] = geometric_mean(through(channel_of(head), members))
+        items = self.folded.examples.dataset.items
+        refuse_overflow([item.evidence_id for item in items], potential)
+        return potential
 
 
 def _run(stage: StageOne, watcher: Watcher | None) -> StageOneState:
@@ -136,12 +157,3 @@ def _mean_histories(
 def _best_epoch(histories: Sequence[SeedHistory]) -> int:
     losses = np.mean([[one.validation_loss for one in h.epochs] for h in histories], axis=0)
     return int(np.argmin(losses)) + 1
-
-
-def _joined(said: FloatArray, held: Sequence[Rows], per_fold: int) -> FloatArray:
-    """The seeds' geometric mean for each item, from the fold that did not see it."""
-    potential = np.empty((sum(len(rows) for rows in held), said.shape[2]))
-    for fold, rows in enumerate(held):
-        members = said[fold * per_fold : (fold + 1) * per_fold, : len(rows)]
-        potential[rows] = geometric_mean(members)
-    return potential

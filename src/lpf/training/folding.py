@@ -22,27 +22,29 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Folded:
-    """Entities to learn ``predicates`` from. DatasetError where a value has fewer than two."""
+    """Entities to learn ``predicates`` from. DatasetError where a value has fewer than two, or all
+    are of one group."""
 
     examples: Examples
     predicates: tuple[str, ...]
 
     def __post_init__(self) -> None:
         _require_two_each(self.examples, self.predicates)
+        _require_two_groups(self.examples)
 
     @cached_property
     def held(self) -> tuple[Places, ...]:
-        """The entities of each fold, by the first predicate; those without a value of it are in
-        the first fold."""
-        dataset, name = self.examples.dataset, self.predicates[0]
-        known = np.flatnonzero(dataset.labels(name) >= 0)
-        part = dataset.select(known.tolist())
-        groups = {entity.group_id or entity.entity_id for entity in part}
-        least = int(np.bincount(part.labels(name)).min())
-        count = max(2, min(FOLDS, least, len(groups)))
-        first, *others = grouped_folds(part, name, count, FOLDS_SEED)
-        rest = np.setdiff1d(np.arange(len(dataset)), known)
-        return (np.concatenate([known[first], rest]), *(known[fold] for fold in others))
+        """The entities of each fold: groups kept whole, every predicate's values in their
+        shares."""
+        dataset, (name, *others) = self.examples.dataset, self.predicates
+        count = max(2, min(FOLDS, self._rarest, _groups(self.examples)))
+        return grouped_folds(dataset, name, count, FOLDS_SEED, others)
+
+    @property
+    def _rarest(self) -> int:
+        """Of the value that the fewest entities have."""
+        labels = (self.examples.dataset.labels(name) for name in self.predicates)
+        return min(int(np.bincount(one[one >= 0]).min()) for one in labels)
 
     @property
     def kept(self) -> tuple[Places, ...]:
@@ -53,6 +55,19 @@ class Folded:
     @property
     def everything(self) -> Rows:
         return np.arange(len(self.examples.features))
+
+
+def _groups(examples: Examples) -> int:
+    return len({entity.group_id or entity.entity_id for entity in examples.dataset})
+
+
+def _require_two_groups(examples: Examples) -> None:
+    if _groups(examples) < 2:
+        raise DatasetError(
+            f"dataset {examples.dataset.name!r}: all {len(examples.dataset)} entities are of one "
+            "group, and those of a group are never both learned from and judged by. Nothing was "
+            "trained. Add entities of another group, or take group_id out if they are not alike."
+        )
 
 
 def _require_two_each(examples: Examples, predicates: Sequence[str]) -> None:

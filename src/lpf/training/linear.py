@@ -68,8 +68,9 @@ class LinearLearner:
         return self.scaling.apply(self.examples.features)
 
     def sources(self, name: str) -> tuple[Source, ...]:
-        """Only one where every item's label is its entity's."""
-        return ("entities",) if self._channel(name) is None else ("items", "entities")
+        """Only one where items have no labels but those of their entities."""
+        own, of_entities = self._labels("items", name), self._labels("entities", name)
+        return ("entities",) if (own == of_entities).all() else ("items", "entities")
 
     def rows(self, name: str, source: Source) -> LinearRows:
         labels = self._labels(source, name)

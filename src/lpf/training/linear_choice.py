@@ -17,7 +17,7 @@ from lpf.training.linear import LinearLearner, LinearRecipe, LinearRows, Places,
 from lpf.training.softmax_regression import fit_path
 from lpf.types import Float32Array, FloatArray
 
-# So often may a weaker penalty be worse than the one before, until none weaker is tried.
+# So many weaker penalties in a row may be worse than the best so far, until no other is tried.
 MOST_WORSE = 2
 
 

@@ -1,4 +1,5 @@
-"""Which reading answers: the networks, or a linear one. Entities decide that neither has seen."""
+"""Which reading answers: the networks, or a linear one. Held-out entities decide, the same by
+which networks stopped and a penalty was found."""
 
 from __future__ import annotations
 

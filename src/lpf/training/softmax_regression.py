@@ -19,6 +19,7 @@ PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 BIAS_PENALTY = 1e-4  # a value that no row has would otherwise run off to minus infinity
 MOST_STEPS = 200
 TOLERANCE = 1e-7
+PART = 8192  # rows that are scaled together
 
 Labels = NDArray[np.intp]
 
@@ -32,12 +33,24 @@ class Scaling:
 
     @classmethod
     def of(cls, features: Float32Array) -> Scaling:
-        wide = features.astype(np.float64)
-        deviation = wide.std(axis=0)
-        return cls(wide.mean(axis=0), np.where(deviation > 1e-12, deviation, 1.0))
+        centre = features.mean(axis=0, dtype=np.float64)
+        squares = sum(
+            (((features[part] - centre) ** 2).sum(axis=0) for part in _parts(len(features))),
+            start=np.zeros_like(centre),
+        )
+        deviation = np.sqrt(squares / len(features))
+        return cls(centre, np.where(deviation > 1e-12, deviation, 1.0))
 
     def apply(self, features: Float32Array) -> Float32Array:
-        return ((features - self.centre) / self.scale).astype(np.float32)
+        scaled = np.empty_like(features)
+        for part in _parts(len(features)):
+            scaled[part] = (features[part] - self.centre) / self.scale
+        return scaled
+
+
+def _parts(rows: int) -> Iterator[slice]:
+    """Not all at once: in float64, twice the features would stand in memory again and again."""
+    return (slice(first, first + PART) for first in range(0, rows, PART))
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def _in_splits(dataset: Dataset, wanted: Sequence[str]) -> tuple[Dataset, tuple[
     unsplit = all(entity.split is None for entity in dataset)
     if unsplit and min(_labelled(dataset, name) for name in predicates) < FEWEST_FOR_SPLITS:
         return dataset, predicates, True
-    placed = assign_splits(dataset, predicates[0], seed=SPLIT_SEED)
+    placed = assign_splits(dataset, predicates[0], seed=SPLIT_SEED, also=predicates[1:])
     for name in predicates:
         require_trainable(labelled_with(placed, name), name)
     return placed, predicates, False

@@ -36,7 +36,7 @@ SUMMARY = (
 
 @dataclass(frozen=True)
 class Standing:
-    """How robust LPF stands on one file. ``best`` has the lowest NLL of all methods but
+    """How LPF stands on one file. ``best`` has the lowest NLL of all methods but
     references, ``simple`` that of those without LPF; None where no run has one."""
 
     evaluation: Evaluation

@@ -69,7 +69,7 @@ def few_figures(plan: Plan, book: Book) -> list[Figure]:
 
 
 def few_findings(plan: Plan, book: Book) -> list[str]:
-    """One sentence an end, and where the robust ensemble stops being beaten."""
+    """One sentence an end, and where LPF stops being beaten."""
     steps = few_steps(plan)
     ends = dict.fromkeys((0, len(steps.x) - 1))
     return [*(_at(steps, place, book) for place in ends), _unbeaten(steps, book)]
