@@ -18,8 +18,10 @@ from lpf.schema import Schema
 from lpf.storage.files import write_atomically
 
 _IGNORED = (
-    "label of evidence is no value of what its entity is labelled with and was ignored",
-    "labels of evidence are no values of what their entities are labelled with and were ignored",
+    "label of evidence is no value of what its entity is labelled with; its item is learned from as "
+    "if it said what the entity is",
+    "labels of evidence are no values of what their entities are labelled with; their items are "
+    "learned from as if they said what the entities are",
 )
 _PLAIN = "Use plain JSON values, names without blanks around them, and moments with a zone."
 
