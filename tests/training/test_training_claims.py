@@ -13,7 +13,15 @@ from lpf.domains import generate, generate_test, load_domain, preset
 from lpf.reading import open_reader
 from lpf.schema import Predicate, Schema
 from lpf.spn import Variable, compile_circuit, prior_circuit
-from lpf.training import SEVEN_SEEDS, Trainer, TrainingConfig, make_examples, read_features
+from lpf.training import (
+    SEVEN_SEEDS,
+    Trainer,
+    TrainingConfig,
+    make_examples,
+    read_features,
+    train_few,
+)
+from lpf.training.evaluation import evaluate
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +56,28 @@ def test_robust_mode_is_calibrated_and_no_rival_is_better() -> None:
     assert losses["lpf_robust"] < min(losses[name] for name in rivals)
     gap = losses["lpf_paper"] - losses["perfect_reader"]
     assert (losses["lpf_paper"] - losses["lpf_robust"]) / gap >= 0.45
+
+
+def test_with_forty_entities_training_leaves_more_than_networks() -> None:
+    """The reading is chosen in folds of the forty; judged by entities nobody has seen."""
+    domain, parameters, reader = load_domain("compliance"), preset("paper"), open_reader()
+    made = generate(domain, parameters, seed=1)
+    learned = make_examples(made, read_features(made, reader)).split("train")
+    judged = generate_test(domain, parameters, seed=1000, entities=500)
+    test = make_examples(judged, read_features(judged, reader))
+    losses = []
+    for seed in range(3):
+        drawn = np.random.default_rng(seed).choice(len(learned.dataset), 40, replace=False)
+        few = learned.select(np.sort(drawn))
+        found = []
+        for reading in ("chosen", "networks"):
+            config = TrainingConfig(reading=reading)
+            model = train_few(few, reader.reader_id, (LEVEL,), config, SEVEN_SEEDS)
+            found.append(evaluate(model.runtime(), made.schema, LEVEL, test))
+        losses.append([one.nll for one in found])
+    ours, networks = np.mean(losses, axis=0)
+    assert ours < 0.85 * networks
+    assert ours < 0.65 * np.log(3)  # what knowing nothing costs
 
 
 def _uniform(schema: Schema):
