@@ -66,6 +66,38 @@ class EvidenceUsed:
         return len(self.ids)
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many items were found for a question and do not count, each by the first reason that
+    applies: its date, the minimum credibility, or that others are better."""
+
+    later_than_as_of: int = 0
+    below_credibility: int = 0
+    beyond_top_k: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.later_than_as_of + self.below_credibility + self.beyond_top_k
+
+    def reasons(self, options: QueryOptions) -> str:
+        """In words: "1 below credibility 0.5, 2 beyond the best 5"."""
+        told = (
+            (self.later_than_as_of, "dated later than the question"),
+            (self.below_credibility, f"below credibility {options.min_credibility:g}"),
+            (self.beyond_top_k, f"beyond the best {options.top_k}"),
+        )
+        return ", ".join(f"{number:,} {reason}" for number, reason in told if number)
+
+
+def none_counts(left_out: LeftOut, options: QueryOptions) -> str:
+    """What is to be said where items were found and all of them were left out."""
+    number = left_out.count
+    items = (
+        "1 item, which does not count" if number == 1 else f"{number:,} items, none of which counts"
+    )
+    return f"{items}: {left_out.reasons(options)}"
+
+
 @dataclass(slots=True, eq=False)
 class QueryResult:
     """The answer to one question. Read it; nothing but the orchestrator writes it.
@@ -74,7 +106,8 @@ class QueryResult:
     must know besides. ``base`` [V] and the evidence's ``contributions`` [K, V] add up, in log
     space, to the answer before normalising. ``stages`` are milliseconds by name (see STAGES); for
     one of many questions answered together they are its share. ``as_of`` and ``timestamp`` are
-    microseconds since 1970.
+    microseconds since 1970. ``none_of`` are the items of an answer without ``evidence``: found, and
+    all left out.
     """
 
     entity_id: str
@@ -95,6 +128,7 @@ class QueryResult:
     execution_time_ms: float = 0.0
     audit: Audit = "off"
     audit_ptr: str | None = None
+    none_of: LeftOut | None = None
 
     @property
     def distribution(self) -> dict[str, float]:
@@ -114,6 +148,15 @@ class QueryResult:
     def evidence_chain(self) -> tuple[str, ...]:
         """The ids of the items used, best first."""
         return () if self.evidence is None else self.evidence.ids
+
+    @property
+    def left_out(self) -> LeftOut | None:
+        """The items that were found and do not count. None where a known fact answered at once and
+        no item was looked for."""
+        used = self.evidence
+        if used is None:
+            return self.none_of
+        return LeftOut(used.dated_later, used.below_credibility, used.cut)
 
     @property
     def conflict(self) -> float | None:
@@ -141,10 +184,13 @@ class QueryResult:
             "method": self.method,
             "variant": self.options.variant,
             "mode": self.options.mode,
+            "min_credibility": self.options.min_credibility,
+            "top_k": self.options.top_k,
             "conflict": self.conflict,
             "uncertainty": None if self.uncertainty is None else dict(self.uncertainty),
             "evidence_chain": list(self.evidence_chain),
             "evidence": self._items(),
+            "left_out": _counts(self.left_out),
             "facts": [_fact(used) for used in self.facts],
             "notes": list(self.notes),
             "audit_ptr": self.audit_ptr,
@@ -193,6 +239,12 @@ def _entropy(rows: FloatArray) -> FloatArray:
 def _fact(used: FactUsed) -> dict[str, Any]:
     fields = {name: getattr(used, name) for name in FactUsed.__slots__}
     return {**fields, "timestamp": _iso(used.timestamp)}
+
+
+def _counts(left_out: LeftOut | None) -> dict[str, int] | None:
+    if left_out is None:
+        return None
+    return {name: getattr(left_out, name) for name in LeftOut.__slots__}
 
 
 def _iso(micros: int) -> str:

@@ -39,6 +39,28 @@ def test_ingest_counts_and_says_what_was_put_aside(lpf, table: Path) -> None:
     assert lpf.json("query", "C0003", "level")["evidence_chain"] == ["N1", "N2"]
 
 
+def test_a_mistyped_column_is_told_with_the_name_meant(lpf, tmp_path: Path) -> None:
+    path = tmp_path / "evidence.csv"
+    path.write_text("entity_id,predicate,text,support_value,colour\nC3,level,A text,low,red\n")
+    told = "columns not used: colour, support_value (did you mean supports_value?)\n"
+    assert told in lpf("ingest", path).stdout
+    (document,) = lpf.json("ingest", path)["files"]
+    assert document["ignored_columns"] == ["colour", "support_value"]
+    assert document["did_you_mean"] == {"support_value": "supports_value"}
+
+
+def test_a_data_set_is_refused_once_and_by_its_name(lpf, tmp_path: Path) -> None:
+    path = tmp_path / "claims.jsonl"
+    line = '{"entity_id": "K1", "label": "low", "evidence": [{"evidence_id": 1, "text": "a"}]}\n'
+    path.write_text(line * 80)
+    told = lpf.error("ingest", path)
+    assert told.count("claims.jsonl") == 1
+    assert "this is a data set" in told
+    assert "'lpf train FILE' and 'lpf evaluate FILE'" in told
+    assert not (lpf.folder / "rejects").exists()
+    assert lpf.json("evidence", "list", "--entity", "K1")["evidence"] == []
+
+
 def test_strict_takes_nothing(lpf, table: Path) -> None:
     assert "2 of 4 rows cannot be used" in lpf.error("ingest", table, "--strict")
     assert lpf.json("evidence", "list", "--entity", "C0003")["evidence"] == []

@@ -260,6 +260,7 @@ def test_a_reference_that_crashed_is_said(
     [
         (("--methods", "lpf_robust,divination"), "methods: ['divination'] given"),
         (("--methods", ","), "methods: none given"),
+        (("--methods", "lpf_chosn"), "['lpf_chosn'] given; did you mean lpf_chosen? All are"),
         (("--methods", "no_such_module:Name"), "cannot be imported"),
         (("--predicate", "colour"), "colour"),
         (("--protected", "colour"), "protected: no entity has a field 'colour'"),

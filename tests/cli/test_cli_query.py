@@ -109,6 +109,78 @@ def test_a_prior_is_shown_and_not_called_an_answer(lpf) -> None:
     assert "outcome: nothing is known" in lpf("ledger", "show", "INF00000001").stdout
 
 
+@pytest.mark.parametrize("command", ["query", "batch"])
+def test_help_names_the_defaults_that_leave_items_out(
+    lpf, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = " ".join(lpf(command, "--help").stdout.replace("│", " ").split())
+    defaults = QueryOptions()
+    credibility, top_k = f"{defaults.min_credibility:g}", defaults.top_k
+    assert f"Leave items below it out; 0 counts all. {credibility} unless lpf.toml" in told
+    assert f"At most so many items. {top_k} unless lpf.toml" in told
+
+
+def test_what_was_left_out_is_in_the_document_and_on_the_terminal(lpf) -> None:
+    asked = ("query", "C0001", "level", "--min-credibility", "0.78", "--top-k", "3")
+    assert lpf.json(*asked)["left_out"] == {
+        "later_than_as_of": 0,
+        "below_credibility": 1,
+        "beyond_top_k": 1,
+    }
+    told = " ".join(lpf(*asked).stdout.split())
+    remedy = "--min-credibility 0 --top-k 5"
+    reasons = "1 below credibility 0.78, 1 beyond the best 3"
+    assert f"left out: {reasons} ({remedy} counts them)" in told
+    assert len(lpf.json("query", "C0001", "level", *remedy.split())["evidence_chain"]) == 5
+
+
+def test_a_name_that_nothing_has_is_told_with_names_near_it(lpf) -> None:
+    told = lpf("query", "C00O2", "level").stdout
+    assert "no item and no fact names 'C00O2': this is the prior\n" in told
+    assert "did you mean C0002 or C0001?" in told
+    told = lpf("query", "Quux", "level").stdout
+    assert "no item and no fact names 'Quux'" in told
+    assert "did you mean" not in told
+
+
+def test_an_entity_without_items_about_the_question_is_not_called_unknown(lpf) -> None:
+    told = lpf("query", "C0001", "outcome").stdout
+    assert "no item about outcome and no fact counts: this is the prior" in told
+    assert "names" not in told
+    lpf("facts", "set", "F1", "outcome", "clean", "--at", "2026-01-01")
+    assert "names" not in lpf("query", "F1", "outcome", "--as-of", "2025-01-01").stdout
+
+
+def test_items_that_were_all_left_out_are_told_as_such(lpf) -> None:
+    told = " ".join(lpf("query", "C0001", "level", "--min-credibility", "0.99").stdout.split())
+    counted = "5 items, none of which counts: 5 below credibility 0.99"
+    assert f"{counted} (--min-credibility 0 counts them)" in told
+    assert "no fact counts either: this is the prior" in told
+    assert told.count("none of which counts") == 1
+    told = lpf("query", "C0001", "level", "--as-of", "2000-01-01").stdout
+    assert "5 items, none of which counts: 5 dated later than the question\n" in told
+    assert "C0001 · level: nothing is known" in told
+
+
+def test_facts_alone_answer_and_what_was_left_out_is_still_told(lpf) -> None:
+    lpf("facts", "set", "C0001", "level", "low", "--confidence", "0.5")
+    told = lpf("query", "C0001", "level", "--min-credibility", "0.99").stdout
+    assert "the circuit, from 1 known fact alone" in told
+    assert "left out: 5 below credibility 0.99 (--min-credibility 0 counts them)\n" in told
+
+
+def test_whole_texts_with_source_and_date_on_request(lpf) -> None:
+    words = ("query", "C0001", "level")
+    sentence = "C0001: The auditor found two late payments and one missing form."
+    assert sentence not in lpf(*words).stdout
+    lines = lpf(*words, "--full").stdout.splitlines()
+    place = [line.strip() for line in lines].index(sentence)
+    assert lines[place - 1].split()[0] == "C0001_E002"
+    assert re.fullmatch(r" +source: source 1, \d{4}-\d\d-\d\d \d\d:\d\d *", lines[place + 1])
+    assert "--full: is about what people are shown" in lpf.error(*words, "--full", "--json")
+
+
 def result() -> QueryResult:
     """An answer with everything an answer can have."""
     potential = np.array([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
@@ -148,10 +220,18 @@ def result() -> QueryResult:
     )
 
 
-def shown(width: int, answer: QueryResult) -> str:
+LONG = "Filed [on] time. " * 20
+
+
+def shown(
+    width: int,
+    answer: QueryResult,
+    origins: dict[str, str] | None = None,
+    near: list[str] | None = None,
+) -> str:
     output = io.StringIO()
-    texts = {"E001": "Filed [on] time. " * 20, "E002": "Filed\non time."}
-    show_answer(Console(width=width, file=output, highlight=False), answer, texts)
+    texts = {"E001": LONG, "E002": "Filed\non time."}
+    show_answer(Console(width=width, file=output, highlight=False), answer, texts, origins, near)
     return output.getvalue()
 
 
@@ -163,6 +243,22 @@ def test_everything_is_shown_within_the_width(width: int) -> None:
         assert part in text, part
     for part in ("3 below credibility 0.5", "1 beyond the best 5", "qualified", "81.00 %"):
         assert part in text, part
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_whole_texts_wrap_to_the_width(width: int) -> None:
+    text = shown(width, result(), {"E001": "source: registry, 2026-01-01"})
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert max(map(len, lines)) <= width
+    assert LONG.strip() in " ".join(text.split())
+    first, second = (next(n for n, row in enumerate(lines) if id in row) for id in ("E001", "E002"))
+    assert lines[second - 1] == "    source: registry, 2026-01-01"
+    assert second - first > 3
+    assert lines[second + 1 : second + 3] == ["    Filed", "    on time."]
+    assert "(erased)" in text
+    heading = lines[first - 1]
+    assert heading.split() == ["item", "says", "adds", "weight", "credible", "copies"]
+    assert lines[first].index("0.95") + 4 == heading.index("credible") + len("credible")
 
 
 def test_names_are_whole_and_numbers_are_not_cut() -> None:

@@ -179,6 +179,13 @@ def test_paper_mode_uses_the_best_member_alone(options: QueryOptions) -> None:
     np.testing.assert_allclose(whole.distribution, alone.distribution, atol=1e-12)
 
 
+def test_fitted_numbers_that_cannot_be_used_name_the_model() -> None:
+    config = model_config(calibration={"level": {"gamma": 1.0}})
+    model = Runtime(config, sharp_tensors(config), "v1")
+    with pytest.raises(ConfigError, match=r"model v1: .*gamma.*train again"):
+        Engine(model, schema()).answer(items([2]), "level", QueryOptions())
+
+
 def test_values_in_another_order_are_refused() -> None:
     """Arrays are matched by position: a schema in another order would swap answers silently."""
     turned = Schema((Predicate("level", LEVELS[::-1], (0.98, 0.01, 0.01)),))

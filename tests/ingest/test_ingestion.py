@@ -14,7 +14,15 @@ import numpy as np
 import pytest
 
 import lpf
-from ingest.parts import ONE_PREDICATE, SCHEMA, HashReader, numbered_rows, row, write_jsonl
+from ingest.parts import (
+    ONE_PREDICATE,
+    SCHEMA,
+    HashReader,
+    numbered_rows,
+    row,
+    write_csv,
+    write_jsonl,
+)
 from lpf.errors import ConfigError, InputFileError, NonFiniteError
 from lpf.factors.keys import content_key
 from lpf.ingest import IngestOutcome, content_hash, ingest, ingest_rows
@@ -386,6 +394,19 @@ def test_the_only_predicate_need_not_be_named(store: EvidenceStore, tmp_path: Pa
     assert (evidence.predicate, evidence.text_content) == ("level", "short name")
 
 
+def test_a_column_near_a_field_is_told_with_it(store: EvidenceStore, tmp_path: Path) -> None:
+    rows = [row(support_value="low", Credibility=0.5, colour="red", zeal=1, **{"report id": 3})]
+    outcome = take(rows, store, tmp_path)
+    assert outcome.meant == {
+        "Credibility": "credibility",
+        "report id": "report_id",
+        "support_value": "supports_value",
+    }
+    both = write_csv(tmp_path / "a.csv", [row(source="audit", sources="audit, press")])
+    outcome = ingest(both, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
+    assert (outcome.ignored_columns, outcome.meant) == (("sources",), {})
+
+
 def test_columns_nobody_asked_for_are_named(store: EvidenceStore, tmp_path: Path) -> None:
     outcome = take([row(zeal=1), row(embedding_id=4, colour="red")], store, tmp_path)
     assert outcome.ignored_columns == ("colour", "embedding_id", "zeal")
@@ -488,3 +509,20 @@ def test_every_field_but_the_id_is_part_of_the_content() -> None:
     assert content_hash(replace(plain, evidence_id="E2")) == content_hash(plain)
     # The store keeps these bytes: a change of their form would make every item look new.
     assert content_hash(plain).hex() == "58a29e20766e84f7707eaba3c7bcce46"
+
+
+DATASET_ROW = {"entity_id": "K1", "label": "low", "evidence": [{"evidence_id": 1, "text": "a"}]}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_data_set_is_refused_as_one(store: EvidenceStore, tmp_path: Path, strict: bool) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [*["broken"] * 2, *[DATASET_ROW] * 80])
+    with pytest.raises(InputFileError, match="line 3: has a list 'evidence', so this is a data"):
+        ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path / "r", strict=strict)
+    assert store.count() == 0
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_item_that_has_a_list_besides_is_an_item(store: EvidenceStore, tmp_path: Path) -> None:
+    rows = [row(evidence=["see", "there"]), DATASET_ROW]
+    assert counts(take(rows, store, tmp_path)) == (2, 1, 0, 1)

@@ -122,3 +122,47 @@ def test_the_card_for_people_has_every_section() -> None:
     text = CARD.to_markdown()
     for part in ("# test", "random weights", "accuracy: 0.5", "anything else", "never trained"):
         assert part in text
+
+
+def test_a_card_is_written_as_it_always_was() -> None:
+    """Its bytes are part of the version: a field more would give every model another name."""
+    card = ModelCard("name", "data", "use", "misuse", {"a": 1.0}, ("note",))
+    assert sorted(card.to_dict()) == [
+        *("data", "intended_use", "metrics", "name", "notes", "unsuitable_use")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "entities", "digest"),
+    [
+        (
+            "claims: 80 entities (56 train, 12 validation, 12 test), 9 items; sha256 "
+            "b2ffcf9dabef4315.",
+            "claims",
+            80,
+            "b2ffcf9dabef4315",
+        ),
+        ("a: b: 8 entities, all trained on, judged in folds, 16 items.", "a: b", 8, None),
+        ("made by hand", None, None, None),
+    ],
+)
+def test_what_a_card_says_of_its_data(
+    data: str, name: str | None, entities: int | None, digest: str | None
+) -> None:
+    card = ModelCard("name", data, "use", "misuse")
+    assert (card.data_name, card.entities, card.data_digest) == (name, entities, digest)
+
+
+def test_a_card_is_judged_by_what_the_model_has_seen_least_of() -> None:
+    metrics = {"a/b/validation/spn/nll": 0.1, "a/b/nll_fitted": 0.0}
+    card = ModelCard("name", "data", "use", "misuse", metrics)
+    assert card.held_out() == ("validation/spn", {"a/b": {"nll": 0.1}})
+    card = ModelCard("name", "data", "use", "misuse", {**metrics, "a/b/test/spn/nll": 0.2})
+    assert card.held_out() == ("test/spn", {"a/b": {"nll": 0.2}})
+    assert ModelCard("name", "data", "use", "misuse").held_out() is None
+
+
+def test_the_card_for_people_lists_what_is_asked() -> None:
+    card = ModelCard("name", "data", "use", "misuse")
+    assert "## Predicates\n\n- level: low, high" in card.to_markdown({"level": ("low", "high")})
+    assert "Predicates" not in card.to_markdown()

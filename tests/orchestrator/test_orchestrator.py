@@ -13,13 +13,13 @@ import pytest
 
 import workspaces
 from lpf.errors import EvidenceError, UnknownPredicateError, UnknownValueError, WorkspaceError
-from lpf.results import STAGES, QueryResult
+from lpf.results import STAGES, LeftOut, QueryResult
 from lpf.schema import Schema
 from lpf.spn import Variable, compile_circuit, prior_circuit
 from lpf.storage.facts import NewFact
 from lpf.types import QueryOptions
 from lpf.workspace import Workspace
-from workspaces import NOW, add, days_ago, evidence
+from workspaces import NOW, add, days_ago, evidence, give_model
 
 WAYS = {
     "robust": QueryOptions(),
@@ -169,7 +169,47 @@ def test_evidence_below_the_minimum_is_left_out_and_said(embedded: Workspace) ->
     options = replace(QueryOptions(), min_credibility=0.99)
     result = embedded.query("C0001", "level", options)
     assert result.source == "none"
-    assert "5 item(s) are below the minimum credibility" in result.notes[1]
+    assert result.notes[1] == "5 items, none of which counts: 5 below credibility 0.99"
+    assert result.left_out == LeftOut(below_credibility=5)
+
+
+def test_what_was_left_out_is_told_by_reason(embedded: Workspace) -> None:
+    add(embedded, evidence("C0081", 1, timestamp=NOW + timedelta(days=30)))
+    items = [replace(one, evidence_id=f"{one.evidence_id}x") for one in evidence("C0081", 5)]
+    add(embedded, items)  # of credibility 0.95, 0.9, ... 0.75
+    options = QueryOptions(min_credibility=0.78, top_k=3)
+    for result in (
+        embedded.query("C0081", "level", options),
+        *embedded.query_many([("C0081", "level")], options),
+    ):
+        assert result.left_out == LeftOut(later_than_as_of=1, below_credibility=1, beyond_top_k=1)
+        told = result.to_dict()
+        assert told["left_out"] == {
+            "later_than_as_of": 1,
+            "below_credibility": 1,
+            "beyond_top_k": 1,
+        }
+        assert (told["min_credibility"], told["top_k"]) == (0.78, 3)
+        assert "left_out" not in embedded.records.get(result.audit_ptr or "").fields
+
+
+def test_a_fact_that_answers_at_once_leaves_nothing_out(embedded: Workspace) -> None:
+    assert embedded.query("C9999", "level").left_out == LeftOut()
+    embedded.facts.add([fact("low", days=1)])
+    result = embedded.query("C0001", "level", QueryOptions(min_credibility=0.99))
+    assert (result.source, result.left_out) == ("canonical", None)
+    assert result.to_dict()["left_out"] is None
+
+
+def test_probabilities_fitted_on_few_are_called_rough_by_as_much(embedded: Workspace) -> None:
+    give_model(embedded, calibrated_on={"level": 25})
+    (note,) = embedded.query("C0001", "level").notes
+    assert note == (
+        "probabilities were fitted on 25 entities only: take them as rough, they can be off by 20 "
+        "points and more"
+    )
+    give_model(embedded, calibrated_on={"level": 40})
+    assert embedded.query("C0001", "level").notes == ()
 
 
 def uncovered(workspace: Workspace) -> None:
@@ -324,7 +364,7 @@ def test_a_moment_in_the_future_of_the_evidence(embedded: Workspace) -> None:
     early = embedded.query("C0080", "level")
     assert (early.source, early.notes[1]) == (
         "none",
-        "1 item(s) are dated later than the question",
+        "1 item, which does not count: 1 dated later than the question",
     )
     later = QueryOptions(as_of=NOW + timedelta(days=31))
     assert embedded.query("C0080", "level", later).source == "inference"

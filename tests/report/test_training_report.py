@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -202,3 +202,14 @@ def test_importing_the_room_draws_nothing_in() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_report_on_folds_speaks_of_no_early_stopping(tmp_path: Path) -> None:
+    plain = trained(aggregator=False)
+    folds = replace(plain, scores={"out of fold/spn": plain.scores["test/spn"]})
+    html = report(folds, tmp_path)
+    for words in ("stopped early", "Seeds that stopped", "early stopping", "single validation"):
+        assert words not in html
+    for words in ("Item accuracy on held-out folds", "no seed stops before the last epoch"):
+        assert words in html
+    assert "level: accuracy out of fold" in html

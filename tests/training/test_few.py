@@ -63,6 +63,25 @@ def test_a_few_entities_with_many_numbers_are_read_linearly(tmp_path: Path) -> N
     assert evaluate(kept, few.dataset.schema, "level", more).nll == losses[0]
 
 
+def test_a_seed_has_converged_where_its_loss_falls_no_more() -> None:
+    few = made_up(12, noise=0.4, splits=False)
+    for patience in (5, 40):
+        config = replace(LONG, patience=patience)
+        for one in train_few(few, "hash", ("level",), config, SEEDS).histories:
+            assert len(one.epochs) == 40  # none stops
+            assert one.converged == (40 - one.best_epoch >= patience)
+    assert not one.converged
+
+
+def test_no_better_than_the_prior_is_told_first_of_folds_too() -> None:
+    lost = many_sided(40, signal=0.0)
+    model = train_few(lost, "hash", ("level",), LONG, SEEDS)
+    scores = model.scores["out of fold/spn"]["level"]
+    assert scores.nll >= scores.prior_nll
+    assert "no better than the prior" in model.cautions[0]
+    assert sum("no better than the prior" in told for told in model.cautions) == 1
+
+
 def test_networks_stay_where_they_read_better() -> None:
     """low and high lie crosswise around medium, so that no line parts them."""
     few = made_up(50, 6, noise=0.2, splits=False)

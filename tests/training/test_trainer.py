@@ -11,6 +11,7 @@ from lpf.errors import ConfigError, DatasetError, TrainingError
 from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
 from lpf.training import Examples, StageTwoConfig, Trained, Trainer, TrainingConfig, train_head
+from lpf.training.cautions import answer_cautions, balancing_may_help
 from lpf.training.evaluation import answers
 from lpf.training.settings import check_seeds
 from lpf.types import QueryOptions
@@ -171,6 +172,46 @@ def test_a_value_that_is_never_answered_is_told() -> None:
     cautions = " ".join(train(rare, config).cautions)
     assert "is never answered" in cautions
     assert "the schema's prior gives" in cautions
+
+
+def test_balancing_is_advised_only_where_it_may_help() -> None:
+    never_high = np.array([[0.6, 0.3, 0.1]] * 6)
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    (plain,) = (
+        told for told in answer_cautions(LEVEL, never_high, labels, False) if "'high'" in told
+    )
+    assert plain.endswith("Get more evidence of such.")
+    advised = " ".join(answer_cautions(LEVEL, never_high, labels, True))
+    assert "or train with --balance always." in advised
+    even, rare, rarer = (np.repeat([0, 1, 2], counts) for counts in ([9] * 3, [9, 9, 5], [9, 9, 2]))
+    assert not balancing_may_help(even, "never")
+    assert balancing_may_help(rare, "auto")
+    assert not balancing_may_help(rare, "always")
+    assert not balancing_may_help(rarer, "auto")  # balanced already
+    assert balancing_may_help(rarer, "never")
+
+
+def test_a_model_no_better_than_the_prior_is_told_first(examples: Examples) -> None:
+    """Features of test entities are those of others."""
+    dataset = examples.dataset
+    rows = examples.rows(dataset.positions("test"))
+    wrong = examples.features.copy()
+    wrong[rows] = examples.features[rows][::-1]
+    lost = replace(examples, features=wrong)
+    model = train(lost, replace(SMALL, aggregator=None))
+    scores = model.scores["test/spn"]["level"]
+    assert scores.nll > scores.prior_nll
+    assert model.cautions[0].startswith("level: its probabilities for unseen entities are no bett")
+    assert model.card.metrics["level/test/spn/prior_nll"] == pytest.approx(scores.prior_nll)
+
+
+def test_nothing_is_said_of_networks_that_do_not_answer(examples: Examples) -> None:
+    config = replace(SMALL, beta=50.0, max_epochs=8, learning_rate=0.01, reading="chosen")
+    model = train(examples, replace(config, aggregator=None))
+    assert model.reading is not None
+    assert model.reading.is_linear
+    assert not any("collapsed" in one for one in model.cautions)
+    assert "item_validation_accuracy" not in model.card.metrics
 
 
 def test_a_collapsed_posterior_is_told(examples: Examples) -> None:

@@ -109,6 +109,12 @@ def other_reader(folder: Path) -> None:
         )
 
 
+def unknown_number(folder: Path) -> None:
+    """A model that loads, and fails at every question about one predicate."""
+    with workspaces.Workspace.open(folder) as workspace:
+        workspaces.give_model(workspace, calibration={"outcome": {"lowest": 0.1}})
+
+
 def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
     def apply(folder: Path) -> None:
         path = folder / name
@@ -138,6 +144,7 @@ def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
         (swap_key, "key", "is not the key of the ledger"),
         (lambda folder: (folder / "models" / "active").write_text("x"), "model", "no model 'x'"),
         (edit("lpf.toml", '"medium"', '"middling"'), "model", "the schema lists"),
+        (unknown_number, "model", "loads, but cannot answer 'outcome': robust: ['lowest'] are no"),
         (other_reader, "reader", "trained with another reader"),
         (edit("lpf.toml", '"minilm"', '"maxilm"'), "settings", "must be"),
         (lambda folder: (folder / "circuit.json").write_text("{"), "circuit", "circuit.json: Not"),
@@ -216,6 +223,22 @@ def test_what_only_deserves_a_warning(
     assert part in found.message
     assert found.remedy
     assert all(check.state != "fault" for check in checks), checks
+
+
+def test_a_model_that_cannot_answer_is_named_with_a_remedy(folder: Path) -> None:
+    unknown_number(folder)
+    active = (folder / "models" / "active").read_text().strip()
+    found = worst(examine(folder), "model")
+    assert found.message.startswith(active)
+    assert "lpf train" in found.remedy
+    assert "lpf models use" in found.remedy
+
+
+def test_the_reader_is_short_for_people_and_whole_for_programs(folder: Path) -> None:
+    words = ["doctor", "--workspace", str(folder)]
+    shown = CliRunner().invoke(app, words, env={"COLUMNS": "80"}).stdout
+    assert "all-MiniLM-L6-v2 (53aa5117) opens" in shown
+    assert workspaces.reader().reader_id in CliRunner().invoke(app, [*words, "--json"]).stdout
 
 
 def test_a_store_on_a_server(tmp_path: Path, postgres: PostgresServer) -> None:

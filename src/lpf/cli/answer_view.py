@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from lpf.cli.rendering import (
@@ -20,14 +20,16 @@ from lpf.cli.rendering import (
     start_of,
     when,
 )
-from lpf.cli.tables import FittedTable, table
-from lpf.results import STAGES, EvidenceUsed, FactUsed, QueryResult
+from lpf.cli.tables import table
+from lpf.orchestrator.inference import NOTHING
+from lpf.results import STAGES, EvidenceUsed, FactUsed, LeftOut, QueryResult, none_counts
 from lpf.storage.times import from_micros
 from lpf.types import FloatArray
 from lpf.uncertainty import entropy
 
 WIDE = 100  # from so many columns on there is room for bars beside the numbers
 PUSH_WIDTH = 8
+ERASED = "(erased)"
 
 METHODS = {"spn": "the circuit", "learned": "learned weights", "average": "the average"}
 DOUBTS = ((0.1, "hardly any"), (0.4, "little"), (0.8, "much"), (1.1, "nearly all there can be"))
@@ -40,17 +42,31 @@ CONFLICTS = (
 AUDITS = {"pending": "pending: it is written in the background", "off": "not recorded"}
 
 
-def show_answer(output: Console, result: QueryResult, texts: Mapping[str, str]) -> None:
-    """``texts`` are those of the items by id; an item whose text is gone is shown without."""
+def show_answer(
+    output: Console,
+    result: QueryResult,
+    texts: Mapping[str, str],
+    origins: Mapping[str, str] | None = None,
+    near: Sequence[str] | None = None,
+) -> None:
+    """``texts`` are those of the items by id; an item whose text is gone is shown without. With
+    ``origins``, which say where texts are from and of when, they are shown whole. ``near`` is given
+    where nothing at all names the entity, and has the names that are like its own."""
     output.print(
         Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_said(result), "bold"))
     )
-    output.print(indented(Text(rests_on(result), style="dim")))
+    for line in _rests_on(result, near):
+        output.print(indented(Text(line, style="dim")))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
     output.print()
-    if result.evidence is not None and len(result.evidence):
-        _show_evidence(output, result, result.evidence, texts)
+    used, left_out = result.evidence, _left_out(result)
+    if used:
+        _show_evidence(output, result, used, texts, origins)
+    if left_out:
+        output.print(indented(Text(left_out, style="dim")))
+    if used or left_out:
+        output.print()
     if result.facts and result.source != "canonical":
         output.print(Text("Known facts", style="bold"))
         print_pairs(output, [(fact.predicate, _fact(fact)) for fact in result.facts])
@@ -65,43 +81,61 @@ def _said(result: QueryResult) -> str:
     return f"{result.top_value}, {percent(result.confidence)}"
 
 
-def rests_on(result: QueryResult) -> str:
+def _rests_on(result: QueryResult, near: Sequence[str] | None) -> list[str]:
     """What answered, in words."""
     if result.source == "canonical":
         fact = result.facts[0]
-        return f"a known fact answers: confidence {fact.confidence:g}, {_since(fact)}"
+        return [f"a known fact answers: confidence {fact.confidence:g}, {_since(fact)}"]
     if result.source == "none":
-        return "no item and no fact counts: this is the prior"
+        return _why_nothing(result, near)
     if result.evidence is None:
-        return f"the circuit, from {count(len(result.facts), 'known fact')} alone"
+        return [f"the circuit, from {count(len(result.facts), 'known fact')} alone"]
     used = result.evidence
     parts = [f"{len(used)} of {count(used.considered, 'item')}"]
     if result.facts:
         parts.append(count(len(result.facts), "known fact"))
-    return f"{result.options.mode} mode: {METHODS[result.method]}, from {' and '.join(parts)}"
+    return [f"{result.options.mode} mode: {METHODS[result.method]}, from {' and '.join(parts)}"]
+
+
+def _why_nothing(result: QueryResult, near: Sequence[str] | None) -> list[str]:
+    left_out = result.left_out
+    if left_out is not None and left_out.count:
+        return [
+            none_counts(left_out, result.options) + _remedy(result, left_out),
+            "no fact counts either: this is the prior",
+        ]
+    if near is None:
+        return [f"no item about {result.predicate} and no fact counts: this is the prior"]
+    lines = [f"no item and no fact names {result.entity_id!r}: this is the prior"]
+    return [*lines, f"did you mean {' or '.join(near)}?"] if near else lines
 
 
 def _show_evidence(
-    output: Console, result: QueryResult, used: EvidenceUsed, texts: Mapping[str, str]
+    output: Console,
+    result: QueryResult,
+    used: EvidenceUsed,
+    texts: Mapping[str, str],
+    origins: Mapping[str, str] | None,
 ) -> None:
     pushes = push(result, used)
     title, wide = "Evidence", output.width >= WIDE
     if pushes is not None:
         title += f": what each item adds to {result.top_value} against {runner_up(result)}, in nats"
-    print_table(output, title, _evidence_table(result, used, texts, pushes, wide))
-    left_out = _left_out(result, used)
-    if left_out:
-        output.print(indented(Text(left_out, style="dim")))
-    output.print()
+    columns = _evidence_columns(result, used, pushes, wide)
+    below: list[RenderableType] = []
+    if origins is None:
+        columns["text"] = [start_of(texts.get(name, ERASED)) for name in used.ids]
+    else:
+        below = [_whole(texts.get(name, ERASED), origins.get(name)) for name in used.ids]
+    rows = list(zip(*columns.values(), strict=True))
+    right = ("adds", "weight", "credible")
+    made = table(list(columns), rows, right=right, flexible="text", below=below)
+    print_table(output, title, made)
 
 
-def _evidence_table(
-    result: QueryResult,
-    used: EvidenceUsed,
-    texts: Mapping[str, str],
-    pushes: FloatArray | None,
-    wide: bool,
-) -> FittedTable:
+def _evidence_columns(
+    result: QueryResult, used: EvidenceUsed, pushes: FloatArray | None, wide: bool
+) -> dict[str, list[str | Text]]:
     copied = bool((used.groups >= 0).any())
     columns: dict[str, list[str | Text]] = {"item": list(used.ids)}
     if used.potential is not None:
@@ -114,9 +148,15 @@ def _evidence_table(
     columns["credible"] = [number(value) for value in used.credibility.tolist()]
     if copied:
         columns["copies"] = [f"#{group + 1}" if group >= 0 else "" for group in used.groups]
-    columns["text"] = [start_of(texts.get(name, "(erased)")) for name in used.ids]
-    rows = list(zip(*columns.values(), strict=True))
-    return table(list(columns), rows, right=("adds", "weight", "credible"), flexible="text")
+    return columns
+
+
+def _whole(text: str, origin: str | None) -> RenderableType:
+    """A text as it is, and where it is from."""
+    lines = Text(text.strip(), overflow="fold")
+    if origin is not None:
+        lines.append(f"\n{origin}", style="dim")
+    return indented(lines)
 
 
 def push(result: QueryResult, used: EvidenceUsed) -> FloatArray | None:
@@ -151,13 +191,23 @@ def _says(result: QueryResult, potential: FloatArray) -> str:
     return f"{result.values[best]} {100 * potential[best]:.0f} %"
 
 
-def _left_out(result: QueryResult, used: EvidenceUsed) -> str:
-    options, parts = result.options, []
-    if used.below_credibility:
-        parts.append(f"{used.below_credibility} below credibility {options.min_credibility:g}")
-    if used.cut:
-        parts.append(f"{used.cut} beyond the best {options.top_k}")
-    return f"left out: {', '.join(parts)}" if parts else ""
+def _left_out(result: QueryResult) -> str:
+    """Empty where nothing was, or the lines above say it."""
+    left_out = result.left_out
+    if left_out is None or not left_out.count or result.source == "none":
+        return ""
+    return f"left out: {left_out.reasons(result.options)}{_remedy(result, left_out)}"
+
+
+def _remedy(result: QueryResult, left_out: LeftOut) -> str:
+    """The options with which what was left out would count; only time lets the others count."""
+    waiting = left_out.below_credibility + left_out.beyond_top_k
+    needed = len(result.evidence_chain) + waiting
+    options = ["--min-credibility 0"] if left_out.below_credibility else []
+    if needed > result.options.top_k:
+        options.append(f"--top-k {needed}")
+    them = "it" if waiting == 1 else "them"
+    return f" ({' '.join(options)} counts {them})" if waiting else ""
 
 
 def _fact(fact: FactUsed) -> str:
@@ -175,11 +225,17 @@ def _closing(result: QueryResult) -> list[tuple[str, str]]:
     conflict = result.conflict
     if conflict is not None and len(result.evidence_chain) > 1:
         pairs.append(("conflict", f"{_worded(conflict, CONFLICTS)} ({conflict:.2f} of 1)"))
-    pairs += [("note", note) for note in result.notes]
+    pairs += [("note", note) for note in result.notes if note not in _said_above(result)]
     pairs.append(("record", result.audit_ptr or AUDITS[result.audit]))
     stages = [f"{name} {result.stages[name]:.1f}" for name in STAGES if name in result.stages]
     pairs.append(("time", f"{result.execution_time_ms:.1f} ms: {' · '.join(stages)}"))
     return pairs
+
+
+def _said_above(result: QueryResult) -> tuple[str, ...]:
+    """Notes that the lines above the bars, or below the items, tell more fully."""
+    left_out = result.left_out
+    return (NOTHING, none_counts(left_out, result.options)) if left_out else ()
 
 
 def _doubt(result: QueryResult) -> list[tuple[str, str]]:

@@ -43,13 +43,14 @@ def _show(checks: list[Check]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from lpf.cli.reader_words import with_short_readers
     from lpf.cli.rendering import console
 
     body = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     for column in range(3):
         body.add_column(no_wrap=column < 2, overflow="fold")
     for check in checks:
-        message = Text(check.message)
+        message = Text(with_short_readers(check.message))
         if check.remedy:
             message.append(f"\n→ {check.remedy}")
         body.add_row(Text(check.state, STYLES[check.state]), check.name, message)

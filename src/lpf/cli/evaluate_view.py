@@ -9,6 +9,7 @@ from rich.text import Text
 
 from lpf.cli.rendering import INDENT, console, count, indented
 from lpf.cli.tables import FittedTable, table
+from lpf.experiments.evaluation.cautions import unlearned
 from lpf.experiments.evaluation.language_models import AskedModel
 from lpf.experiments.evaluation.outcome import Evaluation
 from lpf.experiments.judging.comparisons import Comparison
@@ -38,6 +39,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
     remarks = (
         LEGEND,
         *_left_out(measured, output.width - INDENT),
+        *unlearned(evaluation),
         *_conclusions(evaluation),
         *_clean(evaluation, ranked),
         *evaluation.cautions,

@@ -24,7 +24,7 @@ def fitted_lines(numbers: Numbers) -> Iterator[tuple[str, float, str]]:
 
 
 def _temperature(number: float) -> str:
-    return f"what the networks say of a single item {_towards(number)}."
+    return f"what is read from a single item {_towards(number)}."
 
 
 def _learned(number: float) -> str:

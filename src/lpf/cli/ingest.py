@@ -128,6 +128,7 @@ def _document(path: Path, outcome: IngestOutcome) -> dict[str, Any]:
         "dated_later": outcome.dated_later,
         "notes": list(outcome.notes),
         "ignored_columns": list(outcome.ignored_columns),
+        "did_you_mean": dict(outcome.meant),
         "seconds": outcome.seconds,
         "problems": [_problem(problem) for problem in outcome.problems],
     }
@@ -156,6 +157,12 @@ def _counted(outcome: IngestOutcome) -> list[str]:
     return [f"{getattr(outcome, name):,}" for name in COUNTS]
 
 
+def _not_used(outcome: IngestOutcome) -> str:
+    """The columns, each with the field that it may be a slip for."""
+    slips = {name: f"{name} (did you mean {field}?)" for name, field in outcome.meant.items()}
+    return ", ".join(slips.get(name, name) for name in outcome.ignored_columns)
+
+
 def _remarks(outcome: IngestOutcome) -> list[str]:
     lines = [f"  {problem}" for problem in outcome.problems[:PROBLEMS_SHOWN]]
     hidden = outcome.rejected - len(lines)
@@ -163,7 +170,7 @@ def _remarks(outcome: IngestOutcome) -> list[str]:
         more = f"; {hidden:,} more there" if hidden > 0 else ""
         lines.append(f"  put aside in {outcome.rejects_file}{more}")
     if outcome.ignored_columns:
-        lines.append(f"  columns not used: {', '.join(outcome.ignored_columns)}")
+        lines.append(f"  columns not used: {_not_used(outcome)}")
     if outcome.dated_later:
         lines.append(f"  {outcome.dated_later:,} dated in the future: they count from then on")
     return [*lines, *(f"  {note}" for note in outcome.notes)]

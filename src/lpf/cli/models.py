@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ from lpf.errors import LPFError, WorkspaceError
 
 if TYPE_CHECKING:
     from lpf.model.artefact import Artefact
+    from lpf.model.card import ModelCard
+    from lpf.model.config import ModelConfig
     from lpf.workspace import Workspace
 
 HERE_ALREADY = "is here already"
@@ -23,9 +26,10 @@ Version = Annotated[str | None, typer.Argument(help="As listed; by default the o
 
 @command(app, "lpf models list", name="list")
 def list_models(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
-    """List the models that are here, and which one answers."""
+    """List the models that are here, the newest last, how good they are and which one answers."""
     with opened(workspace) as space:
         found = [_described(space, version) for version in space.models.versions()]
+    found.sort(key=lambda one: one["made"] or "")
     if as_json:
         print_document({"models": found})
     else:
@@ -56,10 +60,12 @@ def card(
     """Print a model's card as Markdown: what it was made from, what it is for and what not."""
     with opened(workspace) as space:
         artefact = _chosen(space, version)
+    predicates = {head.name: list(head.values) for head in artefact.config.predicates}
     if as_json:
-        print_document({"version": artefact.version, "card": artefact.card.to_dict()})
+        card = artefact.card.to_dict()
+        print_document({"version": artefact.version, "card": card, "predicates": predicates})
     else:
-        typer.echo(artefact.card.to_markdown(), nl=False)
+        typer.echo(artefact.card.to_markdown(predicates), nl=False)
 
 
 @command(app, "lpf models add trained/3f9c2a7b1d5e8046 --use")
@@ -107,6 +113,11 @@ def _chosen(workspace: Workspace, version: str | None) -> Artefact:
     return workspace.models.load(wanted)
 
 
+def reading_of(config: ModelConfig) -> str:
+    """A linear reading has the networks' shape, without hidden layers."""
+    return "networks" if config.encoder.hidden else "linear"
+
+
 def _lacking(workspace: Workspace, version: str) -> list[str]:
     """Predicates of the schema that the model cannot read evidence about."""
     heads = {head.name for head in workspace.models.load(version).config.predicates}
@@ -129,24 +140,42 @@ def _tell(done: str, version: str, active: bool, lacking: list[str], as_json: bo
 
 def _described(workspace: Workspace, version: str) -> dict[str, Any]:
     """A model that cannot be loaded is listed too, with what is wrong."""
+    made = workspace.models.made(version)
     described: dict[str, Any] = {
         "version": version,
         "active": version == workspace.models.active(),
+        "made": None if made is None else made.isoformat(timespec="seconds"),
         "error": None,
     }
     try:
         artefact = workspace.models.load(version)
     except LPFError as error:
         return {**described, "error": str(error)}
-    config = artefact.config
+    config, card = artefact.config, artefact.card
     return {
         **described,
-        "name": artefact.card.name,
+        "name": card.name,
+        "reading": reading_of(config),
+        "entities": card.entities,
+        "held_out": _held_out(card),
         "predicates": [head.name for head in config.predicates],
         "reader": config.reader_id,
         "members": config.members,
-        "metrics": dict(artefact.card.metrics),
+        "metrics": dict(card.metrics),
     }
+
+
+def _held_out(card: ModelCard) -> dict[str, Any] | None:
+    """How good it is on the entities it has seen least of, a mean over its predicates."""
+    found = card.held_out()
+    if found is None:
+        return None
+    place, by_predicate = found
+    means: dict[str, float | None] = {}
+    for name in ("accuracy", "nll"):  # a card written by others may lack one of them
+        known = [one[name] for one in by_predicate.values() if name in one]
+        means[name] = fmean(known) if known else None
+    return {"judged_on": place, **means}
 
 
 def _show(found: list[dict[str, Any]]) -> None:
@@ -159,12 +188,37 @@ def _show(found: list[dict[str, Any]]) -> None:
             "'lpf models add FOLDER'."
         )
         return
-    names = ("", "version", "name", "members", "predicates")
-    console().print(table(names, map(_row, found), right=("members",), flexible="predicates"))
+    output = console()
+    numbers = ("entities", "accuracy", "NLL")
+    names = ("", "version", "name", "made", "reading", *numbers, "predicates")
+    output.print(table(names, map(_row, found), right=numbers, flexible="predicates"))
+    if any(one.get("held_out") for one in found):
+        output.print("accuracy and NLL: of test entities, else of validation, else out of fold.")
+    for one in found:
+        if one["error"]:
+            output.print(f"{one['version']} cannot be loaded: {one['error']}", markup=False)
 
 
 def _row(one: dict[str, Any]) -> list[str]:
+    made = "" if one["made"] is None else one["made"][:10]
     start = ["*" if one["active"] else "", one["version"]]
     if one["error"]:
-        return [*start, "cannot be loaded", "", one["error"]]
-    return [*start, one["name"], str(one["members"]), ", ".join(one["predicates"])]
+        return [*start, "broken", made, *[""] * 5]
+    held_out, entities = one["held_out"], one["entities"]
+    return [
+        *start,
+        one["name"],
+        made,
+        one["reading"],
+        "" if entities is None else f"{entities:,}",
+        *(["", ""] if held_out is None else _numbers(held_out)),
+        ", ".join(one["predicates"]),
+    ]
+
+
+def _numbers(held_out: dict[str, Any]) -> list[str]:
+    accuracy, nll = held_out["accuracy"], held_out["nll"]
+    return [
+        "" if accuracy is None else f"{100 * accuracy:.1f} %",
+        "" if nll is None else f"{nll:.4f}",
+    ]

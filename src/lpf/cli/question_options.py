@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 HOW = "How to answer"
 WHICH = "Which evidence counts"
 
+
+def default(number: float) -> str:
+    """How the help names the default of a setting: written out there, since help loads nothing."""
+    return f"{number} unless lpf.toml says otherwise."
+
+
 Variant = Annotated[str | None, typer.Option(help="spn or learned.", rich_help_panel=HOW)]
 Mode = Annotated[str | None, typer.Option(help="robust or paper.", rich_help_panel=HOW)]
 Sampler = Annotated[
@@ -47,9 +53,14 @@ Fallback = Annotated[
     str | None,
     typer.Option(help="average or learned, where no circuit covers it.", rich_help_panel=HOW),
 ]
-TopK = Annotated[int | None, typer.Option(help="At most so many items.", rich_help_panel=WHICH)]
+TopK = Annotated[
+    int | None, typer.Option(help=f"At most so many items. {default(5)}", rich_help_panel=WHICH)
+]
 MinCredibility = Annotated[
-    float | None, typer.Option(help="Leave items below it out.", rich_help_panel=WHICH)
+    float | None,
+    typer.Option(
+        help=f"Leave items below it out; 0 counts all. {default(0.5)}", rich_help_panel=WHICH
+    ),
 ]
 NearText = Annotated[
     str | None, typer.Option(help="Prefer items near these words.", rich_help_panel=WHICH)

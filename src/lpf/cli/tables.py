@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import set_cell_size
-from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -65,20 +65,23 @@ class Column:
 
 @dataclass(frozen=True)
 class FittedTable:
-    """A light table, laid out when the width of the terminal is known."""
+    """A light table, laid out when the width of the terminal is known. ``below`` stands under the
+    rows, one for each, over the whole width."""
 
     columns: Sequence[Column]
     optional: Sequence[str] = ()
+    below: Sequence[RenderableType] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        made = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
         fitted = self.fitted(options.max_width)
-        for column, width in fitted:
-            justify: JustifyMethod = "right" if column.is_number else "left"
-            made.add_column(column.heading, justify=justify, width=width, overflow="fold")
-        for row in zip(*[column.shown(width) for column, width in fitted], strict=True):
-            made.add_row(*row)
-        yield made
+        rows = list(zip(*[column.shown(width) for column, width in fitted], strict=True))
+        if not self.below:
+            yield _laid_out(fitted, rows)
+            return
+        yield _laid_out(fitted, [])
+        for row, more in zip(rows, self.below, strict=True):
+            yield _laid_out(fitted, [row], heading=False)
+            yield more
 
     def fitted(self, available: int) -> list[tuple[Column, int]]:
         """The columns and their widths. First the text gives way, then the widest of the names, a
@@ -105,6 +108,20 @@ class FittedTable:
         return kept
 
 
+def _laid_out(
+    fitted: Sequence[tuple[Column, int]], rows: Iterable[Sequence[Text]], heading: bool = True
+) -> Table:
+    made = Table(
+        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim", show_header=heading
+    )
+    for column, width in fitted:
+        justify: JustifyMethod = "right" if column.is_number else "left"
+        made.add_column(column.heading, justify=justify, width=width, overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
 def _shrink(widths: dict[str, int], least: Mapping[str, int], available: int) -> None:
     """Takes from the widest, a letter at a time, until all fit or none is above its least."""
     while _total(widths.values()) > available:
@@ -126,9 +143,11 @@ def table(
     right: Iterable[str] = (),
     flexible: str | None = None,
     optional: Sequence[str] = (),
+    below: Sequence[RenderableType] = (),
 ) -> FittedTable:
     """``right`` are the columns of numbers, ``flexible`` is the one whose texts are cut off, and
-    ``optional`` are left out, in their order, where the others would not be whole."""
+    ``optional`` are left out, in their order, where the others would not be whole. ``below`` see
+    FittedTable."""
     cells = [[_cell(cell) for cell in row] for row in rows]
     numbers = set(right)
     return FittedTable(
@@ -137,6 +156,7 @@ def table(
             for place, name in enumerate(headings)
         ],
         optional,
+        below,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -14,6 +14,7 @@ from lpf.errors import ConfigError
 if TYPE_CHECKING:
     from lpf.training import Trained, TrainingConfig
 
+DEFAULT_PRESET = "paper"
 DATA, RECIPE, RESULT = "What is trained on", "How it is trained", "What becomes of it"
 
 
@@ -138,7 +139,7 @@ def register(app: typer.Typer) -> None:
 def train(
     data: DataName = None,
     predicate: Predicates = None,
-    preset: Preset = "paper",
+    preset: Preset = DEFAULT_PRESET,
     data_seed: DataSeed = 42,
     resplit: Resplit = False,
     seeds: Seeds = None,
@@ -169,7 +170,8 @@ def train(
     """Train a model, fit its probabilities, and answer with it from now on.
 
     Several seeds are trained together and the best of them answer together. Interrupted, the same
-    command goes on where it stopped; done before, it finds what was done.
+    command goes on where it stopped; done before, it finds what was done. Fewer than 60 entities
+    without splits are trained on anew, in seconds.
     """
     given = {
         "members": members,
@@ -188,13 +190,16 @@ def train(
     if report is not None and no_report:
         raise ConfigError("--no-report: --report says where to write one; leave one of them out.")
     from lpf.cli.train_progress import shown
+    from lpf.cli.train_remarks import has_no_evidence, ignored_options, next_step
     from lpf.workspace.training_runs import TrainingPlan, require_torch
     from lpf.workspace.training_sources import Source
 
     with opened(workspace) as space, shown() as watching:
         require_torch()
+        _check_choices(preset, balance, reading)
         config = _config(paper, deterministic, no_aggregator, unfreeze, changes)
-        plan = TrainingPlan(config, _seeds(seeds), single, grid, name, onto)
+        chosen = _seeds(seeds)
+        plan = TrainingPlan(config, chosen, single, grid, name, onto)
         source = Source(data, tuple(predicate or ()), preset, data_seed, resplit)
         outcome = space.train(
             source,
@@ -204,10 +209,14 @@ def train(
             report_folder=report,
             watching=watching,
         )
+        is_empty = has_no_evidence(space)
     from lpf.cli.train_document import document_of
     from lpf.cli.train_view import show
 
-    document = document_of(outcome)
+    document = document_of(outcome) | {
+        "ignored": ignored_options(outcome.run, patience, chosen, unfreeze),
+        "next": next_step(outcome, is_empty),
+    }
     if as_json:
         print_document(document)
     else:
@@ -249,6 +258,24 @@ def _refuse_together(
         raise ConfigError("--single: is one member; leave --members out.")
     if no_aggregator and unfreeze:
         raise ConfigError("--unfreeze: speaks of the aggregator; leave --no-aggregator out.")
+
+
+def _check_choices(preset: str, balance: str | None, reading: str | None) -> None:
+    """ConfigError for one that there is none of."""
+    from lpf.training.settings import Balance, Reading
+
+    choices: dict[str, tuple[str | None, tuple[str, ...]]] = {
+        "--balance": (balance, get_args(Balance)),
+        "--reading": (reading, get_args(Reading)),
+    }
+    if preset != DEFAULT_PRESET:
+        from lpf.domains.parameters import PRESETS  # slow to import
+
+        choices["--preset"] = (preset, tuple(PRESETS))
+    for option, (given, known) in choices.items():
+        if given is not None and given not in known:
+            listed = f"{', '.join(known[:-1])} or {known[-1]}"
+            raise ConfigError(f"{option}: must be {listed}, got {given!r}. Nothing was trained.")
 
 
 def _seeds(text: str | None) -> tuple[int, ...] | None:

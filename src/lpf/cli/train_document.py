@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lpf.training.fitting import Fitted
     from lpf.training.history import SeedHistory
     from lpf.training.reading_choice import ReadingChoice
+    from lpf.workspace.earlier import Earlier
     from lpf.workspace.training_runs import TrainingOutcome, TrainingRun
 
 SPREAD = {
@@ -47,6 +48,16 @@ def document_of(outcome: TrainingOutcome) -> dict[str, Any]:
             for place, by_predicate in trained.scores.items()
         },
         "cautions": list(trained.cautions),
+        "earlier": None if outcome.earlier is None else _earlier(outcome.earlier),
+    }
+
+
+def _earlier(model: Earlier) -> dict[str, Any]:
+    return {
+        "version": model.version,
+        "judged_on": model.place,
+        "same_data": model.same_data,
+        "nll": {name: {"earlier": was, "now": now} for name, (was, now) in model.nll.items()},
     }
 
 
@@ -75,6 +86,10 @@ def _data(run: TrainingRun) -> dict[str, Any]:
         "items": int(dataset.offsets[-1]),
         "splits": {split: number for split, number in counts.items() if number},
         "few": run.few,
+        "claims": {
+            "entities": sum(entity.claim is not None for entity in dataset),
+            "read": run.claims_read,
+        },
         "digest": dataset.digest,
     }
 

@@ -10,6 +10,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from lpf.cli.fitted_words import fitted_lines
+from lpf.cli.reader_words import short_reader
 from lpf.cli.rendering import console, count, indented, percent, print_pairs, print_table
 from lpf.cli.tables import FittedTable, table
 
@@ -25,9 +26,10 @@ def show(document: Mapping[str, Any]) -> None:
         output.print()
         print_table(output, "The grid: what each configuration's best seed got", _grid(document))
     output.print()
-    title = "Seeds, best first, on items of validation; * are part of the model"
+    judged = "held-out items of folds" if document["data"]["few"] else "items of validation"
+    title = f"Seeds, best first, on {judged}; * are part of the model"
     print_table(output, title, _seeds(document["seeds"]))
-    print_pairs(output, _spread(document["spread"]))
+    print_pairs(output, _spread(document["spread"], len(document["seeds"])))
     for predicate, fitted in document["fitted"].items():
         output.print()
         output.print(Text(f"Fitted for {predicate}", style="bold"))
@@ -52,9 +54,18 @@ def show_cautions(output: Console, cautions: Sequence[str]) -> None:
 
 
 def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
-    """A row a place, such as "test/spn". ``chance`` is how high an ECE may be by chance alone."""
-    rows = [[*place.split("/"), *_score_cells(found)] for place, found in scores.items()]
-    return table(("data", "variant", *SCORES), rows, right=SCORES, optional=("Brier", "entities"))
+    """A row a place, such as "test/spn", and the NLL of the prior for each kind of data. ``chance``
+    is how high an ECE may be by chance alone."""
+    by_data: dict[str, list[list[str]]] = {}
+    for place, found in scores.items():
+        data, variant = place.split("/")
+        by_data.setdefault(data, []).append([data, variant, *_score_cells(found)])
+    for data, rows in by_data.items():
+        prior = scores[f"{data}/{rows[0][1]}"].get("prior_nll")
+        if prior is not None:  # cards of earlier versions do not have it
+            rows.append([data, "prior", "", "", f"{prior:.4f}", "", "", ""])
+    every = [row for rows in by_data.values() for row in rows]
+    return table(("data", "variant", *SCORES), every, right=SCORES, optional=("Brier", "entities"))
 
 
 def _score_cells(found: Mapping[str, Any]) -> list[str]:
@@ -81,6 +92,22 @@ def _reading(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [("reading", document["reading"]["told"].removeprefix("reading: "))]
 
 
+def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Whether texts were read against them; nothing where there are none."""
+    if not claims["entities"]:
+        return []
+    read, setting = ("read with the evidence", "true") if claims["read"] else ("not read", "false")
+    have = count(claims["entities"], "entity has one", "entities have one")
+    return [("claims", f"{have}; {read} (with_claim = {setting} in lpf.toml)")]
+
+
+def _ignored(options: Sequence[str]) -> list[tuple[str, str]]:
+    if not options:
+        return []
+    told = "so few entities are trained on for as long as folds say, without an aggregator"
+    return [("not used", f"{', '.join(options)}: {told}")]
+
+
 def _show_head(output: Console, document: Mapping[str, Any]) -> None:
     data = document["data"]
     splits = " · ".join(f"{name} {number:,}" for name, number in data["splits"].items())
@@ -91,8 +118,10 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
         [
             ("data", f"{data['name']}: {entities}, {count(data['items'], 'item')}"),
             ("splits", splits or "none: so few are trained on in folds"),
-            ("reader", document["reader"]),
+            ("reader", short_reader(document["reader"])),
+            *_claims(data["claims"]),
             *_reading(document),
+            *_ignored(document["ignored"]),
         ],
     )
 
@@ -134,7 +163,10 @@ def _seeds(seeds: Sequence[Mapping[str, Any]]) -> FittedTable:
     return table(headings, rows, right=("seed", *NUMBERS), optional=("converged", "KL"))
 
 
-def _spread(spread: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, str]]:
+def _spread(spread: Mapping[str, Mapping[str, float]], seeds: int) -> Iterator[tuple[str, str]]:
+    """One seed has none."""
+    if seeds == 1:
+        return
     accuracy, loss = spread["accuracy"], spread["loss"]
     yield (
         "all seeds",
@@ -163,6 +195,27 @@ def _show_next(output: Console, document: Mapping[str, Any]) -> None:
     output.print(Text(f"{version} {state}.", style="bold"))
     if document["report"]:
         output.print(Text(f"  report  {document['report']}"), soft_wrap=True)
-    predicate = document["predicates"][0]
-    ask = f"lpf query ENTITY {predicate}"
-    output.print(Text(f"  next    {ask if document['active'] else f'lpf models use {version}'}"))
+    if document["earlier"] is not None:
+        _show_earlier(output, document["earlier"], document["active"])
+    output.print(Text(f"  next    {document['next']}"))
+
+
+def _show_earlier(output: Console, earlier: Mapping[str, Any], replaced: bool) -> None:
+    """What answered until now, and how to go back to it."""
+    new = "now" if replaced else "this one's"
+    losses = [
+        f"NLL of {name} {one['earlier']:.4f}, {new} {one['now']:.4f}"
+        for name, one in earlier["nll"].items()
+    ]
+    told = "not judged on the same data" if not losses else _judged_on(earlier, losses)
+    pairs = [("before" if replaced else "still ", f"{earlier['version']}: {told}")]
+    if replaced:
+        pairs.append(("back", f"lpf models use {earlier['version']}"))
+    print_pairs(output, pairs)
+
+
+def _judged_on(earlier: Mapping[str, Any], losses: Sequence[str]) -> str:
+    data = earlier["judged_on"].split("/")[0]
+    where = "out of fold" if data == "out of fold" else f"on {data} entities"
+    other = "" if earlier["same_data"] else "; the data have the same name and other content"
+    return f"{', '.join(losses)} ({where}{other})"

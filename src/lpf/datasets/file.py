@@ -18,8 +18,8 @@ from lpf.schema import Schema
 from lpf.storage.files import write_atomically
 
 _IGNORED = (
-    "label of evidence is no value of what its entity is labelled with; its item is learned from as "
-    "if it said what the entity is",
+    "label of evidence is no value of what its entity is labelled with; its item is learned from "
+    "as if it said what the entity is",
     "labels of evidence are no values of what their entities are labelled with; their items are "
     "learned from as if they said what the entities are",
 )

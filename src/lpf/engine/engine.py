@@ -103,7 +103,13 @@ class Engine:
     def robust_parameters(self, predicate: str) -> RobustParameters:
         """What was fitted for the predicate and kept with the model; else the defaults."""
         fitted = self.runtime.config.calibration.get(predicate)
-        return RobustParameters() if fitted is None else RobustParameters.from_dict(fitted)
+        try:
+            return RobustParameters() if fitted is None else RobustParameters.from_dict(fitted)
+        except ConfigError as error:
+            raise ConfigError(
+                f"model {self.runtime.version}: what was fitted for {predicate!r} cannot be used: "
+                f"{error} Nothing was answered; train again, or use another model."
+            ) from error
 
     def learned_temperature(self, predicate: str, options: QueryOptions) -> float:
         """The one asked for; else, but in paper mode, what was fitted for the predicate."""

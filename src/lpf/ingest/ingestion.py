@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from lpf.errors import ConfigError, EvidenceError, InputFileError, NonFiniteError
 from lpf.ingest.batch_reading import BatchReading
-from lpf.ingest.columns import EVIDENCE_COLUMNS
+from lpf.ingest.columns import EVIDENCE_COLUMNS, meant
+from lpf.ingest.dataset_files import refuse_dataset
 from lpf.ingest.drafts import Draft, DraftReader
 from lpf.ingest.files import InputFile, InputRow, open_input, rows_in_memory
 from lpf.ingest.problems import Problem, RowError
@@ -39,7 +40,8 @@ class IngestOutcome:
     """``read`` = ``added`` + ``unchanged`` + ``rejected``. ``problems`` are the first of those
     rejected; all of them are in ``rejects_file``. ``dated_later`` of those added carry a timestamp
     that is yet to come and count from then on. ``notes`` say how the file was read, where that may
-    surprise."""
+    surprise. ``meant`` are those of ``ignored_columns`` that are near the name of a field, with
+    that name."""
 
     read: int
     added: int
@@ -51,6 +53,7 @@ class IngestOutcome:
     problems: tuple[Problem, ...]
     dated_later: int = 0
     notes: tuple[str, ...] = ()
+    meant: Mapping[str, str] = field(default_factory=dict)
 
 
 def ingest(
@@ -105,6 +108,7 @@ class Ingestion:
             raise ConfigError(f"batch: must be at least 1, got {batch}. Nothing was read.")
         self._file, self._store, self._reader = file, store, reader
         self._drafts = DraftReader(schema, needs_claim=reader.uses_claim)
+        refuse_dataset(file)
         self._drafts.check_columns(file)
         self._reader_number = store.reader_number(reader.reader_id, reader.width)
         self._settler = Settler(store)
@@ -125,17 +129,20 @@ class Ingestion:
                     self._progress(self._read, self._total)
         finally:
             rejects_file = self._rejects.close()
+        ignored = tuple(sorted(self._columns - EVIDENCE_COLUMNS))
         return IngestOutcome(
             self._read,
             self._added,
             self._unchanged,
             self._rejected,
             rejects_file,
-            tuple(sorted(self._columns - EVIDENCE_COLUMNS)),
+            ignored,
             time.perf_counter() - started,
             tuple(self._problems),
             self._dated_later,
             self._file.notes,
+            # Where every row names its own columns, one may have a field that another mistypes.
+            meant(ignored, EVIDENCE_COLUMNS - set(self._file.columns or ())),
         )
 
     def _rehearse(self) -> None:

@@ -13,6 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
+from lpf.calibration.roughness import FEW_ENTITIES, rough_error
 from lpf.combine.combined import Segments, normalised
 from lpf.engine import Background, Engine, Items
 from lpf.errors import WorkspaceError
@@ -22,15 +23,13 @@ from lpf.index.retrieve import EvidenceIndex, Retrieved
 from lpf.orchestrator.kept import KeptNumbers
 from lpf.orchestrator.known_facts import FactPolicy, known_facts
 from lpf.orchestrator.questions import Question, outcome_of, read_only
-from lpf.results import QueryResult
+from lpf.results import LeftOut, QueryResult, none_counts
 from lpf.schema import Schema
 from lpf.storage.facts import FactStore
 from lpf.types import Float32Array, QueryOptions, lasting
 
 NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
 NOTHING = "no evidence and no known facts: this is the prior"
-# Fewer than this cannot tell a calibrated model from one that is off by 15 points.
-FEW_ENTITIES = 40
 # Ways of asking about the same items whose outcomes are kept.
 MOST_WAYS = 8
 _RECALLED = {"encoding": 0.0, "conversion": 0.0, "reasoning": 0.0}
@@ -209,7 +208,10 @@ class Inference:
         entities = self._engine.runtime.config.calibrated_on.get(predicate)
         if entities is None or entities >= FEW_ENTITIES:
             return None
-        return f"probabilities were fitted on {entities} entities only: take them as rough"
+        return (
+            f"probabilities were fitted on {entities} entities only: take them as rough, they can "
+            f"be off by {100 * rough_error(entities):.0f} points and more"
+        )
 
     def _with_model(self, question: Question) -> tuple[Engine, KeptNumbers]:
         if self._engine is None or self._kept is None:
@@ -229,14 +231,10 @@ class Inference:
         nothing = np.empty((0, len(predicate.values)))
         combined = normalised(base, nothing, Segments.one(0), {})
         question.stages["reasoning"] = 1e3 * (perf_counter() - begun)
+        left_out = LeftOut(found.dated_later, found.below_credibility)
         notes = [NO_EVIDENCE if known else NOTHING]
-        if found.below_credibility:
-            notes.append(
-                f"{found.below_credibility} item(s) are below the minimum credibility of "
-                f"{question.options.min_credibility:g}"
-            )
-        if found.dated_later:
-            notes.append(f"{found.dated_later} item(s) are dated later than the question")
+        if left_out.count:
+            notes.append(none_counts(left_out, question.options))
         return QueryResult(
             question.entity_id,
             predicate.name,
@@ -251,6 +249,7 @@ class Inference:
             facts=question.used,
             notes=tuple(notes),
             stages=question.stages,
+            none_of=left_out,
         )
 
 

@@ -34,7 +34,7 @@ def _parameters(fit: CalibrationFit) -> Iterator[Explained]:
     yield (
         "temperature T",
         decimals(numbers.temperature),
-        "How single items are read: 1 as the decoder has them; above 1 flatter, as it was too "
+        "How single items are read: 1 as the model has them; above 1 flatter, as it was too "
         "sure of itself; below 1 sharper.",
     )
     yield (
@@ -90,7 +90,7 @@ def _gains(fit: CalibrationFit) -> Iterator[Explained]:
     yield (
         "entities",
         str(fit.entities),
-        "Validation entities it was fitted on."
+        "Entities it was fitted on."
         if fit.converged
-        else "Validation entities it was fitted on. The search for the numbers did not settle.",
+        else "Entities it was fitted on. The search for the numbers did not settle.",
     )

@@ -67,8 +67,8 @@ def loss_over_epochs(run: Run) -> Drawing:
     return draw(
         "loss-over-epochs",
         "Parts of the validation loss over epochs",
-        f"Of the best seed, {history.seed}. Both parts stand on each other; their sum is what "
-        "early stopping watches.",
+        f"Of the best seed, {history.seed}. Both parts stand on each other; their sum tells how "
+        "long to train.",
         CURVE_HEIGHT,
         paint,
     )

@@ -62,6 +62,11 @@ class Run:
         return self.seeds[0]
 
     @property
+    def judged_items(self) -> str:
+        """What the figures called validation are of."""
+        return "held-out items of folds" if self.trained.in_folds else "single validation items"
+
+    @property
     def converged_share(self) -> float:
         return self.mean(lambda seed: seed.history.converged)
 

@@ -53,8 +53,8 @@ def seed_accuracy(run: Run) -> Drawing:
     return draw(
         "seed-accuracy",
         "Validation accuracy by seed",
-        "Accuracy on single validation items at each seed's best epoch, the best seed on top. "
-        "The dashed line is the mean over all seeds.",
+        f"Accuracy on {run.judged_items} at each seed's best epoch, the best seed on top. The "
+        "dashed line is the mean over all seeds.",
         height([seed.name for seed in run.seeds]),
         paint,
     )
@@ -89,7 +89,7 @@ def convergence(run: Run) -> Drawing:
     return draw(
         "convergence",
         "Validation loss over epochs",
-        "One line a seed. A dot marks the epoch with the lowest loss, whose weights were kept.",
+        f"One line a seed. A dot marks the epoch with the lowest loss{_kept(run)}.",
         CURVE_HEIGHT,
         paint,
     )
@@ -114,6 +114,15 @@ def accuracy_gap(run: Run) -> Drawing:
         "may be the higher ones.",
         CURVE_HEIGHT,
         paint,
+    )
+
+
+def _kept(run: Run) -> str:
+    if not run.trained.in_folds:
+        return ", whose weights were kept"
+    return (
+        ". Folds take the place of validation, and no seed stops before the last epoch: where the "
+        "mean of all lines was lowest tells how long to train on everything"
     )
 
 

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 PAGE = "training.html"
 NUMBERS = "training.json"
 MOST_PLACES = 5  # that a caution names
+FOLDS = (
+    "Answers about whole entities, from all their items. Entities were too few for splits: models "
+    "that had not seen an entity answered about it, with temperature, rho and epsilon fitted to "
+    "others of them where there were enough. An ECE below what chance shows cannot be told from "
+    "perfect calibration."
+)
 SCORES = (
     "Answers about whole entities, from all their items. Temperature, rho and epsilon were fitted "
     "on the validation entities, whose scores flatter the model therefore; those on test entities "
@@ -76,7 +82,8 @@ def _parts(run: Run, cautions: Sequence[str], drawings: dict[str, Drawing]) -> I
     yield cautions_box(cautions)
     yield glance(list(_at_a_glance(run)))
     yield section("Data", paragraph(trained.card.data), values_table(trained))
-    yield section("Scores", paragraph(SCORES), scores_table(trained))
+    judged = FOLDS if trained.in_folds else SCORES
+    yield section("Scores", paragraph(judged), scores_table(trained))
     yield section("Seeds", seeds_table(run), shown("seed-accuracy", "seed-loss"))
     yield section("How training went", shown("convergence", "accuracy-gap"))
     yield section("Loss", shown("loss-parts", "loss-over-epochs"))
@@ -93,21 +100,23 @@ def _at_a_glance(run: Run) -> Iterator[tuple[str, str]]:
     over = run.spread("validation_accuracy")
     count = len(run.seeds)
     yield (
-        f"Item accuracy on validation, {counted(count, 'seed', 'seeds')}",
+        f"Item accuracy on {'held-out folds' if run.trained.in_folds else 'validation'}, "
+        f"{counted(count, 'seed', 'seeds')}",
         percent_spread(over.mean, over.sd, count),
     )
     yield f"Item accuracy of the best seed, {run.selected.number}", percent(over.selected)
-    stopped = sum(seed.history.converged for seed in run.seeds)
-    yield "Seeds that stopped early", f"{stopped} of {count}"
+    converged = sum(seed.history.converged for seed in run.seeds)
+    yield "Seeds that converged", f"{converged} of {count}"
     yield from _judged(run.trained)
 
 
 def _judged(trained: Trained) -> Iterator[tuple[str, str]]:
-    """Of answers about whole entities: on test entities, or on validation where there are none."""
-    for split in ("test", "validation"):
+    """Of answers about whole entities: on test entities, or on others where there are none."""
+    for split in ("test", "validation", "out of fold"):
         found = trained.scores.get(f"{split}/spn")
         if found is not None:
             for name, scores in found.items():
-                yield f"{name}: accuracy on {split} entities", percent(scores.accuracy)
-                yield f"{name}: calibration error (ECE) on {split}", decimals(scores.ece)
+                where = split if trained.in_folds else f"on {split} entities"
+                yield f"{name}: accuracy {where}", percent(scores.accuracy)
+                yield f"{name}: calibration error (ECE) {where}", decimals(scores.ece)
             return

@@ -20,15 +20,16 @@ CAUTION = "caution: "  # such notes of a card stand in the box at the top alread
 
 
 def seeds_table(run: Run) -> str:
+    judged = "held-out" if run.trained.in_folds else "validation"
     columns = [
         Column("seed", "word"),
         Column("in the model", "word"),
         *map(
             Column,
             (
-                "validation accuracy",
+                f"{judged} accuracy",
                 "training accuracy",
-                "validation loss",
+                f"{judged} loss",
                 "cross-entropy",
                 "KL",
                 "weighted KL",
@@ -36,7 +37,7 @@ def seeds_table(run: Run) -> str:
                 "epochs",
             ),
         ),
-        Column("stopped early", "word"),
+        Column("converged", "word"),
     ]
     rows = (Row(_seed_cells(seed), seed.standing == "selected") for seed in run.seeds)
     return table("Every seed at its best epoch, the best first", columns, rows)
@@ -72,7 +73,11 @@ def scores_table(trained: Trained) -> str:
 def fitted_tables(trained: Trained) -> str:
     columns = [Column("number", "word"), Column("value"), Column("what it means", "long")]
     return "\n".join(
-        table(f"Of {predicate}, from its validation entities", columns, map(Row, explained(fitted)))
+        table(
+            f"Of {predicate}, from its {'held-out' if trained.in_folds else 'validation'} entities",
+            columns,
+            map(Row, explained(fitted)),
+        )
         for predicate, fitted in trained.fitted.items()
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lpf.datasets import Dataset
 from lpf.model.artefact import save_model
-from lpf.model.card import ModelCard
+from lpf.model.card import OUT_OF_FOLD, ModelCard
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
 from lpf.training.evaluation import Scores
@@ -27,6 +27,7 @@ UNSUITABLE = (
     "Texts of another kind or language, predicates it was not trained on, decisions about people "
     "without a person who reads the evidence."
 )
+METRICS = ("accuracy", "nll", "prior_nll", "brier", "ece", "ece_null", "entities")
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,12 @@ class Trained:
     @property
     def networks_in_it(self) -> frozenset[int]:
         """The seeds whose networks are part of the model: none where a linear reading is."""
-        linear = self.reading is not None and self.reading.is_linear
-        return frozenset() if linear else frozenset(self.config.seeds)
+        return frozenset() if _is_linear(self.reading) else frozenset(self.config.seeds)
+
+    @property
+    def in_folds(self) -> bool:
+        """Whether entities were too few for splits: folds tell of unseen ones."""
+        return OUT_OF_FOLD in self.scores
 
     def save(self, models: Path) -> str:
         """Writes the model to ``models/<version>`` and returns the version."""
@@ -98,44 +103,65 @@ def make_card(
     cautions: Sequence[str],
     reading: ReadingChoice | None = None,
 ) -> ModelCard:
+    in_folds = OUT_OF_FOLD in scores
+    networks = _network_notes(config, histories, in_folds)
+    if _is_linear(reading):
+        networks = [f"of networks that do not answer: {note}" for note in networks]
     chosen = [] if reading is None else [reading.told()]
     fits = _fitted_notes(runtime, fitted)
-    notes = [*_training_notes(config, histories, runtime), *chosen, *fits]
+    members = _member_note(histories, runtime, in_folds or _is_linear(reading))
+    notes = [members, *networks, *chosen, *fits]
     return ModelCard(
         name,
-        describe_data(dataset),
+        describe_data(dataset, in_folds),
         INTENDED,
         UNSUITABLE,
-        _card_metrics(histories, scores),
+        _card_metrics(histories, fitted, scores, _is_linear(reading)),
         (*notes, *(f"caution: {caution}" for caution in cautions)),
     )
 
 
-def describe_data(dataset: Dataset) -> str:
+def describe_data(dataset: Dataset, in_folds: bool) -> str:
     splits = [entity.split for entity in dataset]
     counts = [f"{splits.count(split)} {split}" for split in ("train", "validation", "test")]
+    use = ", all trained on, judged in folds" if in_folds else f" ({', '.join(counts)})"
     return (
-        f"{dataset.name}: {len(dataset)} entities ({', '.join(counts)}), "
-        f"{int(dataset.offsets[-1])} items; sha256 {dataset.digest[:16]}."
+        f"{dataset.name}: {len(dataset)} entities{use}, {int(dataset.offsets[-1])} items; sha256 "
+        f"{dataset.digest[:16]}."
     )
 
 
-def _training_notes(
-    config: TrainingConfig, histories: Sequence[SeedHistory], runtime: Runtime
+def _is_linear(reading: ReadingChoice | None) -> bool:
+    return reading is not None and reading.is_linear
+
+
+def _member_note(histories: Sequence[SeedHistory], runtime: Runtime, unranked: bool) -> str:
+    members = list(runtime.config.seeds)
+    if unranked:
+        return f"members: one for each of the seeds {members}"
+    return f"seeds {[one.seed for one in histories]}; members, best first: {members}"
+
+
+def _network_notes(
+    config: TrainingConfig, histories: Sequence[SeedHistory], in_folds: bool
 ) -> list[str]:
-    accuracy, loss = (
-        spread(histories, name) for name in ("validation_accuracy", "validation_loss")
-    )
+    judged = "held-out items of folds" if in_folds else "validation items"
+    # Folds tell when to stop, and batches are as small as few items ask for.
+    stopping = "" if in_folds else f"patience {config.patience}, batch {config.batch_size}, "
     return [
-        f"seeds {[one.seed for one in histories]}; members, best first: "
-        f"{list(runtime.config.seeds)}",
-        f"item accuracy on validation over all seeds {accuracy.mean:.4f} ± {accuracy.sd:.4f}, "
-        f"selected {accuracy.selected:.4f}; loss {loss.mean:.4f} ± {loss.sd:.4f}, "
-        f"selected {loss.selected:.4f}",
-        f"learning rate {config.learning_rate:g}, beta {config.beta:g}, patience "
-        f"{config.patience}, batch {config.batch_size}, weight decay {config.weight_decay:g}, "
-        f"hidden {list(config.hidden)}, latent {config.latent_width}",
+        f"accuracy on {judged} over all seeds {_spread(histories, 'validation_accuracy')}; loss "
+        f"{_spread(histories, 'validation_loss')}",
+        f"learning rate {config.learning_rate:g}, beta {config.beta:g}, {stopping}weight decay "
+        f"{config.weight_decay:g}, hidden {list(config.hidden)}, latent {config.latent_width}",
     ]
+
+
+def _spread(histories: Sequence[SeedHistory], name: str) -> str:
+    """One seed has no spread."""
+    found = spread(histories, name)
+    if len(histories) == 1:
+        return f"{found.mean:.4f}"
+    return f"{found.mean:.4f} ± {found.sd:.4f}, selected {found.selected:.4f}"
 
 
 def _fitted_notes(runtime: Runtime, fitted: Mapping[str, Fitted]) -> list[str]:
@@ -147,20 +173,34 @@ def _fitted_notes(runtime: Runtime, fitted: Mapping[str, Fitted]) -> list[str]:
             f"{numbers.temperature:.4f}, rho {numbers.rho:.4f}, epsilon {numbers.epsilon:.4f}, "
             f"slope {numbers.slope:.4f} around credibility logit {numbers.centre:.4f} up to "
             f"credibility {numbers.highest:.4f}; NLL "
-            f"{one.robust.nll_before:.4f} before, {one.robust.nll_after:.4f} after"
+            f"{one.robust.nll_before:.4f} before, {one.robust.nll_after:.4f} after{_held(one)}"
         )
         if one.learned_temperature is not None:
             notes.append(f"{name}: temperature of LPF-Learned {one.learned_temperature:.4f}")
     return notes
 
 
+def _held(one: Fitted) -> str:
+    held_out = one.robust.nll_cross_fitted
+    return "" if held_out is None else f", {held_out:.4f} on held-out folds"
+
+
 def _card_metrics(
-    histories: Sequence[SeedHistory], scores: Mapping[str, Mapping[str, Scores]]
+    histories: Sequence[SeedHistory],
+    fitted: Mapping[str, Fitted],
+    scores: Mapping[str, Mapping[str, Scores]],
+    linear: bool,
 ) -> dict[str, float]:
-    best = histories[ranked(histories)[0]].best
-    listed = {"item_validation_accuracy": round(best.validation_accuracy, 6)}
+    listed = {}
+    if not linear:
+        best = histories[ranked(histories)[0]].best
+        listed["item_validation_accuracy"] = round(best.validation_accuracy, 6)
+    for predicate, one in fitted.items():
+        listed[f"{predicate}/nll_fitted"] = round(one.robust.nll_after, 6)
+        if one.robust.nll_cross_fitted is not None:
+            listed[f"{predicate}/nll_cross_fitted"] = round(one.robust.nll_cross_fitted, 6)
     for place, by_predicate in scores.items():
         for predicate, found in by_predicate.items():
-            for name in ("accuracy", "nll", "brier", "ece", "ece_null", "entities"):
+            for name in METRICS:
                 listed[f"{predicate}/{place}/{name}"] = round(getattr(found, name), 6)
     return listed

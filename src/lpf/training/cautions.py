@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from lpf.calibration.roughness import FEW_ENTITIES, rough_error
 from lpf.datasets import Dataset
 from lpf.datasets.leakage import find_leakage
+from lpf.model.card import JUDGED_BY
 from lpf.schema import Predicate
 from lpf.training.evaluation import Scores
 from lpf.training.history import SeedHistory
 from lpf.training.reading_choice import ReadingChoice
+from lpf.training.settings import UNEQUAL, Balance
 from lpf.types import FloatArray
 
 # A posterior that is the prior says nothing of its item; one without width says all too much.
 COLLAPSED_KL = 0.1
 COLLAPSED_SIGMA = 0.02
-FEW_ENTITIES = 40
+UNBALANCED = 1.5  # from this ratio on, drawing values equally often changes something
 PRIOR_GAP = 0.15
 
 
@@ -37,26 +40,53 @@ def seed_cautions(histories: Sequence[SeedHistory], deterministic: bool) -> Iter
     if empty:
         yield (
             f"the posterior of seeds {empty} collapsed to the prior (KL below {COLLAPSED_KL}): "
-            "these members ignore the evidence; lower beta."
+            "these members ignore the evidence; lower --beta."
         )
     if narrow:
         yield (
             f"sigma of seeds {narrow} collapsed (mean below {COLLAPSED_SIGMA}): their sampled "
-            "uncertainty means nothing; raise beta."
+            "uncertainty means nothing; raise --beta."
         )
 
 
+def unlearned_cautions(scores: Mapping[str, Mapping[str, Scores]]) -> Iterator[str]:
+    """What comes before all else, by predicate. ``scores`` go by place, such as "test/spn"."""
+    place = next(place for place in JUDGED_BY if place in scores)
+    for name, found in scores[place].items():
+        yield from no_better_than_prior(name, found.nll, found.prior_nll)
+
+
+def no_better_than_prior(of: str, nll: float, prior_nll: float) -> Iterator[str]:
+    if not nll < prior_nll:
+        yield (
+            f"{of}: its probabilities for unseen entities are no better than the prior (NLL "
+            f"{nll:.2f} against {prior_nll:.2f}): it has not learned to read this evidence. Label "
+            "more."
+        )
+
+
+def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:
+    """Whether some values are rarer in training than others, and are not drawn more often yet."""
+    counts = np.bincount(labels[labels >= 0])
+    present = counts[counts > 0]
+    ratio = present.max() / present.min()
+    balanced = balance == "always" or (balance == "auto" and ratio > UNEQUAL)
+    return bool(ratio >= UNBALANCED and not balanced)
+
+
 def answer_cautions(
-    predicate: Predicate, distribution: FloatArray, labels: np.ndarray
+    predicate: Predicate, distribution: FloatArray, labels: np.ndarray, balancing: bool
 ) -> Iterator[str]:
-    """Values that answers on validation entities never give, though some have them."""
+    """Values that answers on validation entities never give, though some have them. ``balancing``
+    is whether it may help to draw values equally often."""
+    advice = ", or train with --balance always" if balancing else ""
     given = np.bincount(distribution.argmax(axis=1), minlength=len(predicate.values))
     there = np.bincount(labels, minlength=len(predicate.values))
     for value, answered, count in zip(predicate.values, given, there, strict=True):
         if count and not answered:
             yield (
                 f"{predicate.name}: {value!r} is never answered, though {count} validation "
-                "entities have it. Get more evidence of such, or train with balance='always'."
+                f"entities have it. Get more evidence of such{advice}."
             )
 
 
@@ -86,12 +116,6 @@ def few_cautions(predicate: str, scores: Scores) -> Iterator[str]:
         f"{predicate}: of entities it had not seen, {right} of {scores.entities} were right; with "
         f"so few, the true share may be anywhere from {low:.0%} to {high:.0%}."
     )
-    if scores.nll >= scores.prior_nll:
-        yield (
-            f"{predicate}: its probabilities for unseen entities are no better than the prior "
-            f"(NLL {scores.nll:.2f} against {scores.prior_nll:.2f}): it has not learned to read "
-            "this evidence. Label more."
-        )
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
@@ -115,8 +139,3 @@ def prior_cautions(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
             "Give it another prior (lpf.toml; the classifier's prior=) if the data are the better "
             "guess."
         )
-
-
-def rough_error(entities: int) -> float:
-    """Half the width of a 95 % interval for a share of about one half: what so few can tell."""
-    return float(min(0.5, 0.98 / np.sqrt(max(1, entities))))

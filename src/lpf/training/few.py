@@ -13,9 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from lpf.calibration import CalibrationFit, answered, fit_robust
+from lpf.model.card import OUT_OF_FOLD
 from lpf.model.runtime import Runtime
 from lpf.training.assembling import Trained, make_card
-from lpf.training.cautions import few_cautions, prior_cautions, reading_cautions, size_cautions
+from lpf.training.cautions import (
+    few_cautions,
+    prior_cautions,
+    reading_cautions,
+    size_cautions,
+    unlearned_cautions,
+)
 from lpf.training.evaluation import Scores, score
 from lpf.training.examples import Examples
 from lpf.training.few_networks import FewNetworks, OutOfFold
@@ -108,8 +115,12 @@ class _Few:
     ) -> Trained:
         fitted = {name: Fitted(one.fit, None) for name, one in unseen.items()}
         runtime = calibrated(runtime, fitted)
-        scores = {"out of fold/spn": {name: one.scores for name, one in unseen.items()}}
-        cautions = (*reading_cautions(choice), *self._cautions(scores["out of fold/spn"]))
+        scores = {OUT_OF_FOLD: {name: one.scores for name, one in unseen.items()}}
+        cautions = (
+            *unlearned_cautions(scores),
+            *reading_cautions(choice),
+            *self._cautions(scores[OUT_OF_FOLD]),
+        )
         dataset = self.folded.examples.dataset
         card = make_card(
             dataset.name,

@@ -63,7 +63,8 @@ class FewNetworks:
                 {name: tensor.numpy().astype(np.float64) for name, tensor in found.items()}
             ),
         )
-        histories = _mean_histories(histories_of(_run(stage, watcher)), self.seeds)
+        courses = histories_of(_run(stage, watcher))
+        histories = _mean_histories(courses, self.seeds, self.config.patience)
         best = _best_epoch(histories)
         heads = [self._heads(rows) for rows in kept]
         return OutOfFold(
@@ -140,9 +141,10 @@ def _run(stage: StageOne, watcher: Watcher | None) -> StageOneState:
 
 
 def _mean_histories(
-    histories: Sequence[SeedHistory], seeds: Sequence[int]
+    histories: Sequence[SeedHistory], seeds: Sequence[int], patience: int
 ) -> tuple[SeedHistory, ...]:
-    """The folds of each seed as one history."""
+    """The folds of each seed as one history, which has converged where patience would have run
+    out."""
     merged = []
     for place, seed in enumerate(seeds):
         folds = histories[place :: len(seeds)]
@@ -150,7 +152,8 @@ def _mean_histories(
             Epoch(*(float(np.mean([getattr(one, f.name) for one in same])) for f in fields(Epoch)))
             for same in zip(*(fold.epochs for fold in folds), strict=True)
         )
-        merged.append(SeedHistory(seed, epochs, True))
+        whole = SeedHistory(seed, epochs, False)
+        merged.append(replace(whole, converged=len(epochs) - whole.best_epoch >= patience))
     return tuple(merged)
 
 

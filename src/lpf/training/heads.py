@@ -10,7 +10,7 @@ from lpf.model.artefact import Artefact
 from lpf.model.extend import add_predicate
 from lpf.model.runtime import Runtime
 from lpf.training.assembling import Trained, make_card
-from lpf.training.cautions import data_cautions, size_cautions
+from lpf.training.cautions import data_cautions, size_cautions, unlearned_cautions
 from lpf.training.evaluation import HELD_OUT, Scores, evaluate
 from lpf.training.examples import Examples
 from lpf.training.fitting import calibrated, fit_predicate
@@ -50,6 +50,7 @@ def train_head(
     runtime = _with_earlier_fits(artefact, calibrated(runtime, fitted))
     scores = _scores(runtime, examples, predicate)
     cautions = [
+        *unlearned_cautions(scores),
         *data_cautions(examples.dataset),
         *size_cautions(predicate, len(validation.dataset)),
     ]

@@ -31,7 +31,8 @@ EPOCH_FIELDS = tuple(field.name for field in fields(Epoch))
 @dataclass(frozen=True)
 class SeedHistory:
     """All epochs of a seed. ``best_epoch`` counts from 1 and has the lowest validation loss;
-    ``converged`` is whether patience ran out before the epochs did."""
+    ``converged`` is whether the loss had not fallen for ``patience`` epochs at the end: then it
+    stopped there, but for few entities, where all go on to the last epoch."""
 
     seed: int
     epochs: tuple[Epoch, ...]

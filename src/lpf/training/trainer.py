@@ -14,11 +14,13 @@ from lpf.schema import Schema
 from lpf.training.assembling import Trained, choose, make_card, model_config
 from lpf.training.cautions import (
     answer_cautions,
+    balancing_may_help,
     data_cautions,
     prior_cautions,
     reading_cautions,
     seed_cautions,
     size_cautions,
+    unlearned_cautions,
 )
 from lpf.training.evaluation import HELD_OUT, Scores, answers, evaluate
 from lpf.training.examples import Examples
@@ -160,7 +162,11 @@ class Trainer:
         choice: ReadingChoice | None,
     ) -> Trained:
         scores = self._scores(runtime)
-        cautions = (*reading_cautions(choice), *self._cautions(found, runtime, fitted))
+        cautions = (
+            *unlearned_cautions(scores),
+            *reading_cautions(choice),
+            *self._cautions(found, runtime, fitted, choice),
+        )
         card = make_card(
             name or self.dataset.name,
             self.dataset,
@@ -201,10 +207,16 @@ class Trainer:
         return scores
 
     def _cautions(
-        self, found: SearchResult, runtime: Runtime, fitted: Mapping[str, Fitted]
+        self,
+        found: SearchResult,
+        runtime: Runtime,
+        fitted: Mapping[str, Fitted],
+        choice: ReadingChoice | None,
     ) -> list[str]:
+        linear = choice is not None and choice.is_linear
         cautions = list(data_cautions(self.dataset))
-        cautions += seed_cautions(found.histories, self.config.deterministic)
+        if not linear:  # of networks that do not answer, nobody need know
+            cautions += seed_cautions(found.histories, self.config.deterministic)
         validation = self.examples.split("validation")
         assert validation is not None  # as above
         for name in self.predicates:
@@ -212,9 +224,10 @@ class Trainer:
             labels = validation.dataset.labels(name)
             given = answers(runtime, self.schema, name, validation, QueryOptions())
             known = labels >= 0
-            cautions += answer_cautions(predicate, given[known], labels[known])
-            cautions += size_cautions(name, fitted[name].robust.entities)
             train = self.dataset.labels(name)[self.dataset.positions("train")]
+            helps = not linear and balancing_may_help(train, self.config.balance)
+            cautions += answer_cautions(predicate, given[known], labels[known], helps)
+            cautions += size_cautions(name, fitted[name].robust.entities)
             cautions += prior_cautions(predicate, train)
         return cautions
 

@@ -7,14 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from lpf.engine import Engine, Items
 from lpf.engine.background import check_values_agree
 from lpf.errors import LPFError
+from lpf.model.artefact import Artefact
 from lpf.storage.cache import open_cache
+from lpf.types import QueryOptions
 from lpf.workspace.circuits import FILE_NAME as CIRCUIT_FILE
 from lpf.workspace.workspace import Workspace
 
 State = Literal["ok", "warning", "fault"]
 
+ANOTHER_MODEL = "train again: lpf train, or use another: lpf models list, lpf models use VERSION"
 LOW_SPACE, NO_SPACE = 2**30, 100 * 2**20
 
 
@@ -46,7 +52,10 @@ def _model(workspace: Workspace, _: bool) -> Iterator[Check]:
     heads = {head.name: head.values for head in model.config.predicates}
     check_values_agree(workspace.schema, heads, "model")
     unknown = {one.name for one in workspace.schema} - heads.keys()
-    if unknown:
+    faults = list(_unanswered(workspace, model))
+    if faults:
+        yield from faults
+    elif unknown:
         yield Check(
             "model",
             "warning",
@@ -54,7 +63,25 @@ def _model(workspace: Workspace, _: bool) -> Iterator[Check]:
             "train a model for all predicates, or take these out of lpf.toml",
         )
     else:
-        yield Check("model", "ok", f"{model.version} loads and knows all predicates")
+        yield Check("model", "ok", f"{model.version} loads and answers all predicates")
+
+
+def _unanswered(workspace: Workspace, model: Artefact) -> Iterator[Check]:
+    """A model may load and yet fail at every question: each predicate is asked about once, with
+    features that are made up."""
+    engine = Engine(model.runtime(), workspace.schema)
+    width = model.config.encoder.input_width
+    features = np.random.default_rng(0).standard_normal((2, width)) / np.sqrt(width)
+    items = Items(features.astype(np.float32), credibility=np.array([0.9, np.nan]))
+    learned = [] if model.config.aggregator is None else [QueryOptions(variant="learned")]
+    for name in (head.name for head in model.config.predicates if head.name in workspace.schema):
+        try:
+            for options in (QueryOptions(), *learned):
+                engine.answer(items, name, options)
+        except Exception as error:
+            told = str(error) if isinstance(error, LPFError) else f"{type(error).__name__}: {error}"
+            message = f"{model.version} loads, but cannot answer {name!r}: {told}"
+            yield Check("model", "fault", message, ANOTHER_MODEL)
 
 
 def _reader(workspace: Workspace, _: bool) -> Iterator[Check]:

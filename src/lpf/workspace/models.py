@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lpf.errors import ReplayError, WorkspaceError
-from lpf.model.artefact import Artefact, load_model, save_model
+from lpf.model.artefact import CONFIG_FILE, Artefact, load_model, save_model
 from lpf.storage.files import write_atomically
 
 ACTIVE = "active"
@@ -25,6 +26,11 @@ class Models:
     def active(self) -> str | None:
         path = self._folder / ACTIVE
         return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+
+    def made(self, version: str) -> datetime | None:
+        """When its files were written here; None where they are not."""
+        path = self._folder / version / CONFIG_FILE
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.is_file() else None
 
     def load(self, version: str) -> Artefact:
         if version not in self.versions():

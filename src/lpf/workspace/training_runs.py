@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpf.errors import ConfigError, TrainingError
+from lpf.workspace.earlier import Earlier
 from lpf.workspace.training_sources import SEARCHES, Prepared, Source, prepare
 from lpf.workspace.wiring import Wiring
 
@@ -74,7 +75,8 @@ class Tried:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What was trained, on what. ``few`` is whether it was too little to hold some of it back."""
+    """What was trained, on what. ``few`` is whether it was too little to hold some of it back,
+    ``claims_read`` whether texts were read against their claims."""
 
     trained: Trained
     dataset: Dataset
@@ -82,17 +84,19 @@ class TrainingRun:
     config: TrainingConfig
     few: bool
     tried: tuple[Tried, ...] = ()
+    claims_read: bool = False
 
 
 @dataclass(frozen=True)
 class TrainingOutcome:
     """A model that was trained and saved. ``active`` is whether it answers now, ``report`` the
-    file that tells of it."""
+    file that tells of it, ``earlier`` another model that answered until then."""
 
     version: str
     active: bool
     run: TrainingRun
     report: Path | None = None
+    earlier: Earlier | None = None
 
     @property
     def trained(self) -> Trained:
@@ -118,8 +122,15 @@ class Run:
         if self.plan.grid:
             config, tried = self._best_of_grid(prepared, config)
         trained = self._named(self._trained(prepared, config))
-        dataset = prepared.examples.dataset
-        return TrainingRun(trained, dataset, prepared.predicates, config, prepared.few, tried)
+        return TrainingRun(
+            trained,
+            prepared.examples.dataset,
+            prepared.predicates,
+            config,
+            prepared.few,
+            tried,
+            self.workspace.reader.uses_claim,
+        )
 
     def _config(self) -> TrainingConfig:
         from lpf.training import TrainingConfig

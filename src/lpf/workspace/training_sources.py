@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SPLIT_SEED = 42
 SEARCHES, FEATURES = "searches", "features"
 DECLARATION = ".toml"
+# What evidence is ingested from, and a data set is never written in.
+TABLES = {".csv": "CSV", ".parquet": "Parquet"}
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,12 @@ def labelled_data(workspace: Wiring, source: Source) -> Dataset:
     for name in source.predicates:
         workspace.schema[name]
     path = Path(source.what)
+    if path.is_file() and path.suffix.lower() in TABLES:
+        raise DatasetError(
+            f"{path}: is {TABLES[path.suffix.lower()]}, and a data set is JSONL. Nothing was "
+            "trained. If it holds evidence with a column supports_value, 'lpf ingest' it, then "
+            "'lpf train' without a file."
+        )
     if path.is_file() and path.suffix != DECLARATION:
         only = source.predicates[0] if len(source.predicates) == 1 else None
         dataset = read_dataset(path, schema=workspace.schema, predicate=only)

@@ -16,6 +16,7 @@ from lpf.schema import Schema
 from lpf.types import QueryOptions
 from lpf.workspace.circuits import LearnedCircuit, learn_circuit
 from lpf.workspace.creation import create_workspace
+from lpf.workspace.earlier import earlier_model
 from lpf.workspace.settings import FILE_NAME, read_settings
 from lpf.workspace.training_runs import (
     Reporter,
@@ -185,11 +186,15 @@ class Workspace(Wiring):
         named = source if isinstance(source, Source) else Source(source)
         run = Run(self, named, plan or TrainingPlan(), watching or Watching())()
         version = run.trained.save(self.folder / "models")
+        before = self.models.active()
+        earlier = None
+        if before is not None and before != version:
+            earlier = earlier_model(self.models, before, run.trained.card)
         if use:
             self.use_model(version)
         folder = report_folder or self.folder / REPORTS / version
         written = None if report is None else report(run.trained, folder, run.dataset.name)
-        return TrainingOutcome(version, self.models.active() == version, run, written)
+        return TrainingOutcome(version, self.models.active() == version, run, written, earlier)
 
     def add_domain(
         self, name: str, preset: str = "paper", seed: int = 42, *, prefix: str | None = None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_evaluations import evaluator, made
 
+from lpf.cli.evaluate_view import show_evaluation
+from lpf.experiments.evaluation.cautions import unlearned
 from lpf.experiments.evaluation.document import evaluation_document
 from lpf.metrics import nll
 from small_lessons import Entity, all_three, entities, in_splits
@@ -50,9 +53,9 @@ def test_a_claim_that_is_anothers_evidence_is_shared_too(tmp_path: Path) -> None
     asked = next(place for place, row in enumerate(rows) if row["split"] == "test")
     rows[asked]["claim"] = rows[0]["evidence"][0]["text"]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
-    assert found.cautions == (
+    assert found.cautions[0] == (
         "1 of 14 entities share a text, claim or group with those learned from. What is said of "
-        "the others alone is told beside.",
+        "the others alone is told beside."
     )
 
 
@@ -88,3 +91,35 @@ def test_too_few_groups_have_neither_intervals_nor_p_values(tmp_path: Path) -> N
     (one,) = found.comparisons()
     assert one.note == "not compared: those asked about are of fewer than 6 groups"
     assert "nll_interval" not in evaluation_document(found)["methods"]["prior"]
+
+
+def test_that_claims_are_read_is_said(tmp_path: Path) -> None:
+    rows = [
+        {**row, "claim": f"Claim {place}."}
+        for place, row in enumerate(in_splits(entities(70), all_three))
+    ]
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
+    (caution,) = found.cautions
+    assert caution.startswith("Texts were read against their entities' claims.")
+    assert "with_claim = true" in caution
+    assert evaluation_document(found)["claims_read"]
+
+
+def test_that_none_are_read_is_in_the_document(tmp_path: Path) -> None:
+    found = made(evaluator(tmp_path, seeds=(1,)), tmp_path)
+    assert evaluation_document(found)["claims_read"] is False
+
+
+@pytest.mark.parametrize(("strength", "told"), [(-3.0, True), (9.0, False)])
+def test_that_nothing_was_learned_comes_first(
+    strength: float, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = in_splits(entities(70), all_three)
+    rows[-1] = with_text(rows[-1], rows[0]["evidence"][0]["text"])
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path, lpf_robust=strength, prior=0.0)
+    cautions = evaluation_document(found)["cautions"]
+    show_evaluation(found)
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("·")]
+    for first in (cautions[0], shown[1]):
+        assert ("LPF-SPN, robust ensemble: its probabilities for unseen" in first) is told
+    assert unlearned(replace(found, runs={"prior": found.runs["prior"]})) == []

@@ -1,14 +1,40 @@
-"""What must be said of a file's splits: groups that are too few, and what is on both sides."""
+"""What must be said of a file: groups that are too few, what is on both sides, claims."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lpf.datasets import Dataset, find_leakage
 from lpf.experiments.evaluation.sharing import unshared
 from lpf.experiments.judging.summaries import FEWEST_GROUPS
+from lpf.training.cautions import no_better_than_prior
 
+if TYPE_CHECKING:
+    from lpf.experiments.evaluation.outcome import Evaluation
+
+PRIOR = "prior"
 SHARED_KINDS = ("text", "claim", "group_id")
+
+
+def unlearned(evaluation: Evaluation) -> list[str]:
+    """That LPF is no better than knowing nothing; empty where one of both has no answers."""
+    ours = evaluation.ours
+    if ours is None or PRIOR not in evaluation.runs:
+        return []
+    spreads = [evaluation.summary(name).spreads.get("nll") for name in (ours, PRIOR)]
+    losses = [one.mean for one in spreads if one is not None]
+    return list(no_better_than_prior(evaluation.title(ours), *losses)) if len(losses) == 2 else []
+
+
+def claims_read(dataset: Dataset) -> list[str]:
+    """That texts were read against claims, which training does only where it is told to."""
+    if not any(entity.claim is not None for entity in dataset):
+        return []
+    return [
+        "Texts were read against their entities' claims. 'lpf train' does so only where lpf.toml "
+        "has with_claim = true under [reader]."
+    ]
 
 
 def few_groups(placed: Sequence[Dataset]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lpf.experiments.evaluation.cautions import unlearned
 from lpf.experiments.evaluation.details import details, part_numbers
 from lpf.experiments.evaluation.outcome import Evaluation
 from lpf.experiments.judging.comparisons import Comparison
@@ -23,11 +24,12 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         "predicate": evaluation.predicate,
         "values": list(dataset.schema[evaluation.predicate].values),
         "entities": len(dataset),
+        "claims_read": any(entity.claim is not None for entity in dataset),
         "asked": len(next(iter(evaluation.runs.values()))[0].labels),
         "seeds": list(plan.seeds),
         "folds": evaluation.folds,
         "model": plan.model,
-        "cautions": list(evaluation.cautions),
+        "cautions": [*unlearned(evaluation), *evaluation.cautions],
         "methods": {name: _method(evaluation, name) for name in evaluation.runs},
         "against": {
             "method": evaluation.ours,

@@ -10,7 +10,7 @@ from functools import cached_property
 from lpf.baselines.item_models import SEARCH, drawn_seeds
 from lpf.datasets import Dataset
 from lpf.experiments.cells import Cell, Exam, FileData, Lesson, Settings
-from lpf.experiments.evaluation.cautions import few_groups, what_is_shared
+from lpf.experiments.evaluation.cautions import claims_read, few_groups, what_is_shared
 from lpf.experiments.evaluation.evaluable import (
     require_claims_of_all,
     require_enough,
@@ -137,7 +137,12 @@ class Evaluator:
             for method in self.methods
         }
         shared, clean = what_is_shared(self.placed, in_folds=self.folds > 0)
-        cautions = (*self.dataset.exclusions, *shared, *few_groups(self.placed))
+        cautions = (
+            *self.dataset.exclusions,
+            *shared,
+            *few_groups(self.placed),
+            *claims_read(self.dataset),
+        )
         return Evaluation(
             self.plan, self.dataset, self.predicate, self.folds, cautions, runs, clean
         )

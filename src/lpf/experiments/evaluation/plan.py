@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from lpf.baselines import METHODS
@@ -48,8 +49,10 @@ class EvaluationPlan:
         known = (*METHODS, CHOSEN, CLAIM_ONLY)
         unknown = [name for name in self.methods if name not in known and not is_own(name)]
         if unknown or not self.methods:
+            near = [name for one in unknown for name in get_close_matches(one, known, n=1)]
+            meant = f"; did you mean {', '.join(near)}? All" if near else "; those"
             raise ConfigError(
-                f"methods: {unknown or 'none'} given; those are {list(known)}, and your own as "
+                f"methods: {unknown or 'none'} given{meant} are {list(known)}, and your own as "
                 "package.module:Name. Nothing was evaluated."
             )
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):

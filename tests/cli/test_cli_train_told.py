@@ -1,0 +1,229 @@
+"""What train, models and evaluate tell beside the numbers: claims, the prior, what has no effect,
+what answered before and how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
+from lpf.schema import Predicate, Schema
+from lpf.workspace import Workspace
+
+SMALL = ("--hidden", 8, "--latent", 4, "--reading", "networks", "--no-aggregator")
+QUICK = ("--seeds", "1,2", "--epochs", 3, *SMALL, "--no-report")
+
+
+class ClaimReader(WordReader):
+    """Says that it reads claims; what it makes of them does not matter here."""
+
+    @property
+    def uses_claim(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "data.jsonl", lines(60))
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "few.jsonl", lines(12))
+
+
+@pytest.fixture
+def lpf(lpf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Commands in a workspace that asks for a level and reads words."""
+    monkeypatch.setattr("lpf.workspace.wiring.open_reader", lambda *_, **__: WordReader())
+    monkeypatch.setenv("COLUMNS", "80")
+    Workspace.create(tmp_path / "own", Schema((Predicate("level", LEVELS),))).close()
+    return type(lpf)(tmp_path / "own")
+
+
+def flat(done: Any) -> str:
+    assert all(len(one) <= 80 for one in done.stdout.splitlines() if "report" not in one)
+    return " ".join(done.stdout.split())
+
+
+def test_whether_claims_are_read_is_told(
+    lpf, tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "claims" not in lpf("train", data, *QUICK).stdout
+    claims = write_lines(tmp_path / "claims.jsonl", lines(60, claim="All is well."))
+    assert (
+        "60 entities have one; not read (with_claim = false in lpf.toml)"
+        in lpf("train", claims, *QUICK).stdout
+    )
+    told = lpf.json("train", claims, *QUICK)["data"]["claims"]
+    assert told == {"entities": 60, "read": False}
+    monkeypatch.setattr("lpf.workspace.wiring.open_reader", lambda *_, **__: ClaimReader())
+    shown = flat(lpf("train", claims, *QUICK))
+    assert "60 entities have one; read with the evidence (with_claim = true in lpf.toml)" in shown
+
+
+def test_the_prior_stands_beside_the_model(lpf, data: Path) -> None:
+    told = lpf.json("train", data, *QUICK)
+    rows = [one.split() for one in lpf("train", data, *QUICK).stdout.splitlines()]
+    for split in ("validation", "test"):
+        prior = told["scores"][f"{split}/spn"]["level"]["prior_nll"]
+        assert [split, "prior", f"{prior:.4f}"] in rows
+    assert [split, "prior", f"{prior:.4f}"] in [
+        one.split() for one in lpf("models", "show").stdout.splitlines()
+    ]
+
+
+def test_a_model_that_learned_nothing_is_told_first(lpf, tmp_path: Path) -> None:
+    """The words of test entities are those of another value."""
+    given = []
+    for number in range(60):
+        split = ("train", "train", "validation", "test")[number // 3 % 4]
+        worded = line(number + (split == "test"))
+        given.append({**line(number), "split": split, "evidence": worded["evidence"]})
+        for place, item in enumerate(given[-1]["evidence"]):
+            item["evidence_id"] = f"{number}-{place}"
+    file = write_lines(tmp_path / "lost.jsonl", given)
+    words = ("--seeds", "1,2", "--epochs", 30, *SMALL, "--no-report")
+    first = lpf.json("train", file, *words)["cautions"][0]
+    assert first.startswith("level: its probabilities for unseen entities are no better than the")
+    assert "- level: its probabilities for unseen" in lpf("train", file, *words).stdout
+
+
+def test_what_has_no_effect_on_few_entities_is_told(lpf, few: Path) -> None:
+    words = ("train", few, "--epochs", 3, *SMALL, "--no-report", "--members", 2)
+    assert lpf.json(*words, "--seeds", "1,2")["ignored"] == []
+    told = lpf.json(*words, "--seeds", "1,2,3", "--patience", 2)["ignored"]
+    assert told == ["--patience", "1 of 3 --seeds (members: 2)"]
+    shown = flat(lpf(*words, "--seeds", "1,2,3", "--patience", 2))
+    assert "not used --patience, 1 of 3 --seeds (members: 2): so few entities" in shown
+    assert "Seeds, best first, on held-out items of folds" in shown
+    assert "anew, in seconds" in " ".join(lpf("train", "--help").stdout.split())
+
+
+def test_patience_has_its_effect_where_there_are_splits(lpf, data: Path) -> None:
+    assert lpf.json("train", data, *QUICK, "--patience", 2)["ignored"] == []
+
+
+def test_one_seed_has_no_spread(lpf, data: Path) -> None:
+    words = ("train", data, "--epochs", 2, *SMALL, "--no-report")
+    assert "±" not in lpf(*words, "--single", 3).stdout
+    assert "±" not in lpf("models", "card").stdout
+    assert "±" in lpf(*words, "--seeds", "1,2").stdout
+
+
+def test_what_is_next_is_no_dead_end(lpf, data: Path, tmp_path: Path) -> None:
+    told = lpf.json("train", data, *QUICK)
+    assert told["next"] == "lpf ingest EVIDENCE, then lpf query ENTITY level"
+    assert told["next"] in lpf("train", data, *QUICK).stdout
+    evidence = tmp_path / "evidence.csv"
+    evidence.write_text("evidence_id,entity_id,predicate,text\nE1,C1,level,low low\n")
+    lpf("ingest", evidence)
+    assert lpf.json("train", data, *QUICK)["next"] == "lpf query ENTITY level"
+    kept = lpf.json("train", data, *QUICK, "--no-use", "--beta", 0.5)
+    assert kept["next"] == f"lpf models use {kept['version']}"
+
+
+def test_a_table_is_no_data_set(lpf, tmp_path: Path) -> None:
+    table = tmp_path / "evidence.CSV"
+    table.write_text("evidence_id,entity_id,text\n")
+    told = lpf.error("train", table)
+    assert "is CSV, and a data set is JSONL" in told
+    assert "'lpf ingest' it, then 'lpf train' without a file" in told
+
+
+def test_the_model_that_answered_before_is_told_beside(lpf, data: Path, tmp_path: Path) -> None:
+    first = lpf.json("train", data, *QUICK)
+    assert first["earlier"] is None
+    assert lpf.json("train", data, *QUICK)["earlier"] is None  # it is the same
+    losses = {
+        "earlier": pytest.approx(first["scores"]["test/spn"]["level"]["nll"], abs=1e-6),
+    }
+    shown = flat(lpf("train", data, *QUICK, "--beta", 0.5))
+    second = lpf.json("models", "show")["version"]
+    assert f"before {first['version']}: NLL of level" in shown
+    assert f"back lpf models use {first['version']}" in shown
+    lpf("models", "use", first["version"])
+    again = lpf.json("train", data, *QUICK, "--beta", 0.5)
+    assert again["version"] == second
+    told = again["earlier"]
+    assert (told["version"], told["judged_on"]) == (first["version"], "test/spn")
+    assert told["same_data"]
+    assert told["nll"]["level"]["earlier"] == losses["earlier"]
+    still = flat(lpf("train", data, *QUICK, "--beta", 0.2, "--no-use"))
+    assert f"still {second}: NLL of level" in still
+    assert "back" not in still
+    other = write_lines(tmp_path / "other.jsonl", lines(66))
+    assert lpf.json("train", other, *QUICK)["earlier"]["nll"] == {}
+    assert "not judged on the same data" in flat(lpf("train", data, *QUICK, "--beta", 0.3))
+
+
+def test_data_of_the_same_name_may_be_others(lpf, data: Path) -> None:
+    lpf("train", data, *QUICK)
+    write_lines(data, lines(66))
+    told = lpf.json("train", data, *QUICK)["earlier"]
+    assert (bool(told["nll"]), told["same_data"]) == (True, False)
+
+
+def test_models_can_be_told_apart_by_the_list(lpf, data: Path, few: Path) -> None:
+    linear = ("--seeds", "1,2", "--epochs", 1, "--hidden", 8, "--latent", 4, "--no-report")
+    one = lpf.json("train", data, *QUICK)
+    two = lpf.json("train", few, *linear)
+    listed = {model["version"]: model for model in lpf.json("models", "list")["models"]}
+    made = listed[one["version"]]
+    assert (made["reading"], made["entities"]) == ("networks", 60)
+    assert made["held_out"]["judged_on"] == "test/spn"
+    scores = one["scores"]["test/spn"]["level"]
+    assert made["held_out"]["nll"] == pytest.approx(scores["nll"], abs=1e-6)
+    assert made["held_out"]["accuracy"] == pytest.approx(scores["accuracy"], abs=1e-6)
+    other = listed[two["version"]]
+    assert (other["reading"], other["entities"]) == ("linear", 12)
+    assert other["held_out"]["judged_on"] == "out of fold/spn"
+    shown = lpf("models", "list").stdout
+    assert all(len(each) <= 80 for each in shown.splitlines()), shown
+    head, *rows = shown.splitlines()
+    for heading in ("version", "name", "made", "reading", "entities", "accuracy", "NLL"):
+        assert heading in head
+    (row,) = [each for each in rows if one["version"] in each]
+    for cell in (made["made"][:10], "networks", "60", f"{scores['nll']:.4f}"):
+        assert cell in row
+    assert "else out of fold" in shown
+
+
+def test_a_model_that_cannot_be_loaded_is_listed_with_what_is_wrong(lpf, data: Path) -> None:
+    version = lpf.json("train", data, *QUICK)["version"]
+    card = lpf.folder / "models" / version / "card.json"
+    card.write_text(card.read_text().replace("data", "date"))
+    shown = lpf("models", "list").stdout
+    assert "broken" in shown
+    assert f"{version} cannot be loaded" in shown
+
+
+def test_the_card_of_few_entities_says_what_is_so(lpf, few: Path) -> None:
+    words = ("--seeds", "5,4", "--epochs", 2, "--hidden", 8, "--latent", 4, "--no-report")
+    told = lpf.json("train", few, *words)
+    assert told["reading"]["chosen"] == "linear"
+    card = lpf("models", "card").stdout
+    assert "few: 12 entities, all trained on, judged in folds, 24 items" in card
+    assert "members: one for each of the seeds [5, 4]" in card
+    assert "best first" not in card
+    assert "item_validation_accuracy" not in card
+    assert "- level: low, medium, high" in card
+    fitted = told["fitted"]["level"]
+    assert f"{fitted['nll_after']:.4f} after, {fitted['nll_cross_fitted']:.4f} on held-out" in card
+    assert lpf.json("models", "card")["predicates"] == {"level": list(LEVELS)}
+    shown = flat(lpf("models", "show"))
+    assert "reading linear" in shown
+    assert f"NLL {fitted['nll_after']:.4f} of these, {fitted['nll_cross_fitted']:.4f} on" in shown
+    assert "what the networks say" not in shown

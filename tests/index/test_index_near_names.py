@@ -1,0 +1,75 @@
+"""Names near one that nobody has."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from time import perf_counter
+
+import pytest
+from made_up import Filled
+
+from lpf.index.near_names import is_known, near_names
+from lpf.schema import Predicate, Schema
+from lpf.storage.facts import FactStore, NewFact
+
+
+def give(filled: Filled, *entities: str, items: int = 1) -> None:
+    for entity in entities:
+        names = [f"{entity} {number}" for number in range(items)]
+        filled.add(*names, entity_id=entity)
+
+
+def give_fact(filled: Filled, entity: str) -> None:
+    store = FactStore(filled.store.database, Schema((Predicate("p", ("low", "high")),)))
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    store.add([NewFact(entity, "p", "low", moment, 1.0, None, where="here")])
+
+
+def test_who_is_named_by_an_item_or_a_fact_is_known(filled: Filled) -> None:
+    give(filled, "B001")
+    give_fact(filled, "B002")
+    database = filled.store.database
+    assert [is_known(database, name) for name in ("B001", "B002", "B003")] == [True, True, False]
+    assert near_names(database, "B003") == ["B001", "B002"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("B0O17", "B0017"),  # a letter for a digit
+        ("b0017", "B0017"),
+        ("B017", "B0017"),
+        ("B00017", "B0017"),
+        ("B0107", "B0017"),  # two digits swapped
+        ("A0017", "B0017"),
+        ("B0999 ", "B0999"),
+        ("acme ltd", "Acme Ltd"),
+        ("Acme Ltd", "Acme Ltd."),
+        ("Globex", "Globex Corporation"),
+    ],
+)
+def test_the_nearest_comes_first(filled: Filled, typed: str, meant: str) -> None:
+    give(filled, *(f"B{number:04d}" for number in (17, 107, 512, 999)))
+    if meant not in ("B0017", "B0999"):
+        give(filled, meant)
+    assert near_names(filled.store.database, typed)[0] == meant
+
+
+def test_what_is_not_near_is_not_told(filled: Filled) -> None:
+    assert near_names(filled.store.database, "B001") == []
+    give(filled, "B001", "Acme", "Zeta")
+    assert near_names(filled.store.database, "Quux 9") == []
+    assert near_names(filled.store.database, "Q" * 500) == []
+
+
+def test_three_at_most_and_the_same_each_time(filled: Filled) -> None:
+    give(filled, *(f"B{number:03d}" for number in range(30)))
+    assert near_names(filled.store.database, "B0O1") == ["B001", "B010", "B011"]
+
+
+def test_one_entity_with_very_many_items_hides_no_other(small: Filled) -> None:
+    give(small, "B0015", items=3000)
+    give(small, "B0017")
+    begun = perf_counter()
+    assert near_names(small.store.database, "B0O17") == ["B0017"]
+    assert perf_counter() - begun < 1.0
