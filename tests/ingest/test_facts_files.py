@@ -83,6 +83,15 @@ def test_a_header_may_be_written_otherwise(tmp_path: Path) -> None:
     assert (read.entity_id, read.value) == ("C1", "low")
 
 
+@pytest.mark.parametrize(("name", "write"), [("f.jsonl", write_jsonl), ("f.csv", write_csv)])
+def test_a_mistyped_confidence_makes_no_fact_sure(tmp_path: Path, name: str, write: object) -> None:
+    path = write(tmp_path / name, [fact(confidense=0.5, remark="?")])  # type: ignore[operator]
+    with pytest.raises(InputFileError, match=r"confidense: is no field.*did you mean confidence\?"):
+        list(read_facts(path))
+    other = write(tmp_path / f"other-{name}", [fact(remark="?")])  # type: ignore[operator]
+    assert len(list(read_facts(other))) == 1
+
+
 def test_missing_columns_are_told_once(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "f.csv", [{"entity_id": "C1", "value": "low"}])
     with pytest.raises(InputFileError, match=r"\['predicate', 'timestamp'\] are missing"):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lpf.errors import InputFileError
+from lpf.ingest.columns import FACT_COLUMNS, meant
 from lpf.ingest.fields import (
     identifier_field,
     label_field,
@@ -23,7 +24,8 @@ REQUIRED = ("entity_id", "predicate", "value", "timestamp")
 
 def read_facts(path: str | Path) -> Iterator[NewFact]:
     """The facts of a JSONL, CSV or Parquet file. InputFileError names the first row that cannot
-    be read; whether a fact fits the schema is told when it is added."""
+    be read, or has a field near the name of one it lacks: a fact whose confidence is mistyped would
+    be sure. Whether a fact fits the schema is told when it is added."""
     file = open_input(path)
     file.require(*((name,) for name in REQUIRED))
     for row in file.rows():
@@ -37,6 +39,7 @@ def read_facts(path: str | Path) -> Iterator[NewFact]:
 def _fact(row: InputRow, where: str) -> NewFact:
     if row.error:
         raise RowError(None, row.error)
+    _refuse_slips(row)
     timestamp = moment_field(row.values, "timestamp")
     if timestamp is None:
         raise RowError("timestamp", "is missing")
@@ -50,3 +53,9 @@ def _fact(row: InputRow, where: str) -> NewFact:
         source=identifier_field(row.values, "source"),
         where=where,
     )
+
+
+def _refuse_slips(row: InputRow) -> None:
+    others = row.values.keys() - FACT_COLUMNS
+    for name, field in meant(others, FACT_COLUMNS - row.values.keys()).items():
+        raise RowError(name, f"is no field of a fact; did you mean {field}?")
