@@ -30,7 +30,7 @@ def program(
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **environment},
-        timeout=120,
+        timeout=300,
     )
 
 
