@@ -26,6 +26,17 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Threads of networks that are very small only wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @contextmanager
 def server_folder(name: str) -> Iterator[Path]:
     """Not one of pytest's, which are closed to other users whenever another run begins: run by

@@ -3,12 +3,10 @@ what answered before and how to go on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
 from lpf.schema import Predicate, Schema
@@ -26,12 +24,7 @@ class ClaimReader(WordReader):
         return True
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from labelled_workspaces import LEVELS, WordReader, in_splits, line, lines, write_lines
 from lpf.domains import load_domain, preset
@@ -35,13 +34,7 @@ QUICK = TrainingConfig(hidden=(8,), latent_width=4, max_epochs=3, members=2)
 PLAN = TrainingPlan(QUICK, seeds=(1, 2))
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads of networks this small only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
