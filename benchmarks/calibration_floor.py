@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 from lpf import metrics
-from lpf.calibration import fit_temperature
+from lpf.combine.calibration import fit_temperature
 from lpf.domains import domain_names, generate, generate_test, load_domain, perfect_answers, preset
 from lpf.factors.tempering import log_tempered
 from lpf.types import FloatArray

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Paired, Row, paired_ratio
-from lpf.spn import Circuit, CircuitBuilder, CompiledCircuit, Leaf, Variable, compile_circuit
-from lpf.spn import Sum as OurSum
+from lpf.circuits import Circuit, CircuitBuilder, CompiledCircuit, Leaf, Variable, compile_circuit
+from lpf.circuits import Sum as OurSum
 
 VARIABLES, VALUES, COMPONENTS, BATCH = 8, 3, 5, 10_000
 SPFLOW_CHUNK = 2_500  # queries, i.e. 60,000 rows

@@ -18,20 +18,17 @@ from benchmarks.engine import VALUES, BareNumPy, features
 from benchmarks.measure import Row, paired_ratio
 from lpf.factors.keys import content_key
 from lpf.ingest import content_hash
-from lpf.ledger.entries import Entry
-from lpf.ledger.group import GroupCommit
-from lpf.ledger.records import Draft, Receipt
-from lpf.model.artefact import save_model
-from lpf.model.card import ModelCard
+from lpf.ledger.group_commit import GroupCommit
+from lpf.ledger.records import Draft, Entry, Receipt
+from lpf.model.artefact import ModelCard, save_model
 from lpf.model.config import ModelConfig, PredicateHead
-from lpf.model.initialise import fresh_tensors
+from lpf.model.layout import fresh_tensors
 from lpf.orchestrator.inference import MOST_WAYS
 from lpf.schema import Predicate, Schema
 from lpf.storage.cache import NoCache
 from lpf.storage.evidence import NewEvidence
-from lpf.storage.facts import NewFact
-from lpf.storage.facts_statements import CANONICAL
-from lpf.storage.times import now_micros
+from lpf.storage.facts import CANONICAL, NewFact
+from lpf.storage.values import now_micros
 from lpf.types import Evidence, Float32Array, QueryOptions
 from lpf.workspace import Workspace
 

@@ -14,7 +14,7 @@ from lpf.combine import Segments
 from lpf.engine import Engine, Items
 from lpf.factors import ConversionConfig, Converter
 from lpf.model.config import ModelConfig, PredicateHead
-from lpf.model.initialise import fresh_tensors
+from lpf.model.layout import fresh_tensors
 from lpf.model.runtime import Runtime
 from lpf.schema import Predicate, Schema
 from lpf.types import QueryOptions

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.measure import Row, paired_ratio
 from lpf.reading import MiniLMReader, export_minilm
-from lpf.reading.weights import installed_weights
+from lpf.reading.export import installed_weights
 
 THREADS = 2
 TEXT_COUNT = 160

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lpf.model.config import ModelConfig, PredicateHead
-from lpf.model.initialise import fresh_tensors
+from lpf.model.layout import fresh_tensors
 from lpf.model.runtime import Runtime
 from lpf.training import TrainingConfig
 from lpf.training.material import make_material

@@ -14,7 +14,7 @@ from benchmarks.measure import Row, paired_ratio
 from benchmarks.trained_model import VALUES, made_up_features
 from lpf.domains import generate, load_domain, preset
 from lpf.model.config import ModelConfig, PredicateHead
-from lpf.model.initialise import fresh_tensors
+from lpf.model.layout import fresh_tensors
 from lpf.reading import open_reader
 from lpf.training import FIFTEEN_SEEDS, Trainer, TrainingConfig, make_examples, read_features
 from lpf.training.material import make_material

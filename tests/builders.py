@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lpf.model.config import AggregatorConfig, EncoderConfig, ModelConfig, PredicateHead
-from lpf.model.initialise import fresh_tensors
+from lpf.model.layout import fresh_tensors
 from lpf.model.runtime import Runtime
 from lpf.schema import Predicate, Schema
 

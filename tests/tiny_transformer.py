@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from lpf.reading.weights import installed_weights
+from lpf.reading.export import installed_weights
 
 
 def tiny_transformer(folder: Path, *, positions: int = 256, seed: int = 1) -> Path:

@@ -11,8 +11,7 @@ import lpf
 from builders import model_config, sharp_tensors
 from lpf.factors.keys import content_key
 from lpf.ingest import content_hash
-from lpf.model.artefact import save_model
-from lpf.model.card import ModelCard
+from lpf.model.artefact import ModelCard, save_model
 from lpf.reading import Reader
 from lpf.schema import Predicate, Relation, Schema
 from lpf.storage.evidence import NewEvidence

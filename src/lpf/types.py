@@ -239,7 +239,7 @@ class QueryOptions:
                 raise ConfigError(f"options.{name}: {reason}; leave it out.")
 
 
-def lasting(options: QueryOptions) -> QueryOptions:
+def cacheable(options: QueryOptions) -> QueryOptions:
     """``options`` without what belongs to one question alone: what things are kept by. Words that
     were asked with must not stay in memory as part of a key."""
     if options.query_text is None and options.as_of is None:

@@ -12,19 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lpf.baselines import (
-    FittedMethod,
-    ItemModels,
-    Method,
-    Shared,
-    TransformerConfig,
-    make_methods,
-)
+from lpf.baselines import FittedMethod, ItemModels, Method, Shared, TransformerConfig, make_methods
 from lpf.baselines.global_draws import seeded
 from lpf.datasets import Dataset
 from lpf.domains import GeneratorParameters, generate, load_domain
 from lpf.model.runtime import Runtime
-from lpf.reading.weights import installed_weights
+from lpf.reading.export import installed_weights
 from lpf.training import Examples, Trainer, TrainingConfig, make_examples
 
 NOISE = 0.15

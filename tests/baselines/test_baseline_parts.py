@@ -10,19 +10,17 @@ import torch
 from baseline_examples import SEED, fitted, made, model, parts, predicate, small_items
 
 from builders import features, model_config, sharp_tensors
-from lpf.baselines.bags import Bags
 from lpf.baselines.dawid_skene import Votes, fit_confusions
-from lpf.baselines.evidential import EvidentialNetwork
 from lpf.baselines.item_models import ItemModel, natural_shares
-from lpf.baselines.logistic import Labelled, fit_regression
-from lpf.baselines.networks import fresh
-from lpf.baselines.stacking import summaries
+from lpf.baselines.linear import Labelled, fit_regression, summaries
+from lpf.baselines.networks import Bags, fresh
+from lpf.baselines.set_networks import EvidentialNetwork
 from lpf.combine import Segments
 from lpf.errors import ConfigError, DatasetError, TrainingError
 from lpf.model.config import PredicateHead
 from lpf.model.networks import keep_all
 from lpf.model.runtime import Runtime
-from lpf.training.evaluation import answers
+from lpf.training.fitting import answers
 from lpf.types import QueryOptions
 
 RAGGED = Bags.of(np.arange(12, dtype=np.float32).reshape(6, 2), np.array([1, 3, 2]))

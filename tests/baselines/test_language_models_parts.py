@@ -14,16 +14,14 @@ from baseline_examples import reordered, without_labels
 
 from language_model_server import LEVEL, VALUES, entity, examples_from, saying
 from lpf import metrics
-from lpf.baselines.language_models import (
-    MODEL_PRESETS,
-    EndpointConfig,
-    Prices,
-    Stated,
-    sampled,
+from lpf.baselines.language_models import MODEL_PRESETS, EndpointConfig, Prices, Stated, sampled
+from lpf.baselines.language_models.client import retry_after
+from lpf.baselines.language_models.prompting import (
+    Unreadable,
+    distribution,
+    make_prompts,
+    parse_answer,
 )
-from lpf.baselines.language_models.endpoint import retry_after
-from lpf.baselines.language_models.parsing import Unreadable, distribution, parse_answer
-from lpf.baselines.language_models.prompts import make_prompts
 from lpf.errors import ConfigError
 from lpf.training import Examples
 

@@ -9,12 +9,19 @@ import numpy as np
 import torch
 from baseline_examples import SEED, parts, predicate
 
-from lpf.baselines.bags import Bags
-from lpf.baselines.graphs import Graph, Relation, copy_pairs, numbered_sources
-from lpf.baselines.relational import RelationalGraph, RelationalNetwork, TrainedGraph
+from lpf.baselines.networks import Bags
+from lpf.baselines.relational_graph import (
+    EvidenceGraph,
+    Relation,
+    RelationalGraph,
+    RelationalNetwork,
+    TrainedGraph,
+    copy_pairs,
+    numbered_sources,
+)
 
 # Two entities of two items and one; the second item has the unknown source; items 0 and 1 repeat.
-SMALL = Graph(
+SMALL = EvidenceGraph(
     Bags.of(np.zeros((3, 4), np.float32), np.array([2, 1])),
     sources=torch.tensor([0, 1, 0]),
     copies=torch.tensor([7, 7, -1]),
@@ -30,7 +37,7 @@ def trained() -> TrainedGraph:
     return found
 
 
-def edges(graph: Graph) -> set[tuple[str, int, int]]:
+def edges(graph: EvidenceGraph) -> set[tuple[str, int, int]]:
     pairs, kinds = graph.edges(2)
     rows = zip(kinds.tolist(), *pairs.tolist(), strict=True)
     return {(Relation(kind).name, begin, end) for kind, begin, end in rows}
@@ -68,7 +75,7 @@ def test_entities_are_taken_with_their_items() -> None:
 def test_copies_of_different_entities_are_no_copies_of_each_other() -> None:
     _, _, test = parts()
     same = replace(test, groups=np.zeros_like(test.groups))
-    graph = Graph.of(same, {})
+    graph = EvidenceGraph.of(same, {})
     begins, ends = copy_pairs(graph.copies)
     assert torch.equal(graph.bags.owner[begins], graph.bags.owner[ends])
     counts = test.segments.counts
@@ -83,7 +90,7 @@ def test_a_source_that_training_did_not_see_is_the_unknown_one() -> None:
         first, evidence=tuple(replace(item, source="a stranger") for item in first.evidence)
     )
     changed = replace(test, dataset=replace(test.dataset, entities=(strange, *rest)))
-    found = Graph.of(changed, sources).sources[: len(first.evidence)]
+    found = EvidenceGraph.of(changed, sources).sources[: len(first.evidence)]
     assert (found == len(sources)).all()
     moved = trained().predict_proba(changed)[0] - trained().predict_proba(test)[0]
     assert np.abs(moved).max() > 1e-6

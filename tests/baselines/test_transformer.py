@@ -10,16 +10,16 @@ import pytest
 import torch
 from baseline_examples import SEED, SMALL_BUDGET, parts, predicate, small_transformer
 
-from lpf.baselines.checkpoints import load_checkpoint
-from lpf.baselines.frozen_layers import Whole, split_layers
-from lpf.baselines.token_budget import TokenBudget, fair_shares
 from lpf.baselines.transformer import (
     FineTunedTransformer,
     TransformerConfig,
+    Whole,
     padded,
     shuffled_batches,
+    split_layers,
     token_rows,
 )
+from lpf.baselines.transformer_checkpoints import TokenBudget, fair_shares, load_checkpoint
 from lpf.datasets import DatasetEntity, DatasetItem
 from lpf.errors import ConfigError
 

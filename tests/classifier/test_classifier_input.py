@@ -10,10 +10,10 @@ import pytest
 from classifier_examples import FAST, CountingReader, fitted, suppliers
 
 from lpf import Evidence, LPFClassifier
+from lpf.classifier.answering import Memory
 from lpf.classifier.entities import read_entities
-from lpf.classifier.features import Memory
+from lpf.classifier.fitting import Part, make_dataset
 from lpf.classifier.labels import Classes, read_labels
-from lpf.classifier.lesson import Part, make_dataset
 from lpf.errors import ConfigError, DatasetError, EvidenceError, TrainingError
 
 TEXT = "Late again."

@@ -9,7 +9,7 @@ import pytest
 
 import workspaces
 from builders import model_config
-from lpf.cli import batch_answers
+from lpf.cli import batch as batch_answers
 from lpf.cli.main import app
 from lpf.errors import EvidenceError, StoreFullError
 from lpf.workspace import Workspace

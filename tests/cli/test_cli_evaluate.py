@@ -17,10 +17,10 @@ from lpf.baselines import METHODS as OURS
 from lpf.cli.evaluate import parsed_methods, parsed_seeds
 from lpf.cli.main import app
 from lpf.errors import ConfigError
-from lpf.experiments.evaluation.evaluator import Evaluator
-from lpf.experiments.evaluation.plan import EvaluationPlan
-from lpf.experiments.keeping import Keeper
-from small_lessons import all_three, entities, in_splits, kept_folder, times, written
+from lpf.evaluation.evaluation import EvaluationPlan
+from lpf.evaluation.evaluator import Evaluator
+from lpf.evaluation.result_store import ResultStore
+from small_specs import all_three, entities, in_splits, kept_folder, times, written
 from tiny_transformer import tiny_transformer
 
 METHODS = ("lpf_robust", "logistic_mean", "prior")
@@ -242,7 +242,7 @@ def test_a_reference_that_crashed_is_said(
     document: dict[str, Any], words: tuple[object, ...], folder: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(folder / "kept", tmp_path / "kept")
-    keeper = Keeper(tmp_path / "kept")
+    keeper = ResultStore(tmp_path / "kept")
     asking = Evaluator.of(EvaluationPlan(folder / "parts.jsonl", METHODS, seeds=(1,)))
     (cell,) = asking.cells_of("lpf_robust", 1)
     crashed = {"raw": None, "tempered": None, "error": "TrainingError: it broke"}

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from lpf.cli.answer_view import show_answer
-from lpf.cli.tables import table
+from lpf.cli.terminal import table
 from lpf.results import EvidenceUsed, FactUsed, QueryResult
 from lpf.types import QueryOptions
 

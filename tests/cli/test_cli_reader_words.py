@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lpf.cli.reader_words import short_reader, with_short_readers
+from lpf.cli.terminal import short_reader, with_short_readers
 
 MINILM = "all-MiniLM-L6-v2@53aa51172d142c89;precision=float32;max_length=256;graph=1"
 

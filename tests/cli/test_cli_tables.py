@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from lpf.cli.record_view import show_records
-from lpf.cli.tables import table
+from lpf.cli.terminal import table
 
 
 def record(**changed: Any) -> dict[str, Any]:

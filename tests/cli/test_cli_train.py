@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
 from lpf.cli.main import app
-from lpf.cli.train_progress import Display, best_course, sparkline
+from lpf.cli.progress import Display, best_course, sparkline
 from lpf.schema import Predicate, Schema
 from lpf.training.history import Epoch
 from lpf.workspace import Workspace
@@ -343,7 +343,7 @@ def test_the_live_display_shows_epochs_and_the_best_seed() -> None:
 
 def test_importing_the_commands_imports_no_torch() -> None:
     program = (
-        "import sys\nimport lpf.cli.main, lpf.workspace, lpf.cli.train_progress\n"
+        "import sys\nimport lpf.cli.main, lpf.workspace, lpf.cli.progress\n"
         "assert 'torch' not in sys.modules and 'lpf.training' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -65,7 +65,7 @@ def test_independent_items_with_exponent_one_give_bayes_rule() -> None:
 
 
 def test_the_switch_is_a_sum_node_with_an_all_ones_leaf() -> None:
-    from lpf.spn import Variable, compile_circuit, prior_circuit
+    from lpf.circuits import Variable, compile_circuit, prior_circuit
 
     phi, epsilon = distributions(4), np.array([0.1, 0.3, 0.0, 1.0])
     circuit = compile_circuit(prior_circuit([Variable("y", ("a", "b", "c"))], None))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lpf.circuits import Variable, compile_circuit, prior_circuit
 from lpf.combine import (
     PaperParameters,
     Segments,
@@ -16,10 +17,9 @@ from lpf.combine import (
     combine_paper,
     credibility_weight,
 )
+from lpf.combine.learned import normalised_weights
 from lpf.factors import tempered
-from lpf.model.aggregator import normalised_weights
 from lpf.model.config import AggregatorConfig
-from lpf.spn import Variable, compile_circuit, prior_circuit
 
 VALUES = ("low", "medium", "high")
 PHI_E1 = np.array([0.048, 0.155, 0.797])

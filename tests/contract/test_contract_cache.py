@@ -12,16 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lpf.errors import CacheUnavailableError, ConfigError, StoreUnavailableError
-from lpf.storage.cache import (
-    Cache,
-    CacheStats,
-    MemoryCache,
-    NoCache,
-    RedisCache,
-    TieredCache,
-    open_cache,
-)
-from lpf.storage.cache.breaker import Breaker
+from lpf.storage.cache import Cache, CacheStats, MemoryCache, NoCache, TieredCache, open_cache
+from lpf.storage.redis_cache import Breaker, RedisCache
 from servers import RedisServer
 
 ITEM, OTHER = b"i" * 16, b"o" * 16

@@ -10,14 +10,8 @@ import numpy as np
 import pytest
 
 from lpf.errors import EvidenceError
-from lpf.reading import (
-    MiniLMReader,
-    PairReader,
-    Reader,
-    ReadRequest,
-    SentenceTransformerReader,
-)
-from lpf.reading.weights import installed_weights
+from lpf.reading import MiniLMReader, PairReader, Reader, ReadRequest, SentenceTransformerReader
+from lpf.reading.export import installed_weights
 
 TEXTS = [
     "A longer sentence about the plant's third inspection this year, which found nothing at all.",

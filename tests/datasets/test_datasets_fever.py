@@ -11,7 +11,7 @@ import pytest
 from labelled_data import write_lines
 
 from lpf.datasets import FEVER_LABELS, read_dataset, read_fever, write_dataset
-from lpf.datasets.fever_groups import page_groups
+from lpf.datasets.fever import page_groups
 from lpf.errors import ConfigError, DatasetError
 
 FEVER = Path(__file__).parent / "fever"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from labelled_data import LEVELS, dataset, entity
 
 from lpf.datasets import SPLITS, Dataset, assign_splits, grouped_folds, require_trainable
-from lpf.datasets.placing import rounded_shares
+from lpf.datasets.splits import rounded_shares
 from lpf.errors import ConfigError, DatasetError
 from lpf.schema import Predicate, Schema
 

@@ -28,8 +28,8 @@ from lpf.domains import (
     posteriors,
     write_facts,
 )
-from lpf.domains.assembly import REFERENCE
-from lpf.domains.slots import MONTHS
+from lpf.domains.generator import REFERENCE
+from lpf.domains.wordings import MONTHS
 from lpf.errors import ConfigError
 from lpf.ingest import read_facts
 

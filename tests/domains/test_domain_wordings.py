@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from lpf.datasets import SPLITS
-from lpf.domains.slots import Filling
-from lpf.domains.wordings import MOST_LISTED, Cell, Sentence
+from lpf.domains.wordings import MOST_LISTED, Filling, Sentence, WordingCell
 from lpf.errors import DatasetError
 
 SENTENCE = Sentence.parse("{a|b} x {c|d|e|}  y.")
-CELL = Cell("d/a/v", tuple(Sentence.parse(f"{{p|q|r}} {{s|t}} {n} {{u|v|w}}.") for n in range(10)))
+CELL = WordingCell(
+    "d/a/v", tuple(Sentence.parse(f"{{p|q|r}} {{s|t}} {n} {{u|v|w}}.") for n in range(10))
+)
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -51,7 +52,9 @@ def test_no_two_splits_share_a_wording(unseen: str) -> None:
 
 def test_every_sentence_is_as_likely_as_the_others_and_so_are_its_wordings() -> None:
     """However many wordings a sentence has in the split."""
-    cell = Cell("d/a/v", (Sentence.parse("{a|b|c} {d|e|f} {g|h}."), Sentence.parse("{i|j} {k|l}.")))
+    cell = WordingCell(
+        "d/a/v", (Sentence.parse("{a|b|c} {d|e|f} {g|h}."), Sentence.parse("{i|j} {k|l}."))
+    )
     random = generator()
     drawn = Counter(cell.draw("train", "wordings", random)[1] for _ in range(8000))
     long, short = (
@@ -67,7 +70,7 @@ def test_every_sentence_is_as_likely_as_the_others_and_so_are_its_wordings() -> 
 def test_a_sentence_with_nothing_in_the_split_leaves_it_to_another() -> None:
     only = Sentence.parse("One wording.")
     many = Sentence.parse("{a|b|c|d} {e|f|g|h} {i|j|k|l}.")
-    cell = Cell("d/a/v", (only, many))
+    cell = WordingCell("d/a/v", (only, many))
     elsewhere = next(split for split in SPLITS if cell.wording_split(only.wording(0)) != split)
     random = generator()
     assert {cell.draw(elsewhere, "wordings", random)[0].sentence for _ in range(50)} == {many}
@@ -76,7 +79,7 @@ def test_a_sentence_with_nothing_in_the_split_leaves_it_to_another() -> None:
 def test_a_sentence_too_long_to_list_is_drawn_by_trying() -> None:
     huge = Sentence.parse(" ".join(["{a|b|c|d}"] * 12) + ".")
     assert huge.count == 4**12 > MOST_LISTED
-    cell = Cell("d/a/v", (huge,))
+    cell = WordingCell("d/a/v", (huge,))
     random = generator()
     for split in SPLITS:
         wordings = {cell.draw(split, "wordings", random)[1] for _ in range(20)}
@@ -86,7 +89,7 @@ def test_a_sentence_too_long_to_list_is_drawn_by_trying() -> None:
 
 @pytest.mark.parametrize(("count", "parts"), [(22, (13, 4, 5)), (10, (6, 2, 2)), (3, (1, 1, 1))])
 def test_sentences_are_shared_out_in_proportion(count: int, parts: tuple[int, int, int]) -> None:
-    cell = Cell("d/a/v", tuple(Sentence.parse(f"Number {n}.") for n in range(count)))
+    cell = WordingCell("d/a/v", tuple(Sentence.parse(f"Number {n}.") for n in range(count)))
     pools = [cell.pool(split, "sentences") for split in SPLITS]
     assert tuple(map(len, pools)) == parts
     assert len({pool.sentence for part in pools for pool in part}) == count
@@ -94,7 +97,7 @@ def test_sentences_are_shared_out_in_proportion(count: int, parts: tuple[int, in
 
 @pytest.mark.parametrize("unseen", ["wordings", "sentences"])
 def test_too_few_for_a_split_of_its_own_is_an_error(unseen: str) -> None:
-    cell = Cell("d/a/v", (Sentence.parse("One wording."),))
+    cell = WordingCell("d/a/v", (Sentence.parse("One wording."),))
     with pytest.raises(DatasetError, match=f"d/a/v: too few {unseen} .* split 'train'"):
         cell.draw("train", unseen, generator())
 

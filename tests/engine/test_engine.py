@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from builders import LEVELS, features, model_config, runtime, schema, sharp_tensors
+from lpf.circuits import Table, Variable, compile_circuit, learn_chow_liu, prior_circuit
 from lpf.combine import RobustParameters, Segments, combine_paper, credibility_weight
 from lpf.engine import Engine, Facts, Items
 from lpf.errors import (
@@ -18,7 +19,6 @@ from lpf.errors import (
 )
 from lpf.model.runtime import Runtime
 from lpf.schema import Predicate, Schema
-from lpf.spn import Table, Variable, compile_circuit, learn_chow_liu, prior_circuit
 from lpf.types import QueryOptions
 
 EVERY_WAY = {

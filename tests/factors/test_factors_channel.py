@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lpf.errors import ConfigError
-from lpf.factors.channel import channel_of, through
 from lpf.factors.convert import ConversionConfig, Converter
+from lpf.factors.tempering import channel_of, through
 from lpf.model.config import EncoderConfig, ModelConfig, PredicateHead
-from lpf.model.initialise import fresh_tensors
+from lpf.model.layout import fresh_tensors
 from lpf.model.runtime import Runtime
 
 CHANNEL = ((0.5, 0.0, 0.5), (0.1, 0.8, 0.1), (0.0, 0.0, 1.0))

@@ -12,7 +12,7 @@ import numpy as np
 from lpf.reading.reader import Features, Progress, Reader, ReadRequest, as_requests
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore, NewEvidence
-from lpf.storage.times import to_micros
+from lpf.storage.values import to_micros
 from lpf.types import Evidence
 
 WIDTH = 8

@@ -8,7 +8,7 @@ from made_up import AS_OF
 
 from lpf.errors import ConfigError
 from lpf.index.ranking import Ranker, RankingConfig, best_first, relevance_to
-from lpf.storage.times import MICROS_PER_DAY
+from lpf.storage.values import MICROS_PER_DAY
 
 YEAR = 365 * MICROS_PER_DAY
 

@@ -11,7 +11,7 @@ import pytest
 from made_up import AS_OF, NOW, Filled, MadeUpReader
 
 from lpf.index import EvidenceIndex, Retrieved
-from lpf.index.choice import MOST_CHOSEN
+from lpf.index.retrieve import MOST_CHOSEN
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
 

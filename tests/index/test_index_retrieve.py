@@ -12,7 +12,8 @@ import pytest
 from made_up import AS_OF, NOW, WIDTH, Filled, MadeUpReader
 
 from lpf.errors import ConfigError, EvidenceError
-from lpf.index import EvidenceIndex, Retrieved, candidates, pair_text_part
+from lpf.index import EvidenceIndex, Retrieved, pair_text_part
+from lpf.index import features as candidates
 from lpf.reading.pair import PairReader
 from lpf.reading.reader import Reader
 from lpf.storage.database import Database

@@ -13,8 +13,7 @@ from made_up import WIDTH, Filled, MadeUpReader, unit_vectors
 
 from lpf.errors import ConfigError, EvidenceError, StorageError
 from lpf.index import FeatureSource, IndexConfig, VectorIndex, forget_rows, pair_text_part
-from lpf.index.kinds import KindChoice
-from lpf.index.vectors import ExactNearest, SomeRows
+from lpf.index.faiss_index import ExactNearest, KindChoice, SomeRows
 from lpf.reading.pair import PairReader
 
 KINDS: tuple[KindChoice, ...] = ("flat", "ivf_flat", "ivf_pq")

@@ -186,7 +186,7 @@ def test_an_erasure_that_is_killed_before_the_store_is_reached_can_be_repeated(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("lpf.ingest.cleaning.wipe", killed)
+        patch.setattr("lpf.ingest.rejects.wipe", killed)
         with pytest.raises(KeyboardInterrupt):
             erase_evidence("S1", store, tmp_path)
     assert store.get("S1").evidence.text_content == SHORT

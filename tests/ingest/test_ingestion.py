@@ -30,7 +30,7 @@ from lpf.schema import Predicate, Schema
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
 from lpf.storage.migrations import migrate
-from lpf.storage.times import from_micros, now_micros
+from lpf.storage.values import from_micros, now_micros
 from lpf.types import Evidence
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from ingest.parts import SCHEMA, HashReader, row, write_csv, write_jsonl
 from lpf.errors import InputFileError
 from lpf.ingest import ingest
-from lpf.ingest.drafts import DraftReader
-from lpf.ingest.files import InputRow, open_input
+from lpf.ingest.evidence_rows import DraftReader
+from lpf.ingest.input_files import InputRow, open_input
 from lpf.storage.evidence import EvidenceStore
 
 HEADER = "entity_id,predicate,text\n"

@@ -13,11 +13,10 @@ from types import FrameType
 
 import pytest
 
-import lpf.ledger.group as group_module
+import lpf.ledger.group_commit as group_module
 from lpf.errors import LedgerError
-from lpf.ledger.entries import Entry
-from lpf.ledger.group import GroupCommit
-from lpf.ledger.records import Receipt, record_id
+from lpf.ledger.group_commit import GroupCommit
+from lpf.ledger.records import Entry, Receipt, record_id
 
 ENTRY = Entry(b"", b"", {}, ())
 

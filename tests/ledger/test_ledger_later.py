@@ -14,8 +14,8 @@ from ledgers import KEY, created, draft, opened
 
 from lpf.errors import LedgerError, StoreFullError, StoreUnavailableError
 from lpf.ledger import Ledger, LedgerReader, public_bytes, verify
-from lpf.ledger import later as later_module
-from lpf.ledger.later import Later
+from lpf.ledger import background_writer as later_module
+from lpf.ledger.background_writer import BackgroundWriter
 from lpf.storage.database import Database
 
 
@@ -67,7 +67,7 @@ def test_the_store_is_tried_again_without_being_asked(
             raise error
         written.set()
 
-    later = Later(lambda made: made, submit)
+    later = BackgroundWriter(lambda made: made, submit)
     later.put(draft)
     assert written.wait(10)
     later.close()
@@ -95,7 +95,7 @@ def test_not_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch
         if full:
             raise StoreFullError("no room")
 
-    later = Later(lambda made: made, submit)
+    later = BackgroundWriter(lambda made: made, submit)
     later.put(draft)
     with pytest.raises(LedgerError, match="1 records"):
         later.flush()

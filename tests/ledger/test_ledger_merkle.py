@@ -10,14 +10,7 @@ import pytest
 
 import lpf.ledger
 from lpf.ledger import check_bundle
-from lpf.ledger.merkle import (
-    Frontier,
-    consistency_path,
-    fold,
-    inclusion_path,
-    leaf_hash,
-    root_of,
-)
+from lpf.ledger.merkle import Frontier, consistency_path, fold, inclusion_path, leaf_hash, root_of
 from lpf.ledger.verifier.tree import CountingTree, leaf_of
 
 SIZES = range(71)

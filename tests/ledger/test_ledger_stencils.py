@@ -9,8 +9,7 @@ from ledgers import SETTINGS, draft, opened
 
 from lpf.errors import LedgerError, StoreFullError
 from lpf.ledger import Draft, LedgerReader, canonical, reference, verify
-from lpf.ledger.entries import EntryMaker
-from lpf.ledger.stencils import Filled, Stencil
+from lpf.ledger.records import EntryMaker, Filled, Stencil
 
 TIMES = ("as_of", "took", "zone")
 VALUES = [

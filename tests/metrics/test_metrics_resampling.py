@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lpf.errors import ConfigError
-from lpf.metrics import percentiles, resampled, resampling
+from lpf.metrics import intervals as resampling
+from lpf.metrics import percentiles, resampled
 
 
 def one_column(*rows: object) -> list[np.ndarray]:

@@ -11,8 +11,7 @@ from safetensors.numpy import load_file, save_file
 from builders import features, model_config, sharp_tensors
 from lpf.errors import ArtefactFormatError, ArtefactHashError, ArtefactTensorError
 from lpf.model import artefact
-from lpf.model.artefact import FILES, load_model, save_model
-from lpf.model.card import ModelCard
+from lpf.model.artefact import FILES, ModelCard, load_model, save_model
 
 CARD = ModelCard(
     name="test",

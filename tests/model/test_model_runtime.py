@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from builders import deterministic_encoder, features, model_config, runtime, sharp_tensors
+from lpf.combine.learned import Aggregator
 from lpf.errors import ArtefactTensorError, ConfigError, EvidenceError, NonFiniteError
-from lpf.model.aggregator import Aggregator
-from lpf.model.blocks import for_blocks
+from lpf.factors.convert import for_blocks
 from lpf.model.config import PredicateHead
-from lpf.model.extend import add_predicate
+from lpf.model.layout import add_predicate
 from lpf.model.runtime import Runtime
 from lpf.types import SIGMA_FLOOR
 
@@ -108,7 +108,7 @@ def test_many_items_are_compared_in_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     posteriors = model.encode(features(40))
     mu, sigma = (a.reshape(1, 2, 20, -1) for a in (posteriors.mu, posteriors.sigma))
     whole = Aggregator(model).weigh(mu, sigma)
-    monkeypatch.setattr("lpf.model.aggregator.BLOCK_PAIRS", 60)
+    monkeypatch.setattr("lpf.combine.learned.BLOCK_PAIRS", 60)
     parts = Aggregator(model).weigh(mu, sigma)
     np.testing.assert_allclose(parts.consistency, whole.consistency, atol=1e-6)
 

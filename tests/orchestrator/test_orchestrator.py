@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import workspaces
+from lpf.circuits import Variable, compile_circuit, prior_circuit
 from lpf.errors import EvidenceError, UnknownPredicateError, UnknownValueError, WorkspaceError
 from lpf.results import STAGES, LeftOut, QueryResult
 from lpf.schema import Schema
-from lpf.spn import Variable, compile_circuit, prior_circuit
 from lpf.storage.facts import NewFact
 from lpf.types import QueryOptions
 from lpf.workspace import Workspace

@@ -12,11 +12,11 @@ import pytest
 import rfc8785
 
 import workspaces
+from lpf.circuits import Variable, compile_circuit, prior_circuit
 from lpf.engine import Background
 from lpf.ledger import verify
 from lpf.orchestrator.recording import TIMES
 from lpf.results import STAGES, QueryResult
-from lpf.spn import Variable, compile_circuit, prior_circuit
 from lpf.storage.cache import NoCache
 from lpf.storage.facts import NewFact
 from lpf.types import QueryOptions

@@ -14,7 +14,7 @@ import pytest
 
 from lpf.errors import ReaderIntegrityError, ReaderUnavailableError
 from lpf.reading import MiniLMReader, export_minilm
-from lpf.reading import weights as genuine
+from lpf.reading import export as genuine
 from lpf.reading.export import default_cache_dir, export_folder, find_damage
 
 READ_ONE = "from lpf.reading import MiniLMReader; MiniLMReader().read('A sentence.')"

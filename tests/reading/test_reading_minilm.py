@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lpf.errors import ConfigError, EvidenceError
 from lpf.reading import MiniLMReader, ReadRequest
-from lpf.reading.batching import pad, run_batches, token_batches
+from lpf.reading.minilm import pad, run_batches, token_batches
 
 CARD = [
     "That is a happy person",

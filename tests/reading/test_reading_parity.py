@@ -11,7 +11,7 @@ import pytest
 
 from lpf.errors import ReaderUnavailableError
 from lpf.reading import MiniLMReader, SentenceTransformerReader
-from lpf.reading.weights import installed_weights
+from lpf.reading.export import installed_weights
 
 TEXTS = [
     "Yes",

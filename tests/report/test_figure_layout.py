@@ -10,12 +10,12 @@ from made_up_experiments import extreme, realistic
 from matplotlib.figure import Figure
 from trained_runs import trained
 
-from lpf.experiments.exhibits import Figure as Exhibit
-from lpf.experiments.exhibits import Series, Shape
 from lpf.report import write_domains_report, write_training_report
 from lpf.report.drawing import MOST_LINES, legend_name
-from lpf.report.exhibit_figures import drawn as drawing_of
 from lpf.training import FIFTEEN_SEEDS, SEVEN_SEEDS
+from lpf_paper.exhibits import Figure as Exhibit
+from lpf_paper.exhibits import Series, Shape
+from lpf_paper.report.exhibit_figures import drawn as drawing_of
 
 __all__ = ["drawn"]  # the fixture
 

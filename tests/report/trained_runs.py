@@ -7,15 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpf.calibration import CalibrationFit
+from lpf.combine.calibration import CalibrationFit
 from lpf.combine.robust import RobustParameters
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem, assign_splits
-from lpf.model.card import ModelCard
+from lpf.model.artefact import ModelCard
 from lpf.model.config import AggregatorConfig, ModelConfig, PredicateHead
 from lpf.schema import Predicate, Schema
 from lpf.training import StageTwoConfig, Trained, Trainer, TrainingConfig, make_examples
-from lpf.training.evaluation import Scores
-from lpf.training.fitting import Fitted
+from lpf.training.fitting import FittedParameters, Scores
 from lpf.training.history import Epoch, SeedHistory, ranked
 from lpf.training.stage_two import AggregatorEpoch, AggregatorHistory
 
@@ -73,7 +72,7 @@ def trained(
         ModelCard("made up", "made up: 200 entities.", "Trying.", "Using.", {}, notes),
         histories,
         _second_stage(len(best)) if aggregator else (),
-        {predicate: Fitted(fit, 0.9 if aggregator else None)},
+        {predicate: FittedParameters(fit, 0.9 if aggregator else None)},
         dict.fromkeys(places, scores),
         cautions,
     )

@@ -18,10 +18,10 @@ import pytest
 from sqlalchemy import bindparam, func, insert, select
 
 from lpf.errors import StorageError, StoreBusyError
-from lpf.storage.counters import take_numbers
+from lpf.storage.connections import Prepared
 from lpf.storage.database import Database
+from lpf.storage.lookups import take_numbers
 from lpf.storage.migrations import migrate, version_of
-from lpf.storage.statements import Prepared
 from lpf.storage.tables import counters
 
 PUT = Prepared(

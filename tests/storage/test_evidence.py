@@ -14,7 +14,7 @@ from lpf.errors import ConfigError, EvidenceError, NonFiniteError, UnknownEviden
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore, NewEvidence, text_commitment
 from lpf.storage.migrations import migrate
-from lpf.storage.times import now_micros, to_micros
+from lpf.storage.values import now_micros, to_micros
 from lpf.types import Evidence
 
 WIDTH = 4

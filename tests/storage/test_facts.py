@@ -12,7 +12,7 @@ from lpf.schema import Predicate, Schema
 from lpf.storage.database import Database
 from lpf.storage.facts import FactStore, NewFact
 from lpf.storage.migrations import migrate
-from lpf.storage.times import from_micros, to_micros
+from lpf.storage.values import from_micros, to_micros
 
 NOON = datetime(2026, 1, 25, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -25,7 +25,7 @@ from lpf.errors import (
     StoreUnavailableError,
 )
 from lpf.storage.database import Database
-from lpf.storage.failures import kind_of, told_plainly
+from lpf.storage.driver_errors import kind_of, translate_errors
 from lpf.storage.migrations import NEWEST, migrate
 
 LONG = "x" * 20_000
@@ -121,7 +121,7 @@ def test_what_the_driver_says_by_itself_has_a_name() -> None:
 
 def test_other_errors_are_passed_on() -> None:
     error = ValueError("another matter")
-    with pytest.raises(ValueError, match="another matter") as told, told_plainly("store.db"):
+    with pytest.raises(ValueError, match="another matter") as told, translate_errors("store.db"):
         raise error
     assert told.value is error
 

@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import func, select
 
 from lpf.storage import database as module
+from lpf.storage.connections import Prepared
 from lpf.storage.database import Database
 from lpf.storage.migrations import migrate
-from lpf.storage.statements import Prepared
 from lpf.storage.tables import counters
 
 COUNT = Prepared(select(func.count()).select_from(counters))

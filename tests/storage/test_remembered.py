@@ -21,7 +21,7 @@ from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore, NewEvidence
 from lpf.storage.facts import FactStore, NewFact
 from lpf.storage.migrations import migrate
-from lpf.storage.remembered import Remembered
+from lpf.storage.versioned_cache import VersionedCache
 from lpf.types import Evidence
 from servers import PostgresServer
 
@@ -82,7 +82,7 @@ def test_facts_and_failed_transactions_leave_it(store: EvidenceStore) -> None:
 
 
 def test_values_are_kept_for_one_version() -> None:
-    memory: Remembered[str, int] = Remembered(2)
+    memory: VersionedCache[str, int] = VersionedCache(2)
     assert memory.get(1, "a") is None
     memory.put(1, "a", 5)
     assert memory.get(1, "a") == 5
@@ -91,7 +91,7 @@ def test_values_are_kept_for_one_version() -> None:
 
 
 def test_what_came_first_makes_room() -> None:
-    memory: Remembered[str, int] = Remembered(2)
+    memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(1, "a")
     for number, name in enumerate("abc"):
         memory.put(1, name, number)
@@ -99,7 +99,7 @@ def test_what_came_first_makes_room() -> None:
 
 
 def test_what_was_read_before_a_change_is_not_taken_after_it() -> None:
-    memory: Remembered[str, int] = Remembered(2)
+    memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(1, "a")
     memory.forget_before(2)
     memory.put(1, "a", 5)
@@ -111,7 +111,7 @@ def test_what_was_read_before_a_change_is_not_taken_after_it() -> None:
 def test_an_erasure_empties_the_memories_of_its_process_at_once(store: EvidenceStore) -> None:
     add(store, "a")
     add(store, "b")
-    memory: Remembered[str, object] = Remembered(2)
+    memory: VersionedCache[str, object] = VersionedCache(2)
     store.forget_in(memory)
     version, kept = store.version(), object()
     memory.get(version, "x")
@@ -127,7 +127,7 @@ def test_an_erasure_that_is_done_cannot_fail_any_more(
 ) -> None:
     """The store goes away in the moment after the commit."""
     add(store, "a")
-    memory: Remembered[str, object] = Remembered(2)
+    memory: VersionedCache[str, object] = VersionedCache(2)
     store.forget_in(memory)
     version = store.version()
     memory.get(version, "x")
@@ -154,7 +154,7 @@ def test_an_erasure_that_is_done_cannot_fail_any_more(
 def test_memories_may_come_while_something_is_erased(store: EvidenceStore) -> None:
     """What comes while they are told waits; without, a set that grows meanwhile is an error."""
     with store._memories_lock:
-        memory: Remembered[str, int] = Remembered(2)
+        memory: VersionedCache[str, int] = VersionedCache(2)
         thread = threading.Thread(target=store.forget_in, args=(memory,))
         thread.start()
         thread.join(0.1)
@@ -164,7 +164,7 @@ def test_memories_may_come_while_something_is_erased(store: EvidenceStore) -> No
 
 
 def test_a_store_put_back_from_a_backup_is_read_anew() -> None:
-    memory: Remembered[str, int] = Remembered(2)
+    memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(5, "a")
     memory.put(5, "a", 1)
     assert memory.get(3, "a") is None
@@ -175,7 +175,7 @@ def test_a_store_put_back_from_a_backup_is_read_anew() -> None:
 
 
 def test_an_erasure_in_such_a_store_empties_the_memory_too() -> None:
-    memory: Remembered[str, int] = Remembered(2)
+    memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(5, "a")
     memory.put(5, "a", 1)
     memory.forget_before(4)
@@ -183,7 +183,7 @@ def test_an_erasure_in_such_a_store_empties_the_memory_too() -> None:
 
 
 def test_a_late_look_brings_nothing_back_that_was_erased() -> None:
-    memory: Remembered[str, int] = Remembered(2)
+    memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(1, "a")
     memory.forget_before(2)
     memory.get(1, "a")
@@ -212,7 +212,7 @@ def in_a_fork(work: Callable[[], None]) -> int:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_does_not_wait_for_its_parents_threads(tmp_path: Path) -> None:
-    memory: Remembered[str, int] = Remembered(2)
+    memory: VersionedCache[str, int] = VersionedCache(2)
     with Database(tmp_path / "store.db") as database:
         store = EvidenceStore(database)
 

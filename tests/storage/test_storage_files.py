@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lpf.storage.files import wipe, write_atomically
+from lpf.storage.atomic_files import wipe, write_atomically
 
 
 def test_a_file_is_written_and_replaced_as_a_whole(tmp_path: Path) -> None:

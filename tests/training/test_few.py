@@ -10,8 +10,8 @@ from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 from lpf.errors import DatasetError, NonFiniteError
 from lpf.model.artefact import load_model
 from lpf.training import Examples, train_few
-from lpf.training.cautions import wilson
-from lpf.training.evaluation import answers, evaluate
+from lpf.training.fitting import answers, evaluate
+from lpf.training.training_warnings import wilson
 from lpf.types import QueryOptions
 
 SEEDS = (1, 2, 3)

@@ -8,7 +8,7 @@ from training_examples import LEVEL, OUTCOME, made_up
 
 from lpf.errors import DatasetError
 from lpf.training import Examples
-from lpf.training.folding import Folded
+from lpf.training.small_data import Folded
 
 
 def one_predicate_each(entities: int = 40) -> Examples:

@@ -8,14 +8,12 @@ import pytest
 from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 
 from lpf.errors import TrainingError
-from lpf.factors.channel import channel_of, through
-from lpf.factors.tempering import softmax
+from lpf.factors.tempering import channel_of, softmax, through
 from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
 from lpf.training import Examples, Trained, Trainer, train_head
 from lpf.training.fitting import item_factors
-from lpf.training.linear import LinearLearner, LinearRecipe
-from lpf.training.linear_choice import LinearTrials
+from lpf.training.linear import LinearLearner, LinearRecipe, LinearTrials
 from lpf.training.material import channel_between
 from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_path, fit_regression
 

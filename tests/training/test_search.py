@@ -10,9 +10,8 @@ from training_examples import SMALL, made_up
 
 from lpf.errors import TrainingError
 from lpf.training import search
-from lpf.training.checkpoints import CHECKPOINT, RESULT
 from lpf.training.history import Epoch, SeedHistory, ranked, spread
-from lpf.training.search import search_id, search_seeds
+from lpf.training.search import CHECKPOINT, RESULT, search_id, search_seeds
 from lpf.training.stage_one import StageOneState
 
 CONFIG = replace(SMALL, patience=3, max_epochs=10)

@@ -7,12 +7,12 @@ import pytest
 import torch
 from training_examples import LEVEL, OUTCOME, SMALL, made_up
 
-from lpf.model.initialise import fresh_tensors
+from lpf.model.layout import fresh_tensors
 from lpf.model.networks import to_numpy
 from lpf.training import Examples, TrainingConfig
-from lpf.training.assembling import model_config
+from lpf.training.assembly import model_config
 from lpf.training.material import heads_of, item_weights, labels_of, make_material
-from lpf.training.noise import Masks, generators, shuffled
+from lpf.training.members import Masks, generators, shuffled
 from lpf.training.stage_one import StageOne, StageOneState, best_tensors, histories_of
 
 

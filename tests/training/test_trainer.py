@@ -11,9 +11,9 @@ from lpf.errors import ConfigError, DatasetError, TrainingError
 from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
 from lpf.training import Examples, StageTwoConfig, Trained, Trainer, TrainingConfig, train_head
-from lpf.training.cautions import answer_cautions, balancing_may_help
-from lpf.training.evaluation import answers
-from lpf.training.settings import check_seeds
+from lpf.training.config import check_seeds
+from lpf.training.fitting import answers
+from lpf.training.training_warnings import answer_cautions, balancing_may_help
 from lpf.types import QueryOptions
 
 SEEDS = (1, 2, 3)

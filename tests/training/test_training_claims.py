@@ -9,10 +9,10 @@ import pytest
 
 from lpf import metrics
 from lpf.baselines import Shared, make_methods, run_methods
+from lpf.circuits import Variable, compile_circuit, prior_circuit
 from lpf.domains import generate, generate_test, load_domain, preset
 from lpf.reading import open_reader
 from lpf.schema import Predicate, Schema
-from lpf.spn import Variable, compile_circuit, prior_circuit
 from lpf.training import (
     SEVEN_SEEDS,
     Trainer,
@@ -21,7 +21,7 @@ from lpf.training import (
     read_features,
     train_few,
 )
-from lpf.training.evaluation import evaluate
+from lpf.training.fitting import evaluate
 
 pytestmark = pytest.mark.slow
 

@@ -26,7 +26,7 @@ from lpf.storage.facts import NewFact
 from lpf.training import TrainingConfig
 from lpf.workspace import Workspace
 from lpf.workspace.training_data import own_dataset, own_examples
-from lpf.workspace.training_runs import TrainingPlan, Watching
+from lpf.workspace.training_runs import TrainingCallbacks, TrainingPlan
 from lpf.workspace.training_sources import Source, prepare
 
 NOW = datetime.now(UTC)
@@ -291,9 +291,9 @@ def test_a_search_that_was_interrupted_goes_on_where_it_stopped(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
-        space.train(source, PLAN, watching=Watching(epochs=stop))
+        space.train(source, PLAN, watching=TrainingCallbacks(epochs=stop))
     assert space.models.versions() == []
-    resumed = space.train(source, PLAN, watching=Watching(epochs=stop))
+    resumed = space.train(source, PLAN, watching=TrainingCallbacks(epochs=stop))
     assert epochs == [1, 2, 2, 3]
     other = Workspace.create(tmp_path / "other", space.schema)
     with other:
@@ -312,13 +312,13 @@ def test_one_seed_is_trained_alone(space: Workspace, tmp_path: Path) -> None:
 def test_the_grid_keeps_its_best_and_says_what_the_others_got(
     space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lpf.training.settings.LEARNING_RATES", (1e-5, 3e-2))
-    monkeypatch.setattr("lpf.training.settings.LATENT_WIDTHS", (4,))
-    monkeypatch.setattr("lpf.training.settings.HIDDEN_WIDTHS", ((8,), (6,)))
+    monkeypatch.setattr("lpf.training.config.LEARNING_RATES", (1e-5, 3e-2))
+    monkeypatch.setattr("lpf.training.config.LATENT_WIDTHS", (4,))
+    monkeypatch.setattr("lpf.training.config.HIDDEN_WIDTHS", ((8,), (6,)))
     source = Source(write_lines(tmp_path / "data.jsonl", lines(60)), ("level",))
     told: list[str] = []
     plan = TrainingPlan(QUICK, seeds=(1,), grid=True)
-    outcome = space.train(source, plan, watching=Watching(tell=told.append))
+    outcome = space.train(source, plan, watching=TrainingCallbacks(tell=told.append))
     tried = outcome.run.tried
     assert len(tried) == 4
     best = max(tried, key=lambda one: (one.accuracy, -one.loss))

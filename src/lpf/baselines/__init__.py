@@ -9,24 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from lpf.baselines.attention_pooling import AttentionPooling
-from lpf.baselines.averaging import ClassifierAverage, FactorAverage
 from lpf.baselines.dawid_skene import DawidSkene
-from lpf.baselines.deep_sets import DeepSets
-from lpf.baselines.evidential import Evidential
 from lpf.baselines.interface import FittedMethod, Method
 from lpf.baselines.item_models import ItemModels
-from lpf.baselines.logistic import LogisticMean
+from lpf.baselines.linear import LogisticMean, Stacking
 from lpf.baselines.lpf_methods import Lpf
-from lpf.baselines.product import CircuitOnly
-from lpf.baselines.references import Oracle, PerfectReader, Prior
-from lpf.baselines.relational import RelationalGraph
-from lpf.baselines.running import Outcome, run_methods
-from lpf.baselines.shared import Shared
-from lpf.baselines.stacking import Stacking
+from lpf.baselines.methods import Shared
+from lpf.baselines.relational_graph import RelationalGraph
+from lpf.baselines.run_methods import Outcome, run_methods
+from lpf.baselines.set_networks import AttentionPooling, DeepSets, Evidential
+from lpf.baselines.simple import (
+    CircuitOnly,
+    ClassifierAverage,
+    FactorAverage,
+    Oracle,
+    PerfectReader,
+    Prior,
+    Voting,
+)
 from lpf.baselines.tempered import Temperature, Tempered, with_temperature
 from lpf.baselines.transformer import FineTunedTransformer, TransformerConfig
-from lpf.baselines.votes import Voting
 from lpf.errors import ConfigError
 from lpf.model.runtime import Runtime
 from lpf.types import QueryOptions

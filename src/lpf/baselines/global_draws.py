@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from lpf.training.noise import generators
+from lpf.training.members import generators
 
 
 @contextlib.contextmanager

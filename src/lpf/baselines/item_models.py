@@ -17,11 +17,11 @@ from lpf.datasets import grouped_folds
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.model.config import ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
-from lpf.training.assembling import choose, model_config
+from lpf.training.assembly import choose, model_config
+from lpf.training.config import SEVEN_SEEDS, TrainingConfig
 from lpf.training.examples import Examples
 from lpf.training.material import Rows, item_weights, labels_of, make_material, training_shares
 from lpf.training.search import SearchResult, search_seeds
-from lpf.training.settings import SEVEN_SEEDS, TrainingConfig
 from lpf.training.stage_one import StageOne
 from lpf.types import FloatArray
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lpf.baselines.interface import FittedMethod
+from lpf.circuits import CompiledCircuit
 from lpf.engine import Engine
 from lpf.model.runtime import Runtime
-from lpf.spn import CompiledCircuit
 from lpf.training.examples import Examples
 from lpf.training.fitting import calibrated, fit_predicate
 from lpf.types import FloatArray, QueryOptions

@@ -5,22 +5,44 @@ is one of who was tempered.
 
 Where all entities have as many items, b is 0. Fitted on validation entities; where their numbers of
 items differ, on random subsets of every size, as robust mode is.
+
+Entities seen with fewer items than they have, as examples that any method can answer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lpf.baselines.interface import FittedMethod, entity_labels, labelled
-from lpf.baselines.subsets import every_size
-from lpf.calibration.temperature import fit_temperature
+from lpf.combine.calibration import draw_subsets, fit_temperature
 from lpf.errors import EvidenceError
 from lpf.factors.tempering import log_tempered
 from lpf.training.examples import Examples
 from lpf.types import FloatArray
+
+
+def every_size(examples: Examples, generator: np.random.Generator) -> Examples:
+    """Every entity once with each number of its items, all of them included."""
+    rows, segments, owners = draw_subsets(examples.segments, generator)
+    items = list(examples.dataset.items)
+    spans = zip(segments.offsets[:-1], segments.offsets[1:], strict=True)
+    entities = tuple(
+        replace(
+            examples.dataset.entities[owner],
+            evidence=tuple(items[row] for row in rows[start:stop]),
+        )
+        for owner, (start, stop) in zip(owners, spans, strict=True)
+    )
+    return Examples(
+        replace(examples.dataset, entities=entities),
+        examples.features[rows],
+        examples.credibility[rows],
+        examples.groups[rows],
+    )
+
 
 # Wider than robust mode's own: averages and paper mode are far from their right scale, and a
 # prior that held them there would make straw men of them.

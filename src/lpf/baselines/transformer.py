@@ -2,12 +2,14 @@
 
 The mean of its last states goes through a linear head. AdamW with a linear warm-up and decay; the
 rate and the epoch are chosen by the validation NLL.
+
+A transformer cut in two: layers that stay as they were pretrained, and those to be trained.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +18,68 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from lpf.baselines.best_epoch import BestEpoch
-from lpf.baselines.checkpoints import Checkpoint, load_checkpoint
-from lpf.baselines.frozen_layers import split_layers
 from lpf.baselines.global_draws import seeded
 from lpf.baselines.interface import FittedMethod, entity_labels, value_count
+from lpf.baselines.networks import BestEpoch
+from lpf.baselines.transformer_checkpoints import PretrainedTransformer, load_checkpoint
 from lpf.errors import ConfigError
 from lpf.training.examples import Examples
-from lpf.training.noise import generators
+from lpf.training.members import generators
 from lpf.types import FloatArray
+
+
+class Whole(torch.nn.Module):
+    """Token numbers and their mask [B, T] to states [B, T, width], through all of it."""
+
+    def __init__(self, body: torch.nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        states: Tensor = self.body(input_ids=tokens, attention_mask=mask).last_hidden_state
+        return states
+
+
+class TransformerLayers(torch.nn.Module):
+    """Some layers of a transformer after another: states to states. ``embeddings`` makes states
+    of token numbers first, where it is given."""
+
+    def __init__(
+        self, layers: Iterable[torch.nn.Module], embeddings: torch.nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.embeddings = embeddings
+        self.layers = torch.nn.ModuleList(layers)
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        states: Tensor = inputs if self.embeddings is None else self.embeddings(input_ids=inputs)
+        added = (1.0 - mask[:, None, None, :].to(states.dtype)) * torch.finfo(states.dtype).min
+        for layer in self.layers:
+            found = layer(states, attention_mask=added)
+            states = found[0] if isinstance(found, tuple) else found  # a tuple before version 5
+        return states
+
+
+def split_layers(
+    body: torch.nn.Module, trained: int | None
+) -> tuple[TransformerLayers | None, torch.nn.Module]:
+    """The part that stays, and the upper ``trained`` layers; nothing stays where that is None.
+
+    ConfigError for a transformer that is not built as BERT is, whose layers cannot be told apart.
+    """
+    if trained is None:
+        return None, Whole(body)
+    embeddings = getattr(body, "embeddings", None)
+    layers = getattr(getattr(body, "encoder", None), "layer", None)
+    if embeddings is None or not isinstance(layers, torch.nn.ModuleList):
+        raise ConfigError(
+            f"trained_layers: {type(body).__name__} is not built as BERT is, so its layers cannot "
+            "be trained in part. Nothing was trained; pass None to train all of it."
+        )
+    cut = max(0, len(layers) - trained)
+    lower = TransformerLayers(layers[:cut], embeddings).requires_grad_(False)
+    return lower.eval(), TransformerLayers(layers[cut:])
+
 
 PURPOSE = 4  # tells these draws apart from those of other networks with the same seed
 WARM_UP = 0.1  # of all steps
@@ -78,7 +133,7 @@ class Classifier(torch.nn.Module):
 class TrainedTransformer:
     """What ``FineTunedTransformer`` learns."""
 
-    checkpoint: Checkpoint
+    checkpoint: PretrainedTransformer
     lower: torch.nn.Module | None
     network: Classifier
     max_tokens: int
@@ -126,7 +181,7 @@ class Texts:
     @classmethod
     def of(
         cls,
-        loaded: Checkpoint,
+        loaded: PretrainedTransformer,
         lower: torch.nn.Module | None,
         examples: Examples,
         predicate: str,
@@ -138,7 +193,7 @@ class Texts:
         return cls(rows if lower is None else _states(lower, rows), labels)
 
 
-def token_rows(loaded: Checkpoint, examples: Examples, limit: int) -> Rows:
+def token_rows(loaded: PretrainedTransformer, examples: Examples, limit: int) -> Rows:
     """Token numbers of each entity, [T]."""
     budget = loaded.budget(limit)
     return [torch.tensor(budget.row(entity, loaded)) for entity in examples.dataset]

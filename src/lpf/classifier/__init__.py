@@ -5,8 +5,8 @@ Importing this room imports neither torch nor scikit-learn; ``fit`` needs torch,
 other.
 """
 
-from lpf.classifier.baseline import BaselineClassifier
-from lpf.classifier.estimator import LPFClassifier
-from lpf.classifier.explanation import Explanation
+from lpf.classifier.answering import Explanation
+from lpf.classifier.baseline_classifier import BaselineClassifier
+from lpf.classifier.lpf_classifier import LPFClassifier
 
 __all__ = ["BaselineClassifier", "Explanation", "LPFClassifier"]

@@ -17,21 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from lpf.classifier.answering import Fitted
+from lpf.classifier.answering import FittedModel
 from lpf.classifier.entities import PREDICATE
 from lpf.classifier.labels import Classes
 from lpf.errors import ArtefactFormatError, ConfigError
 from lpf.model.artefact import VERSION_DIGITS, load_model, save_model
 from lpf.model.config import AggregatorConfig
 from lpf.schema import Predicate, Schema
-from lpf.storage.files import write_atomically
+from lpf.storage.atomic_files import write_atomically
 
 FORMAT = "lpf-classifier/1"
 FILE = "classifier.json"
 _VERSION = re.compile(rf"[0-9a-f]{{{VERSION_DIGITS}}}")
 
 
-def save(folder: Path, fitted: Fitted, parameters: Mapping[str, Any]) -> None:
+def save(folder: Path, fitted: FittedModel, parameters: Mapping[str, Any]) -> None:
     """ConfigError for labels that JSON cannot hold; nothing is written then."""
     document = {
         "format": FORMAT,
@@ -48,7 +48,7 @@ def save(folder: Path, fitted: Fitted, parameters: Mapping[str, Any]) -> None:
     write_atomically(folder / FILE, json.dumps(plain, indent=1).encode() + b"\n")
 
 
-def load(folder: Path) -> tuple[Fitted, dict[str, Any]]:
+def load(folder: Path) -> tuple[FittedModel, dict[str, Any]]:
     """What was learned, and the hyper-parameters. ArtefactError says which file is wrong."""
     path = folder / FILE
     document = _document(path)
@@ -63,7 +63,7 @@ def load(folder: Path) -> tuple[Fitted, dict[str, Any]]:
         # Samples are drawn by the version, too, and must stay what they were before saving.
         model = replace(artefact, version="unsaved")
         with_claim, cautions = bool(document["with_claim"]), tuple(document["cautions"])
-        fitted = Fitted(classes, Schema((predicate,)), model, with_claim, cautions)
+        fitted = FittedModel(classes, Schema((predicate,)), model, with_claim, cautions)
         return fitted, _restored(document["parameters"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ArtefactFormatError(f"{path}: not a whole classifier: {error!r}.") from error
@@ -101,7 +101,7 @@ def _kept_label(label: object) -> str | int | float:
     return label
 
 
-def _kept_parameters(parameters: Mapping[str, Any], fitted: Fitted) -> dict[str, Any]:
+def _kept_parameters(parameters: Mapping[str, Any], fitted: FittedModel) -> dict[str, Any]:
     """``prior`` by position; a reader only by name: an object is given again
     when it is loaded."""
     kept = dict(parameters)

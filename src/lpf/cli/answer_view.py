@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from lpf.cli.rendering import (
+from lpf.cli.terminal import (
     count,
     distribution,
     indented,
@@ -18,14 +18,14 @@ from lpf.cli.rendering import (
     print_pairs,
     print_table,
     start_of,
+    table,
     when,
 )
-from lpf.cli.tables import table
+from lpf.combine.uncertainty import entropy
 from lpf.orchestrator.inference import NOTHING
 from lpf.results import STAGES, EvidenceUsed, FactUsed, LeftOut, QueryResult, none_counts
-from lpf.storage.times import from_micros
+from lpf.storage.values import from_micros
 from lpf.types import FloatArray
-from lpf.uncertainty import entropy
 
 WIDE = 100  # from so many columns on there is room for bars beside the numbers
 PUSH_WIDTH = 8

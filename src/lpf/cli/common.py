@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from lpf.cli.endings import THE_ANSWER_IS_NO
+from lpf.cli.exits import EXIT_CHECK_FAILED
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def tell_of_limit(found: int, limit: int) -> None:
 
 def answer_no() -> None:
     """Ends the command: it was understood and done, and what was asked does not hold."""
-    raise typer.Exit(THE_ANSWER_IS_NO)
+    raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 def confirm(what: str, yes: bool) -> None:

@@ -46,7 +46,7 @@ def demo(
     if worked_example:
         _show_worked_example(as_json)
         return
-    from lpf.cli.train_progress import shown
+    from lpf.cli.progress import shown
     from lpf.workspace.demonstration import demonstrate
 
     with shown() as watching:
@@ -68,7 +68,7 @@ def _show_worked_example(as_json: bool) -> None:
 
 def _show(done: Demonstration) -> None:
     from lpf.cli.answer_view import show_answer
-    from lpf.cli.rendering import console
+    from lpf.cli.terminal import console
 
     output = console()
     how = "was trained just now" if done.was_trained else "is from an earlier run"
@@ -88,7 +88,7 @@ def _show(done: Demonstration) -> None:
 
 
 def _show_metrics(output: Console, done: Demonstration) -> None:
-    from lpf.cli.tables import table
+    from lpf.cli.terminal import table
 
     predicate = done.spn.predicate
     rows = []

@@ -43,8 +43,7 @@ def _show(checks: list[Check]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from lpf.cli.reader_words import with_short_readers
-    from lpf.cli.rendering import console
+    from lpf.cli.terminal import console, with_short_readers
 
     body = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     for column in range(3):

@@ -1,4 +1,7 @@
-"""``lpf domains``: synthetic domains, and data sets made from them."""
+"""``lpf domains``: synthetic domains, and data sets made from them.
+
+How a synthetic domain looks on a terminal.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,66 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from lpf.cli.common import AsJson, command, group, print_document
+from lpf.cli.terminal import (
+    FittedTable,
+    console,
+    indented,
+    percent,
+    print_pairs,
+    print_table,
+    table,
+)
+from lpf.domains import Domain
+from lpf.domains.declaration import Field
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
     from lpf.datasets import Dataset
-    from lpf.domains import Domain, GeneratorParameters
+    from lpf.domains import GeneratorParameters
+
+
+def show_domain(domain: Domain) -> None:
+    """The question and its values, the related one, the fields, and a sentence of every kind."""
+    output = console()
+    output.print(Text(f"{domain.name} · {domain.predicate}", style="bold"))
+    output.print(indented(Text(domain.task)))
+    output.print()
+    meanings = zip(domain.values, domain.shares, domain.value_meanings, strict=True)
+    output.print(Text("Values, with the share of entities that have them", style="bold"))
+    print_pairs(
+        output, [(value, f"{percent(share)}  {meaning}") for value, share, meaning in meanings]
+    )
+    output.print()
+    print_table(
+        output, f"Related: {domain.related.predicate}, how often for which", _chances(domain)
+    )
+    output.print()
+    output.print(Text("Fields; a weight above 0 speaks for the last value", style="bold"))
+    print_pairs(output, map(_field, domain.fields))
+    for aspect in domain.aspects:
+        output.print()
+        output.print(Text(f"About {aspect.name}: {', '.join(aspect.sources)}", style="bold"))
+        sentences = zip(domain.symbols, aspect.cells, strict=True)
+        print_pairs(
+            output, [(" or ".join(shown), c.sentences[0].wording(0)) for shown, c in sentences]
+        )
+
+
+def _chances(domain: Domain) -> FittedTable:
+    rows = (
+        [value, *map(percent, row)]
+        for value, row in zip(domain.values, domain.related.table, strict=True)
+    )
+    return table((domain.predicate, *domain.related.values), rows, right=domain.related.values)
+
+
+def _field(field: Field) -> tuple[str, str]:
+    weight = f", weight {field.weight:+.1f}" if field.weight else ""
+    return field.name, field.described + weight
+
 
 app = group("domains", "Synthetic domains: list, show, generate labelled data.")
 
@@ -32,8 +88,7 @@ def list_domains(as_json: AsJson = False) -> None:
     if as_json:
         print_document({"domains": found})
         return
-    from lpf.cli.rendering import console
-    from lpf.cli.tables import table
+    from lpf.cli.terminal import console, table
 
     headings = ("name", "question", "values", "aspects", "sentences", "wordings")
     rows = ([_cell(one[heading]) for heading in headings] for one in found)
@@ -50,8 +105,6 @@ def show(domain: DomainName, as_json: AsJson = False) -> None:
     if as_json:
         print_document(_described(loaded))
     else:
-        from lpf.cli.domain_view import show_domain
-
         show_domain(loaded)
 
 
@@ -139,7 +192,7 @@ def _outcome(
 
 
 def _tell(document: dict[str, Any], facts: Path | None) -> None:
-    from lpf.cli.rendering import console, count, print_pairs
+    from lpf.cli.terminal import console, count, print_pairs
 
     entities, items = count(document["entities"], "entity", "entities"), document["items"]
     typer.echo(f"{document['file']}: {entities} with {count(items, 'item')}")

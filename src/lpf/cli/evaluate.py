@@ -13,7 +13,7 @@ from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
     from lpf.baselines.language_models import EndpointConfig
-    from lpf.experiments.evaluation.language_models import AskedModel
+    from lpf.evaluation.asked_model import AskedModel
 
 ALL = "all"
 LLM_LIMIT = 50
@@ -136,12 +136,12 @@ def evaluate(
 
     require_torch()
     sys.path.insert(0, str(Path.cwd()))  # for methods of your own
-    from lpf.cli.experiment_progress import keeping_folder, watched
-    from lpf.experiments.evaluation.document import evaluation_document
-    from lpf.experiments.evaluation.evaluator import Evaluator
-    from lpf.experiments.evaluation.language_models import ask_model
-    from lpf.experiments.evaluation.plan import EvaluationPlan
-    from lpf.experiments.running import Runner
+    from lpf.cli.progress import keeping_folder, watched
+    from lpf.evaluation.asked_model import ask_model
+    from lpf.evaluation.document import evaluation_document
+    from lpf.evaluation.evaluation import EvaluationPlan
+    from lpf.evaluation.evaluator import Evaluator
+    from lpf.evaluation.runner import Runner
 
     config = _endpoint(llm, endpoint, api_key_env, llm_limit)
     chosen = parsed_methods(methods), parsed_seeds(seeds)
@@ -171,7 +171,7 @@ def _endpoint(
     llm: str | None, endpoint: str | None, api_key_env: str | None, limit: int | None
 ) -> EndpointConfig | None:
     """Of the language model to be asked; ConfigError for its options without it."""
-    from lpf.experiments.evaluation.language_models import endpoint_config
+    from lpf.evaluation.asked_model import endpoint_config
 
     if llm is not None:
         return endpoint_config(llm, endpoint, api_key_env, LLM_LIMIT if limit is None else limit)
@@ -189,8 +189,8 @@ def parsed_methods(text: str | None) -> tuple[str, ...]:
     """Names between commas, each once; ``all`` is all of ours but the one that only generated data
     have what it takes for."""
     from lpf.baselines import METHODS
-    from lpf.experiments.evaluation.plan import DEFAULT_METHODS
-    from lpf.experiments.workbench.shared_models import CHOSEN
+    from lpf.evaluation.evaluation import DEFAULT_METHODS
+    from lpf.evaluation.model_cache import CHOSEN
 
     if text is None:
         return DEFAULT_METHODS

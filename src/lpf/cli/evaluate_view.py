@@ -7,15 +7,14 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from lpf.cli.rendering import INDENT, console, count, indented
-from lpf.cli.tables import FittedTable, table
-from lpf.experiments.evaluation.cautions import unlearned
-from lpf.experiments.evaluation.language_models import AskedModel
-from lpf.experiments.evaluation.outcome import Evaluation
-from lpf.experiments.judging.comparisons import Comparison
-from lpf.experiments.judging.measures import Part
-from lpf.experiments.judging.summaries import Spread
-from lpf.experiments.naming import standing_of
+from lpf.cli.terminal import INDENT, FittedTable, console, count, indented, table
+from lpf.evaluation.asked_model import AskedModel
+from lpf.evaluation.comparisons import Comparison
+from lpf.evaluation.evaluation import Evaluation
+from lpf.evaluation.evaluation_warnings import unlearned
+from lpf.evaluation.measures import Part
+from lpf.evaluation.method_names import standing_of
+from lpf.evaluation.summaries import Spread
 
 # Short, and numbers are too: with a spread, eight columns just fit a terminal of 80.
 HEADINGS = ("method", "accuracy", "NLL", "Brier", "ECE", "null", "F1", "ms")

@@ -78,7 +78,7 @@ def show(
     if as_json:
         print_document(document)
         return
-    from lpf.cli.rendering import console, print_pairs
+    from lpf.cli.terminal import console, print_pairs
 
     given = {name: value for name, value in document.items() if value is not None}
     print_pairs(console(), [(name, str(value)) for name, value in given.items()])
@@ -165,7 +165,7 @@ def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
 
 
 def _document(stored: StoredEvidence) -> dict[str, Any]:
-    from lpf.storage.times import iso, to_micros
+    from lpf.storage.values import iso, to_micros
 
     plain = {name: getattr(stored.evidence, name) for name in FIELDS}
     if stored.evidence.timestamp is not None:
@@ -174,8 +174,7 @@ def _document(stored: StoredEvidence) -> dict[str, Any]:
 
 
 def _show_list(found: Sequence[StoredEvidence], near: Sequence[float] = ()) -> None:
-    from lpf.cli.rendering import console, number
-    from lpf.cli.tables import table
+    from lpf.cli.terminal import console, number, table
 
     if not found:
         typer.echo("There are no such items.")
@@ -191,7 +190,7 @@ def _show_list(found: Sequence[StoredEvidence], near: Sequence[float] = ()) -> N
 
 
 def _row(stored: StoredEvidence) -> list[str]:
-    from lpf.cli.rendering import number, start_of, when
+    from lpf.cli.terminal import number, start_of, when
 
     item = stored.evidence
     return [

@@ -138,7 +138,7 @@ def learn(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
         pairs = [{"between": pair, "nats": nats} for pair, nats in learned.information.items()]
         print_document({"entities": learned.entities, "information": pairs})
         return
-    from lpf.cli.rendering import count
+    from lpf.cli.terminal import count
 
     typer.echo(f"Learned from the facts of {count(learned.entities, 'entity', 'entities')}.")
     for (first, second), nats in learned.information.items():
@@ -160,7 +160,7 @@ def _tell(facts: Sequence[Fact], as_json: bool, nothing: str = "") -> None:
 
 
 def _document(fact: Fact) -> dict[str, Any]:
-    from lpf.storage.times import iso, to_micros
+    from lpf.storage.values import iso, to_micros
 
     plain = {name: getattr(fact, name) for name in fact.__slots__}
     return {
@@ -170,8 +170,7 @@ def _document(fact: Fact) -> dict[str, Any]:
 
 
 def _show(facts: Sequence[Fact]) -> None:
-    from lpf.cli.rendering import console
-    from lpf.cli.tables import table
+    from lpf.cli.terminal import console, table
 
     names = ("id", "entity", "predicate", "value", "sure", "held at", "source", "state")
     rows = map(_row, facts)
@@ -180,7 +179,7 @@ def _show(facts: Sequence[Fact]) -> None:
 
 
 def _row(fact: Fact) -> list[str]:
-    from lpf.cli.rendering import number, when
+    from lpf.cli.terminal import number, when
 
     return [
         str(fact.fact_id),

@@ -16,7 +16,7 @@ from lpf.cli.common import (
     print_document,
     progress,
 )
-from lpf.cli.endings import THE_CALL_IS_WRONG, Interrupted, PartlyFailedError, described
+from lpf.cli.exits import THE_CALL_IS_WRONG, Interrupted, PartlyFailedError, described
 from lpf.errors import InputFileError
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ def _problem(problem: Problem) -> dict[str, Any]:
 def _show(outcomes: list[tuple[Path, IngestOutcome]]) -> None:
     from rich.markup import escape
 
-    from lpf.cli.rendering import console, indented
-    from lpf.cli.tables import table
+    from lpf.cli.terminal import console, indented, table
 
     output = console()
     rows = [[path.name, *_counted(outcome), f"{outcome.seconds:.1f}"] for path, outcome in outcomes]

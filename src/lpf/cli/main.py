@@ -13,17 +13,17 @@ from lpf.cli import (
     domains,
     evaluate,
     evidence,
-    experiment,
     facts,
     ingest,
-    initialise,
     ledger,
     models,
     query,
     train,
 )
-from lpf.cli.endings import Application, Program
+from lpf.cli import init as initialise
+from lpf.cli.exits import Application, Program
 from lpf.version import __version__
+from lpf_paper import commands as experiment
 
 app = Application(
     name="lpf",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpf.cli.common import AsJson, WorkspaceFolder, command, opened, print_document
-from lpf.cli.question_options import (
+from lpf.cli.query_options import (
     Alpha,
     AsOf,
     AsyncAudit,
@@ -105,7 +105,7 @@ def _show(
     result: QueryResult, items: Mapping[str, Evidence], near: Sequence[str] | None, full: bool
 ) -> None:
     from lpf.cli.answer_view import show_answer
-    from lpf.cli.rendering import console
+    from lpf.cli.terminal import console
 
     texts = {name: item.text_content for name, item in items.items()}
     origins = {name: _origin(item) for name, item in items.items()} if full else None
@@ -113,7 +113,7 @@ def _show(
 
 
 def _origin(item: Evidence) -> str:
-    from lpf.cli.rendering import when
+    from lpf.cli.terminal import when
 
     source = "source unknown" if item.source is None else f"source: {item.source}"
     moment = when(item.timestamp).removesuffix(" 00:00")  # so most dates without a time read

@@ -8,16 +8,17 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from lpf.cli.question_words import COMMITMENT
-from lpf.cli.rendering import (
+from lpf.cli.query_options import COMMITMENT
+from lpf.cli.terminal import (
+    FittedTable,
     distribution,
     indented,
     number,
     percent,
     print_pairs,
     print_table,
+    table,
 )
-from lpf.cli.tables import FittedTable, table
 
 PRIOR = "prior"  # the method where nothing else could answer
 MINUTE = len("2026-01-25T15:42")

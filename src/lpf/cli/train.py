@@ -1,7 +1,11 @@
-"""``lpf train``: from labelled data to the model that answers."""
+"""``lpf train``: from labelled data to the model that answers.
+
+What is said of a training run beside its numbers: what had no effect, and how to go on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -9,10 +13,45 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from lpf.cli.common import AsJson, WorkspaceFolder, command, opened, print_document
-from lpf.errors import ConfigError
+from lpf.errors import ConfigError, LPFError
 
 if TYPE_CHECKING:
     from lpf.training import Trained, TrainingConfig
+    from lpf.workspace import Workspace
+    from lpf.workspace.training_runs import TrainingOutcome, TrainingRun
+
+
+def ignored_options(
+    run: TrainingRun, patience: int | None, seeds: Sequence[int] | None, unfreeze: bool
+) -> list[str]:
+    """Options that were given and have no effect on so few entities."""
+    if not run.few:
+        return []
+    given, members = len(seeds or ()), run.config.members
+    told = {
+        "--patience": patience is not None,
+        f"{given - members} of {given} --seeds (members: {members})": given > members,
+        "--unfreeze": unfreeze,
+    }
+    return [option for option, is_so in told.items() if is_so]
+
+
+def has_no_evidence(space: Workspace) -> bool:
+    """Whether there is nothing to ask about. A store out of reach is nothing to training: whoever
+    asks is told."""
+    try:
+        return space.evidence.count() == 0
+    except LPFError:
+        return False
+
+
+def next_step(outcome: TrainingOutcome, store_is_empty: bool) -> str:
+    """The command that makes use of the model."""
+    if not outcome.active:
+        return f"lpf models use {outcome.version}"
+    ask = f"lpf query ENTITY {outcome.run.predicates[0]}"
+    return f"lpf ingest EVIDENCE, then {ask}" if store_is_empty else ask
+
 
 DEFAULT_PRESET = "paper"
 DATA, RECIPE, RESULT = "What is trained on", "How it is trained", "What becomes of it"
@@ -189,8 +228,7 @@ def train(
     _refuse_together(grid, changes, single, no_aggregator, unfreeze)
     if report is not None and no_report:
         raise ConfigError("--no-report: --report says where to write one; leave one of them out.")
-    from lpf.cli.train_progress import shown
-    from lpf.cli.train_remarks import has_no_evidence, ignored_options, next_step
+    from lpf.cli.progress import shown
     from lpf.workspace.training_runs import TrainingPlan, require_torch
     from lpf.workspace.training_sources import Source
 
@@ -210,8 +248,7 @@ def train(
             watching=watching,
         )
         is_empty = has_no_evidence(space)
-    from lpf.cli.train_document import document_of
-    from lpf.cli.train_view import show
+    from lpf.cli.train_view import document_of, show
 
     document = document_of(outcome) | {
         "ignored": ignored_options(outcome.run, patience, chosen, unfreeze),
@@ -262,7 +299,7 @@ def _refuse_together(
 
 def _check_choices(preset: str, balance: str | None, reading: str | None) -> None:
     """ConfigError for one that there is none of."""
-    from lpf.training.settings import Balance, Reading
+    from lpf.training.config import Balance, Reading
 
     choices: dict[str, tuple[str | None, tuple[str, ...]]] = {
         "--balance": (balance, get_args(Balance)),

@@ -1,18 +1,90 @@
-"""How a training run is told of on a terminal."""
+"""How a training run is told of on a terminal.
+
+What was fitted for a model, each number with a sentence that says what it means.
+
+What a training run came to, as one JSON document.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from lpf.cli.fitted_words import fitted_lines
-from lpf.cli.reader_words import short_reader
-from lpf.cli.rendering import console, count, indented, percent, print_pairs, print_table
-from lpf.cli.tables import FittedTable, table
+from lpf.cli.terminal import (
+    FittedTable,
+    console,
+    count,
+    indented,
+    percent,
+    print_pairs,
+    print_table,
+    short_reader,
+    table,
+)
+from lpf.datasets import SPLITS
+from lpf.training.history import ranked, spread
+
+if TYPE_CHECKING:
+    from lpf.training import Scores, Trained
+    from lpf.training.fitting import FittedParameters
+    from lpf.training.history import SeedHistory
+    from lpf.training.linear import ReadingChoice
+    from lpf.workspace.models import PreviousModel
+    from lpf.workspace.training_runs import TrainingOutcome, TrainingRun
+
+
+Numbers = Mapping[str, float | None]
+EXAMPLE = 5  # items, to say what a share of error comes to
+
+
+def fitted_lines(numbers: Numbers) -> Iterator[tuple[str, float, str]]:
+    """Name, number and meaning, of those that are there."""
+    meanings = {
+        "temperature": _temperature,
+        "rho": _rho,
+        "epsilon": _epsilon,
+        "slope": _slope,
+        "learned_temperature": _learned,
+    }
+    for name, meaning in meanings.items():
+        number = numbers.get(name)
+        if number is not None:
+            yield name, float(number), meaning(float(number))
+
+
+def _temperature(number: float) -> str:
+    return f"what is read from a single item {_towards(number)}."
+
+
+def _learned(number: float) -> str:
+    return f"what the learned aggregator answers {_towards(number)}."
+
+
+def _towards(temperature: float) -> str:
+    if abs(temperature - 1.0) < 0.02:
+        return "is taken as it is"
+    return "was too sure and is softened" if temperature > 1 else "was too timid and is sharpened"
+
+
+def _rho(number: float) -> str:
+    counted = EXAMPLE / (1.0 + (EXAMPLE - 1) * number)
+    return f"items share errors: {EXAMPLE} count as much as {counted:.1f} independent ones."
+
+
+def _epsilon(number: float) -> str:
+    return f"of items of usual credibility, {100 * number:.0f} % are taken to say nothing."
+
+
+def _slope(number: float) -> str:
+    if number < 0.05:
+        return "the credibility of items tells next to nothing of how far to trust them."
+    return "items of higher credibility are trusted more; at 1, as much more as their odds say."
+
 
 NUMBERS = ("accuracy", "loss", "cross-entropy", "KL", "epoch")
 SCORES = ("entities", "accuracy", "NLL", "Brier", "ECE", "chance")
@@ -32,7 +104,7 @@ def show(document: Mapping[str, Any]) -> None:
     print_pairs(output, _spread(document["spread"], len(document["seeds"])))
     for predicate, fitted in document["fitted"].items():
         output.print()
-        output.print(Text(f"Fitted for {predicate}", style="bold"))
+        output.print(Text(f"FittedParameters for {predicate}", style="bold"))
         print_pairs(output, _fitted(fitted))
     for predicate in document["predicates"]:
         found = {place: scores[predicate] for place, scores in document["scores"].items()}
@@ -219,3 +291,116 @@ def _judged_on(earlier: Mapping[str, Any], losses: Sequence[str]) -> str:
     where = "out of fold" if data == "out of fold" else f"on {data} entities"
     other = "" if earlier["same_data"] else "; the data have the same name and other content"
     return f"{', '.join(losses)} ({where}{other})"
+
+
+SPREAD = {
+    "accuracy": "validation_accuracy",
+    "loss": "validation_loss",
+    "cross_entropy": "validation_cross_entropy",
+    "kl": "validation_kl",
+}
+
+
+def document_of(outcome: TrainingOutcome) -> dict[str, Any]:
+    run, trained = outcome.run, outcome.trained
+    return {
+        "version": outcome.version,
+        "active": outcome.active,
+        "name": trained.card.name,
+        "report": None if outcome.report is None else str(outcome.report),
+        "data": _data(run),
+        "predicates": list(run.predicates),
+        "reader": trained.config.reader_id,
+        "config": run.config.to_dict(),
+        "reading": _reading_train_document(trained.reading),
+        "grid": [asdict(tried) for tried in run.tried],
+        "seeds": _seeds_train_document(trained),
+        "spread": {
+            name: asdict(spread(trained.histories, field)) for name, field in SPREAD.items()
+        },
+        "fitted": {name: _fitted_train_document(found) for name, found in trained.fitted.items()},
+        "scores": {
+            place: {name: _scores(found) for name, found in by_predicate.items()}
+            for place, by_predicate in trained.scores.items()
+        },
+        "cautions": list(trained.cautions),
+        "earlier": None if outcome.earlier is None else _earlier(outcome.earlier),
+    }
+
+
+def _earlier(model: PreviousModel) -> dict[str, Any]:
+    return {
+        "version": model.version,
+        "judged_on": model.place,
+        "same_data": model.same_data,
+        "nll": {name: {"earlier": was, "now": now} for name, (was, now) in model.nll.items()},
+    }
+
+
+def _reading_train_document(choice: ReadingChoice | None) -> dict[str, Any] | None:
+    """What was compared, and what came of it; None where nothing was."""
+    if choice is None:
+        return None
+    return {
+        "chosen": "linear" if choice.is_linear else "networks",
+        "networks_nll": choice.networks_nll,
+        "linear_nll": choice.linear_nll,
+        "linear": {
+            name: {"labels": recipe.source, "penalty": recipe.penalty}
+            for name, recipe in choice.linear.items()
+        },
+        "told": choice.told(),
+    }
+
+
+def _data(run: TrainingRun) -> dict[str, Any]:
+    dataset = run.dataset
+    counts = {split: len(dataset.positions(split)) for split in SPLITS}
+    return {
+        "name": dataset.name,
+        "entities": len(dataset),
+        "items": int(dataset.offsets[-1]),
+        "splits": {split: number for split, number in counts.items() if number},
+        "few": run.few,
+        "claims": {
+            "entities": sum(entity.claim is not None for entity in dataset),
+            "read": run.claims_read,
+        },
+        "digest": dataset.digest,
+    }
+
+
+def _seeds_train_document(trained: Trained) -> list[dict[str, Any]]:
+    """Best first."""
+    members = trained.networks_in_it
+    histories = [trained.histories[place] for place in ranked(trained.histories)]
+    return [_seed(history, history.seed in members) for history in histories]
+
+
+def _seed(history: SeedHistory, member: bool) -> dict[str, Any]:
+    return {
+        "seed": history.seed,
+        "member": member,
+        **{name: getattr(history.best, field) for name, field in SPREAD.items()},
+        "best_epoch": history.best_epoch,
+        "epochs": len(history.epochs),
+        "converged": history.converged,
+    }
+
+
+def _fitted_train_document(found: FittedParameters) -> dict[str, Any]:
+    robust = found.robust
+    numbers = robust.parameters.to_dict() | {"learned_temperature": found.learned_temperature}
+    return {
+        "entities": robust.entities,
+        "nll_before": robust.nll_before,
+        "nll_after": robust.nll_after,
+        "nll_cross_fitted": robust.nll_cross_fitted,
+        "converged": robust.converged,
+        "numbers": numbers,
+        "meaning": {name: sentence for name, _, sentence in fitted_lines(numbers)},
+    }
+
+
+def _scores(found: Scores) -> dict[str, Any]:
+    return {**found.to_dict(), "calibrated": found.ece <= found.ece_null}

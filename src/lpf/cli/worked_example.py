@@ -9,7 +9,8 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from lpf.cli.rendering import Output
+from lpf.circuits import CircuitBuilder, CompiledCircuit, Variable, compile_circuit
+from lpf.cli.terminal import Output
 from lpf.combine import (
     Combined,
     PaperParameters,
@@ -19,8 +20,7 @@ from lpf.combine import (
     combine_robust,
     credibility_weight,
 )
-from lpf.spn import CircuitBuilder, CompiledCircuit, Variable, compile_circuit
-from lpf.uncertainty import entropy
+from lpf.combine.uncertainty import entropy
 
 QUESTION = "How compliant is company C0001?"
 VALUES = ("low", "medium", "high")

@@ -1,7 +1,6 @@
 """Algorithms 3 and 4: from the items of an entity to one distribution, with each item's part."""
 
-from lpf.combine.average import combine_average
-from lpf.combine.combined import Combined, Segments
+from lpf.combine.combined import Combined, Segments, combine_average
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
 

@@ -2,6 +2,9 @@
 
 Items of E entities lie one after the other in arrays of N rows; ``Segments`` says where each
 entity's begin. One entity is the case E = 1, nothing else.
+
+The plain average of the items' factors: what Algorithm 5 (line 31) falls back on where the
+circuit does not cover a predicate.
 """
 
 from __future__ import annotations
@@ -127,3 +130,15 @@ def _refuse(top: FloatArray) -> None:
         "facts rule out every value. Nothing was answered; look for a factor with a zero and a "
         "fact that contradict each other."
     )
+
+
+def combine_average(potential: FloatArray, segments: Segments) -> Combined:
+    """Each item contributes Φᵢ/K; the contributions add up to the answer in probability space."""
+    segments.check(len(potential))
+    if (segments.counts == 0).any():
+        empty = np.flatnonzero(segments.counts == 0)[:10].tolist()
+        raise EvidenceError(f"entities at positions {empty} have no item to average.")
+    contributions = potential / segments.counts[segments.owner][:, None]
+    distribution = segments.sum(contributions)
+    nothing = np.zeros_like(distribution)
+    return Combined(distribution, nothing, contributions, segments, "probability")

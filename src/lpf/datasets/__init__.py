@@ -1,8 +1,8 @@
 """Labelled data: the dataset file, splits, leakage between them, and FEVER's own files."""
 
 from lpf.datasets.dataset import SPLITS, UNLABELLED, Dataset, DatasetEntity, DatasetItem, Split
+from lpf.datasets.dataset_file import read_dataset, write_dataset
 from lpf.datasets.fever import FEVER_LABELS, PAPER_LABELS, FeverLabels, read_fever
-from lpf.datasets.file import read_dataset, write_dataset
 from lpf.datasets.leakage import Leak, find_leakage
 from lpf.datasets.splits import assign_splits, grouped_folds, require_trainable
 

@@ -1,21 +1,257 @@
-"""FEVER's official files as a data set: claims, and the Wikipedia sentences they cite."""
+"""FEVER's official files as a data set: claims, and the Wikipedia sentences they cite.
+
+FEVER's copy of Wikipedia: ``wiki-001.jsonl`` and so on, one page a line.
+
+FEVER's files of claims: ``train.jsonl``, ``shared_task_dev.jsonl`` and so on.
+
+Claims that must not be split: those that share a page, directly or over other claims.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import heapq
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from lpf.datasets.dataset import Dataset, DatasetEntity, DatasetItem, Split
-from lpf.datasets.exclusions import NO_LABEL, Exclusions
-from lpf.datasets.fever_claims import NOT_ENOUGH_INFO, FeverClaim, read_claims
-from lpf.datasets.fever_groups import page_groups
-from lpf.datasets.fever_pages import Pages, page_title, read_pages, wiki_files
+from lpf.datasets.dataset_file import NO_LABEL, Exclusions, object_lines
+from lpf.datasets.json_fields import FieldError, Record, shown
 from lpf.errors import ConfigError, DatasetError
 from lpf.schema import Predicate, Schema
+
+Sentences = Mapping[int, str]
+_ENCODED = {
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+    "-COLON-": ":",
+}
+_ANY_ENCODED = re.compile("|".join(_ENCODED))
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Sentences by page and number. ``drawn`` are pages drawn at random, in random order."""
+
+    cited: Mapping[str, Sentences]
+    drawn: Sequence[tuple[str, Sentences]]
+
+
+@dataclass(slots=True)
+class _Draw:
+    """Keeps the pages whose hash with the seed is smallest: a random choice that depends neither on
+    the order of the pages nor on how they are spread over files."""
+
+    size: int
+    seed: int
+    _kept: list[tuple[int, str, Sentences]] = field(default_factory=list)
+
+    def offer(self, page: str, lines: str) -> None:
+        if not self.size:
+            return
+        hashed = hashlib.blake2b(f"{self.seed}\0{page}".encode(), digest_size=8).digest()
+        rank = -int.from_bytes(hashed)  # the heap gives up its smallest first
+        if len(self._kept) == self.size and rank <= self._kept[0][0]:
+            return
+        sentences = _sentences(lines)
+        if sentences:
+            change = heapq.heappush if len(self._kept) < self.size else heapq.heapreplace
+            change(self._kept, (rank, page, sentences))
+
+    @property
+    def pages(self) -> list[tuple[str, Sentences]]:
+        return [(page, sentences) for _, page, sentences in sorted(self._kept, reverse=True)]
+
+
+def read_pages(files: Iterable[Path], cited: Set[str], *, draw: int, seed: int) -> Pages:
+    """The pages in ``cited`` that are there, and ``draw`` others or the same, at random. No more
+    than these are kept in memory."""
+    found: dict[str, Sentences] = {}
+    drawn = _Draw(draw, seed)
+    for path in files:
+        for line, values in object_lines(path):
+            page, lines = _page(path, line, values)
+            if page in cited:
+                found[page] = _sentences(lines)
+            drawn.offer(page, lines)
+    return Pages(found, drawn.pages)
+
+
+def wiki_files(place: str | Path | Iterable[str | Path]) -> list[Path]:
+    """The files of a folder in the order of their names, or those given."""
+    if not isinstance(place, str | Path):
+        return [Path(path) for path in place]
+    folder = Path(place)
+    files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else [folder]
+    if not files:
+        raise DatasetError(
+            f"{folder}: has no .jsonl files. Nothing was read. "
+            "Give the folder that holds FEVER's wiki-001.jsonl and so on."
+        )
+    return files
+
+
+def page_name(name: str) -> str:
+    """As claims and pages can be compared: FEVER writes some accents in two ways."""
+    return unicodedata.normalize("NFC", name)
+
+
+def page_title(page: str) -> str:
+    """``Soul_Food_-LRB-film-RRB-`` for people: ``Soul Food (film)``."""
+    return plain_text(page.replace("_", " "))
+
+
+def plain_text(text: str) -> str:
+    """Brackets and colons as such, and single blanks."""
+    return " ".join(_ANY_ENCODED.sub(lambda found: _ENCODED[found[0]], text).split())
+
+
+def _page(path: Path, line: int, values: Mapping[str, object]) -> tuple[str, str]:
+    """Its name and its lines; FEVER's files begin with a page that has neither."""
+    record = Record(values)
+    try:
+        return page_name(record.text("id") or ""), record.text("lines") or ""
+    except FieldError as error:
+        raise DatasetError(
+            f"{path}, line {line}: {error}. Nothing was read. {error.remedy}"
+        ) from error
+
+
+def _sentences(lines: str) -> Sentences:
+    """``0<tab>sentence<tab>link...`` by number. What has no number, or no text, is no sentence."""
+    found: dict[int, str] = {}
+    for line in lines.split("\n"):
+        number, _, rest = line.partition("\t")
+        text = plain_text(rest.partition("\t")[0])
+        if number.isdecimal() and text:
+            found[int(number)] = text
+    return found
+
+
+NOT_ENOUGH_INFO = "NOT ENOUGH INFO"
+_FORM = "Write a list of evidence sets, each a list of [annotation id, evidence id, page, number]."
+Citation = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FeverClaim:
+    """A claim and what all its evidence sets cite: page and number of the sentence, each once. The
+    label is FEVER's; None in its blind test file."""
+
+    line: int
+    fever_id: str
+    text: str
+    label: str | None
+    citations: tuple[Citation, ...]
+
+    @property
+    def place(self) -> str:
+        return f"claim {self.fever_id}, line {self.line}"
+
+
+def read_claims(path: Path, labels: Collection[str]) -> list[FeverClaim]:
+    """DatasetError where a line is not in FEVER's form, has none of the ``labels``, or an id that
+    came before."""
+    claims: dict[str, FeverClaim] = {}
+    for line, values in object_lines(path):
+        try:
+            claim = _claim(line, values, labels)
+            if claim.fever_id in claims:
+                before = claims[claim.fever_id].line
+                raise FieldError(
+                    "id",
+                    f"{shown(claim.fever_id)} stands already in line {before}",
+                    "Give every claim an id of its own.",
+                )
+        except FieldError as error:
+            raise DatasetError(
+                f"{path}, line {line}: {error}. Nothing was read. {error.remedy}"
+            ) from error
+        claims[claim.fever_id] = claim
+    if not claims:
+        raise DatasetError(f"{path}: is empty. Nothing was read. Write one claim a line.")
+    return list(claims.values())
+
+
+def _claim(line: int, values: Mapping[str, object], labels: Collection[str]) -> FeverClaim:
+    record = Record(values)
+    label = record.identifier("label")
+    if label is not None and label not in labels:
+        raise record.error(
+            "label", f"{shown(label)} is none of {list(labels)}", "Use FEVER's own labels."
+        )
+    citations = tuple(dict.fromkeys(_citations(record)))
+    return FeverClaim(
+        line, record.required_identifier("id"), record.required_text("claim"), label, citations
+    )
+
+
+def _citations(record: Record) -> Iterator[Citation]:
+    """In the order of the file. A claim that is NOT ENOUGH INFO has nulls in their place."""
+    given = record.values.get("evidence")
+    sets = [] if given is None else _listed(record, given, "evidence")
+    for outer, evidence_set in enumerate(sets):
+        for inner, cited in enumerate(_listed(record, evidence_set, f"evidence[{outer}]")):
+            match cited:
+                case [_, _, str(page), int(number)]:
+                    yield page_name(page), number
+                case [_, _, None, None]:
+                    pass
+                case _:
+                    raise record.error(
+                        f"evidence[{outer}][{inner}]", f"is no citation: {shown(cited)}", _FORM
+                    )
+
+
+def _listed(record: Record, value: object, field: str) -> list[object]:
+    if not isinstance(value, list):
+        raise record.error(field, f"must be a list, got {shown(value)}", _FORM)
+    return value
+
+
+def page_groups(pages: Sequence[Set[str]]) -> list[str]:
+    """The group of each claim, for the pages it cites (at least one): the page where its group has
+    no other, else a hash of all pages of the group, whatever their order."""
+    first: dict[str, str] = {}
+    for cited in pages:
+        _join(first, sorted(cited))
+    members: dict[str, list[str]] = {}
+    for page in sorted(first):
+        members.setdefault(_root(first, page), []).append(page)
+    names = {root: _name(together) for root, together in members.items()}
+    return [names[_root(first, min(cited))] for cited in pages]
+
+
+def _join(first: dict[str, str], pages: Sequence[str]) -> None:
+    root = _root(first, pages[0])
+    for page in pages[1:]:
+        first[_root(first, page)] = root
+
+
+def _root(first: dict[str, str], page: str) -> str:
+    """The page that stands for all it was joined with; the way there is halved for the next."""
+    first.setdefault(page, page)
+    while first[page] != page:
+        first[page] = first[first[page]]
+        page = first[page]
+    return page
+
+
+def _name(pages: Sequence[str]) -> str:
+    if len(pages) == 1:
+        return pages[0]
+    return hashlib.blake2b("\n".join(pages).encode(), digest_size=8).hexdigest()
+
 
 _LEFT_OUT = (
     f"claim is {NOT_ENOUGH_INFO}, cites no evidence and was left out",

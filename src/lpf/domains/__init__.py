@@ -1,8 +1,7 @@
 """Synthetic domains: declarations, and a generator that knows the exact answers."""
 
 from lpf.domains.declaration import Aspect, Domain, Related
-from lpf.domains.facts import known_facts, write_facts
-from lpf.domains.generator import evidence_model, generate, generate_test
+from lpf.domains.generator import evidence_model, generate, generate_test, known_facts, write_facts
 from lpf.domains.loading import domain_names, load_domain, parse_domain
 from lpf.domains.parameters import PRESETS, GeneratorParameters, preset, with_settings
 from lpf.domains.perfect_reader import perfect_answers, posteriors

@@ -1,18 +1,143 @@
-"""What a domain is: a question, a related one, an entity's record, and sentences about it."""
+"""What a domain is: a question, a related one, an entity's record, and sentences about it.
+
+The structured record of an entity: what kinds of field there are, and their values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
-from lpf.domains.fields import ChoiceField, Field
-from lpf.domains.wordings import Cell
+from lpf.domains.wordings import WordingCell
 from lpf.schema import Predicate, Relation, Schema
 from lpf.types import FloatArray
+
+Value = str | int | float | bool
+
+
+class Field(Protocol):
+    """A field makes its value from ``draws`` uniform numbers in [0, 1), and rises with them.
+
+    ``weight`` says how much it speaks for the last value of the domain, ``is_text`` whether
+    sentences may name it, and ``is_shared`` whether entities of one group have it in common.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def draws(self) -> int: ...
+    @property
+    def is_text(self) -> bool: ...
+    @property
+    def is_shared(self) -> bool: ...
+    @property
+    def described(self) -> str: ...
+    def value(self, uniform: Sequence[float]) -> Value: ...
+
+
+@dataclass(frozen=True)
+class NameField:
+    """One draw from each list, joined."""
+
+    name: str
+    parts: tuple[tuple[str, ...], ...]
+    joiner: str = " "
+    weight: float = 0.0
+    kind: str = "name"
+    is_text: bool = True
+    is_shared: bool = True
+
+    @property
+    def draws(self) -> int:
+        return len(self.parts)
+
+    @property
+    def described(self) -> str:
+        return f"one of {math.prod(map(len, self.parts)):,} names"
+
+    def value(self, uniform: Sequence[float]) -> str:
+        drawn = zip(self.parts, uniform, strict=True)
+        return self.joiner.join(part[int(u * len(part))] for part, u in drawn)
+
+
+@dataclass(frozen=True)
+class ChoiceField:
+    """One of several words, or (kind ``year``) of several years."""
+
+    name: str
+    choices: tuple[str, ...] | tuple[int, ...]
+    kind: str = "choice"
+    weight: float = 0.0
+    draws: int = 1
+    is_text: bool = True
+
+    @property
+    def is_shared(self) -> bool:
+        return self.kind == "choice"
+
+    @property
+    def described(self) -> str:
+        if self.kind == "year":
+            return ", ".join(map(str, self.choices))
+        return f"one of {len(self.choices)} words, such as {self.choices[0]}"
+
+    def value(self, uniform: Sequence[float]) -> Value:
+        return self.choices[int(uniform[0] * len(self.choices))]
+
+
+@dataclass(frozen=True)
+class NumberField:
+    """A number between two, with ``decimals``; of kind ``integer`` a whole one."""
+
+    name: str
+    low: float
+    high: float
+    decimals: int = 0
+    weight: float = 0.0
+    kind: str = "number"
+    draws: int = 1
+    is_text: bool = False
+    is_shared: bool = False
+
+    @property
+    def described(self) -> str:
+        return f"{self.low:,.{self.decimals}f} to {self.high:,.{self.decimals}f}"
+
+    def value(self, uniform: Sequence[float]) -> Value:
+        number = self.low + (self.high - self.low) * uniform[0]
+        if self.kind == "integer":
+            return math.floor(number + 0.5)
+        return round(number, self.decimals)
+
+
+@dataclass(frozen=True)
+class FlagField:
+    """True for the upper half of the draws."""
+
+    name: str
+    weight: float = 0.0
+    kind: str = "flag"
+    draws: int = 1
+    is_text: bool = False
+    is_shared: bool = False
+
+    @property
+    def described(self) -> str:
+        return "yes or no"
+
+    def value(self, uniform: Sequence[float]) -> bool:
+        return uniform[0] > 0.5
+
 
 LASTING_DAYS = 3650.0
 
@@ -33,7 +158,7 @@ class Aspect:
 
     name: str
     sources: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[WordingCell, ...]
 
 
 @dataclass(frozen=True)
@@ -61,7 +186,7 @@ class Domain:
         return (*((value,) for value in self.values), *pairwise(self.values))
 
     @property
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[WordingCell]:
         return (cell for aspect in self.aspects for cell in aspect.cells)
 
     @property

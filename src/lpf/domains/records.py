@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from lpf.domains.declaration import Domain
+from lpf.domains.declaration import Domain, Value
 from lpf.domains.evidence_model import EvidenceModel
-from lpf.domains.fields import Value
 from lpf.domains.streams import uniforms
 from lpf.types import FloatArray
 

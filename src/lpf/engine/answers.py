@@ -9,9 +9,9 @@ from lpf.combine.combined import Combined
 from lpf.combine.learned import LearnedCombined
 from lpf.combine.paper import PaperParameters
 from lpf.combine.robust import RobustParameters
+from lpf.combine.uncertainty import Uncertainty
 from lpf.errors import ConfigError
 from lpf.types import Factors, FloatArray, SoftFactor
-from lpf.uncertainty.decompose import Uncertainty
 
 Method = Literal["spn", "learned", "average"]
 Source = Literal["inference", "facts", "none"]

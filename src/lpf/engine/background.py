@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from lpf.circuits import Circuit, CompiledCircuit, Variable, compile_circuit, prior_circuit
 from lpf.engine.items import Facts
 from lpf.errors import SchemaError
 from lpf.schema import Schema
-from lpf.spn import Circuit, CompiledCircuit, Variable, compile_circuit, prior_circuit
 from lpf.types import FloatArray
 
 

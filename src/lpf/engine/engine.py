@@ -7,11 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from lpf.combine.average import combine_average
-from lpf.combine.combined import Combined, Segments
+from lpf.circuits import CompiledCircuit
+from lpf.combine.combined import Combined, Segments, combine_average
 from lpf.combine.learned import LearnedCombiner
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
+from lpf.combine.uncertainty import DRAW_SAMPLER, entity_keys, learned_uncertainty, spn_uncertainty
 from lpf.engine.answers import Answers, Method
 from lpf.engine.background import Background, check_values_agree, frozen
 from lpf.engine.items import Facts, Items
@@ -20,14 +21,7 @@ from lpf.factors.convert import ConversionConfig, Converter, StepTimes
 from lpf.factors.keys import feature_keys
 from lpf.model.runtime import Runtime
 from lpf.schema import Schema
-from lpf.spn import CompiledCircuit
 from lpf.types import Factors, FloatArray, Posteriors, QueryOptions
-from lpf.uncertainty.draws import (
-    DRAW_SAMPLER,
-    entity_keys,
-    learned_uncertainty,
-    spn_uncertainty,
-)
 
 Combination = Callable[[FloatArray], Combined]
 

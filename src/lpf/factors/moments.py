@@ -12,8 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from lpf.model.decoder import Decoder
-from lpf.model.linear import Layer
+from lpf.model.runtime import Decoder, Layer
 from lpf.types import Float32Array, FloatArray
 
 # Nodes on each contrast: as many as keep their product affordable. With more than five contrasts

@@ -13,9 +13,9 @@ from difflib import SequenceMatcher
 from sqlalchemy import bindparam, select
 from sqlalchemy.sql.expression import FromClause
 
+from lpf.storage.connections import Prepared
 from lpf.storage.database import Database
-from lpf.storage.keyed import KEYS, any_of, look_up
-from lpf.storage.statements import Prepared
+from lpf.storage.lookups import KEYS, any_of, look_up
 from lpf.storage.tables import evidence, facts
 
 MOST_NAMES = 3

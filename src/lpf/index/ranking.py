@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from lpf.errors import ConfigError
-from lpf.storage.times import MICROS_PER_DAY
+from lpf.storage.values import MICROS_PER_DAY
 from lpf.types import Float32Array
 
 

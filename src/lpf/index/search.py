@@ -8,12 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from lpf.errors import ConfigError
-from lpf.index.features import FeatureSource
-from lpf.index.files import Manifest, VectorFile, versions
-from lpf.index.forgetting import forget_rows
-from lpf.index.kinds import FaissIndex, IndexConfig
-from lpf.index.lookups import entries, vectors_of_entity
-from lpf.index.vectors import approximate, build, units_of
+from lpf.index.faiss_index import FaissIndex, IndexConfig, approximate, build, units_of
+from lpf.index.features import FeatureSource, entries, vectors_of_entity
+from lpf.index.vector_file import Manifest, VectorFile, forget_rows, versions
 from lpf.storage.evidence import RowNumbers
 from lpf.types import Float32Array
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lpf.errors import StorageError
-from lpf.ingest.cleaning import Traces, clean_rejects
-from lpf.ingest.rejects import alone_with
+from lpf.ingest.rejects import Traces, alone_with, clean_rejects
 from lpf.storage.database import Database
+from lpf.storage.driver_errors import translate_errors
 from lpf.storage.evidence import EvidenceStore, PendingErasure, StoredEvidence
-from lpf.storage.failures import told_plainly
 
 DEFAULT_WAIT_SECONDS = 10.0
 TABLES = ("evidence", "features", "pending_erasures", "query_texts")
@@ -87,7 +86,7 @@ def scrub(database: Database, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> str
     """Rewrites the files of the store, so that they hold nothing of what was deleted; says so if
     that cannot be done now."""
     try:
-        with told_plainly(database.name):
+        with translate_errors(database.name):
             if database.is_sqlite:
                 return _rewrite_sqlite(database, wait_seconds)
             for table in TABLES:

@@ -3,6 +3,10 @@
 A row that cannot be used is put aside with its reason, the others are taken; or, if asked to be
 strict, nothing is taken from a file with such a row. Batches are added whole, each in a transaction
 of its own, and what is there already is passed over: an interrupted run is mended by another.
+
+Features of the rows of one batch.
+
+Files that are no evidence files but look like ones: data sets, an entity a line.
 """
 
 from __future__ import annotations
@@ -13,20 +17,93 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from lpf.errors import ConfigError, EvidenceError, InputFileError, NonFiniteError
-from lpf.ingest.batch_reading import BatchReading
-from lpf.ingest.columns import EVIDENCE_COLUMNS, meant
-from lpf.ingest.dataset_files import refuse_dataset
-from lpf.ingest.drafts import Draft, DraftReader
-from lpf.ingest.files import InputFile, InputRow, open_input, rows_in_memory
-from lpf.ingest.problems import Problem, RowError
+from lpf.ingest.evidence_rows import DraftReader, EvidenceDraft, Problem, RowError
+from lpf.ingest.input_files import (
+    EVIDENCE_COLUMNS,
+    TEXT_NAMES,
+    InputFile,
+    InputRow,
+    meant,
+    open_input,
+    rows_in_memory,
+)
 from lpf.ingest.rejects import RejectsFile
 from lpf.ingest.settling import Settler
-from lpf.reading.reader import Reader
+from lpf.reading.reader import Features, Reader, ReadRequest
 from lpf.schema import Schema
 from lpf.storage.evidence import EvidenceStore
-from lpf.storage.facts_rows import FUTURE_MICROS
-from lpf.storage.times import from_micros, now_micros
+from lpf.storage.facts import FUTURE_MICROS
+from lpf.storage.values import from_micros, now_micros
+from lpf.types import Float32Array
+
+
+class BatchReading:
+    """Reads every text once, however often its batch is settled anew: reading takes far longer
+    than settling, and meanwhile others add."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._features: dict[bytes, Float32Array] = {}
+        self._unreadable: dict[bytes, str] = {}
+
+    def read(
+        self, drafts: Sequence[EvidenceDraft]
+    ) -> tuple[list[EvidenceDraft], Features, list[tuple[EvidenceDraft, str]]]:
+        """What can be read, its features [N, width], and what cannot, with the reason."""
+        known = self._features.keys() | self._unreadable.keys()
+        fresh = {draft.content_hash: draft for draft in drafts if draft.content_hash not in known}
+        self._read(list(fresh.values()))
+        readable = [draft for draft in drafts if draft.content_hash in self._features]
+        reasons = self._unreadable
+        unreadable = [(d, reasons[d.content_hash]) for d in drafts if d.content_hash in reasons]
+        features = np.empty((len(readable), self._reader.width), np.float32)
+        for number, draft in enumerate(readable):
+            features[number] = self._features[draft.content_hash]
+        return readable, features, unreadable
+
+    def _read(self, drafts: Sequence[EvidenceDraft]) -> None:
+        if not drafts:
+            return
+        requests = [ReadRequest(d.evidence.text_content, d.evidence.claim) for d in drafts]
+        try:
+            features = self._reader.read_many(requests)
+        except EvidenceError as error:
+            if len(drafts) == 1:
+                self._unreadable[drafts[0].content_hash] = str(error)
+                return
+            # Halving finds the few that cannot be read without reading all the others singly.
+            middle = len(drafts) // 2
+            self._read(drafts[:middle])
+            self._read(drafts[middle:])
+        else:
+            hashes = [draft.content_hash for draft in drafts]
+            self._features.update(zip(hashes, features, strict=True))
+
+
+ROWS_LOOKED_AT = 20
+
+
+def refuse_dataset(file: InputFile) -> None:
+    """InputFileError where the first row that can be read is an entity with a list of evidence,
+    rather than an item: then all of them are, and none would be usable."""
+    if file.columns is not None:  # a data set is JSONL
+        return
+    first = next((row for row in islice(file.rows(), ROWS_LOOKED_AT) if not row.error), None)
+    if first is not None and _is_entity(first):
+        raise InputFileError(
+            f"{file.name}, line {first.line}: has a list 'evidence', so this is a data set, an "
+            "entity a line; evidence files have an item a line. Nothing was added; 'lpf train "
+            "FILE' and 'lpf evaluate FILE' take data sets."
+        )
+
+
+def _is_entity(row: InputRow) -> bool:
+    texts = [row.values.get(name) for name in TEXT_NAMES]
+    return isinstance(row.values.get("evidence"), list) and not any(texts)
+
 
 Progress = Callable[[int, int | None], None]
 
@@ -174,7 +251,7 @@ class Ingestion:
         self._rejected += len(problems)
         self._problems += problems[: PROBLEMS_SHOWN - len(self._problems)]
 
-    def _drafted(self, rows: Sequence[InputRow]) -> tuple[list[Draft], list[Problem]]:
+    def _drafted(self, rows: Sequence[InputRow]) -> tuple[list[EvidenceDraft], list[Problem]]:
         drafts, problems = [], []
         for row in rows:
             self._columns.update(row.values)
@@ -184,7 +261,7 @@ class Ingestion:
                 problems.append(self._problem(row, error.name, error.message))
         return drafts, problems
 
-    def _add(self, drafts: Sequence[Draft]) -> list[Problem]:
+    def _add(self, drafts: Sequence[EvidenceDraft]) -> list[Problem]:
         """Settles and adds; looks again where another process was quicker to take an id, or to
         add the same rows."""
         reading = BatchReading(self._reader)
@@ -206,7 +283,7 @@ class Ingestion:
             return conflicts + [self._problem(d.row, "text_content", why) for d, why in unreadable]
         raise AssertionError("the last attempt returns or raises")
 
-    def _conflict(self, draft: Draft, reason: str) -> Problem:
+    def _conflict(self, draft: EvidenceDraft, reason: str) -> Problem:
         return self._problem(draft.row, "evidence_id", reason)
 
     def _problem(self, row: InputRow, name: str | None, error: str) -> Problem:
@@ -214,7 +291,7 @@ class Ingestion:
         return Problem(self._file.name, row.line, name, error, values)
 
 
-def _dated_later(drafts: Iterable[Draft]) -> int:
+def _dated_later(drafts: Iterable[EvidenceDraft]) -> int:
     """How many are of a time that is yet to come, beyond what clocks differ by."""
     latest = from_micros(now_micros() + FUTURE_MICROS)
     moments = (draft.evidence.timestamp for draft in drafts)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lpf.ingest.drafts import Draft
+from lpf.ingest.evidence_rows import EvidenceDraft
 from lpf.storage.evidence import EvidenceStore
-from lpf.storage.times import iso
+from lpf.storage.values import iso
 
-Conflict = tuple[Draft, str]
+Conflict = tuple[EvidenceDraft, str]
 
 LONGEST_NUMBER = 9  # digits; longer ones are names that somebody gave
 
@@ -18,7 +18,7 @@ LONGEST_NUMBER = 9  # digits; longer ones are names that somebody gave
 class Settled:
     """``new`` all have ids; a conflict comes with what it is."""
 
-    new: list[Draft] = field(default_factory=list)
+    new: list[EvidenceDraft] = field(default_factory=list)
     unchanged: int = 0
     conflicts: list[Conflict] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ class Settler:
         """The store was changed by somebody else: look again."""
         self._highest = {}
 
-    def settle(self, drafts: Sequence[Draft]) -> Settled:
+    def settle(self, drafts: Sequence[EvidenceDraft]) -> Settled:
         """Every draft in its order, as if those before it had been added."""
         given = [draft.evidence.evidence_id for draft in drafts if draft.has_id]
         taken = self._hashes(given)
@@ -62,7 +62,11 @@ class Settler:
         return settled
 
     def _settle_named(
-        self, draft: Draft, taken: dict[str, bytes], erased: dict[str, int], settled: Settled
+        self,
+        draft: EvidenceDraft,
+        taken: dict[str, bytes],
+        erased: dict[str, int],
+        settled: Settled,
     ) -> None:
         evidence_id = draft.evidence.evidence_id
         if evidence_id in erased:
@@ -77,7 +81,7 @@ class Settler:
             reason = f"{evidence_id!r} is the id of an item with other content"
             settled.conflicts.append((draft, reason))
 
-    def _note_number(self, draft: Draft) -> None:
+    def _note_number(self, draft: EvidenceDraft) -> None:
         """As if the entity were looked up after this item is added: then a run that goes on where
         another was interrupted gives the same ids."""
         evidence_id, entity_id = draft.evidence.evidence_id, draft.evidence.entity_id
@@ -85,7 +89,7 @@ class Settler:
             number = _number(evidence_id, entity_id)
             self._highest[entity_id] = max(self._highest[entity_id], number)
 
-    def _with_names(self, drafts: Sequence[Draft], taken: set[str]) -> list[Draft]:
+    def _with_names(self, drafts: Sequence[EvidenceDraft], taken: set[str]) -> list[EvidenceDraft]:
         """Numbers go on from the highest of the entity, in order. A number is passed over where
         its id is taken by another entity's item, was erased, or is given in this batch."""
         while True:
@@ -115,7 +119,7 @@ class Settler:
         rehearsed = self._rehearsed_contents.intersection(content_hashes)
         return self._store.known_contents(content_hashes) | rehearsed
 
-    def _remember(self, drafts: Iterable[Draft]) -> None:
+    def _remember(self, drafts: Iterable[EvidenceDraft]) -> None:
         for draft in drafts:
             self._rehearsed[draft.evidence.evidence_id] = draft.content_hash
             self._rehearsed_contents.add(draft.content_hash)
@@ -132,14 +136,14 @@ class Settler:
             self._highest[entity_id] = max(self._highest[entity_id], number)
 
 
-def _settle_unnamed(draft: Draft, known: set[bytes], settled: Settled) -> None:
+def _settle_unnamed(draft: EvidenceDraft, known: set[bytes], settled: Settled) -> None:
     if draft.content_hash in known:
         settled.unchanged += 1
     else:
         settled.new.append(draft)
 
 
-def _named(draft: Draft, highest: dict[str, int], taken: set[str]) -> Draft:
+def _named(draft: EvidenceDraft, highest: dict[str, int], taken: set[str]) -> EvidenceDraft:
     if draft.has_id:
         return draft
     entity_id = draft.evidence.entity_id

@@ -5,12 +5,11 @@ See docs/ledger.md.
 
 from lpf.ledger.canonical import canonical
 from lpf.ledger.checkpoint import Checkpoint
-from lpf.ledger.erasure import erase_query_texts
 from lpf.ledger.export import export
 from lpf.ledger.identity import Identity
 from lpf.ledger.keys import KeyFiles, create_key, load_private, load_public, public_bytes
 from lpf.ledger.proofs import checkpoint_at, prove_consistency, prove_inclusion
-from lpf.ledger.reading import LedgerReader, StoredRecord
+from lpf.ledger.reader import LedgerReader, StoredRecord
 from lpf.ledger.records import (
     Draft,
     QueryText,
@@ -21,7 +20,7 @@ from lpf.ledger.records import (
     sequence_of,
 )
 from lpf.ledger.verifier import Finding, Verification, verify
-from lpf.ledger.writer import Ledger
+from lpf.ledger.writer import Ledger, erase_query_texts
 
 __all__ = [
     "Checkpoint",

@@ -14,7 +14,7 @@ from lpf.errors import ProofError
 from lpf.ledger.canonical import canonical
 from lpf.ledger.formats import CHECKPOINT_FORMAT
 from lpf.ledger.keys import public_bytes
-from lpf.storage.times import iso, to_micros
+from lpf.storage.values import iso, to_micros
 
 _FIELDS = {"format", "key", "origin", "root", "size", "timestamp", "signature"}
 

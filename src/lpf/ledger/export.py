@@ -16,12 +16,11 @@ from lpf.errors import LedgerError
 from lpf.ledger import statements
 from lpf.ledger.canonical import canonical
 from lpf.ledger.formats import EXPORT_FORMAT
-from lpf.ledger.identity import read_identity
-from lpf.ledger.reading import LedgerReader
+from lpf.ledger.identity import broken, read_identity, require_blob, require_body, require_bytes
+from lpf.ledger.reader import LedgerReader
 from lpf.ledger.records import record_id
-from lpf.ledger.stored import broken, require_blob, require_body, require_bytes
+from lpf.storage.atomic_files import whole_file
 from lpf.storage.database import Database
-from lpf.storage.files import whole_file
 
 
 def export(database: Database, path: Path) -> int:

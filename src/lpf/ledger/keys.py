@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lpf.errors import LedgerKeyError
-from lpf.storage.files import sync
+from lpf.storage.atomic_files import sync
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 

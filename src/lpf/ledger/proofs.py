@@ -13,7 +13,7 @@ from lpf.errors import ProofError
 from lpf.ledger.checkpoint import Checkpoint
 from lpf.ledger.formats import CONSISTENCY_FORMAT, INCLUSION_FORMAT
 from lpf.ledger.merkle import consistency_path, inclusion_path, leaf_hash, root_of
-from lpf.ledger.reading import LedgerReader, referenced_blobs
+from lpf.ledger.reader import LedgerReader, referenced_blobs
 from lpf.ledger.records import record_id
 from lpf.ledger.tiles import StoredTree
 from lpf.storage.database import Database

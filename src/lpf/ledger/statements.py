@@ -9,21 +9,15 @@ from sqlalchemy import Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ClauseElement
 
+from lpf.storage.connections import Prepared
 from lpf.storage.database import Database
-from lpf.storage.statements import Prepared
-from lpf.storage.tables import (
-    ledger,
-    ledger_blobs,
-    ledger_identity,
-    ledger_tiles,
-    query_texts,
-)
+from lpf.storage.tables import ledger, ledger_blobs, ledger_identity, ledger_tiles, query_texts
 
 # Which advisory lock of a PostgreSQL server lets one writer at a time number the records.
 SEQUENCER_LOCK = f"SELECT pg_advisory_xact_lock({0x6C70666C})"
 
 
-class ByDialect:
+class LedgerStatement:
     """A statement that the two databases' own insert classes build."""
 
     def __init__(self, build: Callable[[Any], ClauseElement], *names: str) -> None:
@@ -38,8 +32,8 @@ def _bound(*names: str) -> dict[str, Any]:
     return {name: bindparam(name) for name in names}
 
 
-def _if_absent(table: Table, *names: str) -> ByDialect:
-    return ByDialect(
+def _if_absent(table: Table, *names: str) -> LedgerStatement:
+    return LedgerStatement(
         lambda insert_: insert_(table).values(**_bound(*names)).on_conflict_do_nothing(), *names
     )
 
@@ -117,7 +111,7 @@ TILE = Prepared(
     "at_level",
     "at_number",
 )
-PUT_TILE = ByDialect(_put_tile, "level", "number", "hashes")
+PUT_TILE = LedgerStatement(_put_tile, "level", "number", "hashes")
 
 TEXT = Prepared(
     select(query_texts.c.salt, query_texts.c.text).where(

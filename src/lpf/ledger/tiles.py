@@ -13,10 +13,10 @@ from typing import Any
 from lpf.errors import LedgerBrokenError
 from lpf.ledger import statements
 from lpf.ledger.formats import HASH_BYTES, TILE_HEIGHT, TILE_WIDTH
+from lpf.ledger.identity import broken, require_bytes, require_leaf
 from lpf.ledger.merkle import fold
-from lpf.ledger.stored import broken, require_bytes, require_leaf
+from lpf.storage.connections import Prepared
 from lpf.storage.database import Connection, Database, Row
-from lpf.storage.statements import Prepared
 
 Read = Callable[[Prepared, Sequence[Any]], list[Row]]
 

@@ -1,7 +1,7 @@
 """How good answers are: right or wrong, calibrated or not, and what differences are worth."""
 
-from lpf.metrics.bins import BinKind
 from lpf.metrics.calibration import (
+    BinKind,
     EceNull,
     Reliability,
     classwise_ece,
@@ -10,19 +10,23 @@ from lpf.metrics.calibration import (
     mce,
     reliability,
 )
-from lpf.metrics.checked import LabelArray, checked
 from lpf.metrics.intervals import (
     Difference,
+    Resampled,
     holm,
     mean_differences,
     paired_difference,
     percentiles,
+    resampled,
 )
-from lpf.metrics.resampling import Resampled, resampled
 from lpf.metrics.scores import (
+    LabelArray,
+    RiskCoverage,
     accuracy,
+    aurc,
     brier,
     brier_losses,
+    checked,
     confidence_sd,
     confidences,
     confusion,
@@ -33,9 +37,9 @@ from lpf.metrics.scores import (
     macro_f1,
     mean_confidence,
     nll,
+    risk_coverage,
     weighted_f1,
 )
-from lpf.metrics.selective import RiskCoverage, aurc, risk_coverage
 
 __all__ = [
     "BinKind",

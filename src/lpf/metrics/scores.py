@@ -2,16 +2,66 @@
 
 The answer to an entity is its likeliest value, the first of equally likely ones; its confidence
 is that value's probability. Throughout, ``probabilities`` are [E, V] and ``labels`` [E].
+
+What every score asks of its input, asked in one place.
+
+Answering only where confident: what share is answered, and how often that is wrong.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.errors import ConfigError
-from lpf.metrics.checked import LabelArray, checked, checked_probabilities
+from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.types import FloatArray
+
+LabelArray = NDArray[np.int64]
+
+SUM_TOLERANCE = 1e-6
+
+
+def checked(probabilities: FloatArray, labels: LabelArray) -> tuple[FloatArray, LabelArray]:
+    """``probabilities`` [E, V] as float64 and ``labels`` [E] as int64, places in the row.
+
+    Raises ``EvidenceError`` for anything that is not a distribution with a label in each row.
+    """
+    rows, places = checked_probabilities(probabilities), np.asarray(labels)
+    if places.shape != rows.shape[:1]:
+        raise _refused(f"labels: {places.shape} given for {len(rows)} rows; one a row is needed")
+    if places.dtype.kind not in "iu":
+        raise _refused(f"labels: must be whole numbers, got {places.dtype}")
+    outside = np.flatnonzero((places < 0) | (places >= rows.shape[1]))
+    if len(outside):
+        row = int(outside[0])
+        raise _refused(f"labels[{row}]: {places[row]} is not in 0 to {rows.shape[1] - 1}")
+    return rows, places.astype(np.int64)
+
+
+def checked_probabilities(probabilities: FloatArray) -> FloatArray:
+    """The part of ``checked`` for what needs no labels."""
+    rows = np.asarray(probabilities, dtype=np.float64)
+    if rows.ndim != 2 or not rows.size:
+        raise _refused(f"probabilities: must be [entities, values], not empty, got {rows.shape}")
+    if not np.isfinite(rows).all():
+        row = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+        raise NonFiniteError(f"probabilities[{row}]: not finite, {rows[row]}. Nothing was scored.")
+    if rows.min() < 0.0:
+        row = int(np.flatnonzero(rows.min(axis=1) < 0.0)[0])
+        raise _refused(f"probabilities[{row}]: below 0, {rows[row]}")
+    totals = rows.sum(axis=1)
+    astray = np.flatnonzero(np.abs(totals - 1.0) > SUM_TOLERANCE)
+    if len(astray):
+        row = int(astray[0])
+        raise _refused(f"probabilities[{row}]: sums to {totals[row]:.9g}; divide rows by their sum")
+    return rows
+
+
+def _refused(problem: str) -> EvidenceError:
+    return EvidenceError(f"{problem}. Nothing was scored.")
+
 
 HIGH_CONFIDENCE = 0.8
 LOW_CONFIDENCE = 0.5
@@ -114,3 +164,32 @@ def _share(threshold: float) -> float:
     if not 0.0 <= threshold <= 1.0:
         raise ConfigError(f"threshold: must be in [0, 1], got {threshold!r}.")
     return threshold
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """Each field [E], the surest k answers at place k - 1: the share k/E they are of all, their
+    share of errors, and the lowest confidence among them."""
+
+    coverage: FloatArray
+    risk: FloatArray
+    threshold: FloatArray
+
+
+def risk_coverage(probabilities: FloatArray, labels: LabelArray) -> RiskCoverage:
+    """Equally sure answers have no order, so each counts as their mean error. The curve is then
+    the mean over all their orders and does not depend on that of the rows."""
+    confidence, right = judged(probabilities, labels)
+    levels, level, sizes = np.unique(-confidence, return_inverse=True, return_counts=True)
+    shared = np.bincount(level, weights=~right) / sizes
+    accepted = np.arange(1, len(right) + 1)
+    return RiskCoverage(
+        coverage=accepted / len(right),
+        risk=np.cumsum(np.repeat(shared, sizes)) / accepted,
+        threshold=np.repeat(-levels, sizes),
+    )
+
+
+def aurc(probabilities: FloatArray, labels: LabelArray) -> float:
+    """Area under the risk-coverage curve: its mean risk over all E coverages."""
+    return float(risk_coverage(probabilities, labels).risk.mean())

@@ -2,14 +2,23 @@
 
 Training, the artefact file and the lean runtime all go by this table. Every tensor has a leading
 axis S of members; a weight is [S, in, out], a bias [S, out].
+
+Fresh weights, drawn the way ``torch.nn.Linear`` draws its own, one generator a member.
+
+A predicate added to a trained model: a new embedding and head on the trunk as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from lpf.model.config import AggregatorConfig, ModelConfig
+import numpy as np
+
+from lpf.errors import ConfigError
+from lpf.model.config import AggregatorConfig, ModelConfig, PredicateHead
+from lpf.types import Float32Array
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -90,3 +99,43 @@ def _aggregator_shapes(aggregator: AggregatorConfig, config: ModelConfig) -> Sha
     for name, widths in networks.items():
         shapes |= stack_shapes(f"aggregator.{name}", members, widths)
     return shapes
+
+
+def fresh_tensors(config: ModelConfig, seeds: Sequence[int]) -> dict[str, Float32Array]:
+    """Uniform in ±1/sqrt(inputs) for weights and biases, standard normal for embeddings.
+
+    Member s depends on ``seeds[s]`` alone, so a seed gives the same weights in any search.
+    """
+    shapes = tensor_shapes(config)
+    members = [_one_member(shapes, np.random.default_rng(seed)) for seed in seeds]
+    return {name: np.stack([member[name] for member in members]) for name in shapes}
+
+
+def _one_member(
+    shapes: dict[str, tuple[int, ...]], generator: np.random.Generator
+) -> dict[str, Float32Array]:
+    tensors: dict[str, Float32Array] = {}
+    for name, shape in shapes.items():
+        if name.startswith("decoder.embedding."):
+            drawn = generator.standard_normal(shape[1:])
+        else:
+            inputs = shapes[name.removesuffix(".bias").removesuffix(".weight") + ".weight"][1]
+            drawn = generator.uniform(-1.0, 1.0, shape[1:]) / np.sqrt(inputs)
+        tensors[name] = drawn.astype(np.float32)
+    return tensors
+
+
+def add_predicate(
+    config: ModelConfig,
+    tensors: Mapping[str, Float32Array],
+    head: PredicateHead,
+    seeds: Sequence[int],
+) -> tuple[ModelConfig, dict[str, Float32Array]]:
+    """The config and tensors with ``head`` beside the others, drawn from ``seeds`` (one a member)
+    and still to be trained. Every tensor that was there is kept as it was."""
+    if len(seeds) != config.members:
+        raise ConfigError(f"seeds: the model has {config.members} members, got {len(seeds)} seeds.")
+    extended = replace(config, predicates=(*config.predicates, head))
+    drawn = fresh_tensors(extended, seeds)
+    new = {name: array for name, array in drawn.items() if name not in tensors}
+    return extended, {**tensors, **new}

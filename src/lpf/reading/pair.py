@@ -8,14 +8,7 @@ from typing import Final
 import numpy as np
 
 from lpf.errors import ConfigError, EvidenceError
-from lpf.reading.reader import (
-    Features,
-    Progress,
-    Reader,
-    ReadRequest,
-    as_requests,
-    check_text,
-)
+from lpf.reading.reader import Features, Progress, Reader, ReadRequest, as_requests, check_text
 
 PARTS: Final = 4
 

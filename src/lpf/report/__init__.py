@@ -4,7 +4,7 @@ Needs matplotlib (``pip install 'lpf[report]'``), but not before something is dr
 """
 
 from lpf.report.domains_report import write_domains_report
-from lpf.report.experiment_report import write_experiment_report
 from lpf.report.training_report import write_training_report
+from lpf_paper.report.experiment_report import write_experiment_report
 
 __all__ = ["write_domains_report", "write_experiment_report", "write_training_report"]

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lpf.report.domain_figures import epochs_to_best, epochs_trained, gap
-from lpf.report.run import Run, Seed, weighted_kl
+from lpf.report.training_run import Run, Seed, weighted_kl
 
 if TYPE_CHECKING:
-    from lpf.training.fitting import Fitted
+    from lpf.training.fitting import FittedParameters
 
 FORMAT = 1
 
@@ -96,7 +96,7 @@ def _aggregator(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _fitted(one: Fitted) -> dict[str, Any]:
+def _fitted(one: FittedParameters) -> dict[str, Any]:
     return {**one.robust.to_dict(), "learned_temperature": one.learned_temperature}
 
 

@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lpf.report.bars import Bars, height, key, paint_bars
-from lpf.report.drawing import Drawing, draw
-from lpf.report.palette import LIGHT
-from lpf.report.run import Run
-from lpf.report.words import percent, points
+from lpf.report.charts import Bars, height, key, paint_bars
+from lpf.report.drawing import LIGHT, Drawing, draw
+from lpf.report.page import percent, points
+from lpf.report.training_run import Run
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -9,28 +9,38 @@ from typing import TYPE_CHECKING
 from lpf.errors import ConfigError
 from lpf.report import domain_figures
 from lpf.report.documents import as_json, domains_document, not_finite
-from lpf.report.page import Column, Row, cautions_box, figures, page, section, table
-from lpf.report.run import Run
+from lpf.report.page import (
+    PageColumn,
+    PageRow,
+    cautions_box,
+    figures,
+    page,
+    percent,
+    percent_spread,
+    points,
+    section,
+    table,
+)
 from lpf.report.training_report import number_cautions
-from lpf.report.words import percent, percent_spread, points
-from lpf.storage.files import write_atomically
+from lpf.report.training_run import Run
+from lpf.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:
-    from lpf.training.assembling import Trained
+    from lpf.training.assembly import Trained
 
 PAGE = "domains.html"
 NUMBERS = "domains.json"
 COLUMNS = (
-    Column("domain", "name"),
-    Column("seeds"),
-    Column("training accuracy"),
-    Column("validation accuracy"),
-    Column("gap, points"),
-    Column("best seed"),
-    Column("its accuracy"),
-    Column("epochs to the best"),
-    Column("epochs"),
-    Column("stopped early"),
+    PageColumn("domain", "name"),
+    PageColumn("seeds"),
+    PageColumn("training accuracy"),
+    PageColumn("validation accuracy"),
+    PageColumn("gap, points"),
+    PageColumn("best seed"),
+    PageColumn("its accuracy"),
+    PageColumn("epochs to the best"),
+    PageColumn("epochs"),
+    PageColumn("stopped early"),
 )
 
 
@@ -73,7 +83,7 @@ def _ordered(runs: dict[str, Run]) -> dict[str, Run]:
 
 
 def _table(runs: Mapping[str, Run]) -> str:
-    rows = (Row(_cells(name, run)) for name, run in runs.items())
+    rows = (PageRow(_cells(name, run)) for name, run in runs.items())
     return table("Means over seeds ± one standard deviation", COLUMNS, rows)
 
 

@@ -2,6 +2,8 @@
 
 Every figure has one panel and the width of a phone, so that its words can be read there; a page
 puts two side by side where there is room. What does not fit there is wide, and scrolls on a phone.
+
+Colours, by what they stand for. Told apart by colour-blind readers, and by lightness in grey.
 """
 
 from __future__ import annotations
@@ -17,13 +19,73 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lpf.errors import ConfigError
-from lpf.report.palette import LIGHT, with_variables
-from lpf.storage.files import write_atomically
+from lpf.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+# Figures are drawn in the light colours. In a page each becomes a CSS variable, so no two of them
+# may be the same.
+LIGHT = {
+    "surface": "#ffffff",
+    "panel": "#f6f8fa",
+    "ink": "#1f2328",
+    "quiet": "#57606a",
+    "grid": "#dfe3e7",
+    "first": "#0072b2",  # validation, the selected seed, ours
+    "second": "#e69f00",  # training, the weighted KL
+    "third": "#009e73",
+    "fourth": "#cc79a7",
+    "fifth": "#d55e00",
+    "rival": "#858d96",  # what we are compared with
+    "member": "#7ab3d6",
+    "other": "#c3c8cd",
+    "ours-panel": "#e6f1f8",
+    "caution": "#b34700",
+    "caution-panel": "#fff3e6",
+}
+DARK = {
+    "surface": "#14171a",
+    "panel": "#1d2125",
+    "ink": "#e6e9ec",
+    "quiet": "#a3abb3",
+    "grid": "#343a40",
+    "first": "#56b4e9",
+    "second": "#e69f00",
+    "third": "#2fbf94",
+    "fourth": "#e0a3c6",
+    "fifth": "#f0793a",
+    "rival": "#8b939b",
+    "member": "#2c7099",
+    "other": "#565e66",
+    "ours-panel": "#16303f",
+    "caution": "#ff9d4d",
+    "caution-panel": "#33230f",
+}
+
+
+def css_variables() -> str:
+    """Both sets of colours, chosen by what the reader's system prefers; paper is always light."""
+    light, dark = _declared(LIGHT), _declared(DARK)
+    return (
+        f":root {{ {light} color-scheme: light dark; }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+    )
+
+
+def with_variables(svg: str) -> str:
+    """A drawing in light colours as one that follows the page it stands in."""
+    for name, colour in LIGHT.items():
+        svg = svg.replace(colour, f"var(--{name})")
+    return svg
+
+
+def _declared(colours: Mapping[str, str]) -> str:
+    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
+
 
 WIDTH, WIDE = 4.4, 9.0  # inches
 DOTS_PER_INCH = 200

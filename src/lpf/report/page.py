@@ -1,4 +1,7 @@
-"""HTML that stands alone. Whatever comes from outside goes through ``text`` here."""
+"""HTML that stands alone. Whatever comes from outside goes through ``text`` here.
+
+Numbers as a reader meets them.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,13 @@ from html import escape
 from importlib.resources import files
 from typing import Literal
 
-from lpf.report.drawing import Drawing
-from lpf.report.palette import css_variables
+from lpf.report.drawing import Drawing, css_variables
 
 Kind = Literal["name", "word", "number", "long"]
 
 
 @dataclass(frozen=True)
-class Column:
+class PageColumn:
     """A ``number`` stands to the right, a ``word`` is ours and stays in one line, a ``name`` is the
     user's, a ``long`` text needs room."""
 
@@ -24,7 +26,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
+class PageRow:
     cells: Sequence[str]
     is_selected: bool = False
 
@@ -97,7 +99,7 @@ def figures(drawings: Iterable[Drawing]) -> str:
     return f'<div class="figures">\n{"".join(map(_figure, drawings))}</div>'
 
 
-def table(caption: str, columns: Sequence[Column], rows: Iterable[Row]) -> str:
+def table(caption: str, columns: Sequence[PageColumn], rows: Iterable[PageRow]) -> str:
     """The first cell of a row names it."""
     heads = "".join(
         f'<th scope="col" class="{column.kind}">{text(column.title)}</th>' for column in columns
@@ -111,12 +113,12 @@ def table(caption: str, columns: Sequence[Column], rows: Iterable[Row]) -> str:
     )
 
 
-def _is_long(columns: Sequence[Column]) -> bool:
+def _is_long(columns: Sequence[PageColumn]) -> bool:
     """On a phone the long text goes below its row, as it would be out of sight beside it."""
     return any(column.kind == "long" for column in columns)
 
 
-def _row(columns: Sequence[Column], row: Row) -> str:
+def _row(columns: Sequence[PageColumn], row: PageRow) -> str:
     first, *rest = zip(columns, row.cells, strict=True)
     cells = "".join(f'<td class="{column.kind}">{text(cell)}</td>' for column, cell in rest)
     head = f'<th scope="row" class="{first[0].kind}">{text(first[1])}</th>'
@@ -139,3 +141,38 @@ def _figure(drawing: Drawing) -> str:
 
 def _style() -> str:
     return files("lpf.report").joinpath("page.css").read_text(encoding="utf-8")
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def points(difference: float) -> str:
+    """A difference of two shares, with its sign."""
+    return f"{100 * difference:+z.1f}".replace("-", "−")
+
+
+def decimals(number: float) -> str:
+    """Three of them. What is little more than nothing is not shown as nothing."""
+    return "< 0.001" if 0 < number < 0.0005 else f"{number:z.3f}".replace("-", "−")
+
+
+def percent_spread(mean: float, sd: float, seeds: int) -> str:
+    """One seed has no spread, which is not a spread of nothing."""
+    return percent(mean) if seeds < 2 else f"{100 * mean:.1f} ± {100 * sd:.1f} %"
+
+
+def decimals_spread(mean: float, sd: float, seeds: int) -> str:
+    return decimals(mean) if seeds < 2 else f"{decimals(mean)} ± {decimals(sd)}"
+
+
+def counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def cut(name: str, characters: int) -> str:
+    """What is cut off ends in dots. Cut in the middle: names of a kind differ at both ends."""
+    if len(name) <= characters:
+        return name
+    head = (characters - 1) * 2 // 3
+    return f"{name[:head].rstrip()}…{name[len(name) - (characters - 1 - head) :].lstrip()}"

@@ -1,4 +1,7 @@
-"""One store, SQLite or PostgreSQL: statements and transactions, alike on both."""
+"""One store, SQLite or PostgreSQL: statements and transactions, alike on both.
+
+From the address of a store to the engine that opens it.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,89 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import ref
 
-from sqlalchemy.engine import Dialect
+from sqlalchemy import URL, create_engine, event, make_url
+from sqlalchemy.engine import Dialect, Engine
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import NullPool
 
-from lpf.errors import StorageError, StoreUnavailableError
-from lpf.storage.addresses import engine_for, parsed_address
+from lpf.errors import ConfigError, StorageError, StoreUnavailableError
 from lpf.storage.connections import (
     Connection,
     Held,
     Here,
     Opened,
+    Prepared,
     keep_unused,
-    start_anew_after_fork,
+    register_fork_reset,
 )
-from lpf.storage.failures import is_disconnect, told_plainly, why_unopened
-from lpf.storage.statements import Prepared
+from lpf.storage.driver_errors import is_disconnect, translate_errors, why_unopened
+
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",  # a commit that was acknowledged survives a power cut
+    "PRAGMA secure_delete=ON",  # freed pages are overwritten, so that erased means erased
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA temp_store=MEMORY",
+    "PRAGMA cache_size=-65536",
+    "PRAGMA mmap_size=0",
+)
+
+
+def parsed_address(url: str | Path) -> URL:
+    if isinstance(url, Path):
+        return URL.create("sqlite", database=str(url))
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        parsed = URL.create("unknown")  # not shown: it may hold a password
+    kind = parsed.get_backend_name()
+    if kind == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    if kind != "sqlite" or parsed.database in (None, "", ":memory:"):
+        raise ConfigError(
+            "store.url: must be sqlite:///path/of/the/file or postgresql://user@host/name, "
+            f"got one of kind {kind!r}" + (" without a file." if kind == "sqlite" else ".")
+        )
+    return parsed.set(drivername="sqlite")
+
+
+def engine_for(url: URL, busy_seconds: float) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        arguments = {"isolation_level": None, "timeout": busy_seconds, "check_same_thread": False}
+        engine = create_engine(url, poolclass=NullPool, connect_args=arguments)
+        event.listen(engine, "connect", _set_up_sqlite)
+        return engine
+    try:
+        return create_engine(
+            url,
+            poolclass=NullPool,
+            connect_args=_postgres_arguments(url, busy_seconds),
+            paramstyle="format",
+        )
+    except ModuleNotFoundError as error:
+        raise StoreUnavailableError(
+            "a PostgreSQL store needs the driver psycopg: pip install 'lpf[postgres]'."
+        ) from error
+
+
+def _postgres_arguments(url: URL, busy_seconds: float) -> dict[str, Any]:
+    """What the address itself says of these is kept."""
+    patience = max(1, round(busy_seconds * 1000))  # to PostgreSQL, 0 would mean for ever
+    return {
+        "autocommit": True,
+        "connect_timeout": url.query.get("connect_timeout", "10"),
+        "options": f"{url.query.get('options', '')} -c lock_timeout={patience}".strip(),
+    }
+
+
+def _set_up_sqlite(connection: Connection, _: object) -> None:
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+    except Exception:
+        connection.close()
+        raise
+
 
 __all__ = ["Connection", "Database", "Row"]
 
@@ -45,7 +117,7 @@ class Database:
         self._begin = "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN"
         self._opened = Opened()
         self._here = Here()
-        start_anew_after_fork(self)
+        register_fork_reset(self)
 
     @property
     def connection(self) -> Connection:
@@ -71,7 +143,7 @@ class Database:
     ) -> Iterator[list[Row]]:
         """Rows in lists of ``size``, of one consistent state, on a connection of their own, so
         that the store may be used meanwhile."""
-        with told_plainly(self.name):
+        with translate_errors(self.name):
             connection = self._connect()
             try:
                 if self.is_sqlite:
@@ -119,7 +191,7 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def leave_to_parent(self) -> None:
+    def reset_after_fork(self) -> None:
         """Called in the child of a fork."""
         keep_unused(self._opened)
         self._opened, self._here = Opened(), Here()
@@ -129,7 +201,7 @@ class Database:
         try:
             return work()
         except Exception as error:
-            with told_plainly(self.name):
+            with translate_errors(self.name):
                 if self.is_writing or not is_disconnect(error):
                     raise
                 self._let_go()
@@ -144,7 +216,7 @@ class Database:
                 "cannot be kept by itself. Nothing of the inner one was written."
             )
         here.owner = None  # so that a connection that broke may be opened anew
-        with told_plainly(self.name):
+        with translate_errors(self.name):
             connection = self._repeatable(self._try_to_begin)
         here.owner = ref(owner)
         return connection
@@ -184,7 +256,7 @@ class Database:
 
     def _ended(self, connection: Connection, error: BaseException | None) -> None:
         """Commits; raises what the transaction failed with, where it did."""
-        with told_plainly(self.name):
+        with translate_errors(self.name):
             if error is not None:
                 raise error
             self._commit(connection)
@@ -214,7 +286,7 @@ class Database:
 
     def _connect(self) -> Connection:
         try:
-            with told_plainly(self.name):
+            with translate_errors(self.name):
                 proxied = self._engine.raw_connection()
         except StoreUnavailableError as error:
             raise why_unopened(self.path) or error from error.__cause__

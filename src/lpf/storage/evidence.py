@@ -2,27 +2,27 @@
 
 A row's number is given once and never again, so it can stand for the item everywhere. What was
 erased leaves its id and the moment, nothing else.
+
+Erasures that were begun: what must still be forgotten elsewhere, until it is.
+
+An item's row goes first, and with it all that tells what caches and indexes hold of it. So the
+same transaction notes that here: whoever is interrupted finds what is left to do.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
+from sqlalchemy import bindparam, delete, insert, select, update
+
 from lpf.errors import ConfigError, EvidenceError, UnknownEvidenceError
-from lpf.storage import evidence_statements as statements
-from lpf.storage.connections import start_anew_after_fork
-from lpf.storage.counters import take_numbers
+from lpf.storage import evidence_rows as statements
+from lpf.storage.connections import Prepared, register_fork_reset
 from lpf.storage.database import Connection, Database, Row
-from lpf.storage.evidence_erasures import (
-    PendingErasure,
-    forget_keys,
-    note_begun,
-    note_done,
-    pending,
-)
 from lpf.storage.evidence_rows import (
     NewEvidence,
     RowNumbers,
@@ -34,11 +34,73 @@ from lpf.storage.evidence_rows import (
     vector_bytes,
     vectors_of,
 )
-from lpf.storage.keyed import look_up
-from lpf.storage.remembered import Remembered
-from lpf.storage.statements import Prepared
-from lpf.storage.times import iso, now_micros
+from lpf.storage.lookups import look_up, take_numbers
+from lpf.storage.tables import erased_evidence, pending_erasures
+from lpf.storage.values import iso, now_micros
+from lpf.storage.versioned_cache import VersionedCache
 from lpf.types import Float32Array
+
+
+@dataclass(frozen=True, slots=True)
+class PendingErasure:
+    """An item that is no longer in the store. ``row_id`` is what indexes know it by and
+    ``content_key`` what caches do; zeros stand for a key that everybody has forgotten already."""
+
+    evidence_id: str
+    row_id: int
+    content_key: bytes
+
+
+_TOMBSTONE = Prepared(
+    insert(erased_evidence).values(
+        evidence_id=bindparam("evidence_id"), erased_at=bindparam("erased_at")
+    ),
+    "evidence_id",
+    "erased_at",
+)
+_COLUMNS = tuple(pending_erasures.c.keys())
+_BEGIN = Prepared(
+    insert(pending_erasures).values({name: bindparam(name) for name in _COLUMNS}), *_COLUMNS
+)
+_PENDING = Prepared(
+    select(
+        pending_erasures.c.evidence_id, pending_erasures.c.row_id, pending_erasures.c.content_key
+    ).order_by(pending_erasures.c.row_id)
+)
+_THIS = pending_erasures.c.evidence_id == bindparam("this")
+_OVERWRITE = Prepared(
+    update(pending_erasures).values(content_key=bindparam("content_key")).where(_THIS),
+    "content_key",
+    "this",
+)
+_DONE = Prepared(delete(pending_erasures).where(_THIS), "this")
+
+
+def note_begun(
+    database: Database, connection: Connection, gone: StoredEvidence, now: int
+) -> PendingErasure:
+    """Part of the transaction that removes the item."""
+    evidence_id = gone.evidence.evidence_id
+    database.run(connection, _TOMBSTONE, (evidence_id, now))
+    database.run(connection, _BEGIN, (evidence_id, gone.row_id, gone.content_key, now))
+    return PendingErasure(evidence_id, gone.row_id, gone.content_key)
+
+
+def pending(database: Database) -> list[PendingErasure]:
+    """In the order of ingestion."""
+    return [PendingErasure(*row) for row in database.rows(_PENDING)]
+
+
+def forget_keys(database: Database, items: Iterable[PendingErasure]) -> None:
+    rows = [(bytes(len(item.content_key)), item.evidence_id) for item in items]
+    with database.writing() as connection:
+        database.run_many(connection, _OVERWRITE, rows)
+
+
+def note_done(database: Database, evidence_ids: Iterable[str]) -> None:
+    with database.writing() as connection:
+        database.run_many(connection, _DONE, [(evidence_id,) for evidence_id in evidence_ids])
+
 
 __all__ = [
     "EvidenceStore",
@@ -59,11 +121,11 @@ class EvidenceStore:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._readers: dict[str, tuple[int, int]] = {}
-        self._memories: WeakSet[Remembered[Any, Any]] = WeakSet()
-        self.leave_to_parent()
-        start_anew_after_fork(self)
+        self._memories: WeakSet[VersionedCache[Any, Any]] = WeakSet()
+        self.reset_after_fork()
+        register_fork_reset(self)
 
-    def leave_to_parent(self) -> None:
+    def reset_after_fork(self) -> None:
         """Called in the child of a fork too: the lock may be held by a thread that is not here."""
         self._memories_lock = threading.Lock()
 
@@ -90,7 +152,7 @@ class EvidenceStore:
         found = self.database.row(statements.VERSION)
         return None if found is None else int(found[0])
 
-    def forget_in(self, memory: Remembered[Any, Any]) -> None:
+    def forget_in(self, memory: VersionedCache[Any, Any]) -> None:
         """``memory`` drops what it has whenever something is erased by this object. What another
         one erases, of this process or not, it notices by the version at its next look."""
         with self._memories_lock:

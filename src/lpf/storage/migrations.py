@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, func, insert, select
 
 from lpf.errors import StoreVersionError
+from lpf.storage.connections import Prepared
 from lpf.storage.database import Connection, Database
-from lpf.storage.failures import told_plainly
-from lpf.storage.statements import Prepared
+from lpf.storage.driver_errors import translate_errors
 from lpf.storage.tables import schema_versions
-from lpf.storage.times import now_micros
+from lpf.storage.values import now_micros
 
 LOCK_NUMBER = 0x6C7066  # "lpf": which advisory lock of a PostgreSQL database is ours
 
@@ -165,7 +165,7 @@ def migrate(database: Database, upto: int = NEWEST) -> int:
 
 def version_of(database: Database) -> int:
     """The version a store is in; 0 for a blank one."""
-    with told_plainly(database.name):
+    with translate_errors(database.name):
         return _version_on(database, database.connection)
 
 

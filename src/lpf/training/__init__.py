@@ -3,18 +3,18 @@
 Importing this room imports torch; nothing that answers a question does.
 """
 
-from lpf.training.assembling import Trained
-from lpf.training.evaluation import Scores, evaluate
-from lpf.training.examples import Examples, make_examples, read_features
-from lpf.training.few import FEWEST_FOR_SPLITS, train_few
-from lpf.training.heads import train_head
-from lpf.training.settings import (
+from lpf.training.assembly import Trained
+from lpf.training.config import (
     FIFTEEN_SEEDS,
     SEED_PRESETS,
     SEVEN_SEEDS,
     StageTwoConfig,
     TrainingConfig,
 )
+from lpf.training.examples import Examples, make_examples, read_features
+from lpf.training.fitting import Scores, evaluate
+from lpf.training.heads import train_head
+from lpf.training.small_data import FEWEST_FOR_SPLITS, train_few
 from lpf.training.trainer import Trainer
 
 __all__ = [

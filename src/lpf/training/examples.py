@@ -17,7 +17,7 @@ from lpf.errors import EvidenceError, TrainingError
 from lpf.factors.keys import content_key
 from lpf.index.copies import DEFAULT_SIMILARITY, copy_groups
 from lpf.reading.reader import Reader, ReadRequest
-from lpf.storage.files import whole_file
+from lpf.storage.atomic_files import whole_file
 from lpf.types import Float32Array, FloatArray
 
 Progress = Callable[[int, int], None]

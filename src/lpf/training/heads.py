@@ -7,18 +7,17 @@ from dataclasses import replace
 from lpf.datasets import require_trainable
 from lpf.errors import TrainingError
 from lpf.model.artefact import Artefact
-from lpf.model.extend import add_predicate
+from lpf.model.layout import add_predicate
 from lpf.model.runtime import Runtime
-from lpf.training.assembling import Trained, make_card
-from lpf.training.cautions import data_cautions, size_cautions, unlearned_cautions
-from lpf.training.evaluation import HELD_OUT, Scores, evaluate
+from lpf.training.assembly import Trained, make_card
+from lpf.training.config import TrainingConfig
 from lpf.training.examples import Examples
-from lpf.training.fitting import calibrated, fit_predicate
+from lpf.training.fitting import HELD_OUT, Scores, calibrated, evaluate, fit_predicate
 from lpf.training.history import SeedHistory
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
 from lpf.training.search import Watcher
-from lpf.training.settings import TrainingConfig
 from lpf.training.stage_one import StageOne, StageOneState, best_tensors, histories_of
+from lpf.training.training_warnings import data_cautions, size_cautions, unlearned_cautions
 
 
 def train_head(

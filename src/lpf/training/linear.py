@@ -6,6 +6,12 @@ that answers with a model answers with it: the latent code is the logits, σ is 
 one hidden layer holds them twice, for relu(x) - relu(-x) = x. Members are fits under random weights
 of the entities, so that answers still tell how much they hang on who was learned from; over the
 members every entity weighs the same, so that together they say what one fit to all would say.
+
+How a linear reading reads: whose labels, and how strongly penalised, as entities tell that the
+regression did not see.
+
+Which reading answers: the networks, or a linear one. Held-out entities decide, the same by
+which networks stopped and a penalty was found.
 """
 
 from __future__ import annotations
@@ -18,9 +24,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lpf.combine.calibration import CalibrationFit, fit_robust
+from lpf.factors.tempering import channel_of, softmax, through
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
 from lpf.training.examples import Examples
+from lpf.training.fitting import SUBSETS_SEED, item_factors, labelled_factors, robust_fit
 from lpf.training.material import (
     channel_between,
     entity_labels_of,
@@ -28,7 +37,7 @@ from lpf.training.material import (
     labels_of,
     training_shares,
 )
-from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_regression
+from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_path, fit_regression
 from lpf.types import Float32Array, FloatArray
 
 Places = NDArray[np.intp]
@@ -166,3 +175,142 @@ def _tensors(
         tensors[f"decoder.head.{head.name}.bias"] = np.zeros((count, len(head.values)))
         first = last
     return {name: np.ascontiguousarray(array, np.float32) for name, array in tensors.items()}
+
+
+# So many weaker penalties in a row may be worse than the best so far, until no other is tried.
+MOST_WORSE = 2
+
+
+@dataclass(frozen=True)
+class LinearTrials:
+    """Each of ``learners`` is asked about the entities at its ``places`` of ``asked``, of which it
+    saw none. Together the places are all of ``asked``."""
+
+    asked: Examples
+    learners: Sequence[LinearLearner]
+    places: Sequence[Places]
+
+    def recipe(self, name: str) -> LinearRecipe:
+        """The one with the lowest NLL of those asked about, robust mode fitted to each."""
+        sources = {source for one in self.learners for source in one.sources(name)}
+        found = [one for source in sorted(sources) for one in self._judged(name, source)]
+        return min(found, key=lambda one: one[1])[0]
+
+    def potential(
+        self, recipes: Mapping[str, LinearRecipe], seeds: Sequence[int], reader_id: str
+    ) -> dict[str, FloatArray]:
+        """Φ of every item asked about [N, V], by predicate, from models with one member a seed."""
+        models = [one.runtime(recipes, seeds, reader_id) for one in self.learners]
+        asked = [self.asked.select(places) for places in self.places]
+        return {
+            name: self._joined(
+                [item_factors(one, name, part) for one, part in zip(models, asked, strict=True)]
+            )
+            for name in recipes
+        }
+
+    def _judged(self, name: str, source: Source) -> list[tuple[LinearRecipe, float]]:
+        """From strong penalties to weak ones, until these only get worse."""
+        rows = [one.rows(name, source) for one in self.learners]
+        shares = np.mean([one.head.training_shares for one in rows], axis=0)
+        found: list[tuple[LinearRecipe, float]] = []
+        for penalty, said in self._said(rows):
+            nll = self._nll(name, said, shares)
+            found.append((LinearRecipe(source, penalty), nll))
+            if _is_past_the_best([loss for _, loss in found]):
+                break
+        return found
+
+    def _said(self, rows: Sequence[LinearRows]) -> Iterator[tuple[float, FloatArray]]:
+        """Φ of every item asked about [N, V], under each penalty."""
+        asked = [self.asked.features[self.asked.rows(places)] for places in self.places]
+        paths = [
+            _path(one, learner.scaling.apply(features))
+            for one, learner, features in zip(rows, self.learners, asked, strict=True)
+        ]
+        for steps in zip(*paths, strict=True):
+            yield steps[0][0], self._joined([said for _, said in steps])
+
+    def _joined(self, said: Sequence[FloatArray]) -> FloatArray:
+        """What each learner said, in the order of the items asked about."""
+        rows = np.concatenate([self.asked.rows(places) for places in self.places])
+        return np.asarray(np.concatenate(said)[np.argsort(rows)])
+
+    def _nll(self, name: str, said: FloatArray, shares: FloatArray) -> float:
+        dataset = self.asked.dataset
+        labelled = np.flatnonzero(dataset.labels(name) >= 0)
+        data = labelled_factors(
+            self.asked.select(labelled),
+            dataset.schema[name],
+            said[self.asked.rows(labelled)],
+            shares,
+        )
+        generator = np.random.default_rng(SUBSETS_SEED)
+        return fit_robust(data, generator=generator, cross_fit=False).nll_after
+
+
+def _path(one: LinearRows, scaled: Float32Array) -> Iterator[tuple[float, FloatArray]]:
+    for penalty, regression in fit_path(one.rows, len(one.head.values)):
+        yield penalty, through(channel_of(one.head), softmax(regression.logits(scaled)))
+
+
+def _is_past_the_best(losses: Sequence[float]) -> bool:
+    before, last = losses[:-MOST_WORSE], losses[-MOST_WORSE:]
+    return bool(before) and min(last) > min(before)
+
+
+@dataclass(frozen=True)
+class ReadingChoice:
+    """The NLL of held-out entities under each, a mean over the predicates, robust mode fitted to
+    others than those judged where they are few. ``linear`` goes by predicate."""
+
+    networks_nll: float
+    linear_nll: float
+    linear: Mapping[str, LinearRecipe]
+
+    @property
+    def is_linear(self) -> bool:
+        return self.linear_nll < self.networks_nll
+
+    def told(self) -> str:
+        """In a sentence."""
+        ours, theirs = sorted((self.linear_nll, self.networks_nll))
+        kept, left = ("linear", "networks") if self.is_linear else ("networks", "linear")
+        sentence = f"reading: {kept}, held-out NLL {ours:.4f} against {theirs:.4f} of the {left}"
+        if not self.is_linear:
+            return sentence
+        return "; ".join([sentence, *(_told(name, one) for name, one in self.linear.items())])
+
+
+def choose_reading(
+    networks: Runtime,
+    train: Examples,
+    validation: Examples,
+    predicates: tuple[str, ...],
+    seeds: Sequence[int],
+) -> tuple[Runtime, ReadingChoice]:
+    """The better of ``networks`` and a linear reading with one member for each of ``seeds``."""
+    learner = LinearLearner(train)
+    trials = LinearTrials(validation, [learner], [np.arange(len(validation.dataset))])
+    recipes = {name: trials.recipe(name) for name in predicates}
+    linear = learner.runtime(recipes, seeds, networks.config.reader_id)
+    schema = validation.dataset.schema
+    losses = [
+        mean_nll([robust_fit(runtime, schema[name], validation) for name in predicates])
+        for runtime in (networks, linear)
+    ]
+    choice = ReadingChoice(losses[0], losses[1], recipes)
+    return (linear if choice.is_linear else networks), choice
+
+
+def mean_nll(fits: Sequence[CalibrationFit]) -> float:
+    """Over the predicates, by which readings are compared."""
+    losses = [
+        one.nll_after if one.nll_cross_fitted is None else one.nll_cross_fitted for one in fits
+    ]
+    return sum(losses) / len(losses)
+
+
+def _told(name: str, recipe: LinearRecipe) -> str:
+    whose = "the items' own labels" if recipe.source == "items" else "the entities' labels"
+    return f"{name}: read by {whose}, penalty {recipe.penalty:g}"

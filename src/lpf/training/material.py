@@ -13,7 +13,7 @@ from torch import Tensor
 from lpf.datasets.dataset import Dataset
 from lpf.errors import TrainingError
 from lpf.model.config import PredicateHead
-from lpf.training.settings import UNEQUAL, TrainingConfig
+from lpf.training.config import UNEQUAL, TrainingConfig
 from lpf.types import Float32Array, FloatArray
 
 Rows = NDArray[np.intp]

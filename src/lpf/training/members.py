@@ -1,10 +1,17 @@
-"""Networks that train side by side: their tensors, their optimiser, and leaving early."""
+"""Networks that train side by side: their tensors, their optimiser, and leaving early.
+
+What is drawn in an epoch of training, one generator a seed.
+
+A generator's seed is made of the seed and the number of the epoch, so that a run that was
+interrupted goes on exactly as it would have gone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -87,3 +94,76 @@ def _adam(
 
 def _cut(tensor: Tensor, places: list[int]) -> Tensor:
     return tensor.detach()[places].clone().requires_grad_(tensor.requires_grad)
+
+
+CHUNK_ROWS = 1024  # drawn at once: the calls must not count, nor the memory
+
+
+def generators(seeds: Sequence[int], *purpose: int) -> list[torch.Generator]:
+    """One for each seed; ``purpose`` tells apart what they are for (a stage, an epoch)."""
+    made = []
+    for seed in seeds:
+        state = np.random.SeedSequence([seed, *purpose]).generate_state(2, np.uint32)
+        made.append(torch.Generator().manual_seed(int(state[0]) << 32 | int(state[1])))
+    return made
+
+
+def shuffled(rows: Tensor, drawn_by: Sequence[torch.Generator], shares: Tensor | None) -> Tensor:
+    """``rows`` [S, n] in an order of their own for each seed; where ``shares`` [S, n] are given,
+    as many rows drawn with replacement in these proportions."""
+    count = rows.shape[1]
+    orders = [
+        torch.randperm(count, generator=generator)
+        if shares is None
+        else torch.multinomial(shares[place], count, replacement=True, generator=generator)
+        for place, generator in enumerate(drawn_by)
+    ]
+    return torch.gather(rows, 1, torch.stack(orders))
+
+
+class Masks:
+    """Dropout masks and standard normal noise for some rows, for all seeds at once.
+
+    ``sites`` are (width, rate) of each dropout in the order the networks come to them. Slices are
+    handed out batch by batch by ``batch``; within one, ``dropout`` is called once a site. A byte
+    decides, so rates are rounded to 1/256: a mask costs a sixth of one from uniform floats.
+    """
+
+    def __init__(
+        self,
+        drawn_by: Sequence[torch.Generator],
+        rows: int,
+        sites: Sequence[tuple[int, float]],
+        latent_width: int,
+    ) -> None:
+        numbers = sum(rows * width for width, _ in sites)
+        drawn = torch.empty(len(drawn_by), -(-numbers // 8), dtype=torch.int64)
+        self._normal = torch.empty(len(drawn_by), rows, latent_width)
+        for place, generator in enumerate(drawn_by):
+            drawn[place].random_(-(2**63), None, generator=generator)
+            self._normal[place].normal_(generator=generator)
+        self._kept = _masks(drawn.view(torch.uint8), rows, sites)
+        self._rows = slice(0, 0)
+        self._site = 0
+
+    def batch(self, start: int, stop: int) -> Tensor:
+        """Goes to rows ``start`` to ``stop`` and returns their noise."""
+        self._rows, self._site = slice(start, stop), 0
+        return self._normal[:, self._rows]
+
+    def dropout(self, activation: Tensor, rate: float) -> Tensor:
+        kept = self._kept[self._site][:, self._rows]
+        self._site += 1
+        return activation * kept
+
+
+def _masks(drawn: Tensor, rows: int, sites: Sequence[tuple[int, float]]) -> list[Tensor]:
+    """For each site [S, rows, width]: 0 where a number is dropped, else what keeps the mean."""
+    masks, start = [], 0
+    for width, rate in sites:
+        part = drawn[:, start : start + rows * width].view(-1, rows, width)
+        dropped = round(256 * rate)
+        kept = torch.ge(part, dropped, out=torch.empty(part.shape))
+        masks.append(kept.mul_(256 / (256 - dropped)))
+        start += rows * width
+    return masks

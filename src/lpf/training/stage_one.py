@@ -17,11 +17,10 @@ from torch import Tensor
 
 from lpf.model.config import ModelConfig
 from lpf.model.networks import decode, encode, to_numpy
+from lpf.training.config import TrainingConfig
 from lpf.training.history import Epoch, SeedHistory
 from lpf.training.material import Material
-from lpf.training.members import Members, Tensors
-from lpf.training.noise import CHUNK_ROWS, Masks, generators, shuffled
-from lpf.training.settings import TrainingConfig
+from lpf.training.members import CHUNK_ROWS, Masks, Members, Tensors, generators, shuffled
 from lpf.types import Float32Array
 
 STAGE = 1

@@ -18,9 +18,8 @@ from torch import Tensor
 
 from lpf.model.config import ModelConfig
 from lpf.model.networks import aggregate, decode, encode, to_numpy
-from lpf.training.members import Members, Tensors
-from lpf.training.noise import generators
-from lpf.training.settings import StageTwoConfig
+from lpf.training.config import StageTwoConfig
+from lpf.training.members import Members, Tensors, generators
 from lpf.types import Float32Array
 
 STAGE = 2

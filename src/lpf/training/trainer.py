@@ -8,11 +8,27 @@ from pathlib import Path
 
 from lpf.datasets import Dataset, Split, require_trainable
 from lpf.model.config import ModelConfig
-from lpf.model.initialise import fresh_tensors
+from lpf.model.layout import fresh_tensors
 from lpf.model.runtime import Runtime
 from lpf.schema import Schema
-from lpf.training.assembling import Trained, choose, make_card, model_config
-from lpf.training.cautions import (
+from lpf.training.assembly import Trained, choose, make_card, model_config
+from lpf.training.config import SEVEN_SEEDS, TrainingConfig, check_seeds
+from lpf.training.examples import Examples
+from lpf.training.fitting import (
+    HELD_OUT,
+    FittedParameters,
+    Scores,
+    answers,
+    calibrated,
+    evaluate,
+    fit_predicate,
+)
+from lpf.training.linear import ReadingChoice, choose_reading
+from lpf.training.material import Material, Rows, heads_of, labelled_with, labels_of, make_material
+from lpf.training.search import SearchResult, Watcher, search_id, search_seeds
+from lpf.training.stage_one import StageOne
+from lpf.training.stage_two import AggregatorHistory, EntityRows, StageTwo
+from lpf.training.training_warnings import (
     answer_cautions,
     balancing_may_help,
     data_cautions,
@@ -22,22 +38,6 @@ from lpf.training.cautions import (
     size_cautions,
     unlearned_cautions,
 )
-from lpf.training.evaluation import HELD_OUT, Scores, answers, evaluate
-from lpf.training.examples import Examples
-from lpf.training.fitting import Fitted, calibrated, fit_predicate
-from lpf.training.material import (
-    Material,
-    Rows,
-    heads_of,
-    labelled_with,
-    labels_of,
-    make_material,
-)
-from lpf.training.reading_choice import ReadingChoice, choose_reading
-from lpf.training.search import SearchResult, Watcher, search_id, search_seeds
-from lpf.training.settings import SEVEN_SEEDS, TrainingConfig, check_seeds
-from lpf.training.stage_one import StageOne
-from lpf.training.stage_two import AggregatorHistory, EntityRows, StageTwo
 from lpf.types import Float32Array, QueryOptions, Variant
 
 Telling = Callable[[str], None]
@@ -144,7 +144,7 @@ class Trainer:
             for name in self.predicates
         }
 
-    def _fitted(self, runtime: Runtime) -> tuple[Runtime, dict[str, Fitted]]:
+    def _fitted(self, runtime: Runtime) -> tuple[Runtime, dict[str, FittedParameters]]:
         validation = self.examples.split("validation")
         assert validation is not None  # a data set without was refused
         fitted = {
@@ -158,7 +158,7 @@ class Trainer:
         found: SearchResult,
         runtime: Runtime,
         aggregator: AggregatorHistory,
-        fitted: Mapping[str, Fitted],
+        fitted: Mapping[str, FittedParameters],
         choice: ReadingChoice | None,
     ) -> Trained:
         scores = self._scores(runtime)
@@ -210,7 +210,7 @@ class Trainer:
         self,
         found: SearchResult,
         runtime: Runtime,
-        fitted: Mapping[str, Fitted],
+        fitted: Mapping[str, FittedParameters],
         choice: ReadingChoice | None,
     ) -> list[str]:
         linear = choice is not None and choice.is_linear

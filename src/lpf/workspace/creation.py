@@ -10,8 +10,8 @@ from lpf.ledger.identity import read_identity
 from lpf.ledger.keys import create_key, load_private, public_bytes
 from lpf.ledger.writer import Ledger
 from lpf.schema import Schema
+from lpf.storage.atomic_files import write_atomically
 from lpf.storage.database import Database
-from lpf.storage.files import write_atomically
 from lpf.storage.migrations import migrate
 from lpf.workspace.settings import FILE_NAME, STORE_VARIABLE, StoreSettings, settings_from
 

@@ -16,10 +16,10 @@ from lpf.ledger import Verification, verify
 from lpf.results import QueryResult
 from lpf.storage.facts import NewFact
 from lpf.types import QueryOptions
-from lpf.workspace.circuits import FILE_NAME as CIRCUIT
-from lpf.workspace.circuits import learn_from_rows
+from lpf.workspace.circuit_file import FILE_NAME as CIRCUIT
+from lpf.workspace.circuit_file import learn_from_rows
 from lpf.workspace.settings import FILE_NAME
-from lpf.workspace.training_runs import TrainingPlan, Watching
+from lpf.workspace.training_runs import TrainingCallbacks, TrainingPlan
 from lpf.workspace.training_sources import Source
 from lpf.workspace.workspace import Workspace
 
@@ -62,10 +62,10 @@ class Demonstration:
         }
 
 
-def demonstrate(folder: Path, watching: Watching | None = None) -> Demonstration:
+def demonstrate(folder: Path, watching: TrainingCallbacks | None = None) -> Demonstration:
     """Runs it in ``folder``, which becomes a workspace. What an earlier run made there is used
     again."""
-    watching = watching or Watching()
+    watching = watching or TrainingCallbacks()
     with _opened(folder) as workspace:
         was_trained = workspace.models.active() is None
         if was_trained:
@@ -81,7 +81,7 @@ def _opened(folder: Path) -> Workspace:
     return Workspace.create(folder, load_domain(DOMAIN).schema())
 
 
-def _train(workspace: Workspace, watching: Watching) -> None:
+def _train(workspace: Workspace, watching: TrainingCallbacks) -> None:
     source = Source(DOMAIN, preset=PRESET, data_seed=DATA_SEED)
     outcome = workspace.train(source, TrainingPlan(seeds=SEEDS), watching=watching)
     dataset = outcome.run.dataset
@@ -89,10 +89,10 @@ def _train(workspace: Workspace, watching: Watching) -> None:
     rows = [{**entity.labels, **entity.facts} for entity in known]
     if not (workspace.folder / CIRCUIT).exists():
         learn_from_rows(workspace.folder, workspace.schema, rows)
-        workspace.make_anew("background", "engine", "orchestrator")
+        workspace.invalidate("background", "engine", "orchestrator")
 
 
-def _asked(workspace: Workspace, was_trained: bool, watching: Watching) -> Demonstration:
+def _asked(workspace: Workspace, was_trained: bool, watching: TrainingCallbacks) -> Demonstration:
     if watching.tell is not None:
         watching.tell("adding evidence and asking")
     added = workspace.add_domain(DOMAIN, PRESET, DATA_SEED)

@@ -1,13 +1,18 @@
-"""The models of a workspace: folders named by the hash of their content, one of them in use."""
+"""The models of a workspace: folders named by the hash of their content, one of them in use.
+
+The model that answered before a new one was trained, and how both did.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lpf.errors import ReplayError, WorkspaceError
-from lpf.model.artefact import CONFIG_FILE, Artefact, load_model, save_model
-from lpf.storage.files import write_atomically
+from lpf.errors import LPFError, ReplayError, WorkspaceError
+from lpf.model.artefact import CONFIG_FILE, Artefact, ModelCard, load_model, save_model
+from lpf.storage.atomic_files import write_atomically
 
 ACTIVE = "active"
 
@@ -57,3 +62,34 @@ class Models:
         """Makes a model the one that answers."""
         self.load(version)
         write_atomically(self._folder / ACTIVE, f"{version}\n".encode())
+
+
+@dataclass(frozen=True)
+class PreviousModel:
+    """``nll`` is, by predicate, that of the earlier model and that of the new one on held-out
+    entities at ``place`` ("test/spn") of data of one name; empty where they were not judged alike.
+    ``same_data`` is whether these data have the same content, too."""
+
+    version: str
+    place: str | None = None
+    nll: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    same_data: bool = False
+
+
+def previous_model(models: Models, version: str, card: ModelCard) -> PreviousModel:
+    """``card`` is the new one's. A model that cannot be loaded is named and not compared."""
+    try:
+        before = models.load(version).card
+    except LPFError:
+        return PreviousModel(version)
+    judged, now = before.held_out(), card.held_out()
+    alike = before.data_name is not None and before.data_name == card.data_name
+    if judged is None or now is None or judged[0] != now[0] or not alike:
+        return PreviousModel(version)
+    losses = {
+        name: (judged[1][name]["nll"], found["nll"])
+        for name, found in now[1].items()
+        if "nll" in found and "nll" in judged[1].get(name, {})
+    }
+    same = before.data_digest is not None and before.data_digest == card.data_digest
+    return PreviousModel(version, now[0], losses, same)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem
-from lpf.datasets.exclusions import NO_LABEL, Exclusions
+from lpf.datasets.dataset_file import NO_LABEL, Exclusions
 from lpf.errors import TrainingError
 from lpf.index import FeatureSource
 from lpf.index.copies import checked_similarity

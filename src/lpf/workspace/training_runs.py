@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpf.errors import ConfigError, TrainingError
-from lpf.workspace.earlier import Earlier
+from lpf.workspace.models import PreviousModel
 from lpf.workspace.training_sources import SEARCHES, Prepared, Source, prepare
 from lpf.workspace.wiring import Wiring
 
@@ -53,7 +53,7 @@ class TrainingPlan:
 
 
 @dataclass(frozen=True)
-class Watching:
+class TrainingCallbacks:
     """Who is told of what goes on: texts read (done, in all), epochs of a search, and steps."""
 
     reading: Progress | None = None
@@ -62,7 +62,7 @@ class Watching:
 
 
 @dataclass(frozen=True)
-class Tried:
+class GridResult:
     """One configuration of the grid, and what the best of its seeds got on validation items."""
 
     learning_rate: float
@@ -83,7 +83,7 @@ class TrainingRun:
     predicates: tuple[str, ...]
     config: TrainingConfig
     few: bool
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[GridResult, ...] = ()
     claims_read: bool = False
 
 
@@ -96,7 +96,7 @@ class TrainingOutcome:
     active: bool
     run: TrainingRun
     report: Path | None = None
-    earlier: Earlier | None = None
+    earlier: PreviousModel | None = None
 
     @property
     def trained(self) -> Trained:
@@ -111,14 +111,14 @@ class Run:
     workspace: Wiring
     source: Source = field(default_factory=Source)
     plan: TrainingPlan = field(default_factory=TrainingPlan)
-    watching: Watching = field(default_factory=Watching)
+    watching: TrainingCallbacks = field(default_factory=TrainingCallbacks)
 
     def __call__(self) -> TrainingRun:
         require_torch()
         config = self._config()
         self._say("reading the texts")
         prepared = prepare(self.workspace, self.source, self.watching.reading)
-        tried: tuple[Tried, ...] = ()
+        tried: tuple[GridResult, ...] = ()
         if self.plan.grid:
             config, tried = self._best_of_grid(prepared, config)
         trained = self._named(self._trained(prepared, config))
@@ -177,7 +177,7 @@ class Run:
         folder = self.workspace.folder / SEARCHES
         reader_id, seeds, watching = self.workspace.reader.reader_id, self._seeds(), self.watching
         if prepared.few:
-            from lpf.training.few import train_few
+            from lpf.training.small_data import train_few
 
             return train_few(
                 prepared.examples,
@@ -202,7 +202,7 @@ class Run:
 
     def _best_of_grid(
         self, prepared: Prepared, config: TrainingConfig
-    ) -> tuple[TrainingConfig, tuple[Tried, ...]]:
+    ) -> tuple[TrainingConfig, tuple[GridResult, ...]]:
         """By validation accuracy, then loss, of each one's best seed; then the first in the grid.
         The second stage is left to the one that is chosen: it has no part in the choice."""
         configs = grid(config)
@@ -236,7 +236,7 @@ def require_torch() -> None:
 
 def grid(config: TrainingConfig) -> list[TrainingConfig]:
     """``config`` with every learning rate, latent width and hidden widths of the paper's grid."""
-    from lpf.training.settings import HIDDEN_WIDTHS, LATENT_WIDTHS, LEARNING_RATES
+    from lpf.training.config import HIDDEN_WIDTHS, LATENT_WIDTHS, LEARNING_RATES
 
     return [
         replace(config, learning_rate=rate, latent_width=latent, hidden=hidden)
@@ -249,11 +249,11 @@ def described(config: TrainingConfig) -> str:
     return f"learning rate {config.learning_rate:g}, latent {config.latent_width}, hidden {hidden}"
 
 
-def _tried(config: TrainingConfig, trained: Trained) -> Tried:
+def _tried(config: TrainingConfig, trained: Trained) -> GridResult:
     from lpf.training.history import ranked
 
     best = trained.histories[ranked(trained.histories)[0]]
-    return Tried(
+    return GridResult(
         config.learning_rate,
         config.latent_width,
         config.hidden,
@@ -263,5 +263,5 @@ def _tried(config: TrainingConfig, trained: Trained) -> Tried:
     )
 
 
-def _rank(tried: Tried) -> tuple[float, float]:
+def _rank(tried: GridResult) -> tuple[float, float]:
     return -tried.accuracy, tried.loss

@@ -110,8 +110,8 @@ def _generated(schema: Schema, source: Source) -> Dataset:
 
 def _in_splits(dataset: Dataset, wanted: Sequence[str]) -> tuple[Dataset, tuple[str, ...], bool]:
     """The data set with splits, unless there are too few entities for that; and its predicates."""
-    from lpf.training.few import FEWEST_FOR_SPLITS
     from lpf.training.material import labelled_with
+    from lpf.training.small_data import FEWEST_FOR_SPLITS
 
     predicates = _chosen(dataset, wanted)
     unsplit = all(entity.split is None for entity in dataset)

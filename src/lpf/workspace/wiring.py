@@ -1,16 +1,22 @@
-"""The parts of a workspace and how they are put together."""
+"""The parts of a workspace and how they are put together.
+
+Parts that are made when first used, once, whatever the number of threads that ask.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from threading import RLock
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from lpf.engine import Background, Engine
 from lpf.errors import LedgerKeyError, WorkspaceError
 from lpf.index import EvidenceIndex, VectorIndex, pair_text_part
 from lpf.ledger.keys import load_private
-from lpf.ledger.reading import LedgerReader
+from lpf.ledger.reader import LedgerReader
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator import Orchestrator, Parts
@@ -20,10 +26,52 @@ from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
 from lpf.storage.facts import FactStore
 from lpf.storage.migrations import migrate
-from lpf.workspace.circuits import read_circuit
+from lpf.workspace.circuit_file import read_circuit
 from lpf.workspace.models import Models
-from lpf.workspace.parts import part
 from lpf.workspace.settings import KEY_VARIABLE, Settings
+
+Made = TypeVar("Made")
+
+
+class HasParts(Protocol):
+    """``making`` is held while a part is made; parts are made of parts, so it is re-entrant."""
+
+    making: threading.RLock
+    is_closed: bool
+
+
+class part(Generic[Made]):  # noqa: N801  (used as a decorator, like property)
+    """``functools.cached_property`` without the race that it has from Python 3.12 on: two ledgers
+    in one process would not share their commits, and closing would miss one of them."""
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> part[Made]: ...
+
+    @overload
+    def __get__(self, instance: HasParts, owner: type) -> Made: ...
+
+    def __get__(self, instance: HasParts | None, owner: type) -> part[Made] | Made:
+        if instance is None:
+            return self
+        with instance.making:
+            known = vars(instance)
+            if self._name not in known:
+                _require_open(instance)
+                known[self._name] = self._make(instance)
+            made: Made = known[self._name]
+            return made
+
+
+def _require_open(instance: HasParts) -> None:
+    if instance.is_closed:
+        raise WorkspaceError("this workspace was closed. Nothing was done; open it again.")
 
 
 class Wiring:
@@ -149,7 +197,7 @@ class Wiring:
             return self.model.config.reader_id, self.model.config.encoder.input_width
         return self.reader.reader_id, self.reader.width
 
-    def make_anew(self, *names: str) -> None:
+    def invalidate(self, *names: str) -> None:
         """Parts that are out of date; what they are made of next time is what there is then."""
         for name in names:
             self.__dict__.pop(name, None)
@@ -161,4 +209,6 @@ class Wiring:
                 if name in vars(self):
                     stack.callback(getattr(self, name).close)
             self.is_closed = True
-            self.make_anew(*(name for name in vars(Wiring) if isinstance(vars(Wiring)[name], part)))
+            self.invalidate(
+                *(name for name in vars(Wiring) if isinstance(vars(Wiring)[name], part))
+            )

@@ -14,16 +14,16 @@ from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
 from lpf.results import QueryResult
 from lpf.schema import Schema
 from lpf.types import QueryOptions
-from lpf.workspace.circuits import LearnedCircuit, learn_circuit
+from lpf.workspace.circuit_file import LearnedCircuit, learn_circuit
 from lpf.workspace.creation import create_workspace
-from lpf.workspace.earlier import earlier_model
+from lpf.workspace.models import previous_model
 from lpf.workspace.settings import FILE_NAME, read_settings
 from lpf.workspace.training_runs import (
     Reporter,
     Run,
+    TrainingCallbacks,
     TrainingOutcome,
     TrainingPlan,
-    Watching,
 )
 from lpf.workspace.training_sources import Source
 from lpf.workspace.wiring import Wiring
@@ -167,7 +167,7 @@ class Workspace(Wiring):
         """Learns how predicates hang together from the known facts, and answers with it from now
         on, here and in the next opening."""
         learned = learn_circuit(self.folder, self.schema, self.facts)
-        self.make_anew("background", "engine", "orchestrator")
+        self.invalidate("background", "engine", "orchestrator")
         return learned
 
     def train(
@@ -178,18 +178,18 @@ class Workspace(Wiring):
         use: bool = True,
         report: Reporter | None = None,
         report_folder: Path | None = None,
-        watching: Watching | None = None,
+        watching: TrainingCallbacks | None = None,
     ) -> TrainingOutcome:
         """Trains a model on a data set's file, a domain, or (None) the labelled evidence here, and
         keeps it; it answers from now on if told to ``use`` it. ``report`` writes about it into
         ``report_folder``, by default one of the workspace."""
         named = source if isinstance(source, Source) else Source(source)
-        run = Run(self, named, plan or TrainingPlan(), watching or Watching())()
+        run = Run(self, named, plan or TrainingPlan(), watching or TrainingCallbacks())()
         version = run.trained.save(self.folder / "models")
         before = self.models.active()
         earlier = None
         if before is not None and before != version:
-            earlier = earlier_model(self.models, before, run.trained.card)
+            earlier = previous_model(self.models, before, run.trained.card)
         if use:
             self.use_model(version)
         folder = report_folder or self.folder / REPORTS / version
@@ -209,7 +209,7 @@ class Workspace(Wiring):
         """Makes a model the one that answers, from now on and here."""
         self.models.use(version)
         names = ("model", "engine", "index", "vectors", "orchestrator", "_reader_id_and_width")
-        self.make_anew(*names)
+        self.invalidate(*names)
 
     def __enter__(self) -> Workspace:
         return self

@@ -4,18 +4,21 @@ Asking sends evidence to the endpoint: the text leaves this machine unless the s
 Nothing is sent before ``ask`` or ``predict_proba`` is called. See docs/language-models.md.
 """
 
-from lpf.baselines.language_models.answers import LanguageModelAnswers
-from lpf.baselines.language_models.config import EndpointConfig, Prices
-from lpf.baselines.language_models.costs import Costs
-from lpf.baselines.language_models.method import LanguageModel, ZeroShot
-from lpf.baselines.language_models.parsing import Stated
-from lpf.baselines.language_models.presets import MODEL_PRESETS, ModelPreset
-from lpf.baselines.language_models.sampling import sampled
+from lpf.baselines.language_models.asking import TokenCosts
+from lpf.baselines.language_models.client import EndpointConfig, Prices
+from lpf.baselines.language_models.method import (
+    MODEL_PRESETS,
+    LanguageModel,
+    LanguageModelAnswers,
+    ModelPreset,
+    ZeroShot,
+    sampled,
+)
+from lpf.baselines.language_models.prompting import Stated
 from lpf.errors import LanguageModelError
 
 __all__ = [
     "MODEL_PRESETS",
-    "Costs",
     "EndpointConfig",
     "LanguageModel",
     "LanguageModelAnswers",
@@ -23,6 +26,7 @@ __all__ = [
     "ModelPreset",
     "Prices",
     "Stated",
+    "TokenCosts",
     "ZeroShot",
     "sampled",
 ]

@@ -1,16 +1,26 @@
-"""Many prompts, a few at a time; what is known already is not asked."""
+"""Many prompts, a few at a time; what is known already is not asked.
+
+What answers cost: requests, tokens, time and money.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from threading import Event
 from typing import TYPE_CHECKING
 
-from lpf.baselines.language_models.config import EndpointConfig
-from lpf.baselines.language_models.endpoint import Endpoint, read_key
-from lpf.baselines.language_models.replies import KeptReplies, Reply
+import numpy as np
+
+from lpf.baselines.language_models.client import (
+    Endpoint,
+    EndpointConfig,
+    KeptReplies,
+    Prices,
+    Reply,
+    read_key,
+)
 from lpf.errors import ConfigError, LanguageModelError
 
 if TYPE_CHECKING:
@@ -94,3 +104,55 @@ def _refuse_silence(config: EndpointConfig, replies: Sequence[Reply]) -> None:
             f"{config.model} at {config.base_url}: none of {len(replies)} questions was answered "
             f"(the last: {replies[-1].problem}). Nothing can be compared; mend that and repeat."
         )
+
+
+@dataclass(frozen=True)
+class TokenCosts:
+    """Over ``questions`` different prompts, whenever they were asked: for the ``kept`` ones, which
+    were read from disk, it is what they cost when they were asked.
+
+    ``requests`` includes ``retries``. ``failed_calls`` brought no answer, ``failed_parses`` none
+    that can be read. Tokens of ``estimated`` replies are the characters divided by four, for want
+    of the server's own count; failed calls count none, though a server may charge for one that came
+    too late. Seconds are from a request to its answer without waits between retries, None where no
+    call got through, as is ``money`` without prices.
+    """
+
+    questions: int
+    kept: int
+    requests: int
+    retries: int
+    failed_calls: int
+    failed_parses: int
+    input_tokens: int
+    output_tokens: int
+    estimated: int
+    mean_seconds: float | None
+    p95_seconds: float | None
+    money: float | None
+
+    @classmethod
+    def of(
+        cls, replies: Sequence[Reply], kept: int, failed_parses: int, prices: Prices | None
+    ) -> TokenCosts:
+        requests = sum(reply.requests for reply in replies)
+        read = sum(reply.input_tokens for reply in replies)
+        written = sum(reply.output_tokens for reply in replies)
+        seconds = [reply.seconds for reply in replies if reply.text is not None]
+        return cls(
+            questions=len(replies),
+            kept=kept,
+            requests=requests,
+            retries=requests - len(replies),
+            failed_calls=len(replies) - len(seconds),
+            failed_parses=failed_parses,
+            input_tokens=read,
+            output_tokens=written,
+            estimated=sum(reply.estimated for reply in replies),
+            mean_seconds=float(np.mean(seconds)) if seconds else None,
+            p95_seconds=float(np.quantile(seconds, 0.95)) if seconds else None,
+            money=None if prices is None else (read * prices.input + written * prices.output) / 1e6,
+        )
+
+    def to_dict(self) -> dict[str, int | float | None]:
+        return asdict(self)

@@ -1,20 +1,96 @@
-"""A language model as one of the methods that are compared: it learns nothing, and is asked."""
+"""A language model as one of the methods that are compared: it learns nothing, and is asked.
+
+The answers of a language model, with those that failed marked as such.
+
+The few entities that are asked about where every question costs money.
+
+The language models that the paper asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
-from lpf.baselines.language_models.answers import LanguageModelAnswers, make_answers
-from lpf.baselines.language_models.asking import ask_all
-from lpf.baselines.language_models.config import EndpointConfig
-from lpf.baselines.language_models.prompts import make_prompts
-from lpf.baselines.language_models.replies import KeptReplies
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf import metrics
+from lpf.baselines.language_models.asking import Replies, TokenCosts, ask_all
+from lpf.baselines.language_models.client import EndpointConfig, KeptReplies, Prices, Reply
+from lpf.baselines.language_models.prompting import (
+    Stated,
+    Unreadable,
+    distribution,
+    make_prompts,
+    parse_answer,
+)
 from lpf.errors import ConfigError
 from lpf.schema import Predicate
 from lpf.training.examples import Examples
 from lpf.types import FloatArray
+
+
+@dataclass(frozen=True)
+class LanguageModelAnswers:
+    """``probabilities`` [E, V], ``failed`` [E], and of each entity what the model stated, or what
+    went wrong.
+
+    A row that failed is uniform: its log loss is log V, that of knowing nothing. A uniform row
+    still has a first value, which is right by luck now and then, and no row could avoid that
+    without knowing the label. So whether answers are right is asked here (``right``, ``judged``,
+    ``accuracy``), where a failed one is wrong, and not of the rows alone.
+    """
+
+    probabilities: FloatArray
+    failed: NDArray[np.bool_]
+    stated: tuple[Stated | None, ...]
+    problems: tuple[str | None, ...]
+    costs: TokenCosts
+
+    def right(self, labels: metrics.LabelArray) -> NDArray[np.bool_]:
+        """[E], for the positions [E] of the right values."""
+        return self.judged(labels)[1]
+
+    def judged(self, labels: metrics.LabelArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """As ``metrics.judged``, confidence and right, [E] each; a failed answer is wrong."""
+        confidence, right = metrics.judged(self.probabilities, labels)
+        return confidence, right & ~self.failed
+
+    def accuracy(self, labels: metrics.LabelArray) -> float:
+        """Over all entities, failed ones among them: the paper left those out of its figures."""
+        return float(self.right(labels).mean())
+
+
+def make_answers(
+    prompts: Sequence[str], replies: Replies, values: Sequence[str], prices: Prices | None
+) -> LanguageModelAnswers:
+    by_prompt = replies.by_prompt
+    read = {prompt: _read(reply, values) for prompt, reply in by_prompt.items()}
+    answered = [read[prompt] for prompt in prompts]
+    stated = tuple(one if isinstance(one, Stated) else None for one in answered)
+    unread = sum(
+        isinstance(read[prompt], Unreadable) and reply.text is not None
+        for prompt, reply in by_prompt.items()
+    )
+    return LanguageModelAnswers(
+        probabilities=np.array([distribution(one, values) for one in stated]),
+        failed=np.array([one is None for one in stated]),
+        stated=stated,
+        problems=tuple(one.problem if isinstance(one, Unreadable) else None for one in answered),
+        costs=TokenCosts.of(list(by_prompt.values()), replies.kept, unread, prices),
+    )
+
+
+def _read(reply: Reply, values: Sequence[str]) -> Stated | Unreadable:
+    if reply.text is None:
+        return Unreadable(f"the call failed: {reply.problem}")
+    found = parse_answer(reply.text, values)
+    if isinstance(found, Unreadable) and reply.cut_off:
+        return Unreadable(f"{found.problem}; it was cut off at max_tokens")
+    return found
 
 
 @dataclass(frozen=True)
@@ -82,3 +158,57 @@ class LanguageModel:
         for value in self.meanings:
             question.position(value)
         return ZeroShot(self.name, self.config, question, self.meanings, self.folder)
+
+
+def sampled(
+    examples: Examples, predicate: str, limit: int, generator: np.random.Generator
+) -> Examples:
+    """At most ``limit`` entities in their old order, each value of ``predicate`` in its share to
+    within one entity; those without a value count as one more. A value too rare for its share to
+    come to an entity can be missing."""
+    if limit < 1:
+        raise ConfigError(f"limit: must be 1 or above, got {limit!r}. Nothing was drawn.")
+    labels = examples.dataset.labels(predicate)
+    if limit >= len(labels):
+        return examples
+    values, counts = np.unique(labels, return_counts=True)
+    chosen = [
+        generator.permutation(np.flatnonzero(labels == value))[:quota]
+        for value, quota in zip(values, _quotas(counts, limit), strict=True)
+    ]
+    return examples.select(np.sort(np.concatenate(chosen)))
+
+
+def _quotas(counts: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    """``limit`` shared out in proportion to ``counts``, by largest remainders."""
+    exact = counts * (limit / counts.sum())
+    quotas: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    largest = np.argsort(quotas - exact, kind="stable")
+    quotas[largest[: limit - quotas.sum()]] += 1
+    return quotas
+
+
+@dataclass(frozen=True)
+class ModelPreset:
+    """What the paper says of a model: its name at Groq, and its price in dollars of January 2026.
+    It gives no address, and endpoints may spell the name otherwise."""
+
+    model: str
+    prices: Prices
+
+    def at(self, base_url: str, api_key_env: str | None = None) -> EndpointConfig:
+        """``dataclasses.replace`` changes what else is to differ."""
+        return EndpointConfig(base_url, self.model, api_key_env, prices=self.prices)
+
+
+MODEL_PRESETS: Mapping[str, ModelPreset] = MappingProxyType(
+    {
+        preset.model: preset
+        for preset in (
+            ModelPreset("llama-3.3-70b-versatile", Prices(0.59, 0.79)),
+            ModelPreset("qwen3-32b", Prices(0.18, 0.18)),
+            ModelPreset("kimi-k2-instruct-0905", Prices(0.30, 0.30)),
+            ModelPreset("gpt-oss-120b", Prices(0.80, 0.80)),
+        )
+    }
+)

@@ -1,0 +1,482 @@
+"""Robust mode with one part taken out at a time: what is each of them good for?
+
+The parts of robust mode that can be taken out, and the tests on which they are.
+
+What taking parts out of robust mode did, in sentences.
+
+Tables of robust mode with one part taken out: one a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lpf.evaluation.comparisons import Comparison, Loss, compare
+from lpf.evaluation.specs import Cell, DomainData, EvalSpec, Settings, TrainSpec
+from lpf.evaluation.summaries import Summary
+from lpf.evaluation.variants import DEFAULT_ENSEMBLE
+from lpf.training.config import UNEQUAL
+from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
+from lpf_paper.plan import Plan
+from lpf_paper.studies.compliance_tables import DOMAIN
+from lpf_paper.studies.domains_tables import TEST_SEED, exam_at
+from lpf_paper.studies.study import ResultReader, Runs
+from lpf_paper.studies.study_tables import COLUMNS, cell_value, counted, plain_value
+
+METHOD = "lpf_robust"
+DEFAULT = "default"
+ENSEMBLES = (1, 2, 3, 5, 7)
+SURE = 0.05
+TELLING = 0.0001  # of a difference in loss; below, it is rounding
+Verdict = Literal["better", "worse", "neither"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    title: str
+    settings: Settings
+
+
+INTEGRATORS: Mapping[str, Variant] = {
+    "moments": Variant("Integral by moments", (("sampler", "moments"),)),
+    "orthogonal": Variant("Integral by 16 orthogonal samples", (("sampler", "orthogonal"),)),
+    "plain": Variant("Integral by 16 plain samples", (("sampler", "plain"),)),
+}
+UNDIVIDED = Variant("Prior not divided out", (("divide_prior", False),))
+UNFITTED = Variant("Nothing fitted", (("fitted", False),))
+PARTS: Mapping[str, Variant] = {
+    "undivided": UNDIVIDED,
+    "epsilon": Variant("ε = 0: every item speaks", (("epsilon", 0.0),)),
+    "rho": Variant("ρ = 0: items share no error", (("rho", 0.0),)),
+    "unfitted": UNFITTED,
+}
+PRIORS: Mapping[str, Variant] = {
+    "undivided": UNDIVIDED,
+    "unfitted": UNFITTED,
+    "unfitted_undivided": Variant(
+        "Nothing fitted, prior not divided out", (("divide_prior", False), ("fitted", False))
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A test: on which data, with what number of items. ``shares`` are those of the values where
+    they are not the domain's own."""
+
+    name: str
+    preset: str
+    items: Literal["fixed", "varying"] = "fixed"
+    shares: tuple[float, ...] = ()
+
+    @property
+    def title(self) -> str:
+        many = "five items" if self.items == "fixed" else "one to five items"
+        return f"values of {self.share_words}" if self.shares else f"preset {self.preset}, {many}"
+
+    @property
+    def share_words(self) -> str:
+        return " : ".join(f"{share:g}" for share in self.shares)
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What the generator is told."""
+        return (f"shares={','.join(map(str, self.shares))}",) if self.shares else ()
+
+    @property
+    def balanced(self) -> bool:
+        """Whether training draws its values equally often, so that π is even and dividing by it
+        changes nothing, whatever the shares."""
+        return bool(self.shares) and max(self.shares) / min(self.shares) > UNEQUAL
+
+
+PLACES = (
+    Place("paper_fixed", "paper"),
+    Place("paper_varying", "paper", "varying"),
+    Place("hard_fixed", "hard"),
+    Place("hard_varying", "hard", "varying"),
+)
+# As unequal as training leaves them alone, and more: there it balances them.
+UNEQUAL_PLACES = (
+    Place("unequal", "paper", shares=(0.2, 0.25, 0.55)),
+    Place("unequal_balanced", "paper", shares=(0.05, 0.15, 0.8)),
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a variant's mean loss has over the default's: above 0, what was taken out was good for
+    something. None where nothing could be compared. ``p`` is after Holm."""
+
+    mean: float
+    low: float
+    high: float
+    p: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the variant, beside the default."""
+        if self.p >= SURE or self.low <= 0.0 <= self.high or abs(self.mean) < TELLING:
+            return "neither"
+        return "worse" if self.mean > 0 else "better"
+
+    def __str__(self) -> str:
+        return f"{self.mean:+z.4f} ({self.low:+z.4f} to {self.high:+z.4f})"
+
+
+def variants(plan: Plan, place: Place) -> Mapping[str, Variant]:
+    if place.shares:
+        return PRIORS
+    return {**INTEGRATORS, **PARTS, **ensembles(plan)}
+
+
+def runs(plan: Plan, place: Place) -> dict[str, list[Cell]]:
+    """The cells of the default and of each variant, one a data set."""
+    settings = {DEFAULT: (), **{name: one.settings for name, one in variants(plan, place).items()}}
+    return {
+        name: [_cell(plan, place, seed, told) for seed in data_sets(plan, place)]
+        for name, told in settings.items()
+    }
+
+
+def data_sets(plan: Plan, place: Place) -> tuple[int, ...]:
+    """Their seeds. One is enough where nothing can come out but what training makes sure of."""
+    return plan.study_seeds[:1] if place.balanced else plan.study_seeds
+
+
+def default_size(plan: Plan) -> int:
+    """An ensemble cannot have more networks than were trained."""
+    return min(DEFAULT_ENSEMBLE, len(plan.training_seeds))
+
+
+def ensembles(plan: Plan) -> dict[str, Variant]:
+    return {
+        f"ensemble_{size}": Variant(
+            "One network" if size == 1 else f"{size} networks", (("ensemble", size),)
+        )
+        for size in ENSEMBLES
+        if size <= len(plan.training_seeds) and size != default_size(plan)
+    }
+
+
+def _cell(plan: Plan, place: Place, seed: int, settings: Settings) -> Cell:
+    data = DomainData(DOMAIN, place.preset, seed, place.changes)
+    train_spec = TrainSpec(data, seed=seed, seeds=plan.training_seeds)
+    return Cell(train_spec, exam_of(plan, place), METHOD, settings)
+
+
+def exam_of(plan: Plan, place: Place) -> EvalSpec:
+    """Those of the domains, whose texts are read anyhow; but for unequal values, which are new."""
+    if place.shares:
+        return EvalSpec(
+            DomainData(DOMAIN, place.preset, TEST_SEED, place.changes), plan.ablation_asked
+        )
+    return exam_at(plan, place.preset, DOMAIN, place.items)
+
+
+def _compared(cells: Runs, book: ResultReader, measure: Loss) -> list[Comparison]:
+    others = {name: book.runs(found) for name, found in cells.items() if name != DEFAULT}
+    return compare(book.runs(cells[DEFAULT]), others, measure)
+
+
+def changes_of(cells: Runs, book: ResultReader, measure: Loss = "nll") -> dict[str, Change | None]:
+    return {one.name: _change(one) for one in _compared(cells, book, measure)}
+
+
+def _change(one: Comparison) -> Change | None:
+    """The comparison is of the default with the variant; here it is the other way round."""
+    if one.difference is None or one.adjusted is None:
+        return None
+    found = one.difference
+    return Change(0.0 - found.mean, 0.0 - found.high, 0.0 - found.low, one.adjusted)
+
+
+Changes = Mapping[str, Mapping[str, Change | None]]  # by place and variant
+
+
+def ablation_findings(plan: Plan, changes: Changes) -> list[str]:
+    sentences = [_integral(changes)]
+    sentences += [_part(name, PARTS[name], changes) for name in PARTS]
+    sentences += _networks(plan, changes)
+    return [*sentences, *_unequal(changes)]
+
+
+def _integral(changes: Changes) -> str:
+    """Said plainly: the paper's central step is one of the parts."""
+    found = [
+        (INTEGRATORS[name].title, place, change)
+        for place in PLACES
+        for name in INTEGRATORS
+        if (change := changes[place.name][name]) is not None
+    ]
+    if not found:
+        return "No integral could be compared with decoding at the mean."
+    means = [change.mean for *_, change in found]
+    reach = f"NLL changes by {min(means):+z.4f} to {max(means):+z.4f}"
+    if any(change.verdict == "better" for *_, change in found):
+        return _integral_helps(found, reach)
+    worse = sum(change.verdict == "worse" for *_, change in found)
+    return (
+        f"The integral over q(z|e) brings nothing: in none of {len(found)} comparisons is any "
+        f"integrator better than decoding at the mean beyond chance, in {worse} it is worse; "
+        f"{reach}, and no 95 % interval reaches below {min(one[2].low for one in found):+z.4f}."
+    )
+
+
+def _integral_helps(found: Sequence[tuple[str, Place, Change]], reach: str) -> str:
+    better = [one for one in found if one[2].verdict == "better"]
+    worse = sum(change.verdict == "worse" for *_, change in found)
+    named = "; ".join(f"{title}, {place.title}: {change}" for title, place, change in better)
+    return (
+        f"Integrating over q(z|e) instead of decoding at its mean lowers NLL beyond chance in "
+        f"{len(better)} of {len(found)} comparisons ({named}) and raises it in {worse}; "
+        f"{reach}."
+    )
+
+
+def _part(name: str, variant: Variant, changes: Changes) -> str:
+    """One variant over all places."""
+    found = [
+        (place, change) for place in PLACES if (change := changes[place.name][name]) is not None
+    ]
+    if not found:
+        return f"{variant.title}: could not be compared."
+    told = "; ".join(f"{place.title} {change}" for place, change in found)
+    worse, better = (
+        sum(change.verdict == verdict for _, change in found) for verdict in ("worse", "better")
+    )
+    return (
+        f"{variant.title}: NLL is worse beyond chance on {worse} and better on {better} of "
+        f"{len(found)} tests ({told})."
+    )
+
+
+def _networks(plan: Plan, changes: Changes) -> list[str]:
+    sizes = ensembles(plan)
+    return [
+        f"Against {default_size(plan)} networks: {_lowered(_part(name, variant, changes))}"
+        for name, variant in sizes.items()
+    ]
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
+def _unequal(changes: Changes) -> list[str]:
+    found = [(place, changes[place.name]) for place in UNEQUAL_PLACES]
+    return [sentence for place, among in found if (sentence := _divided(place, among))]
+
+
+def _divided(place: Place, changes: Mapping[str, Change | None]) -> str | None:
+    """What dividing by the prior is good for where some values are rarer than others."""
+    undivided = changes["undivided"]
+    if undivided is None:
+        return None
+    where = f"Where values have shares of {place.share_words}"
+    if place.balanced and abs(undivided.mean) < TELLING:
+        return (
+            f"{where}, training draws all values equally often, so that the shares it divides by "
+            f"are even and leaving that out changes nothing ({undivided})."
+        )
+    verdict = {
+        "worse": "is worth it",
+        "better": "does harm",
+        "neither": "makes no difference that can be told from chance",
+    }[undivided.verdict]
+    told = f"{where}, dividing the prior out {verdict}: without it NLL changes by {undivided}"
+    return f"{told}, all else fitted anew{_before_fitting(changes)}."
+
+
+def _before_fitting(changes: Mapping[str, Change | None]) -> str:
+    divided, undivided = changes["unfitted"], changes["unfitted_undivided"]
+    if divided is None or undivided is None:
+        return ""
+    return (
+        f"; before anything is fitted NLL is {divided.mean:+z.4f} from the default's with the "
+        f"prior divided out and {undivided.mean:+z.4f} without"
+    )
+
+
+ABLATION_COLUMNS = (
+    COLUMNS["nll"],
+    Column("change", "NLL, change", "number", "lower", 4),
+    Column("p", "p (Holm)", "share", None, 4),
+    COLUMNS["accuracy"],
+    Column("errors", "Errors, change", "share", "lower", 4),
+    COLUMNS["ece"],
+    COLUMNS["ece_null"],
+)
+
+
+def ablation_table(
+    plan: Plan, place: Place, changes: Mapping[str, Change | None], book: ResultReader
+) -> Table:
+    return Table(
+        f"ablations_{place.name}",
+        f"One part taken out: {place.title}",
+        f"Compliance, {asked(plan, place)}. Changes are of the variant less the default, paired "
+        "by entity and data set, with 95 % intervals and p-values corrected for the number of "
+        f"variants: above 0, the part taken out was good for something. {_how(place)}",
+        ABLATION_COLUMNS,
+        tuple(_rows(plan, place, changes, book)),
+    )
+
+
+def asked(plan: Plan, place: Place) -> str:
+    """For captions."""
+    many = "five items" if place.items == "fixed" else "one to five items"
+    sets = counted(len(data_sets(plan, place)), "data set")
+    return f"{exam_of(plan, place).entities:,} new companies with {many} each, {sets}"
+
+
+def _rows(
+    plan: Plan, place: Place, changes: Mapping[str, Change | None], book: ResultReader
+) -> list[Row]:
+    cells = runs(plan, place)
+    errors = changes_of(cells, book, "error")
+    default = f"Robust mode as it is: at the mean, {default_size(plan)} networks"
+    rows = [_row(DEFAULT, default, book.summary(cells[DEFAULT]), None, None)]
+    for name, variant in variants(plan, place).items():
+        summary = book.summary(cells[name])
+        rows.append(_row(name, variant.title, summary, changes[name], errors[name]))
+    return rows
+
+
+def _row(
+    name: str, title: str, summary: Summary, change: Change | None, errors: Change | None
+) -> Row:
+    nll, accuracy, ece, null = (
+        cell_value(summary, measure) for measure in ("nll", "accuracy", "ece", "ece_null")
+    )
+    p = plain_value(None if change is None else change.p)
+    cells = (nll, _shown(change), p, accuracy, _shown(errors), ece, null)
+    note = "; ".join(summary.notes) or None
+    return Row(name, title, cells, "ours" if name == DEFAULT else "rival", note)
+
+
+def _shown(change: Change | None) -> Value | None:
+    return None if change is None else Value(change.mean, low=change.low, high=change.high)
+
+
+def _how(place: Place) -> str:
+    if place.shares:
+        return "Without dividing, all else is fitted anew."
+    return (
+        "ε and ρ are set to 0 after all was fitted; integrators take the place of the mean at "
+        "which it was fitted."
+    )
+
+
+ALL_PLACES = (*PLACES, *UNEQUAL_PLACES)
+
+
+@dataclass(frozen=True)
+class AblationsStudy:
+    name: str = "ablations"
+
+    def cells(self, plan: Plan) -> list[Cell]:
+        return [
+            cell for place in ALL_PLACES for cells in runs(plan, place).values() for cell in cells
+        ]
+
+    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
+        changes = {place.name: changes_of(runs(plan, place), book) for place in ALL_PLACES}
+        return StudyResult(
+            self.name,
+            "Robust mode, one part taken out at a time",
+            "What do the integral over the latent space, dividing by the prior, ε, ρ, fitting and "
+            "the ensemble bring?",
+            tuple(ablation_findings(plan, changes)),
+            tuple(ablation_table(plan, place, changes[place.name], book) for place in ALL_PLACES),
+            tuple(
+                figure
+                for figure in (*_change_figures(plan, changes), _ensemble_figure(plan, book))
+                if figure.series
+            ),
+        )
+
+
+def _change_figures(plan: Plan, changes: Changes) -> list[Figure]:
+    """One a preset."""
+    presets = dict.fromkeys(place.preset for place in PLACES)
+    return [_change_figure(plan, preset, changes) for preset in presets]
+
+
+def _change_figure(plan: Plan, preset: str, changes: Changes) -> Figure:
+    """A set of bars a number of items."""
+    among = [place for place in PLACES if place.preset == preset]
+    series = tuple(_bars(plan, place, changes[place.name]) for place in among)
+    return Figure(
+        f"ablations_{preset}",
+        f"What taking a part out changes, preset {preset}",
+        f"Compliance, {'; '.join(asked(plan, place) for place in among)}. NLL less that "
+        "of robust mode as it is, with 95 % intervals; to the right of 0 the part was good "
+        "for something.",
+        "bars",
+        "",
+        "NLL, change",
+        tuple(one for one in series if one.x),
+    )
+
+
+def _bars(plan: Plan, place: Place, changes: Mapping[str, Change | None]) -> Series:
+    there = {name: change for name, change in changes.items() if change is not None}
+    titles = variants(plan, place)
+    return Series(
+        "Five items" if place.items == "fixed" else "One to five items",
+        tuple(titles[name].title for name in there),
+        tuple(change.mean for change in there.values()),
+        tuple(change.low for change in there.values()),
+        tuple(change.high for change in there.values()),
+        "ours" if place.items == "fixed" else "rival",
+    )
+
+
+def _ensemble_figure(plan: Plan, book: ResultReader) -> Figure:
+    series = tuple(_sizes(plan, place, book) for place in PLACES)
+    return Figure(
+        "ablations_ensemble",
+        "How many networks",
+        f"Compliance, {len(plan.study_seeds)} data sets; the best so many of "
+        f"{len(plan.training_seeds)} networks, each ensemble fitted for itself. Means with 95 % "
+        "intervals.",
+        "lines",
+        "Networks",
+        "NLL",
+        tuple(one for one in series if one.x),
+    )
+
+
+def _sizes(plan: Plan, place: Place, book: ResultReader) -> Series:
+    by_size = dict(_by_size(runs(plan, place), plan))
+    found = {
+        size: spread
+        for size, cells in sorted(by_size.items())
+        if (spread := book.summary(cells).spreads.get("nll")) is not None
+    }
+    bounds = [
+        (one.low, one.high)
+        for one in found.values()
+        if one.low is not None and one.high is not None
+    ]
+    whole = len(bounds) == len(found)
+    return Series(
+        place.title,
+        tuple(map(float, found)),
+        tuple(one.mean for one in found.values()),
+        tuple(low for low, _ in bounds) if whole else (),
+        tuple(high for _, high in bounds) if whole else (),
+        "ours" if place.preset == "paper" else "rival",
+    )
+
+
+def _by_size(cells: Runs, plan: Plan) -> list[tuple[int, Sequence[Cell]]]:
+    others = [
+        (int(name.removeprefix("ensemble_")), found)
+        for name, found in cells.items()
+        if name.startswith("ensemble_")
+    ]
+    return [(default_size(plan), cells[DEFAULT]), *others]

@@ -1,0 +1,36 @@
+"""The studies of the paper's experimental part, and our own."""
+
+from __future__ import annotations
+
+from lpf_paper.plan import Plan
+from lpf_paper.studies.ablations import AblationsStudy
+from lpf_paper.studies.compliance import ComplianceStudy
+from lpf_paper.studies.copying import CopyingStudy
+from lpf_paper.studies.domains import DomainsStudy
+from lpf_paper.studies.files import FilesStudy
+from lpf_paper.studies.grid import PaperGridStudy
+from lpf_paper.studies.knobs import PaperKnobsStudy
+from lpf_paper.studies.provenance import ProvenanceStudy
+from lpf_paper.studies.robustness import RobustnessStudy
+from lpf_paper.studies.study import Study
+from lpf_paper.studies.transfer import TransferStudy
+
+
+def all_studies(plan: Plan) -> list[Study]:
+    """In reading order; that of files only where there are some."""
+    studies: list[Study] = [
+        ComplianceStudy(),
+        DomainsStudy("paper"),
+        DomainsStudy("hard"),
+        PaperKnobsStudy(),
+        PaperGridStudy(),
+        AblationsStudy(),
+        RobustnessStudy(),
+        TransferStudy(),
+        CopyingStudy(),
+        ProvenanceStudy(),
+    ]
+    return [*studies, FilesStudy()] if plan.files else studies
+
+
+__all__ = ["all_studies"]

@@ -1,0 +1,196 @@
+"""Compliance, all methods: the paper's main, seed, confidence, runtime and error tables.
+
+What the numbers of compliance say, in sentences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lpf.evaluation.method_names import title_of
+from lpf.evaluation.specs import Cell, EvalSpec
+from lpf_paper.exhibits import Figure, StudyResult, Table
+from lpf_paper.plan import Plan
+from lpf_paper.studies.compliance_tables import (
+    COLLAPSED,
+    REFERENCES,
+    against_table,
+    confidence_table,
+    confusion_table,
+    costs_table,
+    large_exam,
+    large_table,
+    main_runs,
+    more_table,
+    parts_tables,
+    seed_stats_table,
+    seeds_table,
+    small_table,
+    training_figures,
+)
+from lpf_paper.studies.study import ResultReader, Runs
+from lpf_paper.studies.study_figures import (
+    bar_figure,
+    confusion_figure,
+    error_figure,
+    reliability_figure,
+    risk_figure,
+    scatter_figure,
+    with_points,
+)
+from lpf_paper.studies.study_tables import comparisons
+
+
+def main_findings(plan: Plan, large: Runs, book: ResultReader) -> list[str]:
+    sentences = (_ours(plan, large, book), _rivals(large, book), _papers_best(large, book))
+    return [sentence for sentence in sentences if sentence]
+
+
+def _ours(plan: Plan, large: Runs, book: ResultReader) -> str:
+    begin = f"On {plan.asked:,} new companies the robust ensemble has"
+    ours = book.summary(large["lpf_robust"]).spreads
+    if not ours:
+        return f"{begin} no answers: every run of it crashed."
+    return (
+        f"{begin} an NLL of "
+        f"{ours['nll'].mean:z.4f}, an accuracy of {ours['accuracy'].mean:z.4f} and an ECE of "
+        f"{ours['ece'].mean:z.4f}, where a perfectly calibrated predictor would show "
+        f"{ours['ece_null'].mean:z.4f}."
+    )
+
+
+def _rivals(large: Runs, book: ResultReader) -> str:
+    """Who is better than the ensemble; where nobody is, who comes nearest."""
+    found = [
+        (one.name, one.difference, one.adjusted)
+        for one in comparisons("lpf_robust", large, book)
+        if one.difference is not None and one.adjusted is not None
+    ]
+    if not found:
+        return ""
+    better = ", ".join(
+        f"{title_of(name)} (by {difference.mean:z.4f}, p {p_value:z.3f})"
+        for name, difference, p_value in found
+        if difference.mean > 0
+    )
+    if better:
+        return f"A lower NLL than the robust ensemble have: {better}."
+    name, nearest, p_value = found[0]
+    return (
+        f"No method has a lower NLL; nearest is {title_of(name)}, {-nearest.mean:z.4f} above (95 % "
+        f"interval {-nearest.high:z.4f} to {-nearest.low:z.4f}, corrected p {p_value:z.3f})."
+    )
+
+
+def _papers_best(large: Runs, book: ResultReader) -> str:
+    paper = book.summary(large["lpf_paper_best"]).spreads
+    if not paper:
+        return ""
+    return (
+        f"The paper's best setting has an ECE of {paper['raw_ece'].mean:z.3f} as published and of "
+        f"{paper['ece'].mean:z.3f} once its temperature is fitted; its accuracy is "
+        f"{paper['accuracy'].mean:z.4f}."
+    )
+
+
+CURVES = (
+    "lpf_robust",
+    "lpf_paper_best",
+    "lpf_learned",
+    "vae_only_ensemble",
+    "deterministic_ensemble_average",
+    "majority_vote",
+)
+
+
+@dataclass(frozen=True)
+class ComplianceStudy:
+    name: str = "compliance"
+
+    def cells(self, plan: Plan) -> list[Cell]:
+        eval_specs = (EvalSpec(), large_exam(plan))
+        return [
+            cell
+            for eval_spec in eval_specs
+            for cells in main_runs(plan, eval_spec).values()
+            for cell in cells
+        ]
+
+    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
+        small, large = main_runs(plan, EvalSpec()), main_runs(plan, large_exam(plan))
+        return StudyResult(
+            self.name,
+            "Compliance: every method on the same companies",
+            "How good, how sure and how fast is each method, and does the paper's table come out?",
+            tuple(main_findings(plan, large, book)),
+            _tables(plan, small, large, book),
+            (*training_figures(plan, book), *_answer_figures(plan, large, book)),
+        )
+
+
+def _tables(plan: Plan, small: Runs, large: Runs, book: ResultReader) -> tuple[Table, ...]:
+    return (
+        small_table(plan, small, book),
+        large_table(plan, large, book),
+        more_table(plan, large, book),
+        against_table(large, book),
+        seeds_table(plan, book),
+        seed_stats_table(small, book),
+        confidence_table(plan, small, book),
+        costs_table(small, book),
+        confusion_table(small, book),
+        *parts_tables(large, book),
+    )
+
+
+def _answer_figures(plan: Plan, large: Runs, book: ResultReader) -> list[Figure]:
+    where = f"On {plan.asked:,} new companies"
+    figures = [
+        *_comparing_figures(where, large, book),
+        *_curves(where, large, book),
+        confusion_figure("confusion", f"{where}, counts.", "lpf_robust", large, book),
+        confusion_figure("confusion_paper", f"{where}, counts.", "lpf_paper_best", large, book),
+    ]
+    return with_points(figures)
+
+
+def _comparing_figures(where: str, large: Runs, book: ResultReader) -> list[Figure]:
+    """All methods side by side, without references."""
+    compared = {method: cells for method, cells in large.items() if method not in REFERENCES}
+    outside = "; the collapsed EDL is far outside" if COLLAPSED in compared else ""
+    return [
+        scatter_figure(
+            "accuracy_ece",
+            f"{where}. The best place is the top left{outside}.",
+            {method: cells for method, cells in compared.items() if method != COLLAPSED},
+            book,
+        ),
+        error_figure("error_rates", f"{where}, with 95 % intervals.", compared, book),
+        bar_figure(
+            "runtime",
+            "Time of one query",
+            "Median of single companies, texts already read (the transformer reads them).",
+            compared,
+            "runtime_ms",
+            "Milliseconds",
+            book,
+        ),
+    ]
+
+
+def _curves(where: str, large: Runs, book: ResultReader) -> list[Figure]:
+    shown = {method: large[method] for method in CURVES if method in large}
+    return [
+        reliability_figure(
+            "reliability",
+            f"{where}. On the diagonal, a confidence means what it says; bars are 95 % intervals.",
+            shown,
+            book,
+        ),
+        risk_figure(
+            "risk_coverage",
+            f"{where}: answers are taken in order of confidence, the surest first.",
+            shown,
+            book,
+        ),
+    ]

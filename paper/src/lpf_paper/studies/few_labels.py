@@ -1,0 +1,141 @@
+"""Few entities to learn from: who needs how many."""
+
+from __future__ import annotations
+
+from lpf.evaluation.comparisons import Comparison
+from lpf.evaluation.method_names import title_of
+from lpf.evaluation.model_cache import CHOSEN
+from lpf.evaluation.specs import Cell
+from lpf_paper.exhibits import Figure, Table
+from lpf_paper.plan import Plan
+from lpf_paper.studies.robustness import SURE, compliance_lesson, data_sets, untouched
+from lpf_paper.studies.study import ResultReader
+from lpf_paper.studies.study_figures import Steps, step_figure, step_table
+from lpf_paper.studies.study_tables import comparisons
+
+ALL = 630  # training entities of a data set
+VALIDATION = 135
+# With few labels networks need not answer: ours is what training leaves, theirs stands beside.
+OURS, NETWORKS = CHOSEN, "lpf_robust"
+METHODS = (
+    OURS,
+    NETWORKS,
+    "vae_only_ensemble",
+    "deterministic_ensemble_average",
+    "logistic_mean",
+    "deep_sets",
+    "lpf_learned",
+)
+
+
+def few_cells(plan: Plan) -> list[Cell]:
+    return [cell for places in few_steps(plan).runs.values() for cells in places for cell in cells]
+
+
+def few_steps(plan: Plan) -> Steps:
+    runs = {
+        method: tuple(_cells(plan, method, entities) for entities in plan.few) for method in METHODS
+    }
+    words = tuple(f"{entities:,}" for entities in plan.few)
+    return Steps(tuple(float(entities) for entities in plan.few), words, runs)
+
+
+def few_tables(plan: Plan, book: ResultReader) -> list[Table]:
+    steps, caption = few_steps(plan), _how(plan)
+    return [
+        step_table("few_nll", "NLL by training entities", caption, steps, "nll", book),
+        step_table(
+            "few_accuracy", "Accuracy by training entities", caption, steps, "accuracy", book
+        ),
+    ]
+
+
+def few_figures(plan: Plan, book: ResultReader) -> list[Figure]:
+    steps = few_steps(plan)
+    return [
+        step_figure(
+            f"few_{measure}",
+            f"{title} by training entities",
+            _how(plan),
+            "Training entities",
+            steps,
+            measure,
+            book,
+            log_x=True,
+        )
+        for measure, title in (("nll", "NLL"), ("accuracy", "Accuracy"))
+    ]
+
+
+def few_findings(plan: Plan, book: ResultReader) -> list[str]:
+    """One sentence an end, and where LPF stops being beaten."""
+    steps = few_steps(plan)
+    ends = dict.fromkeys((0, len(steps.x) - 1))
+    return [*(_at(steps, place, book) for place in ends), _unbeaten(steps, book)]
+
+
+def _cells(plan: Plan, method: str, entities: int) -> tuple[Cell, ...]:
+    """The whole of a data set is the train_spec that other studies have learned from."""
+    bound = entities if entities < ALL else None
+    return tuple(
+        Cell(compliance_lesson(plan, seed, bound), untouched(plan), method)
+        for seed in plan.study_seeds
+    )
+
+
+def _how(plan: Plan) -> str:
+    return (
+        f"Compliance, {plan.ablation_asked:,} new companies, mean over {data_sets(plan)}. "
+        "Training entities are drawn so that each value keeps its share. The "
+        f"{VALIDATION} validation entities, on which training stops and temperatures are fitted, "
+        "are there in every case: labels in all are so many more. Everyone is trained as with "
+        f'many; "{title_of(OURS)}" is what training leaves, the networks or a linear reading.'
+    )
+
+
+def _at(steps: Steps, place: int, book: ResultReader) -> str:
+    begin = f"With {steps.words[place]} training entities"
+    found = [one for one in _compared(steps, place, book) if one.difference is not None]
+    if not found:
+        return f"{begin} nothing can be compared: answers are missing."
+    ours = steps.mean(OURS, "nll", place, book)
+    better = [one for one in found if one.difference is not None and one.difference.mean > 0]
+    nearest = found[0]
+    assert nearest.difference is not None  # just asked for
+    mean, low, high = nearest.difference.mean, nearest.difference.low, nearest.difference.high
+    proven = nearest.adjusted is not None and nearest.adjusted < SURE
+    doubt = "" if proven else ", which may be chance"
+    if better:
+        return (
+            f"{begin} {title_of(nearest.name)} has a lower NLL than LPF's {ours:z.4f}, "
+            f"by {mean:z.4f} (95 % interval {low:z.4f} to {high:z.4f}){doubt}."
+        )
+    return (
+        f"{begin} LPF has the lowest NLL, {ours:z.4f}; next is "
+        f"{title_of(nearest.name)}, {-mean:z.4f} above (95 % interval {-high:z.4f} to "
+        f"{-low:z.4f}){doubt}."
+    )
+
+
+def _compared(steps: Steps, place: int, book: ResultReader) -> list[Comparison]:
+    """Its own networks aside."""
+    runs = {method: cells for method, cells in steps.at(place).items() if method != NETWORKS}
+    return comparisons(OURS, runs, book)
+
+
+def _unbeaten(steps: Steps, book: ResultReader) -> str:
+    beaten = [place for place in range(len(steps.x)) if _is_beaten(steps, place, book)]
+    if not beaten:
+        return "At no number of training entities is LPF beaten by more than chance."
+    if beaten[-1] == len(steps.x) - 1:
+        return "LPF is beaten by more than chance with the most entities, too."
+    first = steps.words[beaten[-1] + 1]
+    return f"From {first} on LPF is not beaten by more than chance."
+
+
+def _is_beaten(steps: Steps, place: int, book: ResultReader) -> bool:
+    return any(
+        one.difference is not None and one.difference.mean > 0
+        for one in _compared(steps, place, book)
+        if one.adjusted is not None and one.adjusted < SURE
+    )

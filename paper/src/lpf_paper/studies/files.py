@@ -1,0 +1,383 @@
+"""Data sets that nobody here generated: each file evaluated as ``lpf evaluate`` does it.
+
+Tables of evaluated files: one a file, and one over all of them.
+
+Sentences on evaluated files: where LPF is best, where simpler methods win, what was shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lpf.datasets import Dataset
+from lpf.evaluation.claim_only import CLAIM_ONLY
+from lpf.evaluation.comparisons import Comparison, compare
+from lpf.evaluation.evaluation import Evaluation, EvaluationPlan
+from lpf.evaluation.evaluator import Evaluator
+from lpf.evaluation.method_names import standing_of, title_of
+from lpf.evaluation.model_cache import CHOSEN
+from lpf.evaluation.result_store import ResultStore
+from lpf.evaluation.specs import Cell
+from lpf.metrics import Difference
+from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
+from lpf_paper.plan import Plan
+from lpf_paper.printed.printed_tables import PrintedTable, printed_table
+from lpf_paper.studies.domains_tables import MEASURES
+from lpf_paper.studies.study import ResultReader
+from lpf_paper.studies.study_figures import reliability_series
+from lpf_paper.studies.study_tables import COLUMNS, cell_value, with_printed_rows
+
+PAPERS_FEVER = "fever_comparison"
+CLEAN = (
+    Column("clean_nll", "NLL, nothing shared", "number", "lower", 4),
+    Column("clean_accuracy", "Accuracy, nothing shared", "share", "higher", 4),
+)
+SUMMARY = (
+    Column("asked", "Asked", "count", None, 0),
+    Column("best", "Lowest NLL", "word"),
+    Column("ours", "LPF as trained", "number", None, 4),
+    Column("simple", "Best without LPF", "word"),
+    Column("theirs", "Its NLL", "number", None, 4),
+    Column("difference", "LPF less that", "number", None, 4),
+    Column("p", "p (Holm)", "share", None, 4),
+    Column("accuracy", "Accuracy, LPF", "share", None, 4),
+    Column("simple_accuracy", "Accuracy, best without", "share", None, 4),
+    Column("claim", "NLL, claim alone", "number", None, 4),
+)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How LPF stands on one file. ``best`` has the lowest NLL of all methods but
+    references, ``simple`` that of those without LPF; None where no run has one."""
+
+    evaluation: Evaluation
+    best: str | None
+    simple: str | None
+    comparison: Comparison | None
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> Standing:
+        ranked = [
+            method
+            for method in sorted(evaluation.runs, key=lambda one: nll(evaluation, one))
+            if standing_of(method) != "reference" and math.isfinite(nll(evaluation, method))
+        ]
+        without = [method for method in ranked if not method.startswith("lpf_")]
+        simple = without[0] if without else None
+        compared = {one.name: one for one in evaluation.comparisons()}
+        return cls(evaluation, ranked[0] if ranked else None, simple, compared.get(simple or ""))
+
+
+def file_title(evaluation: Evaluation) -> str:
+    return evaluation.plan.path.stem.replace("_", " ")
+
+
+def nll(evaluation: Evaluation, method: str) -> float:
+    """Infinite where there is none, so that it ranks last."""
+    spread = evaluation.summary(method).spreads.get("nll")
+    return math.inf if spread is None else spread.mean
+
+
+def file_table(evaluation: Evaluation, is_fever: bool) -> Table:
+    """One row a method, the lowest NLL first and references last; then what the paper alone has."""
+    beside = printed_table(PAPERS_FEVER) if is_fever else None
+    measures = (*MEASURES, "runtime_ms") if is_fever else MEASURES
+    clean = CLEAN if evaluation.unshared_ids else ()
+    ranked = sorted(evaluation.runs, key=lambda one: _order(evaluation, one))
+    rows = [_row(evaluation, method, measures, beside) for method in ranked]
+    shown = Table(
+        f"file_{evaluation.plan.path.stem}",
+        file_title(evaluation).capitalize(),
+        " ".join([_how(evaluation), *evaluation.cautions, *_papers_test(beside)]),
+        (*(COLUMNS[one] for one in measures), *clean),
+        tuple(rows),
+    )
+    return shown if beside is None else with_printed_rows(shown, beside)
+
+
+def summary_table(evaluated: Sequence[Evaluation]) -> Table:
+    return Table(
+        "files",
+        "All files",
+        "NLL by file. Without LPF are all methods but those of its name; VAE-Only, which averages "
+        "what LPF's networks say, is one of them. The difference is paired by entity and "
+        "repetition, with its 95 % interval; below 0 LPF, as training leaves it, is better. p is "
+        "corrected for the number of methods on the file, since the best of many is looked at.",
+        SUMMARY,
+        tuple(_summary_row(Standing.of(one)) for one in evaluated),
+    )
+
+
+def _row(
+    evaluation: Evaluation, method: str, measures: Sequence[str], beside: PrintedTable | None
+) -> Row:
+    summary = evaluation.summary(method)
+    cells = [cell_value(summary, measure, beside, method) for measure in measures]
+    if evaluation.unshared_ids:
+        clean = evaluation.clean_summary(method)
+        spreads = {} if clean is None else clean.spreads
+        cells += [
+            spreads[name].value() if name in spreads else None for name in ("nll", "accuracy")
+        ]
+    note = "; ".join(summary.notes) or None
+    return Row(method, title_of(method), tuple(cells), standing_of(method), note)
+
+
+def _order(evaluation: Evaluation, method: str) -> tuple[bool, float]:
+    return standing_of(method) == "reference", nll(evaluation, method)
+
+
+def _how(evaluation: Evaluation) -> str:
+    dataset, seeds = evaluation.dataset, len(evaluation.plan.seeds)
+    asked = _asked(evaluation)
+    items = sum(1 for _ in dataset.items) / len(dataset)
+    values = len(dataset.schema[evaluation.predicate].values)
+    parts = (
+        f"in {evaluation.folds} folds, so that each is asked about once"
+        if evaluation.folds
+        else f"of which {asked:,} are asked about, as the file has it"
+    )
+    times = "one repetition" if seeds == 1 else f"{seeds} repetitions"
+    return (
+        f"{len(dataset):,} entities with {items:.1f} items each on average and one of {values} "
+        f"values, {parts}; {times}."
+    )
+
+
+def _asked(evaluation: Evaluation) -> int:
+    return len(next(iter(evaluation.runs.values()))[0].labels)
+
+
+def _papers_test(beside: PrintedTable | None) -> list[str]:
+    if beside is None:
+        return []
+    return [
+        f"The paper's numbers are of another test, of {beside.entities:,} claims: they stand "
+        "beside ours, but what they differ by is no measure of a method."
+    ]
+
+
+def _summary_row(standing: Standing) -> Row:
+    evaluation, simple = standing.evaluation, standing.simple
+    found = None if standing.comparison is None else standing.comparison.difference
+    adjusted = None if standing.comparison is None else standing.comparison.adjusted
+    cells: tuple[Value | str | None, ...] = (
+        Value(float(_asked(evaluation))),
+        None if standing.best is None else title_of(standing.best),
+        _of(evaluation, evaluation.ours, "nll"),
+        None if simple is None else title_of(simple),
+        _of(evaluation, simple, "nll"),
+        None if found is None else Value(found.mean, low=found.low, high=found.high),
+        None if adjusted is None else Value(adjusted),
+        _of(evaluation, evaluation.ours, "accuracy"),
+        _of(evaluation, simple, "accuracy"),
+        _of(evaluation, "claim_only", "nll"),
+    )
+    name = evaluation.plan.path.stem
+    return Row(name, file_title(evaluation), cells)
+
+
+def _of(evaluation: Evaluation, method: str | None, measure: str) -> Value | None:
+    if method is None or method not in evaluation.runs:
+        return None
+    spread = evaluation.summary(method).spreads.get(measure)
+    return None if spread is None else spread.value()
+
+
+SURE = 0.05
+
+
+def findings(evaluated: Sequence[Evaluation]) -> list[str]:
+    if not evaluated:
+        return ["No files were given."]
+    standings = [Standing.of(one) for one in evaluated]
+    sentences = [_overall(standings)]
+    sentences += [_file(one) for one in standings]
+    sentences += [told for one in evaluated if (told := _claim(one)) is not None]
+    return sentences + [told for one in evaluated if (told := _clean(one)) is not None]
+
+
+def _overall(standings: Sequence[Standing]) -> str:
+    better, worse, unclear = (
+        [file_title(one.evaluation) for one in standings if _verdict(one) == verdict]
+        for verdict in (-1, 1, 0)
+    )
+    return (
+        "Held against the best method without LPF, at 5 % after correction, LPF as training leaves "
+        f"it has the lower NLL on {_listed(better, standings)}, the higher on "
+        f"{_listed(worse, standings)}, and no clear difference on {_listed(unclear, standings)}."
+    )
+
+
+def _verdict(standing: Standing) -> int:
+    """-1 where LPF is better, 1 where the other is, 0 where chance may be all."""
+    found = standing.comparison
+    if found is None or found.difference is None or found.adjusted is None:
+        return 0
+    if found.adjusted >= SURE:
+        return 0
+    return -1 if found.difference.mean < 0 else 1
+
+
+def _file(standing: Standing) -> str:
+    name, found = file_title(standing.evaluation), standing.comparison
+    if found is None or found.difference is None or standing.simple is None:
+        note = "" if found is None or found.note is None else f" ({found.note})"
+        return f"{name}: LPF could not be compared with a method without LPF{note}."
+    difference, word = found.difference, "below" if found.difference.mean < 0 else "above"
+    best = ""
+    if standing.best is not None and standing.best not in (
+        standing.evaluation.ours,
+        standing.simple,
+    ):
+        best = f" The lowest of all has {title_of(standing.best)}."
+    return (
+        f"{name}: LPF is {abs(difference.mean):.4f} {word} {title_of(standing.simple)}, the "
+        f"best without LPF, in NLL (95 % interval of the difference {difference.low:z.4f} to "
+        f"{difference.high:z.4f}, corrected p {found.adjusted:z.3f}).{best}"
+    )
+
+
+def _claim(evaluation: Evaluation) -> str | None:
+    """What of the result the claim gives away by itself."""
+    if CLAIM_ONLY not in evaluation.runs or evaluation.ours is None:
+        return None
+    alone = {CLAIM_ONLY: evaluation.runs[CLAIM_ONLY]}
+    runs = evaluation.runs[evaluation.ours]
+    found = compare(runs, alone, groups=evaluation.group_of)[0].difference
+    if found is None:
+        return None
+    theirs, ours = (evaluation.summary(name).spreads for name in (CLAIM_ONLY, evaluation.ours))
+    return (
+        f"{file_title(evaluation)}: the claim alone, without any evidence, has an NLL of "
+        f"{theirs['nll'].mean:z.4f} and an accuracy of {theirs['accuracy'].mean:z.4f}, LPF "
+        f"{ours['nll'].mean:z.4f} and {ours['accuracy'].mean:z.4f}: {_what_evidence_adds(found)}."
+    )
+
+
+def _what_evidence_adds(found: Difference) -> str:
+    if found.low > 0.0:
+        return "evidence did harm here"
+    if found.high >= 0.0:
+        return "that evidence adds anything cannot be told"
+    return "the rest is due to evidence, or to a better use of the claim"
+
+
+def _clean(evaluation: Evaluation) -> str | None:
+    """What is left on entities that share nothing with those learned from."""
+    if not evaluation.unshared_ids or evaluation.ours is None:
+        return None
+    clean, whole = evaluation.clean_summary(evaluation.ours), evaluation.summary(evaluation.ours)
+    if clean is None or "nll" not in clean.spreads:
+        return None
+    return (
+        f"{file_title(evaluation)}: on the {len(evaluation.unshared_ids):,} entities that share "
+        f"nothing with those learned from, LPF has an accuracy of "
+        f"{clean.spreads['accuracy'].mean:z.4f} (on all {whole.spreads['accuracy'].mean:z.4f}) and "
+        f"an NLL of {clean.spreads['nll'].mean:z.4f} ({whole.spreads['nll'].mean:z.4f})."
+    )
+
+
+def _listed(names: Sequence[str], of: Sequence[object]) -> str:
+    which = f" ({', '.join(names)})" if names else ""
+    return f"{len(names) or 'none'} of {len(of)} files{which}"
+
+
+FOLDS, QUICK_FOLDS = 5, 3
+DRAWN = (
+    CHOSEN,
+    "lpf_robust",
+    "vae_only_ensemble",
+    "deterministic_ensemble_average",
+    "logistic_mean",
+    "claim_only",
+    "prior",
+)
+
+
+@dataclass(frozen=True)
+class FilesStudy:
+    name: str = "files"
+
+    def cells(self, plan: Plan) -> list[Cell]:
+        return [cell for path in plan.files for cell in evaluator(plan, path).cells()]
+
+    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
+        keeper = ResultStore(book.folder)
+        evaluated = [evaluator(plan, path).evaluation(keeper) for path in plan.files]
+        tables = [file_table(one, is_fever(one.dataset)) for one in evaluated]
+        return StudyResult(
+            self.name,
+            "Evidence that people wrote",
+            "Does what holds in generated domains hold on data sets from elsewhere?",
+            tuple(findings(evaluated)),
+            (summary_table(evaluated), *tables) if evaluated else (),
+            (_nll_figure(evaluated), _reliability_figure(evaluated)) if evaluated else (),
+        )
+
+
+def evaluator(plan: Plan, path: Path) -> Evaluator:
+    """A file that says who is to be asked is asked about with every seed of the plan. One in folds
+    is learned from once a fold already, and asks about everybody: one seed has to do."""
+    asked = EvaluationPlan(path, seeds=plan.study_seeds, folds=QUICK_FOLDS if plan.quick else FOLDS)
+    found = Evaluator.of(asked)
+    if found.folds:
+        asked = replace(asked, seeds=asked.seeds[:1])
+    if is_fever(found.dataset):  # the paper has a row of this one
+        asked = replace(asked, methods=(*asked.methods, "vae_only"))
+    return replace(found, plan=asked)
+
+
+def is_fever(dataset: Dataset) -> bool:
+    """Whether the claims are those that the paper's table of FEVER is about: their ids begin with
+    its name, and others built upon it have names of their own."""
+    return all(entity.entity_id.casefold().startswith("fever") for entity in dataset)
+
+
+def _nll_figure(evaluated: Sequence[Evaluation]) -> Figure:
+    names = tuple(file_title(one) for one in evaluated)
+    series = []
+    for method in DRAWN:
+        found = [_nll(one, method) for one in evaluated]
+        if any(value is not None for value in found):
+            series.append(
+                Series(title_of(method), names, tuple(found), standing=standing_of(method))
+            )
+    return Figure(
+        "files_nll",
+        "NLL by file",
+        "Lower is better. What is not below the claim alone was not learned from evidence.",
+        "bars",
+        "",
+        "NLL",
+        tuple(series),
+    )
+
+
+def _reliability_figure(evaluated: Sequence[Evaluation]) -> Figure:
+    series = []
+    for one in evaluated:
+        first = one.runs[CHOSEN][0]
+        if first.error is None:
+            series.append(reliability_series(file_title(one), first))
+    return Figure(
+        "files_reliability",
+        "Are the confidences right?",
+        f"{title_of(CHOSEN)}, first repetition on each file. On the diagonal, a confidence "
+        "means what it says; bars are 95 % intervals.",
+        "reliability",
+        "Confidence",
+        "Share that is right",
+        tuple(series),
+    )
+
+
+def _nll(evaluation: Evaluation, method: str) -> float | None:
+    if method not in evaluation.runs:
+        return None
+    spread = evaluation.summary(method).spreads.get("nll")
+    return None if spread is None else spread.value().value

@@ -1,0 +1,387 @@
+"""A knob through all its values as tables: paper mode with the paper's numbers beside, and robust
+mode.
+
+The paper's four knobs, and the cells in which they are turned.
+
+A knob of the paper through all its values: what was measured at each.
+
+What every table and figure of a knob says of how it was measured.
+
+A knob through all its values as lines: paper mode, robust mode, and what the paper prints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from lpf.evaluation.answered import Answered
+from lpf.evaluation.specs import Cell, DomainData, EvalSpec, Setting, Settings
+from lpf.evaluation.summaries import Spread, Summary, summarise
+from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, Table, Value
+from lpf_paper.plan import Plan
+from lpf_paper.printed.printed_tables import Printed, printed_table
+from lpf_paper.studies.compliance_tables import DOMAIN, train_spec
+from lpf_paper.studies.domains_tables import TEST_SEED
+from lpf_paper.studies.study import ResultReader
+from lpf_paper.studies.study_tables import COLUMNS, cell_value, renamed_column
+
+PAPER, ROBUST = "lpf_paper", "lpf_robust_single"
+MANY_ITEMS = 20  # as many as the highest top_k: what is not there cannot be left out
+MANY_ASKED = 300  # their texts are four times as many
+MOST_MEMBERS, QUICK_MEMBERS = 5, 3
+_PRINTED_NAMES = {"brier_over_k": "brier"}
+
+
+@dataclass(frozen=True)
+class Knob:
+    """``name`` is that of the setting, and of the paper's table after ``ablation_``."""
+
+    name: str
+    title: str
+    symbol: str
+    values: tuple[int | float, ...]
+    default: int | float
+    log_x: bool = False
+
+    def printed_row(self, value: float) -> str:
+        """The name that the row of a value has in the paper's table."""
+        return str(value) if isinstance(self.default, int) else f"{value:.1f}"
+
+
+KNOBS: Mapping[str, Knob] = MappingProxyType(
+    {
+        knob.name: knob
+        for knob in (
+            Knob("n_samples", "Number of samples", "M", (4, 8, 16, 32, 64, 128), 16, log_x=True),
+            Knob("temperature", "Temperature", "T", (0.5, 0.8, 1.0, 1.2, 1.5, 2.0), 1.0),
+            Knob("alpha", "Weight of uncertainty", "α", (0.0, 0.1, 1.0, 2.0, 4.0, 5.0), 2.0),
+            Knob("top_k", "Number of items", "top_k", (1, 3, 5, 10, 20), 5),
+        )
+    }
+)
+
+
+def members(plan: Plan) -> tuple[int, ...]:
+    """Ranks in the search, the best among them, evenly over all: the best ones alone would show
+    less of the seed's noise than there is."""
+    last = len(plan.main_seeds) - 1
+    wanted = QUICK_MEMBERS if plan.quick else MOST_MEMBERS
+    places = {round(step * last / (wanted - 1)) for step in range(wanted)}
+    return tuple(sorted(places))
+
+
+def five_items(plan: Plan) -> EvalSpec:
+    return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), plan.ablation_asked)
+
+
+def many_items(plan: Plan, top_k: int) -> EvalSpec:
+    data = DomainData(DOMAIN, seed=TEST_SEED, changes=(f"items={MANY_ITEMS}",))
+    return EvalSpec(data, min(MANY_ASKED, plan.ablation_asked), top_k=top_k)
+
+
+def paper_cell(plan: Plan, member: int, turned: Mapping[str, int | float]) -> Cell:
+    """Paper mode with knobs ``turned``, the others at the paper's default. Where ``top_k`` is among
+    them, there are items to choose from."""
+    return _cell(plan, PAPER, member, turned)
+
+
+def robust_cell(
+    plan: Plan, member: int, turned: Mapping[str, int | float], sampler: str | None = None
+) -> Cell:
+    """The same network in robust mode, which decodes at the mean unless told to sample."""
+    return _cell(plan, ROBUST, member, turned, sampler)
+
+
+def printed_at(knob: Knob, value: float, measure: str) -> Printed | None:
+    """What the paper prints for compliance; the appendix has what the main text leaves out."""
+    row, name = knob.printed_row(value), _PRINTED_NAMES.get(measure, measure)
+    tables = (f"ablation_{knob.name}", f"ablation_{knob.name}_{DOMAIN}")
+    found = (printed_table(slug).value(row, name) for slug in tables)
+    return next((one for one in found if one is not None), None)
+
+
+def as_it_came(answered: Answered) -> Answered:
+    """Judged before its temperature: so the paper measures."""
+    return replace(answered, tempered=answered.raw)
+
+
+def _cell(
+    plan: Plan,
+    method: str,
+    member: int,
+    turned: Mapping[str, int | float],
+    sampler: str | None = None,
+) -> Cell:
+    eval_spec = many_items(plan, int(turned["top_k"])) if "top_k" in turned else five_items(plan)
+    # At its default a knob is left alone, so that ablations share the cell in their middle; robust
+    # mode has other defaults.
+    told: dict[str, Setting] = {
+        name: value
+        for name, value in turned.items()
+        if name != "top_k" and (method == ROBUST or value != KNOBS[name].default)
+    }
+    told["member"] = member
+    if sampler is not None:
+        told["sampler"] = sampler
+    return Cell(train_spec(plan), eval_spec, method, _ordered(told))
+
+
+def _ordered(told: Mapping[str, Setting]) -> Settings:
+    return tuple(sorted(told.items()))
+
+
+SAMPLERS = ("plain", "orthogonal")
+Turned = Mapping[str, int | float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value of a knob in paper mode: the best network and all of them as answers come, and all
+    of them at fitted temperatures."""
+
+    value: int | float
+    best: Summary
+    raw: Summary
+    tempered: Summary
+
+
+@dataclass(frozen=True)
+class RobustLine:
+    """One way of robust mode over the values of a knob. ``alone`` is the one that robust mode has
+    where it is not told any, and says what that is."""
+
+    title: str
+    values: tuple[int | float, ...]
+    summaries: tuple[Summary, ...]
+    alone: tuple[str, Summary] | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    knob: Knob
+    points: tuple[Point, ...]
+    robust: tuple[RobustLine, ...]
+
+
+def paper_runs(plan: Plan, turned: Turned) -> list[Cell]:
+    """One a network, the best first."""
+    return [paper_cell(plan, member, turned) for member in members(plan)]
+
+
+def robust_runs(plan: Plan, knob: Knob, value: float, sampler: str | None) -> list[Cell]:
+    return [robust_cell(plan, member, {knob.name: value}, sampler) for member in members(plan)]
+
+
+def robust_default(plan: Plan) -> list[Cell]:
+    return [robust_cell(plan, member, {}) for member in members(plan)]
+
+
+def robust_ways(knob: Knob) -> tuple[str | None, ...]:
+    """In which ways robust mode goes through a knob: α it does not know, and without a sampler
+    there are no samples to count."""
+    if knob.name == "alpha":
+        return ()
+    return SAMPLERS if knob.name == "n_samples" else (None,)
+
+
+def make_sweep(plan: Plan, knob: Knob, book: ResultReader) -> Sweep:
+    points = tuple(_point(plan, knob, value, book) for value in knob.values)
+    lines = [_robust_line(plan, knob, sampler, book) for sampler in robust_ways(knob)]
+    if knob.name == "alpha":
+        lines.append(RobustLine("Robust mode, which has no α", (), (), _alone(plan, knob, book)))
+    return Sweep(knob, points, tuple(lines))
+
+
+def _point(plan: Plan, knob: Knob, value: float, book: ResultReader) -> Point:
+    runs = book.runs(paper_runs(plan, {knob.name: value}))
+    came = [as_it_came(run) for run in runs]
+    return Point(value, summarise(came[:1]), summarise(came), summarise(runs))
+
+
+def _robust_line(plan: Plan, knob: Knob, sampler: str | None, book: ResultReader) -> RobustLine:
+    summaries = tuple(
+        book.summary(robust_runs(plan, knob, value, sampler)) for value in knob.values
+    )
+    title = "Robust mode" if sampler is None else f"Robust mode, {sampler} samples"
+    alone = None if knob.name == "top_k" else _alone(plan, knob, book)
+    return RobustLine(title, knob.values, summaries, alone)
+
+
+def _alone(plan: Plan, knob: Knob, book: ResultReader) -> tuple[str, Summary]:
+    words = {"n_samples": "no samples: at the mean", "temperature": "fitted", "alpha": "none"}
+    return words[knob.name], book.summary(robust_default(plan))
+
+
+def others_at_default(knob: Knob) -> str:
+    rest = [f"{one.symbol} = {one.default:g}" for one in KNOBS.values() if one is not knob]
+    return f"Compliance, all other knobs at the paper's default ({', '.join(rest)})."
+
+
+def who_is_asked(plan: Plan, knob: Knob) -> str:
+    eval_spec = paper_cell(plan, 0, {knob.name: knob.default}).eval_spec
+    items = f"{MANY_ITEMS} items each to choose from" if knob.name == "top_k" else "five items each"
+    return f"{eval_spec.entities:,} new companies with {items}."
+
+
+# Of the best network, with the paper's beside; then over networks, as answers come and tempered.
+BEST = ("accuracy", "nll", "ece", "macro_f1", "brier_over_k", "mean_confidence")
+OVER = ("accuracy", "nll", "ece")
+TEMPERED = ("nll", "ece")
+ROBUST_MEASURES = ("nll", "accuracy", "ece", "ece_null", "mean_confidence")
+WHAT_IS_FITTED = {
+    "n_samples": "What is fitted is fitted at the mean; samples then take its place.",
+    "temperature": "T takes the place of the fitted one; all else stays as it was fitted.",
+    "top_k": "What is fitted is fitted on five items an entity.",
+}
+
+
+def paper_table(plan: Plan, sweep: Sweep) -> Table:
+    knob, networks = sweep.knob, len(members(plan))
+    return Table(
+        f"ablation_{knob.name}",
+        f"Paper mode by {knob.title.lower()}",
+        f"{others_at_default(knob)} {who_is_asked(plan, knob)} First the best network of the "
+        f"search, as the paper has it, then mean and sd over {networks} of its "
+        f"{len(plan.main_seeds)} networks, from the best to the last. Measured as answers come, "
+        "without a temperature, as the paper measures; only the columns 'after T' have one, fitted "
+        "on 135 validation companies with five items each. The paper's numbers are of 135 "
+        "companies.",
+        _paper_columns(networks),
+        tuple(_paper_row(knob, point) for point in sweep.points),
+    )
+
+
+def _paper_columns(networks: int) -> tuple[Column, ...]:
+    return (
+        *(COLUMNS[name] for name in BEST),
+        *(renamed_column(name, "over", f", {networks} networks") for name in OVER),
+        *(renamed_column(name, "tempered", f" after T, {networks} networks") for name in TEMPERED),
+        renamed_column("per_second", "over", ""),
+    )
+
+
+def _paper_row(knob: Knob, point: Point) -> Row:
+    row = knob.printed_row(point.value)
+    best = tuple(_with_printed(knob, point.value, name, point.best) for name in BEST)
+    over = tuple(cell_value(point.raw, name) for name in OVER)
+    tempered = tuple(cell_value(point.tempered, name) for name in TEMPERED)
+    note = "; ".join(point.raw.notes) or None
+    cells = (*best, *over, *tempered, cell_value(point.raw, "per_second"))
+    return Row(row, f"{knob.symbol} = {point.value:g}", cells, "rival", note)
+
+
+def _with_printed(knob: Knob, value: float, measure: str, summary: Summary) -> Value | None:
+    printed, spread = printed_at(knob, value, measure), summary.spreads.get(measure)
+    paper = None if printed is None else printed.value
+    doubt = None if printed is None else " ".join(printed.doubts) or None
+    if spread is None:
+        return None if paper is None else Value(None, paper=paper, doubt=doubt)
+    return spread.value(paper, doubt)
+
+
+def robust_table(plan: Plan, sweep: Sweep) -> Table:
+    knob = sweep.knob
+    rows = [row for line in sweep.robust for row in _robust_rows(knob, line)]
+    alone = sweep.robust[0].alone
+    if alone is not None:
+        rows.insert(0, _robust_row("default", f"Robust mode, {alone[0]}", alone[1]))
+    return Table(
+        f"robust_{knob.name}",
+        f"Robust mode by {knob.title.lower()}",
+        f"The same networks, one at a time, on the same companies: mean and sd over "
+        f"{len(members(plan))}. {WHAT_IS_FITTED[knob.name]} {who_is_asked(plan, knob)}",
+        tuple(COLUMNS[name] for name in ROBUST_MEASURES),
+        tuple(rows),
+    )
+
+
+def _robust_rows(knob: Knob, line: RobustLine) -> list[Row]:
+    return [
+        _robust_row(f"{line.title} {value:g}", f"{line.title}, {knob.symbol} = {value:g}", summary)
+        for value, summary in zip(line.values, line.summaries, strict=True)
+    ]
+
+
+def _robust_row(name: str, title: str, summary: Summary) -> Row:
+    cells = tuple(cell_value(summary, measure) for measure in ROBUST_MEASURES)
+    return Row(name, title, cells, "ours", "; ".join(summary.notes) or None)
+
+
+FIGURES = {"accuracy": "Accuracy", "ece": "ECE", "nll": "NLL"}
+
+
+def knob_figure(plan: Plan, sweep: Sweep, measure: str) -> Figure:
+    knob = sweep.knob
+    return Figure(
+        f"{knob.name}_{measure}",
+        f"{FIGURES[measure]} by {knob.title.lower()}",
+        f"{others_at_default(knob)} {who_is_asked(plan, knob)} Means over {len(members(plan))} "
+        "networks with 95 % intervals over networks and companies.",
+        "lines",
+        f"{knob.title} {knob.symbol}" if knob.symbol != knob.name else knob.title,
+        FIGURES[measure],
+        _lines(sweep, measure),
+        knob.log_x,
+    )
+
+
+def _lines(sweep: Sweep, measure: str) -> tuple[Series, ...]:
+    knob, points = sweep.knob, sweep.points
+    series = [
+        _line("Paper mode, as it comes", knob.values, [one.raw for one in points], measure),
+        _line("Paper mode, T fitted", knob.values, [one.tempered for one in points], measure),
+    ]
+    for line in sweep.robust:
+        summaries = line.summaries
+        if not summaries and line.alone is not None:
+            summaries = (line.alone[1],) * len(knob.values)
+        series.append(_line(line.title, knob.values, summaries, measure, "ours"))
+    printed = _printed_line(knob, measure)
+    return (*series, printed) if printed.x else tuple(series)
+
+
+def _line(
+    title: str,
+    values: Sequence[float],
+    summaries: Sequence[Summary],
+    measure: str,
+    standing: Standing = "rival",
+) -> Series:
+    """Bounds are left out where not every point has them."""
+    spreads = [summary.spreads.get(measure) for summary in summaries]
+    bounds = [
+        (one.low, one.high)
+        for one in spreads
+        if one is not None and one.low is not None and one.high is not None
+    ]
+    whole = len(bounds) == len(spreads)
+    return Series(
+        title,
+        tuple(map(float, values)),
+        tuple(_finite(one) for one in spreads),
+        tuple(low for low, _ in bounds) if whole else (),
+        tuple(high for _, high in bounds) if whole else (),
+        standing,
+    )
+
+
+def _printed_line(knob: Knob, measure: str) -> Series:
+    """What the paper's tables print over the same knob, at the values they have."""
+    there = {
+        value: found.value
+        for value in knob.values
+        if (found := printed_at(knob, value, measure)) is not None
+    }
+    return Series(
+        "Printed in the paper",
+        tuple(map(float, there)),
+        tuple(there.values()),
+        standing="reference",
+    )
+
+
+def _finite(spread: Spread | None) -> float | None:
+    return None if spread is None or not math.isfinite(spread.mean) else spread.mean

@@ -1,0 +1,56 @@
+"""What studies read their results from, and what every study promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from lpf.evaluation.answered import Answered
+from lpf.evaluation.model_cache import ModelCache
+from lpf.evaluation.result_store import ResultStore
+from lpf.evaluation.specs import Cell
+from lpf.evaluation.summaries import Summary, summarise
+from lpf_paper.exhibits import StudyResult
+from lpf_paper.plan import Plan
+
+Runs = Mapping[str, Sequence[Cell]]  # by method
+
+
+@dataclass(frozen=True)
+class ResultReader:
+    """Results that are there; each is read and summarised once."""
+
+    folder: Path
+    _answers: dict[Cell, Answered] = field(default_factory=dict)
+    _summaries: dict[tuple[Cell, ...], Summary] = field(default_factory=dict)
+
+    def answered(self, cell: Cell) -> Answered:
+        if cell not in self._answers:
+            self._answers[cell] = ResultStore(self.folder).answered(cell)
+        return self._answers[cell]
+
+    def runs(self, cells: Sequence[Cell]) -> list[Answered]:
+        return [self.answered(cell) for cell in cells]
+
+    def summary(self, cells: Sequence[Cell]) -> Summary:
+        key = tuple(cells)
+        if key not in self._summaries:
+            self._summaries[key] = summarise(self.runs(cells))
+        return self._summaries[key]
+
+    @property
+    def shelf(self) -> ModelCache:
+        return ModelCache(self.folder / "models")
+
+
+class Study(Protocol):
+    """``cells`` is what must be run; ``result`` is asked for when all of them are there."""
+
+    @property
+    def name(self) -> str: ...
+
+    def cells(self, plan: Plan) -> list[Cell]: ...
+
+    def result(self, plan: Plan, book: ResultReader) -> StudyResult: ...

@@ -1,0 +1,283 @@
+"""Figures that several studies draw from the same answers.
+
+Methods along one knob: how much was spoilt, or how much there was to learn from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+
+from lpf.evaluation.answered import Answered
+from lpf.evaluation.comparisons import compare
+from lpf.evaluation.measures import confusion_of, reliability_of, risk_coverage_of
+from lpf.evaluation.method_names import standing_of, title_of
+from lpf.evaluation.specs import Cell
+from lpf.evaluation.summaries import DRAWS
+from lpf.metrics import Difference
+from lpf.training.training_warnings import wilson
+from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, Table
+from lpf_paper.studies.study import ResultReader, Runs
+from lpf_paper.studies.study_tables import COLUMNS, cell_value, mean_of_row
+
+
+def answers_of(cells: Sequence[Cell], book: ResultReader) -> Answered | None:
+    """Those of the first run that has some; None where every run crashed."""
+    return next((one for one in book.runs(cells) if one.error is None), None)
+
+
+def with_points(figures: Sequence[Figure]) -> list[Figure]:
+    """Without those that have nothing to draw, since all their methods crashed: the tables say
+    so, and a report refuses an empty panel."""
+    return [figure for figure in figures if any(map(_has_points, figure.series))]
+
+
+def _has_points(series: Series) -> bool:
+    return any(y is not None and np.isfinite(y) for y in series.y)
+
+
+def reliability_figure(name: str, caption: str, runs: Runs, book: ResultReader) -> Figure:
+    """Of the first run of each method that has answers; bins without entities are left out."""
+    found = {method: answers_of(cells, book) for method, cells in runs.items()}
+    return Figure(
+        name,
+        "Are the confidences right?",
+        caption,
+        "reliability",
+        "Confidence",
+        "Share that is right",
+        tuple(
+            reliability_series(title_of(method), one, standing_of(method))
+            for method, one in found.items()
+            if one is not None
+        ),
+    )
+
+
+def risk_figure(name: str, caption: str, runs: Runs, book: ResultReader) -> Figure:
+    """Of the first run of each method that has answers."""
+    series = []
+    for method, cells in runs.items():
+        if (answered := answers_of(cells, book)) is None:
+            continue
+        curve = risk_coverage_of(answered)
+        series.append(
+            Series(
+                title_of(method),
+                tuple(curve.coverage.tolist()),
+                tuple(curve.risk.tolist()),
+                standing=standing_of(method),
+            )
+        )
+    return Figure(
+        name,
+        "Errors among the answers one is surest of",
+        caption,
+        "lines",
+        "Share of entities answered",
+        "Error rate among them",
+        tuple(series),
+    )
+
+
+def scatter_figure(
+    name: str, caption: str, runs: Runs, book: ResultReader, x: str = "ece"
+) -> Figure:
+    """Accuracy against calibration, a point a method."""
+    series = []
+    for method, cells in runs.items():
+        spreads = book.summary(cells).spreads
+        if x in spreads and standing_of(method) != "reference":
+            series.append(
+                Series(
+                    title_of(method),
+                    (spreads[x].mean,),
+                    (spreads["accuracy"].mean,),
+                    standing=standing_of(method),
+                )
+            )
+    return Figure(
+        name, "Accuracy and calibration", caption, "points", "ECE", "Accuracy", tuple(series)
+    )
+
+
+def bar_figure(
+    name: str, title: str, caption: str, runs: Runs, measure: str, y_title: str, book: ResultReader
+) -> Figure:
+    """One bar a method, shortest first."""
+    found = []
+    for method, cells in runs.items():
+        spread = book.summary(cells).spreads.get(measure)
+        if spread is not None and np.isfinite(spread.mean):
+            found.append((spread.mean, spread.low, spread.high, method))
+    found.sort(key=lambda one: one[0])
+    bounded = all(low is not None and high is not None for _, low, high, _ in found)
+    series = Series(
+        y_title,
+        tuple(title_of(method) for *_, method in found),
+        tuple(mean for mean, *_ in found),
+        tuple(float(low or 0.0) for _, low, _, _ in found) if bounded else (),
+        tuple(float(high or 0.0) for _, _, high, _ in found) if bounded else (),
+        "ours",
+    )
+    return Figure(name, title, caption, "bars", "", y_title, (series,))
+
+
+def error_figure(name: str, caption: str, runs: Runs, book: ResultReader) -> Figure:
+    """Error rates: the accuracies' bars from the other end."""
+    bars = bar_figure(name, "Error rates", caption, runs, "accuracy", "Error rate", book).series[0]
+    order = range(len(bars.x) - 1, -1, -1)
+    series = Series(
+        bars.name,
+        tuple(bars.x[at] for at in order),
+        tuple(1.0 - float(bars.y[at] or 0.0) for at in order),
+        tuple(1.0 - bars.high[at] for at in order) if bars.high else (),
+        tuple(1.0 - bars.low[at] for at in order) if bars.low else (),
+        "ours",
+    )
+    return Figure(name, "Error rates", caption, "bars", "", "Error rate", (series,))
+
+
+def confusion_figure(
+    name: str, caption: str, method: str, runs: Runs, book: ResultReader
+) -> Figure:
+    """Of the method's first run that has answers; without rows where there is none."""
+    answered = answers_of(runs[method], book)
+    title = f"Who is taken for what: {title_of(method)}"
+    rows = () if answered is None else _confusion(answered)
+    return Figure(name, title, caption, "matrix", "Answer", "Truth", rows)
+
+
+def _confusion(answered: Answered) -> tuple[Series, ...]:
+    return tuple(
+        Series(value, answered.values, tuple(float(count) for count in row))
+        for value, row in zip(answered.values, confusion_of(answered), strict=True)
+    )
+
+
+def reliability_series(name: str, answered: Answered, standing: Standing = "rival") -> Series:
+    """A point a bin that has entities, with the 95 % interval of the share that is right."""
+    found = reliability_of(answered)
+    there = found.count > 0
+    accuracy, count = found.accuracy[there].tolist(), found.count[there].tolist()
+    bounds = [wilson(round(right * of), int(of)) for right, of in zip(accuracy, count, strict=True)]
+    return Series(
+        name,
+        tuple(found.confidence[there].tolist()),
+        tuple(accuracy),
+        tuple(low for low, _ in bounds),
+        tuple(high for _, high in bounds),
+        standing,
+    )
+
+
+@dataclass(frozen=True)
+class Steps:
+    """``x`` are the places of the knob, ``words`` what they are called. ``runs`` has for each
+    method the cells of each place, one a data set."""
+
+    x: tuple[float, ...]
+    words: tuple[str, ...]
+    runs: Mapping[str, tuple[tuple[Cell, ...], ...]]
+
+    def at(self, place: int) -> dict[str, Sequence[Cell]]:
+        return {method: cells[place] for method, cells in self.runs.items()}
+
+    def mean(self, method: str, measure: str, place: int, book: ResultReader) -> float:
+        """NaN where no run has answers."""
+        spread = book.summary(self.runs[method][place]).spreads.get(measure)
+        return np.nan if spread is None else spread.mean
+
+
+def step_table(
+    name: str, title: str, caption: str, steps: Steps, measure: str, book: ResultReader
+) -> Table:
+    """One row a method, the best on average first; one column a place of the knob."""
+    like = COLUMNS[measure]
+    columns = tuple(
+        Column(f"{measure}_{x:g}", word, like.kind, like.better, like.decimals)
+        for x, word in zip(steps.x, steps.words, strict=True)
+    )
+    rows = [_row(method, steps, measure, book) for method in steps.runs]
+    rows.sort(key=lambda row: mean_of_row(row, upwards=like.better != "higher"))
+    return Table(name, title, caption, columns, tuple(rows))
+
+
+def step_figure(
+    name: str,
+    title: str,
+    caption: str,
+    x_title: str,
+    steps: Steps,
+    measure: str,
+    book: ResultReader,
+    *,
+    log_x: bool = False,
+) -> Figure:
+    """One line a method."""
+    return _figure(
+        name,
+        title,
+        caption,
+        (x_title, COLUMNS[measure].title),
+        steps,
+        lambda method, place: steps.mean(method, measure, place, book),
+        log_x,
+    )
+
+
+def gap_figure(
+    name: str, title: str, caption: str, x_title: str, steps: Steps, book: ResultReader
+) -> Figure:
+    """How much surer each method is than right."""
+    return _figure(
+        name,
+        title,
+        caption,
+        (x_title, "Mean confidence less accuracy"),
+        steps,
+        lambda method, place: overconfidence(steps, method, place, book),
+    )
+
+
+def overconfidence(steps: Steps, method: str, place: int, book: ResultReader) -> float:
+    """Mean confidence less accuracy: above 0 a method is surer than it is right."""
+    sure, right = (
+        steps.mean(method, measure, place, book) for measure in ("mean_confidence", "accuracy")
+    )
+    return sure - right
+
+
+def lost_nll(steps: Steps, method: str, book: ResultReader, place: int = -1) -> Difference | None:
+    """NLL at a place less that at the first, on the same entities. None where answers are missing
+    or a loss is infinite."""
+    cells = steps.runs[method]
+    before, after = book.runs(cells[0]), book.runs(cells[place])
+    return compare(after, {method: before}, draws=DRAWS)[0].difference
+
+
+def _figure(
+    name: str,
+    title: str,
+    caption: str,
+    axes: tuple[str, str],
+    steps: Steps,
+    height: Callable[[str, int], float],
+    log_x: bool = False,
+) -> Figure:
+    series = []
+    for method in steps.runs:
+        heights = [height(method, place) for place in range(len(steps.x))]
+        y = tuple(one if isfinite(one) else None for one in heights)
+        series.append(Series(title_of(method), steps.x, y, standing=standing_of(method)))
+    return Figure(name, title, caption, "lines", *axes, tuple(series), log_x)
+
+
+def _row(method: str, steps: Steps, measure: str, book: ResultReader) -> Row:
+    summaries = [book.summary(cells) for cells in steps.runs[method]]
+    cells = tuple(cell_value(summary, measure) for summary in summaries)
+    notes = dict.fromkeys(note for summary in summaries for note in summary.notes)
+    return Row(method, title_of(method), cells, standing_of(method), "; ".join(notes) or None)

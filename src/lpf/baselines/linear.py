@@ -1,0 +1,148 @@
+"""Multinomial logistic regression, its L2 penalty chosen on validation entities.
+
+Stacking: logistic regression on summaries of what the items' classifier says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf import metrics
+from lpf.baselines.interface import FittedMethod, entity_labels, value_count
+from lpf.baselines.item_models import ItemModel, ItemModels
+from lpf.combine import Segments
+from lpf.errors import MissingPackageError, TrainingError
+from lpf.factors.tempering import softmax
+from lpf.training.examples import Examples
+from lpf.types import LOG_EPSILON, FloatArray
+
+# sklearn's C: the inverse of the penalty, on inputs of mean 0 and deviation 1.
+INVERSE_PENALTIES = tuple(10.0**power for power in range(-5, 3))
+MAX_ITERATIONS = 5000
+
+
+@dataclass(frozen=True)
+class Regression:
+    """softmax(((x - centre)/scale)·weight + bias): ``weight`` [d, V], the others [d] and [V]."""
+
+    centre: FloatArray
+    scale: FloatArray
+    weight: FloatArray
+    bias: FloatArray
+
+    def probabilities(self, inputs: FloatArray) -> FloatArray:
+        """[E, d] -> [E, V]."""
+        return softmax(((inputs - self.centre) / self.scale) @ self.weight + self.bias)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What a regression is fitted on: ``inputs`` [E, d], ``labels`` [E]."""
+
+    inputs: FloatArray
+    labels: NDArray[np.intp]
+
+
+def fit_regression(train: Labelled, validation: Labelled, values: int) -> Regression:
+    """The penalty with the lowest validation NLL. TrainingError where train lacks a value."""
+    absent = sorted(set(range(values)) - set(train.labels.tolist()))
+    if absent:
+        raise TrainingError(
+            f"logistic regression: no training entity has the value at position {absent[0]}, so it "
+            "would be given probability zero. Nothing was fitted; add entities that have it."
+        )
+    centre, scale = train.inputs.mean(axis=0), train.inputs.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    fits = [_fitted(train, centre, scale, strength) for strength in INVERSE_PENALTIES]
+    losses = [metrics.nll(one.probabilities(validation.inputs), validation.labels) for one in fits]
+    return fits[int(np.argmin(losses))]
+
+
+def _fitted(train: Labelled, centre: FloatArray, scale: FloatArray, strength: float) -> Regression:
+    try:
+        from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise MissingPackageError(
+            "a logistic regression needs the package scikit-learn: `pip install 'lpf[baselines]'`."
+        ) from error
+    model = LogisticRegression(C=strength, max_iter=MAX_ITERATIONS, tol=1e-5)
+    model.fit((train.inputs - centre) / scale, train.labels)
+    weight, bias = model.coef_.T, model.intercept_
+    if weight.shape[1] == 1:  # of two values, sklearn keeps the log-odds of the second alone
+        weight = np.concatenate([np.zeros_like(weight), weight], axis=1)
+        bias = np.concatenate([np.zeros_like(bias), bias])
+    return Regression(centre, scale, np.asarray(weight), np.asarray(bias))
+
+
+@dataclass(frozen=True)
+class OnMeanFeatures:
+    """A regression on the mean of an entity's features."""
+
+    regression: Regression
+
+    def predict_proba(self, examples: Examples) -> FloatArray:
+        return self.regression.probabilities(mean_features(examples))
+
+
+def mean_features(examples: Examples) -> FloatArray:
+    """[E, width]."""
+    total = examples.segments.sum(examples.features.astype(np.float64))
+    return np.asarray(total / examples.segments.counts[:, None])
+
+
+@dataclass(frozen=True)
+class LogisticMean:
+    name: str
+    is_reference: bool = False
+
+    def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
+        known, held = (
+            Labelled(mean_features(part), entity_labels(part, predicate))
+            for part in (train, validation)
+        )
+        return OnMeanFeatures(fit_regression(known, held, value_count(train, predicate)))
+
+
+def summaries(probabilities: FloatArray, segments: Segments) -> FloatArray:
+    """[mean log p, max p, min p] of each value and log K: [N, V] -> [E, 3V + 1]."""
+    counts = segments.counts[:, None].astype(np.float64)
+    starts = segments.offsets[:-1]
+    mean_log = segments.sum(np.log(probabilities + LOG_EPSILON)) / counts
+    largest = np.maximum.reduceat(probabilities, starts, axis=0)
+    smallest = np.minimum.reduceat(probabilities, starts, axis=0)
+    return np.concatenate([mean_log, largest, smallest, np.log(counts)], axis=1)
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """What ``Stacking`` learns."""
+
+    items: ItemModel
+    regression: Regression
+
+    def predict_proba(self, examples: Examples) -> FloatArray:
+        found = summaries(self.items.probabilities(examples), examples.segments)
+        return self.regression.probabilities(found)
+
+
+@dataclass(frozen=True)
+class Stacking:
+    """Over the best deterministic classifier. The regression learns from outputs on entities that
+    their classifier had not seen."""
+
+    name: str
+    items: ItemModels
+    is_reference: bool = False
+
+    def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
+        found = self.items.model(train, validation, predicate, seed).best()
+        unseen = self.items.out_of_fold(train, validation, predicate, seed)
+        known = Labelled(summaries(unseen, train.segments), entity_labels(train, predicate))
+        held = Labelled(
+            summaries(found.probabilities(validation), validation.segments),
+            entity_labels(validation, predicate),
+        )
+        return Stacked(found, fit_regression(known, held, value_count(train, predicate)))

@@ -1,0 +1,308 @@
+"""The compiled evaluator: likelihoods and marginals, for one query or for many.
+
+Upward and downward passes over a layout, and why the quick one may be trusted.
+
+The linear pass works on inputs scaled into [0, 1]. Every node's value is then in [0, 1] too, and
+the root is affine in each with a slope of at most 1, so all underflow together moves the root by
+less than N x 2**-1022. A root of `SAFE_ROOT` or more is therefore exact to far below the rounding
+of float64. Queries with a smaller root are done again in log space.
+
+Many queries at once: chunks of rows through the linear passes, doubtful rows through logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf, log
+
+import numpy as np
+import numpy.typing as npt
+
+from lpf.circuits.circuit import Circuit
+from lpf.circuits.evidence import NO_SOFT, NOTHING, EvidenceEncoder, Hard, Soft
+from lpf.circuits.layout import FloatArray, IntArray, Layout, SumLayer, build_layout
+from lpf.errors import ImpossibleEvidenceError
+
+SAFE_ROOT = 1e-280
+# Replaces a peak of -inf. Any number would do: such a query is impossible or done in log space.
+_LOWEST_PEAK = -1e300
+
+
+def upward(layout: Layout, values: FloatArray) -> None:
+    """Fill in the value of every node. ``values`` [N, B] has its inputs, in [0, 1], in place."""
+    for layer in layout.layers:
+        layer.upward(values)
+
+
+def downward(layout: Layout, values: FloatArray, flow: FloatArray) -> None:
+    """Fill in the flow of every node, [N, B]. The first S rows are the posterior marginals."""
+    flow.fill(0.0)
+    flow[layout.root] = 1.0
+    for layer in reversed(layout.layers):
+        layer.downward(values, flow)
+
+
+def upward_log(layout: Layout, log_inputs: FloatArray) -> FloatArray:
+    """Log value of every node, [N, B], from log-likelihoods [S, B]; -inf for zero."""
+    values = np.empty((layout.n_rows, log_inputs.shape[1]))
+    values[: layout.n_slots] = log_inputs
+    for layer in layout.layers:
+        layer.upward_log(values)
+    return values
+
+
+def downward_log(layout: Layout, values: FloatArray) -> FloatArray:
+    """The same flow as `downward`, [N, B], from the values of `upward_log`."""
+    flow = np.zeros_like(values)
+    flow[layout.root] = 1.0
+    for layer in reversed(layout.layers):
+        layer.downward_log(values, flow)
+    return flow
+
+
+def scale_inputs(layout: Layout, inputs: FloatArray) -> FloatArray:
+    """Turn log-likelihoods [S, B] into inputs in [0, 1], in place.
+
+    Returns the log of what was taken out, [B].
+    """
+    peak = inputs[layout.slot_table].max(axis=0)
+    np.maximum(peak, _LOWEST_PEAK, out=peak)
+    inputs -= peak[layout.slot_variable]
+    np.exp(inputs, out=inputs)
+    shift: FloatArray = peak.sum(axis=0)
+    return shift
+
+
+_ROWS_SHOWN = 10
+
+
+def log_likelihoods(layout: Layout, log_inputs: FloatArray) -> FloatArray:
+    """log of each row's evidence, [B], from log-likelihoods [B, S]; -inf where impossible."""
+    result = np.empty(len(log_inputs))
+    for part, values, _ in _chunks(layout, log_inputs):
+        shift = _upward(layout, log_inputs[part], values)
+        root = values[layout.root]
+        unsafe = root < SAFE_ROOT
+        result[part] = np.log(np.where(unsafe, 1.0, root)) + shift
+        if unsafe.any():
+            rows = part.start + np.nonzero(unsafe)[0]
+            result[rows] = upward_log(layout, log_inputs[rows].T)[layout.root]
+    return result
+
+
+def posteriors(layout: Layout, log_inputs: FloatArray) -> FloatArray:
+    """Posterior marginals [B, S] from log-likelihoods [B, S].
+
+    Raises ImpossibleEvidenceError naming the rows.
+    """
+    result = np.empty(log_inputs.shape)
+    for part, values, flow in _chunks(layout, log_inputs):
+        _upward(layout, log_inputs[part], values)
+        unsafe = values[layout.root] < SAFE_ROOT
+        if any_unsafe := bool(unsafe.any()):
+            # Their flows would divide by rounded values; any number does, they are redone below.
+            values[:, unsafe] = 1.0
+        downward(layout, values, flow)
+        result[part] = flow[: layout.n_slots].T
+        if any_unsafe:
+            rows = part.start + np.nonzero(unsafe)[0]
+            logs = upward_log_rows(layout, log_inputs, rows)
+            result[rows] = downward_log(layout, logs)[: layout.n_slots].T
+    return result
+
+
+def expected_flows(layout: Layout, log_inputs: FloatArray) -> tuple[list[FloatArray], float]:
+    """Flow of each edge of each sum layer, [E], added up over all rows, and the log-likelihood.
+
+    The flow of an edge is how often it was used, in expectation given the evidence. Raises
+    ImpossibleEvidenceError naming the rows.
+    """
+    layers = sum_layers(layout)
+    totals = [np.zeros(len(layer.edge_weight)) for layer in layers]
+    log_likelihood = 0.0
+    for part, chunk, _ in _chunks(layout, log_inputs):
+        shift = _upward(layout, log_inputs[part], chunk)
+        safe = chunk[layout.root] >= SAFE_ROOT
+        values = chunk if safe.all() else chunk[:, safe]
+        flow = np.empty_like(values)
+        downward(layout, values, flow)
+        for total, layer in zip(totals, layers, strict=True):
+            total += layer.edge_flow(values, flow).sum(axis=1)
+        log_likelihood += float((np.log(values[layout.root]) + shift[safe]).sum())
+        if not safe.all():
+            rows = part.start + np.nonzero(~safe)[0]
+            log_likelihood += _add_flows_in_logs(layout, log_inputs, rows, totals)
+    return totals, log_likelihood
+
+
+def sum_layers(layout: Layout) -> list[SumLayer]:
+    return [layer for layer in layout.layers if isinstance(layer, SumLayer)]
+
+
+def _add_flows_in_logs(
+    layout: Layout, log_inputs: FloatArray, rows: IntArray, totals: list[FloatArray]
+) -> float:
+    values = upward_log_rows(layout, log_inputs, rows)
+    flow = downward_log(layout, values)
+    for total, layer in zip(totals, sum_layers(layout), strict=True):
+        total += layer.edge_flow_log(values, flow).sum(axis=1)
+    return float(values[layout.root].sum())
+
+
+def upward_log_rows(layout: Layout, log_inputs: FloatArray, rows: IntArray) -> FloatArray:
+    """Log values [N, R] of some rows. Raises ImpossibleEvidenceError naming rows and variables."""
+    values = upward_log(layout, log_inputs[rows].T)
+    impossible = rows[np.isneginf(values[layout.root])]
+    if impossible.size:
+        given = (log_inputs[impossible] != 0.0).any(axis=0)
+        observed = [name for name, slot in layout.slots.items() if given[slot].any()]
+        more = " and more" if impossible.size > _ROWS_SHOWN else ""
+        raise ImpossibleEvidenceError(
+            f"The evidence about {observed} has probability zero in every world of the circuit, "
+            f"in rows {impossible[:_ROWS_SHOWN].tolist()}{more}."
+        )
+    return values
+
+
+def _chunks(
+    layout: Layout, log_inputs: FloatArray
+) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """Slices of rows, each with work arrays for values and flow, [N, rows], used again."""
+    size = min(layout.chunk, max(1, len(log_inputs)))
+    values = np.empty((layout.n_rows, size))
+    flow = np.empty_like(values)
+    for start in range(0, len(log_inputs), size):
+        stop = min(start + size, len(log_inputs))
+        yield slice(start, stop), values[:, : stop - start], flow[:, : stop - start]
+
+
+def _upward(layout: Layout, log_inputs: FloatArray, values: FloatArray) -> FloatArray:
+    """Linear upward pass into ``values``; returns the log of what scaling took out, [B]."""
+    inputs = values[: layout.n_slots]
+    inputs[...] = log_inputs.T
+    shift = scale_inputs(layout, inputs)
+    upward(layout, values)
+    return shift
+
+
+BatchEvidence = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+
+
+def compile_circuit(circuit: Circuit) -> CompiledCircuit:
+    """Arrange the circuit for evaluation. Done once; the result is immutable and thread-safe."""
+    return CompiledCircuit(circuit)
+
+
+class CompiledCircuit:
+    """Exact inference on one circuit.
+
+    Evidence about one query: ``hard`` gives values, ``soft`` likelihood vectors [V] (>= 0, any
+    scale), ``log_soft`` the same in logarithms. A variable may be in several; they multiply. A
+    variable in none is summed out. Unknown names raise UnknownPredicateError, unknown values
+    UnknownValueError, unusable vectors EvidenceError or NonFiniteError.
+
+    Evidence about B queries: log-likelihoods as one array [B, S], where S counts the values of all
+    variables in order, or as arrays [B, V] for some of the variables.
+    """
+
+    def __init__(self, circuit: Circuit) -> None:
+        self.circuit = circuit
+        self.layout = build_layout(circuit)
+        self.encoder = EvidenceEncoder(circuit.variables)
+
+    def covers(self, variable: str) -> bool:
+        return variable in self.layout.slots
+
+    def log_likelihood(
+        self, hard: Hard = NOTHING, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
+    ) -> float:
+        """log of the evidence's probability; -inf when the evidence is impossible."""
+        log_inputs = self.encoder.log_inputs(hard, soft, log_soft)
+        scaled, shift = self.encoder.scale(log_inputs, {**hard, **soft, **log_soft})
+        values = self._upward(scaled)
+        root = float(values[self.layout.root])
+        if root >= SAFE_ROOT:
+            return log(root) + shift
+        return float(self._upward_log(log_inputs)[self.layout.root, 0])
+
+    def log_joint(
+        self, variable: str, hard: Hard = NOTHING, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
+    ) -> FloatArray:
+        """log P(variable = y, evidence) for every value y, [V], not normalised.
+
+        Evidence about the variable itself counts. -inf marks an impossible value; raises
+        ImpossibleEvidenceError when all are.
+        """
+        slot = self.encoder.slot(variable)
+        log_inputs = self.encoder.log_inputs(hard, soft, log_soft)
+        own = np.array(log_inputs[slot])
+        others = {**hard, **soft, **log_soft}
+        others.pop(variable, None)
+        scaled, shift = self.encoder.scale(log_inputs, others)
+        # One query per value, each with that value observed: an upward pass is enough.
+        values = np.empty((self.layout.n_rows, len(own)))
+        values[: self.layout.n_slots] = np.array(scaled)[:, None]
+        values[slot] = np.eye(len(own))
+        upward(self.layout, values)
+        root = values[self.layout.root]
+        if root.min() >= SAFE_ROOT:
+            result: FloatArray = np.log(root) + (own + shift)
+        else:
+            result = self._log_joint_in_logs(slot, log_inputs)
+        if result.max() == -inf:
+            self._refuse(hard, soft, log_soft)
+        return result
+
+    def marginals(
+        self, hard: Hard = NOTHING, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
+    ) -> dict[str, FloatArray]:
+        """P(variable = y | evidence) for every variable and value, each [V].
+
+        One upward and one downward pass. Raises ImpossibleEvidenceError.
+        """
+        log_inputs = self.encoder.log_inputs(hard, soft, log_soft)
+        scaled, _ = self.encoder.scale(log_inputs, {**hard, **soft, **log_soft})
+        values = self._upward(scaled)
+        if values[self.layout.root] >= SAFE_ROOT:
+            flow = np.empty(self.layout.n_rows)
+            downward(self.layout, values, flow)
+        else:
+            values = self._upward_log(log_inputs)
+            if values[self.layout.root, 0] == -inf:
+                self._refuse(hard, soft, log_soft)
+            flow = downward_log(self.layout, values)[:, 0]
+        return {name: flow[slot] for name, slot in self.layout.slots.items()}
+
+    def log_likelihood_batch(self, evidence: BatchEvidence) -> FloatArray:
+        """log of each query's evidence, [B]; -inf where it is impossible."""
+        return log_likelihoods(self.layout, self.encoder.batch(evidence))
+
+    def marginals_batch(self, evidence: BatchEvidence) -> dict[str, FloatArray]:
+        """Posterior marginals of every variable, each [B, V], for B queries.
+
+        Raises ImpossibleEvidenceError naming the rows.
+        """
+        posterior = posteriors(self.layout, self.encoder.batch(evidence))
+        return {name: posterior[:, slot] for name, slot in self.layout.slots.items()}
+
+    def _upward(self, scaled: list[float]) -> FloatArray:
+        values = np.empty(self.layout.n_rows)
+        values[: self.layout.n_slots] = scaled
+        upward(self.layout, values)
+        return values
+
+    def _upward_log(self, log_inputs: list[float]) -> FloatArray:
+        return upward_log(self.layout, np.array(log_inputs)[:, None])
+
+    def _log_joint_in_logs(self, slot: slice, log_inputs: list[float]) -> FloatArray:
+        own = np.array(log_inputs[slot])
+        inputs = np.repeat(np.array(log_inputs)[:, None], len(own), axis=1)
+        inputs[slot] = np.where(np.eye(len(own), dtype=bool), own, -inf)
+        root: FloatArray = upward_log(self.layout, inputs)[self.layout.root]
+        return root
+
+    def _refuse(self, hard: Hard, soft: Soft, log_soft: Soft) -> None:
+        observed = sorted({*hard, *soft, *log_soft})
+        raise ImpossibleEvidenceError(
+            f"The evidence about {observed} has probability zero in every world of the circuit."
+        )

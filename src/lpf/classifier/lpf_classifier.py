@@ -1,0 +1,238 @@
+"""The classifier itself: fit, predict, explain, save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from numpy.typing import NDArray
+
+from lpf.classifier import saving
+from lpf.classifier.answering import (
+    Explanation,
+    FittedModel,
+    Memory,
+    Question,
+    choose_reader,
+    explain,
+)
+from lpf.classifier.base import EntityClassifier
+from lpf.classifier.entities import Entity, EntityLike, read_entities, read_entity
+from lpf.classifier.fitting import (
+    Holdout,
+    Plan,
+    TrainingInput,
+    chosen_seeds,
+    is_few,
+    learn,
+    require_torch,
+    whole_number,
+)
+from lpf.classifier.labels import Prior
+from lpf.combine.uncertainty import Uncertainty
+from lpf.errors import ConfigError, TrainingError
+from lpf.index.copies import DEFAULT_SIMILARITY, checked_similarity
+from lpf.model.artefact import Artefact, ModelCard
+from lpf.model.config import AggregatorConfig
+from lpf.reading import Reader
+from lpf.types import FloatArray, Mode, QueryOptions, Variant
+
+if TYPE_CHECKING:
+    from lpf.training import TrainingConfig
+    from lpf.training.config import Balance, Reading
+
+
+@dataclass(eq=False, repr=False)
+class LPFClassifier(EntityClassifier):
+    """Classifies entities by their evidence, the way scikit-learn's classifiers are used.
+
+    X is a list of entities. An entity is a list of evidence, or ``{"claim": text, "evidence":
+    [...]}``. Evidence is a text, ``lpf.Evidence``, or a mapping with ``text`` and, where known,
+    ``credibility``, ``source``, ``timestamp``, ``report_id`` and ``supports_value``.
+
+    ``seeds`` (a list, "seven" or "fifteen") start the networks, of which the best ``members``
+    answer. ``random_state`` draws the validation entities and the samples of paper mode.
+    ``reader`` is a name that ``open_reader`` knows, or a reader. ``prior`` goes by class, or in the
+    order of ``classes_``; None takes the shares of y. All from ``hidden`` to ``reading`` are those
+    of ``TrainingConfig``, from ``sampler`` to ``weight_form`` those of ``QueryOptions``. The
+    aggregator is trained for the variant ``learned`` alone.
+
+    After ``fit``: ``classes_``, ``card_`` (the model card) and ``cautions_`` (what the numbers do
+    not show).
+    """
+
+    variant: Variant = "spn"
+    mode: Mode = "robust"
+    seeds: Sequence[int] | str = "seven"
+    members: int = 5
+    validation_share: float = 0.15
+    reader: str | Reader | None = None
+    prior: Prior = None
+    copy_similarity: float | None = DEFAULT_SIMILARITY
+    random_state: int = 42
+    hidden: Sequence[int] = (256, 128)
+    latent_width: int = 64
+    deterministic: bool = False
+    dropout: float = 0.2
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    beta: float = 0.01
+    patience: int = 15
+    max_epochs: int = 100
+    weight_decay: float = 0.0
+    balance: Balance = "auto"
+    reading: Reading = "chosen"
+    aggregator: AggregatorConfig | None = None
+    aggregator_epochs: int = 30
+    aggregator_learning_rate: float = 1e-3
+    sampler: str | None = None
+    n_samples: int | None = None
+    temperature: float | None = None
+    alpha: float | None = None
+    weight_form: str | None = None
+    verbose: bool = False
+
+    classes_: NDArray[Any] = field(init=False)
+    card_: ModelCard = field(init=False)
+    cautions_: tuple[str, ...] = field(init=False)
+    _fitted: FittedModel | None = field(init=False, default=None)
+    _memory: Memory = field(init=False, default_factory=Memory)
+
+    def fit(
+        self,
+        X: Iterable[EntityLike],
+        y: Iterable[Any],
+        groups: Iterable[Any] | None = None,
+        validation: Sequence[Any] | None = None,
+    ) -> Self:
+        """Learns from entities and their labels.
+
+        Entities of one of ``groups`` are never on both sides of validation. ``validation`` is (X,
+        y) or (X, y, groups); without it ``validation_share`` of the entities is held back, or,
+        where there are fewer than 60, folds take its place. Raises EvidenceError, DatasetError,
+        ConfigError or TrainingError, and what was learned before stays.
+        """
+        require_torch()
+        self._options()
+        plan = self._plan()
+        lesson = TrainingInput.of(X, y, groups, validation, self.prior)
+        dataset = lesson.dataset
+        if self.variant == "learned" and is_few(dataset):
+            raise _too_few_for_aggregator(len(dataset))
+        reader = choose_reader(self.reader, lesson.with_claim)
+        if plan.tell is not None:
+            plan.tell("reading the texts")
+        features = self._memory.features(reader, lesson.entities)
+        trained = learn(dataset, features, reader.reader_id, plan)
+        artefact = Artefact("unsaved", trained.config, trained.card, trained.tensors)
+        return self._keep(
+            FittedModel(
+                lesson.classes, dataset.schema, artefact, lesson.with_claim, trained.cautions
+            )
+        )
+
+    def predict_proba(self, X: Iterable[EntityLike]) -> FloatArray:
+        """[E, V], columns as in ``classes_``. An entity without evidence gets the prior."""
+        fitted = self._require_fitted()
+        return self._question(read_entities(X)).distribution(fitted, self._options())
+
+    def explain(self, entity: EntityLike) -> Explanation:
+        """What each item of one entity had to do with its answer."""
+        fitted = self._require_fitted()
+        question = self._question((read_entity(entity, "entity"),))
+        return explain(question, fitted, self._options())
+
+    def uncertainty(self, X: Iterable[EntityLike], samples: int = 32) -> Uncertainty:
+        """How sure each answer is, and what the doubt comes from, each field [E]."""
+        if samples < 1:
+            raise ConfigError(f"samples: must be at least 1, got {samples!r}.")
+        fitted = self._require_fitted()
+        return self._question(read_entities(X)).uncertainty(fitted, self._options(samples))
+
+    def save(self, folder: str | Path) -> None:
+        """Writes what ``load`` reads; no pickle. A classifier saved there before is replaced, its
+        model's folder stays."""
+        saving.save(Path(folder), self._require_fitted(), self.get_params())
+
+    @classmethod
+    def load(cls, folder: str | Path, reader: Reader | None = None) -> Self:
+        """``reader`` is needed where it was fitted with a reader and not with a name."""
+        fitted, parameters = saving.load(Path(folder))
+        loaded = cls(**parameters)
+        if reader is not None:
+            loaded.reader = reader
+        return loaded._keep(fitted)
+
+    def _keep(self, fitted: FittedModel) -> Self:
+        self._fitted = fitted
+        self.classes_ = fitted.classes.array
+        self.card_, self.cautions_ = fitted.artefact.card, fitted.cautions
+        return self
+
+    def _require_fitted(self) -> FittedModel:
+        if self._fitted is None:
+            raise TrainingError(
+                "this LPFClassifier is not fitted. Nothing was answered; call fit(X, y) first, or "
+                "LPFClassifier.load(folder)."
+            )
+        return self._fitted
+
+    def _question(self, entities: tuple[Entity, ...]) -> Question:
+        fitted = self._require_fitted()
+        reader_id = fitted.artefact.config.reader_id
+        features = self._features(entities, fitted.with_claim, reader_id)
+        return Question(entities, features, checked_similarity(self.copy_similarity))
+
+    def _options(self, uncertainty_samples: int = 0) -> QueryOptions:
+        return QueryOptions(
+            self.variant,
+            self.mode,
+            sampler=self.sampler,
+            n_samples=self.n_samples,
+            temperature=self.temperature,
+            alpha=self.alpha,
+            weight_form=self.weight_form,
+            seed=whole_number("random_state", self.random_state),
+            uncertainty_samples=uncertainty_samples,
+        )
+
+    def _plan(self) -> Plan:
+        return Plan(
+            self._config(),
+            chosen_seeds(self.seeds),
+            Holdout(self.validation_share, whole_number("random_state", self.random_state)),
+            checked_similarity(self.copy_similarity),
+            print if self.verbose else None,
+        )
+
+    def _config(self) -> TrainingConfig:
+        from lpf.training import StageTwoConfig, TrainingConfig
+
+        aggregator = self.aggregator or AggregatorConfig()
+        return TrainingConfig(
+            tuple(self.hidden),
+            self.latent_width,
+            self.deterministic,
+            self.dropout,
+            self.learning_rate,
+            self.batch_size,
+            self.beta,
+            self.patience,
+            self.max_epochs,
+            self.weight_decay,
+            self.balance,
+            self.members,
+            aggregator if self.variant == "learned" else None,
+            StageTwoConfig(self.aggregator_epochs, learning_rate=self.aggregator_learning_rate),
+            self.reading,
+        )
+
+
+def _too_few_for_aggregator(count: int) -> TrainingError:
+    return TrainingError(
+        f"variant: 'learned' cannot be trained on {count} entities with evidence, of which none "
+        "can be spared for validation. Nothing was trained; use variant='spn', label 60 or more, "
+        "or give validation entities."
+    )

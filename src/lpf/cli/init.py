@@ -1,0 +1,174 @@
+"""``lpf init``: makes a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpf.cli.common import AsJson, command, print_document
+from lpf.errors import ConfigError, SchemaError
+
+if TYPE_CHECKING:
+    from lpf.schema import Schema
+    from lpf.workspace import Workspace
+
+
+PredicateTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--predicate",
+        metavar="NAME=VALUE,VALUE...",
+        help="A question and its values in order, with prior probabilities if you like: "
+        "'level=low:0.3,medium:0.4,high:0.3'. Repeat it for more.",
+    ),
+]
+RelatedTexts = Annotated[
+    list[str] | None,
+    typer.Option("--related", metavar="NAME,NAME...", help="Predicates that tell of each other."),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option("--schema", metavar="FILE", help="Take predicates and relations from TOML."),
+]
+DomainName = Annotated[
+    str | None,
+    typer.Option(
+        "--domain",
+        metavar="NAME",
+        help="Take them from a synthetic domain (lpf domains list), or from its TOML file.",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    command(
+        app,
+        'lpf init reviews --predicate "compliance_level=low,medium,high"',
+        "lpf init reviews --schema schema.toml",
+        "lpf init try --domain compliance",
+        name="init",
+    )(initialise)
+
+
+def initialise(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where.")] = Path(),
+    predicate: PredicateTexts = None,
+    related: RelatedTexts = None,
+    schema: SchemaFile = None,
+    domain: DomainName = None,
+    reader: Annotated[str, typer.Option(help="What turns texts into features.")] = "minilm",
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="sqlite:///FILE or postgresql://...; default store.db."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a workspace: settings, a blank store and the key that signs its ledger."""
+    from lpf.workspace import Workspace
+
+    wanted = _schema(predicate or [], related or [], schema, domain)
+    with Workspace.create(folder, wanted, reader=reader, store_url=store) as workspace:
+        document = _document(workspace) | {"domain": domain}
+    if as_json:
+        print_document(document)
+    else:
+        _show(document)
+
+
+def _schema(
+    predicates: Sequence[str], related: Sequence[str], file: Path | None, domain: str | None
+) -> Schema:
+    from lpf.schema import Relation, Schema
+
+    if domain is not None:
+        if file is not None or predicates or related:
+            raise ConfigError(
+                "--domain: says it all; leave --schema, --predicate and --related out."
+            )
+        from lpf.domains import load_domain
+
+        return load_domain(domain).schema()
+    if file is not None and (predicates or related):
+        raise ConfigError("--schema: says it all; leave --predicate and --related out.")
+    if file is not None:
+        return Schema.from_toml(file)
+    if not predicates:
+        raise ConfigError(
+            "--predicate: say at least one question and its values, such as "
+            "--predicate 'compliance_level=low,medium,high', or give a file with --schema, or a "
+            "domain with --domain."
+        )
+    relations = tuple(Relation(tuple(_listed(names))) for names in related)
+    return Schema(tuple(map(_predicate, predicates)), relations)
+
+
+def _predicate(text: str) -> Any:
+    from lpf.schema import Predicate
+
+    name, equals, listed = text.partition("=")
+    if not equals:
+        raise SchemaError(f"--predicate: must look like NAME=VALUE,VALUE..., got {text!r}.")
+    parts = [part.partition(":") for part in _listed(listed)]
+    values = tuple(value.strip() for value, _, _ in parts)
+    priors = [prior for _, colon, prior in parts if colon]
+    if priors and len(priors) < len(values):
+        raise SchemaError(f"--predicate {name}: give every value a prior, or none.")
+    try:
+        return Predicate(name.strip(), values, tuple(map(float, priors)))
+    except SchemaError:
+        raise
+    except ValueError as error:
+        raise SchemaError(f"--predicate {name}: a prior must be a number ({error}).") from None
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _document(workspace: Workspace) -> dict[str, Any]:
+    from lpf.workspace.settings import FILE_NAME
+
+    settings, identity = workspace.settings, workspace.records.identity
+    return {
+        "workspace": str(workspace.folder),
+        "settings": str(workspace.folder / FILE_NAME),
+        "store": workspace.database.name,
+        "reader": settings.reader.name,
+        "predicates": {one.name: list(one.values) for one in workspace.schema},
+        "ledger": identity.origin,
+        "key": str(settings.key_file) if settings.key_file.exists() else None,
+        "public_key": identity.public_key.hex(),
+    }
+
+
+def _show(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from lpf.cli.terminal import console, print_pairs
+
+    output = console()
+    output.print(f"[bold]A workspace was made[/bold] in {escape(document['workspace'])}")
+    asked = [f"{name}: {', '.join(values)}" for name, values in document["predicates"].items()]
+    print_pairs(
+        output,
+        [
+            ("settings", document["settings"]),
+            ("store", document["store"]),
+            ("questions", "\n".join(asked)),
+            ("signing key", document["key"] or "not here: this store's ledger has its own"),
+            ("public key", document["public_key"]),
+        ],
+    )
+    output.print("\nKeep the signing key secret, and the public key where others can find it.")
+    output.print("[bold]Next[/bold]")
+    steps = {
+        f"lpf train {document['domain'] or 'DATASET'}": "train a model, or: lpf models add FOLDER",
+        "lpf ingest FILE": "add evidence: JSONL, CSV or Parquet",
+        f"lpf query ENTITY{' PREDICATE' if len(asked) > 1 else ''}": "ask",
+    }
+    width = max(22, *map(len, steps)) + 2
+    for step, purpose in steps.items():
+        output.print(f"  {escape(step):<{width}}{purpose}")

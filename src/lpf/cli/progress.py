@@ -1,0 +1,145 @@
+"""What is seen of a training run while it goes on: on standard error, on a terminal only.
+
+What is shown while cells are run, and where they are kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from lpf.workspace.training_runs import TrainingCallbacks
+
+if TYPE_CHECKING:
+    from lpf.training.history import Epoch
+    from lpf.training.stage_one import StageOneState
+
+
+BAR = 30
+SPARKS = "▁▂▃▄▅▆▇█"
+MOST_SPARKS = 40
+
+
+@contextmanager
+def shown() -> Iterator[TrainingCallbacks]:
+    """Who shows what goes on, gone when done; nobody where standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield TrainingCallbacks()
+        return
+    display = Display()
+    with Live(display, console=Console(stderr=True), transient=True, refresh_per_second=8):
+        yield TrainingCallbacks(display.reading, display.epoch, display.tell)
+
+
+@dataclass
+class Display:
+    """The step at hand, a bar, and of a search how the best seed does."""
+
+    step: str = "opening the workspace"
+    done: int = 0
+    total: int | None = None
+    unit: str = ""
+    running: str = ""
+    best: str = ""
+    losses: Sequence[float] = field(default_factory=tuple)
+
+    def reading(self, done: int, total: int) -> None:
+        self.done, self.total, self.unit = done, total, "texts"
+
+    def tell(self, what: str) -> None:
+        self.step, self.total, self.running = what, None, ""
+
+    def epoch(self, done: int, total: int, state: StageOneState) -> None:
+        self.done, self.total, self.unit = done, total, "epochs"
+        seeds = len(state.active)
+        self.running = f"{seeds} of {len(state.seeds)} still running"
+        course = best_course(state.epochs)
+        epoch = min(course, key=lambda one: one.validation_loss)
+        self.best = (
+            f"best so far: accuracy {epoch.validation_accuracy:.4f}, "
+            f"loss {epoch.validation_loss:.4f}"
+        )
+        self.losses = [one.validation_loss for one in course]
+
+    def __rich__(self) -> RenderableType:
+        lines: list[RenderableType] = [Text(self.step)]
+        if self.total is not None:
+            lines.append(self._bar(self.total))
+        if self.total is not None and self.losses:
+            lines.append(Text(f"{self.best}  {sparkline(self.losses)}", style="dim"))
+        return Group(*lines)
+
+    def _bar(self, total: int) -> Table:
+        row = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=max(1, total), completed=self.done, width=BAR)
+        row.add_row(bar, Text(f"{self.done:,}/{total:,} {self.unit}"), Text(self.running))
+        return row
+
+
+def best_course(courses: Sequence[Sequence[Epoch]]) -> Sequence[Epoch]:
+    """The epochs of the seed that is best so far: by accuracy at its lowest loss, then by that."""
+
+    def standing(course: Sequence[Epoch]) -> tuple[float, float]:
+        best = min(course, key=lambda one: one.validation_loss)
+        return -best.validation_accuracy, best.validation_loss
+
+    return min((course for course in courses if course), key=standing)
+
+
+def sparkline(numbers: Sequence[float], width: int = MOST_SPARKS) -> str:
+    """The last ``width`` numbers as bars between the lowest and the highest of them."""
+    last = numbers[-width:]
+    low, high = min(last), max(last)
+    span = (high - low) or 1.0
+    return "".join(SPARKS[round((len(SPARKS) - 1) * (one - low) / span)] for one in last)
+
+
+Progress = Callable[[int, int, str], None]
+
+
+def keeping_folder(given: Path | None) -> Path:
+    """The one named, or the user's cache."""
+    if given is not None:
+        return given
+    from platformdirs import user_cache_path
+
+    return user_cache_path("lpf") / "experiments"
+
+
+@contextmanager
+def watched(what: str) -> Iterator[Progress]:
+    """A bar on standard error with what was done last; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, last: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("[dim]{task.fields[last]}", markup=True),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(what, total=None, last="")
+        yield lambda done, total, last: bars.update(task, completed=done, total=total, last=last)

@@ -1,0 +1,308 @@
+"""How things look on a terminal: bars, numbers, moments. Legible at 80 columns without colour.
+
+Tables that fit the terminal: numbers stay whole, texts and names give way.
+
+A reader for people: its name and the start of its hash; what sets it apart, where that is not
+the usual. The whole id stands in every JSON document.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rich.cells import set_cell_size
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+BAR_WIDTH = 40
+MOST_VALUES = 12
+INDENT = 2
+BLOCKS = " ▏▎▍▌▋▊▉"
+
+
+class Output(Console):
+    """Standard output, whose end the program decides on."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        raise BrokenPipeError
+
+
+def console() -> Output:
+    """Standard output. Numbers and words in it are ours to colour, not Rich's to guess at."""
+    return Output(highlight=False)
+
+
+def indented(renderable: Any) -> Padding:
+    return Padding(renderable, (0, 0, 0, INDENT), expand=False)
+
+
+def print_table(output: Console, title: str, body: RenderableType) -> None:
+    output.print(Text(title, style="bold"))
+    output.print(indented(body))
+
+
+def print_pairs(output: Console, pairs: Iterable[tuple[str, str]]) -> None:
+    """Names and what they are, one under the other; long ones wrap beside their name."""
+    body = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    body.add_column(style="dim", no_wrap=True)
+    body.add_column(overflow="fold")
+    for name, value in pairs:
+        body.add_row(name, Text(value))
+    output.print(indented(body))
+
+
+def bar(share: float, width: int = BAR_WIDTH) -> Text:
+    """``share`` of ``width`` columns, to an eighth of one."""
+    eighths = round(8 * width * min(max(share, 0.0), 1.0))
+    return Text("█" * (eighths // 8) + BLOCKS[eighths % 8].strip(), style="cyan")
+
+
+def distribution(probabilities: Mapping[str, float], width: int) -> Table:
+    """A bar a value, in the order of the values; of very many, only the most probable."""
+    shown = list(probabilities.items())
+    if len(shown) > MOST_VALUES:
+        shown = sorted(shown, key=lambda pair: -pair[1])[:MOST_VALUES]
+        rest = 1.0 - math.fsum(probability for _, probability in shown)
+        shown.append((f"{len(probabilities) - MOST_VALUES} others", max(rest, 0.0)))
+    body = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    body.add_column(no_wrap=True, overflow="ellipsis", max_width=width // 3)
+    body.add_column(no_wrap=True, justify="right")
+    body.add_column(no_wrap=True)
+    for value, probability in shown:
+        columns = min(BAR_WIDTH, width // 2)
+        body.add_row(Text(value), percent(probability), bar(probability, columns))
+    return body
+
+
+def percent(probability: float) -> str:
+    """Two digits; what is neither impossible nor certain does not look so."""
+    if 0.0 < probability < 0.00005:
+        return "< 0.01 %"
+    if 0.99995 <= probability < 1.0:
+        return "> 99.99 %"
+    return f"{100 * probability:.2f} %"
+
+
+def number(value: float | None, form: str = ".2f") -> str:
+    if value is None or math.isnan(value):
+        return "?"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return format(value, form)
+
+
+def when(moment: datetime | None) -> str:
+    """To the minute, in UTC."""
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def start_of(text: str, length: int = 200) -> str:
+    """The beginning of a text on one line; the terminal cuts it further."""
+    return " ".join(text[: 2 * length].split())[:length]
+
+
+def count(number: int, thing: str, things: str | None = None) -> str:
+    """``1 item``, ``2 items``."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
+LONGEST_NAME = 20
+SHORTEST_NAME = 7
+SHORTEST_TEXT = 8
+GAP = 2
+# Columns that may lose the middle of what is in them. A date or a percentage may not.
+NAMES = frozenset({"item", "entity", "predicate", "value", "answer", "name", "file"})
+# Of these, what tells rows apart: it stays whole while anything else can give way.
+IDS = frozenset({"item", "entity"})
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """The cells under a heading. A number keeps its width, a text is cut off at its end; what is
+    very long otherwise goes on below itself, and a name loses its middle where there is no room."""
+
+    heading: str
+    cells: Sequence[Text]
+    is_number: bool
+    is_text: bool
+
+    @property
+    def longest(self) -> int:
+        return max([len(self.heading), *(cell.cell_len for cell in self.cells)])
+
+    @property
+    def wanted(self) -> int:
+        """The width it has where there is room for it; a text takes what is left over as well."""
+        most = SHORTEST_TEXT if self.is_text else LONGEST_NAME
+        return self.longest if self.is_number else min(self.longest, most)
+
+    @property
+    def least(self) -> int:
+        """What it needs beside others; a text needs no more than its heading."""
+        if self.is_text:
+            return len(self.heading)
+        is_whole = self.heading in IDS and self.longest <= LONGEST_NAME
+        return self.wanted if is_whole else self.shortest
+
+    @property
+    def shortest(self) -> int:
+        if self.heading not in NAMES:
+            return self.wanted
+        return min(self.wanted, max(SHORTEST_NAME, len(self.heading)))
+
+    def shown(self, width: int) -> Sequence[Text]:
+        """The cells, made to be ``width`` wide."""
+        if self.is_text:
+            return [_cut_off(cell) for cell in self.cells]
+        if width < self.wanted:
+            return [shortened(cell, width) for cell in self.cells]
+        return self.cells
+
+
+@dataclass(frozen=True)
+class FittedTable:
+    """A light table, laid out when the width of the terminal is known. ``below`` stands under the
+    rows, one for each, over the whole width."""
+
+    columns: Sequence[TextColumn]
+    optional: Sequence[str] = ()
+    below: Sequence[RenderableType] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        fitted = self.fitted(options.max_width)
+        rows = list(zip(*[column.shown(width) for column, width in fitted], strict=True))
+        if not self.below:
+            yield _laid_out(fitted, rows)
+            return
+        yield _laid_out(fitted, [])
+        for row, more in zip(rows, self.below, strict=True):
+            yield _laid_out(fitted, [row], heading=False)
+            yield more
+
+    def fitted(self, available: int) -> list[tuple[TextColumn, int]]:
+        """The columns and their widths. First the text gives way, then the widest of the names, a
+        letter at a time; then columns are left out, and ids lose their middle last of all."""
+        columns = self._kept(available)
+        names = [column for column in columns if not column.is_text]
+        widths = {column.heading: column.wanted for column in columns}
+        _shrink(widths, {column.heading: column.least for column in names}, available)
+        for column in columns:
+            if column.is_text:
+                left = available - _total(widths.values()) + column.wanted
+                widths[column.heading] = min(column.longest, left)
+        _shrink(widths, {column.heading: column.shortest for column in names}, available)
+        return [(column, widths[column.heading]) for column in columns]
+
+    def _kept(self, available: int) -> list[TextColumn]:
+        """Without a text, and then the optional columns in their order, as far as there is no room
+        even with the others at their least."""
+        kept = list(self.columns)
+        texts = [column.heading for column in kept if column.is_text]
+        for heading in (*texts, *self.optional):
+            if _total(column.least for column in kept) > available:
+                kept = [column for column in kept if column.heading != heading]
+        return kept
+
+
+def _laid_out(
+    fitted: Sequence[tuple[TextColumn, int]], rows: Iterable[Sequence[Text]], heading: bool = True
+) -> Table:
+    made = Table(
+        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim", show_header=heading
+    )
+    for column, width in fitted:
+        justify: JustifyMethod = "right" if column.is_number else "left"
+        made.add_column(column.heading, justify=justify, width=width, overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def _shrink(widths: dict[str, int], least: Mapping[str, int], available: int) -> None:
+    """Takes from the widest, a letter at a time, until all fit or none is above its least."""
+    while _total(widths.values()) > available:
+        wide = [heading for heading, width in least.items() if widths[heading] > width]
+        if not wide:
+            return
+        widths[max(wide, key=widths.__getitem__)] -= 1
+
+
+def _total(widths: Iterable[int]) -> int:
+    """With the gaps between them."""
+    each = list(widths)
+    return sum(each) + GAP * (len(each) - 1)
+
+
+def table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    right: Iterable[str] = (),
+    flexible: str | None = None,
+    optional: Sequence[str] = (),
+    below: Sequence[RenderableType] = (),
+) -> FittedTable:
+    """``right`` are the columns of numbers, ``flexible`` is the one whose texts are cut off, and
+    ``optional`` are left out, in their order, where the others would not be whole. ``below`` see
+    FittedTable."""
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    numbers = set(right)
+    return FittedTable(
+        [
+            TextColumn(name, [row[place] for row in cells], name in numbers, name == flexible)
+            for place, name in enumerate(headings)
+        ],
+        optional,
+        below,
+    )
+
+
+def shortened(cell: Text, width: int) -> Text:
+    """Without its middle: the ends of names tell them apart."""
+    if cell.cell_len <= width:
+        return cell
+    end = (width - 1) // 2
+    tail = set_cell_size(cell.plain[::-1], end)[::-1]
+    return Text(f"{set_cell_size(cell.plain, width - 1 - end)}…{tail}", cell.style)
+
+
+def _cut_off(cell: Text) -> Text:
+    cut = cell.copy()
+    cut.no_wrap, cut.overflow = True, "ellipsis"
+    return cut
+
+
+def _cell(content: str | Text) -> Text:
+    """Texts of users are shown as they are, never read as markup."""
+    return content if isinstance(content, Text) else Text(content)
+
+
+ID = re.compile(
+    r"(?P<pair>pair\()?(?P<name>[^\s();]+)@(?P<hash>[0-9a-f]{8,})(?P<rest>(;[^\s();]+)*)"
+)
+USUAL = frozenset({"precision=float32", "max_length=256", "graph=1"})
+
+
+def short_reader(reader_id: str) -> str:
+    """``all-MiniLM-L6-v2 (53aa5117)``; an id of another form stays as it is."""
+    found = ID.fullmatch(reader_id.removesuffix(")"))
+    return reader_id if found is None else _shown(found)
+
+
+def with_short_readers(text: str) -> str:
+    """A text in which ids of readers may stand."""
+    return re.sub(rf"{ID.pattern}\)?", _shown, text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    settings = [one for one in found["rest"].split(";") if one and one not in USUAL]
+    inside = ", ".join([found["hash"][:8], *settings])
+    claims = ", with claims" if found["pair"] else ""
+    return f"{found['name']} ({inside}){claims}"

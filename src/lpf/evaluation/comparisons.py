@@ -1,0 +1,185 @@
+"""One method against others, on the same entities and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from lpf import metrics
+from lpf.errors import ConfigError, EvidenceError
+from lpf.evaluation.answered import Answered
+from lpf.evaluation.summaries import FEWEST_GROUPS, entity_keys, too_few
+from lpf.metrics import Difference, LabelArray
+from lpf.metrics.intervals import DRAWS, LEVEL
+from lpf.types import FloatArray
+
+Loss = Literal["nll", "brier", "error"]
+
+
+def _errors(rows: FloatArray, labels: LabelArray) -> FloatArray:
+    """[E], 1 for a wrong answer."""
+    return (~metrics.judged(rows, labels)[1]).astype(np.float64)
+
+
+LOSSES: Mapping[str, Callable[[FloatArray, LabelArray], FloatArray]] = {
+    "nll": metrics.log_losses,
+    "brier": metrics.brier_losses,
+    "error": _errors,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``difference`` is the reference's mean loss less the other's: below 0 the reference is
+    better. ``adjusted`` is its p-value after Holm, over all that could be compared. Both are None
+    where nothing could, and ``note`` says why; it also says where runs are missing. ``seeds`` is
+    how many of the ``asked`` runs were compared, ``entities`` the answers compared in them."""
+
+    name: str
+    measure: Loss
+    seeds: int
+    asked: int
+    entities: int
+    difference: Difference | None = None
+    adjusted: float | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """``runs`` are the places at which both have answers, of ``asked``; ``losses`` the two
+    methods' there."""
+
+    name: str
+    asked: int
+    runs: tuple[int, ...]
+    losses: tuple[tuple[FloatArray, FloatArray], ...]
+
+    @property
+    def ruled_out(self) -> tuple[int, int]:
+        """How many losses of each are infinite."""
+        first, second = (
+            sum(int(np.isinf(both[at]).sum()) for both in self.losses) for at in (0, 1)
+        )
+        return first, second
+
+
+def compare(
+    reference: Sequence[Answered],
+    others: Mapping[str, Sequence[Answered]],
+    measure: Loss = "nll",
+    *,
+    groups: Mapping[str, str] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> list[Comparison]:
+    """Mean differences of a loss with percentile intervals, one a method of ``others``, in order.
+
+    A place in the sequences is a seed, so a run that crashed keeps its place; methods are compared
+    on the seeds both have. A reference of one run stands beside every run of another. Seeds may ask
+    about the same entities or about others; both methods of one seed must ask about the same in one
+    order, or EvidenceError is raised. Losses that are infinite have no mean difference: such a pair
+    is not compared, and noted. ``groups`` has the group of entities by id: those of one are drawn
+    together, and fewer than six are not compared.
+    """
+    if measure not in LOSSES:
+        raise ConfigError(f"measure: must be one of {sorted(LOSSES)}, got {measure!r}.")
+    everybody = [entity_keys(one, groups) for one in reference]
+    few = too_few(everybody, groups)
+    pairs = [_pair(name, reference, other, measure) for name, other in others.items()]
+    comparisons = [_begun(pair, measure, few) for pair in pairs]
+    sound = [pair for pair in pairs if pair.runs and not few and not any(pair.ruled_out)]
+    differences: dict[str, Difference] = {}
+    for runs in dict.fromkeys(pair.runs for pair in sound):
+        alike = [pair for pair in sound if pair.runs == runs]
+        keys = [everybody[run if len(everybody) > 1 else 0] for run in runs]
+        found = metrics.mean_differences(
+            _columns(alike), keys, np.random.default_rng(seed), draws=draws, level=level
+        )
+        differences |= {pair.name: one for pair, one in zip(alike, found, strict=True)}
+    return _adjusted(comparisons, differences)
+
+
+def _pair(
+    name: str, reference: Sequence[Answered], other: Sequence[Answered], measure: Loss
+) -> _Pair:
+    if len(reference) == 1:
+        reference = [reference[0]] * len(other)
+    if len(other) != len(reference):
+        raise EvidenceError(
+            f"{name}: {len(other)} runs cannot be paired with {len(reference)}. Nothing was "
+            "compared; a run that crashed keeps its place, as answers with an error."
+        )
+    runs = tuple(
+        run
+        for run, (one, two) in enumerate(zip(reference, other, strict=True))
+        if one.error is None and two.error is None
+    )
+    for run in runs:
+        _refuse_mismatch(name, run, reference[run], other[run])
+    both = tuple((_losses(reference[run], measure), _losses(other[run], measure)) for run in runs)
+    return _Pair(name, len(other), runs, both)
+
+
+def _refuse_mismatch(name: str, run: int, one: Answered, two: Answered) -> None:
+    same = (
+        one.entity_ids == two.entity_ids
+        and one.values == two.values
+        and np.array_equal(one.labels, two.labels)
+    )
+    if not same:
+        raise EvidenceError(
+            f"{name}, run {run + 1}: its entities, labels or values are not those of the reference "
+            "in the same order, so that losses cannot be paired. Nothing was compared."
+        )
+
+
+def _losses(answered: Answered, measure: Loss) -> FloatArray:
+    """[E]."""
+    return LOSSES[measure](answered.answers, answered.labels.astype(np.int64))
+
+
+def _columns(pairs: Sequence[_Pair]) -> list[FloatArray]:
+    """Of each run both have [E, pairs]; all ``pairs`` have the same runs."""
+    return [
+        np.column_stack([pair.losses[at][0] - pair.losses[at][1] for pair in pairs])
+        for at in range(len(pairs[0].runs))
+    ]
+
+
+def _begun(pair: _Pair, measure: Loss, few: bool) -> Comparison:
+    entities = sum(len(first) for first, _ in pair.losses)
+    note = _note(pair, few)
+    return Comparison(pair.name, measure, len(pair.runs), pair.asked, entities, note=note)
+
+
+def _note(pair: _Pair, few: bool) -> str | None:
+    if not pair.runs:
+        return "not compared: there is no run in which both have answers"
+    if few:
+        return f"not compared: those asked about are of fewer than {FEWEST_GROUPS} groups"
+    notes = []
+    if len(pair.runs) < pair.asked:
+        notes.append(f"{len(pair.runs)} of {pair.asked} runs, in which both have answers")
+    if any(pair.ruled_out):
+        ours, theirs = pair.ruled_out
+        notes.append(
+            f"not compared: log losses are infinite, since labels were given probability 0, {ours} "
+            f"by the reference and {theirs} by this method"
+        )
+    return "; ".join(notes) or None
+
+
+def _adjusted(
+    comparisons: Sequence[Comparison], differences: Mapping[str, Difference]
+) -> list[Comparison]:
+    p_values = np.array([one.p_value for one in differences.values()])
+    by_name = dict(zip(differences, metrics.holm(p_values).tolist(), strict=True))
+    return [
+        replace(one, difference=differences.get(one.name), adjusted=by_name.get(one.name))
+        for one in comparisons
+    ]

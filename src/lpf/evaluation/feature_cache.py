@@ -1,0 +1,118 @@
+"""Texts of data sets to features, each text read once.
+
+One train_spec with features: who is learned from, and whoever is asked, each read once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from lpf.baselines.interface import labelled
+from lpf.datasets import Dataset
+from lpf.evaluation.eval_data import exam_dataset, lesson_dataset
+from lpf.evaluation.specs import EvalSpec, TrainSpec
+from lpf.factors.keys import content_key
+from lpf.reading import Reader, ReadRequest, open_reader
+from lpf.training import Examples, make_examples, read_features
+from lpf.types import Float32Array
+
+
+class FeatureCache:
+    """Reads texts once: data sets are kept in a folder, single texts in memory, so that evidence
+    to which something was done costs only what is new in it."""
+
+    def __init__(self, folder: Path, threads: int = 1) -> None:
+        self.folder, self.threads = folder, threads
+        self._readers: dict[bool, Reader] = {}
+        self._known: dict[tuple[str, bytes], Float32Array] = {}
+
+    def examples(self, dataset: Dataset) -> Examples:
+        """Of a data set as it was made."""
+        reader = self.reader(dataset)
+        features = read_features(dataset, reader, folder=self.folder)
+        self._known.update(zip(self._keys(dataset, reader), features, strict=True))
+        return make_examples(dataset, features)
+
+    def altered(self, dataset: Dataset) -> Examples:
+        """Of a data set most of whose texts were read before."""
+        reader, keys = self.reader(dataset), self._keys(dataset, self.reader(dataset))
+        requests = [
+            ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
+        ]
+        new = {key: one for key, one in zip(keys, requests, strict=True) if key not in self._known}
+        if new:
+            self._known.update(zip(new, reader.read_many(list(new.values())), strict=True))
+        return make_examples(dataset, np.stack([self._known[key] for key in keys]))
+
+    def reader(self, dataset: Dataset) -> Reader:
+        """With its claim where entities have one: evidence for a claim cannot be read alone."""
+        return self.opened(any(entity.claim is not None for entity in dataset))
+
+    def opened(self, with_claim: bool) -> Reader:
+        if with_claim not in self._readers:
+            self._readers[with_claim] = open_reader(threads=self.threads, with_claim=with_claim)
+        return self._readers[with_claim]
+
+    def _keys(self, dataset: Dataset, reader: Reader) -> list[tuple[str, bytes]]:
+        return [
+            (reader.reader_id, content_key(item.text, entity.claim))
+            for entity in dataset
+            for item in entity.evidence
+        ]
+
+
+class LessonExamples:
+    """Nothing is made or read before it is asked for."""
+
+    def __init__(self, train_spec: TrainSpec, library: FeatureCache) -> None:
+        self.train_spec, self.library = train_spec, library
+        self._exams: dict[EvalSpec, Examples] = {}
+
+    @property
+    def examples(self) -> Examples:
+        """Of all splits."""
+        return self._data[0]
+
+    @property
+    def predicate(self) -> str:
+        return self._data[1]
+
+    @property
+    def reader_id(self) -> str:
+        return self.library.reader(self.examples.dataset).reader_id
+
+    @cached_property
+    def train(self) -> Examples:
+        return self._part("train")
+
+    @cached_property
+    def validation(self) -> Examples:
+        return self._part("validation")
+
+    def eval_spec(self, eval_spec: EvalSpec) -> Examples:
+        if eval_spec not in self._exams:
+            self._exams[eval_spec] = labelled(self._read(eval_spec), self.predicate)
+        return self._exams[eval_spec]
+
+    @cached_property
+    def _data(self) -> tuple[Examples, str]:
+        dataset, predicate = lesson_dataset(self.train_spec)
+        return self.library.examples(dataset), predicate
+
+    def _part(self, split: str) -> Examples:
+        found = self.examples.split(split)  # type: ignore[arg-type]
+        assert found is not None  # train_specs have every split
+        return labelled(found, self.predicate)
+
+    def _read(self, eval_spec: EvalSpec) -> Examples:
+        made = exam_dataset(eval_spec, self.examples.dataset, self.predicate)
+        if eval_spec.perturbation is None and eval_spec.top_k is None:
+            return self.library.examples(made)
+        self.eval_spec(
+            replace(eval_spec, perturbation=None, level=0.0, top_k=None)
+        )  # reads the most of it
+        return self.library.altered(made)

@@ -1,0 +1,188 @@
+"""How good the answers of one run are: in numbers, part by part, and as curves.
+
+Everything is judged at the fitted temperature; names that begin with ``raw_`` are as the answers
+came. What was not measured is absent. A log loss is infinite where a label was given probability 0:
+it is kept so, ``labels_ruled_out`` says how often, and ``plain`` makes it None for JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf import metrics
+from lpf.errors import ConfigError
+from lpf.evaluation.answered import Answered, Costs
+from lpf.metrics import BinKind, LabelArray, Reliability, RiskCoverage
+from lpf.types import FloatArray
+
+NULL_DRAWS = 1000
+UNKNOWN = "unknown"
+
+SCORES: Mapping[str, Callable[[FloatArray, LabelArray], float]] = {
+    "accuracy": metrics.accuracy,
+    "macro_f1": metrics.macro_f1,
+    "weighted_f1": metrics.weighted_f1,
+    "nll": metrics.nll,
+    "labels_ruled_out": lambda rows, labels: float(
+        np.isinf(metrics.log_losses(rows, labels)).mean()
+    ),
+    "brier": metrics.brier,
+    # The paper defines the sum over values and prints it divided by their number.
+    "brier_over_k": lambda rows, labels: metrics.brier(rows, labels) / rows.shape[1],
+    "ece": metrics.ece,
+    "ece_15": lambda rows, labels: metrics.ece(rows, labels, bins=15),
+    "ece_mass": lambda rows, labels: metrics.ece(rows, labels, bins=15, kind="mass"),
+    "mce": metrics.mce,
+    "classwise_ece": metrics.classwise_ece,
+    "mean_confidence": lambda rows, _: metrics.mean_confidence(rows),
+    "confidence_sd": lambda rows, _: metrics.confidence_sd(rows),
+    "high_confidence_errors": lambda rows, labels: (
+        metrics.high_confidence_errors(rows, labels) / len(rows)
+    ),
+    "low_confidence_correct": lambda rows, labels: (
+        metrics.low_confidence_correct(rows, labels) / len(rows)
+    ),
+    "aurc": metrics.aurc,
+}
+RAW_SCORES = ("nll", "ece", "brier")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the entities. An ECE of few is high by chance: ``ece_null`` is what it would be on
+    average if confidences were right."""
+
+    name: str
+    entities: int
+    accuracy: float
+    nll: float
+    brier: float
+    mean_confidence: float
+    ece: float | None
+    ece_null: float | None
+
+
+def measures(answered: Answered, *, seed: int = 0) -> dict[str, float]:
+    """Every measure of one run by its name; shares are in [0, 1], of all entities.
+
+    ``ece`` has 10 bins of equal width, ``ece_15`` 15, ``ece_mass`` 15 of equal mass; ``ece_null``,
+    ``ece_null_95`` and ``ece_p`` judge the first by 1,000 draws from ``seed``. Raises EvidenceError
+    for a run that crashed.
+    """
+    rows, labels = answered.answers, _labels(answered)
+    found = {name: score(rows, labels) for name, score in SCORES.items()}
+    null = metrics.ece_null(rows, np.random.default_rng(seed), NULL_DRAWS)
+    found |= {"ece_null": null.mean, "ece_null_95": null.quantile_95}
+    found["ece_p"] = null.p_value(found["ece"])
+    if answered.raw is not None:
+        found |= {f"raw_{name}": SCORES[name](answered.raw, labels) for name in RAW_SCORES}
+    return found | _costs(answered.costs)
+
+
+def plain(measured: Mapping[str, float]) -> dict[str, float | None]:
+    """For JSON, which knows no infinity: None in its place."""
+    return {name: value if math.isfinite(value) else None for name, value in measured.items()}
+
+
+def by_label(answered: Answered) -> list[Part]:
+    """One part a value that is a label, in the order of the values. ECEs are None: among entities
+    of one label even right confidences do not match how often answers are right."""
+    parts = _parts(answered, answered.labels, answered.values)
+    return [replace(part, ece=None, ece_null=None) for part in parts]
+
+
+def by_credibility(answered: Answered) -> list[Part]:
+    """Quarters of the entities by mean credibility, lowest first, fewer where many are equal, for
+    equal ones stay together; then those whose credibility is unknown."""
+    known = ~np.isnan(answered.credibility)
+    sure = answered.credibility[known]
+    edges = np.unique(np.quantile(sure, [0.25, 0.5, 0.75])) if len(sure) else sure
+    quarter = np.searchsorted(edges, sure)
+    place = np.full(len(known), len(edges) + 1)
+    place[known] = quarter
+    names = [_reach(sure[quarter == which]) for which in range(len(edges) + 1)]
+    return _parts(answered, place, (*names, UNKNOWN))
+
+
+def by_count(answered: Answered, most: int = 10) -> list[Part]:
+    """One part a number of items, fewest first; entities with ``most`` or more are one part."""
+    if most < 1:
+        raise ConfigError(f"most: must be 1 or above, got {most!r}. Nothing was measured.")
+    names = (*map(str, range(most)), f"{most} or more")
+    return _parts(answered, np.minimum(answered.counts, most), names)
+
+
+def by_group(answered: Answered) -> list[Part]:
+    """One part a value of the protected field, by name, and last those without. Empty where no
+    field is declared protected."""
+    if not answered.groups:
+        return []
+    names = (*sorted({group for group in answered.groups if group is not None}), UNKNOWN)
+    numbers: dict[str | None, int] = {name: number for number, name in enumerate(names[:-1])}
+    place = np.array([numbers.get(group, len(numbers)) for group in answered.groups])
+    return _parts(answered, place, names)
+
+
+def confusion_of(answered: Answered) -> NDArray[np.int64]:
+    """[V, V] counts: rows are labels, columns are answers, both in the order of the values."""
+    return metrics.confusion(answered.answers, _labels(answered))
+
+
+def reliability_of(answered: Answered, bins: int = 10, kind: BinKind = "width") -> Reliability:
+    return metrics.reliability(answered.answers, _labels(answered), bins, kind)
+
+
+def risk_coverage_of(answered: Answered, points: int = 100) -> RiskCoverage:
+    """The curve at up to ``points`` evenly spaced coverages, for drawing; the last is 1."""
+    if points < 1:
+        raise ConfigError(f"points: must be 1 or above, got {points!r}. No curve was made.")
+    whole = metrics.risk_coverage(answered.answers, _labels(answered))
+    size = len(whole.coverage)
+    kept = np.unique(-(-np.arange(1, points + 1) * size // points) - 1)
+    return RiskCoverage(whole.coverage[kept], whole.risk[kept], whole.threshold[kept])
+
+
+def _labels(answered: Answered) -> LabelArray:
+    return answered.labels.astype(np.int64)
+
+
+def _costs(costs: Costs) -> dict[str, float]:
+    measured = {
+        "runtime_ms": costs.query_ms,
+        "per_second": costs.per_second,
+        "fit_seconds": costs.fit_seconds,
+        "stored_bytes": costs.stored_bytes,
+        "peak_bytes": costs.peak_bytes,
+    }
+    return {name: float(value) for name, value in measured.items() if value is not None}
+
+
+def _parts(answered: Answered, place: NDArray[np.intp], names: tuple[str, ...]) -> list[Part]:
+    """One part a place [E] that occurs, in the order of ``names``."""
+    rows, labels = answered.answers, _labels(answered)
+    chosen = [(names[which], place == which) for which in np.unique(place)]
+    return [_part(name, rows[among], labels[among]) for name, among in chosen]
+
+
+def _part(name: str, rows: FloatArray, labels: LabelArray) -> Part:
+    null = metrics.ece_null(rows, np.random.default_rng(0), NULL_DRAWS)
+    return Part(
+        name=name,
+        entities=len(rows),
+        accuracy=metrics.accuracy(rows, labels),
+        nll=metrics.nll(rows, labels),
+        brier=metrics.brier(rows, labels),
+        mean_confidence=metrics.mean_confidence(rows),
+        ece=metrics.ece(rows, labels),
+        ece_null=null.mean,
+    )
+
+
+def _reach(sure: FloatArray) -> str:
+    """Three decimals tell quarters apart that meet between two numbers close to each other."""
+    return f"{sure.min():.3f} to {sure.max():.3f}" if len(sure) else ""

@@ -1,0 +1,150 @@
+"""What a method costs: learning, single questions, many at once, memory.
+
+How many bytes a fitted method must keep to answer.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from lpf.baselines import FittedMethod
+from lpf.evaluation.answered import Costs
+from lpf.evaluation.fitted_methods import NOT_THE_METHODS, Fit, told
+from lpf.evaluation.own_method import is_own
+from lpf.evaluation.specs import Cell, Settings
+from lpf.model.runtime import Runtime
+from lpf.training import Examples
+
+Array = np.ndarray[Any, Any]
+
+
+def stored_bytes(method: object) -> int:
+    """What all arrays and tensors that can be reached from it hold, each byte once. A view holds
+    what it shows, and not the whole array that it was cut from."""
+    # One list: an id or an address that is free again would be given to another.
+    found = list(_reached(method, {}))
+    arrays = [one for one in found if isinstance(one, np.ndarray)]
+    tensors = [one for one in found if not isinstance(one, np.ndarray)]
+    return _held(arrays) + sum(int(one.element_size() * one.nelement()) for one in tensors)
+
+
+def _reached(thing: Any, seen: dict[int, object]) -> Iterator[Any]:
+    """Arrays and tensors of torch. ``seen`` holds on to what it names."""
+    if thing is None or id(thing) in seen or isinstance(thing, type | FunctionType | ModuleType):
+        return
+    seen[id(thing)] = thing
+    if isinstance(thing, np.ndarray) or _is_tensor(thing):
+        yield thing
+        return
+    for inner in _parts(thing):
+        yield from _reached(inner, seen)
+
+
+def _is_tensor(thing: Any) -> bool:
+    return hasattr(thing, "element_size") and hasattr(thing, "nelement")
+
+
+def _held(arrays: Iterable[Array]) -> int:
+    """Bytes of memory that the arrays lie on."""
+    total, end = 0, 0
+    touching: list[Array] = []
+    for array in sorted((one for one in arrays if one.nbytes), key=lambda one: _ends(one)[0]):
+        low, high = _ends(array)
+        if low >= end:
+            total += _distinct(touching)
+            touching = []
+        touching.append(array)
+        end = max(end, high)
+    return total + _distinct(touching)
+
+
+def _distinct(arrays: Sequence[Array]) -> int:
+    """The same, by marking each byte: views of one array may overlap in any pattern."""
+    if len(arrays) == 1 and arrays[0].flags.forc:
+        return arrays[0].nbytes
+    begin = min((_ends(one)[0] for one in arrays), default=0)
+    marks = np.zeros(max((_ends(one)[1] for one in arrays), default=0) - begin, np.bool_)
+    for one in arrays:
+        shape, strides = (*one.shape, one.itemsize), (*one.strides, 1)
+        as_strided(marks[_address(one) - begin :], shape, strides)[...] = True
+    return int(np.count_nonzero(marks))
+
+
+def _ends(array: Array) -> tuple[int, int]:
+    """Addresses of its first byte and of the one after its last."""
+    reach = [(size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)]
+    first = _address(array)
+    return (
+        first + sum(step for step in reach if step < 0),
+        first + sum(step for step in reach if step > 0) + array.itemsize,
+    )
+
+
+def _address(array: Array) -> int:
+    """Of its element at 0, which is not the lowest where a stride is negative."""
+    return int(array.__array_interface__["data"][0])
+
+
+def _parts(thing: Any) -> list[Any]:
+    if isinstance(thing, str | bytes | int | float | bool):
+        return []
+    if isinstance(thing, Mapping):
+        return list(thing.values())
+    if isinstance(thing, list | tuple | set | frozenset):
+        return list(thing)
+    if isinstance(thing, Runtime):  # the rest of it is made from these, or scratch
+        return list(thing.tensors.values())
+    parameters = getattr(thing, "parameters", None)
+    if callable(parameters) and hasattr(thing, "state_dict"):  # a module of torch
+        return [*thing.parameters(), *thing.buffers()]
+    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    held = [getattr(thing, name, None) for name in slots]
+    return [*held, *vars(thing).values()] if hasattr(thing, "__dict__") else held
+
+
+FIRST_NETWORK: Settings = (("member", 0),)
+ASKED_SINGLY = 15
+
+
+def method_costs(cell: Cell, fit: Fit, asked: Examples, rate: float) -> tuple[Costs, str | None]:
+    """Single questions and memory are measured where nothing was done to the evidence, and of
+    networks that stand for each other once. The text says why they could not be."""
+    changed = cell.settings not in ((), FIRST_NETWORK) and not is_own(cell.method)
+    if cell.eval_spec.perturbation is not None or changed:
+        return Costs(fit_seconds=fit.seconds, per_second=rate), None
+    costs = Costs(fit.seconds, None, rate, stored_bytes(fit.method))
+    try:
+        single, peak = _median_ms(fit.method, asked), _peak_bytes(fit.method, asked)
+    except NOT_THE_METHODS:
+        raise
+    except Exception as error:  # it has answered all; its answers stand
+        return costs, f"cannot be asked about one entity alone: {told(error)}"
+    return replace(costs, query_ms=single, peak_bytes=peak), None
+
+
+def _median_ms(method: FittedMethod, asked: Examples) -> float:
+    times = []
+    for place in range(min(ASKED_SINGLY, len(asked.dataset))):
+        one = asked.select(np.array([place]))
+        begin = perf_counter()
+        method.predict_proba(one)
+        times.append(perf_counter() - begin)
+    return float(np.median(times)) * 1e3
+
+
+def _peak_bytes(method: FittedMethod, asked: Examples) -> int:
+    """Of Python and NumPy; what torch holds outside is not seen."""
+    tracemalloc.start()
+    try:
+        method.predict_proba(asked)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

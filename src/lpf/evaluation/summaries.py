@@ -1,0 +1,268 @@
+"""One method over several runs: mean, spread over seeds, and an interval for other seeds and
+entities.
+
+The folds of one repetition as one run: every entity answered once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+import numpy as np
+
+from lpf import metrics
+from lpf.errors import EvidenceError
+from lpf.evaluation.answered import Answered, Costs
+from lpf.evaluation.measures import measures
+from lpf.metrics.calibration import BINS, Bins
+from lpf.types import FloatArray
+from lpf_paper.exhibits import Value
+
+DRAWS = 2000
+LEVEL = 0.95
+# Of five groups, all differ in one direction by chance in more than 5 % of cases.
+FEWEST_GROUPS = 6
+BY_ENTITY = ("accuracy", "nll", "brier", "mean_confidence")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A measure over ``runs`` seeds: its mean, the standard deviation between seeds (divided by
+    runs - 1, None for one run), and the ends of its interval where it has one."""
+
+    mean: float
+    sd: float | None
+    low: float | None
+    high: float | None
+    runs: int
+
+    def value(self, paper: float | None = None, doubt: str | None = None) -> Value:
+        """For a table. An infinite mean is None there; ``Summary.notes`` says why."""
+        mean = self.mean if math.isfinite(self.mean) else None
+        return Value(mean, self.sd, self.low, self.high, paper, doubt)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """``spreads`` by the names of ``measures``; none where every run crashed. Intervals come from
+    ``draws`` draws of seeds and entities with ``seed``. ``notes`` is what has to be said of runs
+    that crashed, of others, and of losses that are infinite."""
+
+    runs: int
+    asked: int
+    spreads: Mapping[str, Spread]
+    notes: tuple[str, ...]
+    draws: int
+    seed: int
+    level: float = LEVEL
+
+
+def summarise(
+    answers: Sequence[Answered],
+    *,
+    groups: Mapping[str, str] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Summary:
+    """``answers`` is one run a seed, on the same entities or others; crashed ones are left out.
+
+    Accuracy, nll, brier, mean_confidence and ece have 95 % percentile intervals. A draw adds its
+    own noise to an ECE and so raises it; draws are therefore moved to have the measured mean. The
+    interval is of the ECE that this many entities show, chance included: hold it against
+    ``ece_null``. ``ece_p`` is the mean over runs, itself no p-value. ``groups`` has the group of
+    entities by id: those of one are drawn together, and fewer than six have no intervals.
+    """
+    there = [one for one in answers if one.error is None]
+    found = [measures(one, seed=seed) for one in there]
+    names = dict.fromkeys(name for one in found for name in one)
+    values = {name: [one[name] for one in found if name in one] for name in names}
+    keys = [entity_keys(one, groups) for one in there]
+    intervals = {}
+    if there and not too_few(keys, groups):
+        intervals = _intervals(there, keys, values, np.random.default_rng(seed), draws)
+    spreads = {name: _spread(values[name], intervals.get(name)) for name in names}
+    notes = (*_crashes(answers), *_remarks(there), *_infinite(values))
+    return Summary(len(there), len(answers), spreads, notes, draws, seed)
+
+
+def entity_keys(answered: Answered, groups: Mapping[str, str] | None = None) -> list[Hashable]:
+    """What makes an entity the same in another run: its id, and its label, since generated data of
+    another seed has the same ids for other entities. Two that agree by chance do no harm: nothing
+    else ties them together. An entity of a group is known by that alone, so that a draw takes the
+    group as a whole: its entities are alike, and count for less than as many strangers."""
+    named = groups or {}
+    return [
+        ("group", named[name]) if name in named else (name, label)
+        for name, label in zip(answered.entity_ids, answered.labels.tolist(), strict=True)
+    ]
+
+
+def too_few(keys: Iterable[Iterable[Hashable]], groups: Mapping[str, str] | None) -> bool:
+    """Whether there are groups, and not enough of them to say what others might be like."""
+    return bool(groups) and len({key for row in keys for key in row}) < FEWEST_GROUPS
+
+
+def _spread(values: Sequence[float], interval: tuple[float, float] | None) -> Spread:
+    finite = all(math.isfinite(value) for value in values)
+    low, high = interval or (None, None)
+    sd = stdev(values) if finite and len(values) > 1 else None
+    return Spread(fmean(values), sd, low, high, len(values))
+
+
+def _intervals(
+    answers: Sequence[Answered],
+    keys: Sequence[Sequence[Hashable]],
+    values: Mapping[str, Sequence[float]],
+    generator: np.random.Generator,
+    draws: int,
+) -> dict[str, tuple[float, float]]:
+    """An ECE under weights is Σ_b |Σ_e w_e·(right_e - confidence_e)| / Σ_e w_e, so that its bins
+    are columns of means like any other."""
+    names = [name for name in BY_ENTITY if np.isfinite(values[name]).all()]
+    columns = [np.column_stack([_losses(one, names), _gaps(one)]) for one in answers]
+    drawn = metrics.resampled(columns, keys, generator, draws)
+    lows, highs = metrics.percentiles(drawn.over_seeds()[:, : len(names)], LEVEL)
+    found = {name: (float(lows[at]), float(highs[at])) for at, name in enumerate(names)}
+    errors = (drawn.shares * np.abs(drawn.means[:, :, len(names) :]).sum(axis=2)).sum(axis=1)
+    return found | {"ece": _moved(errors, fmean(values["ece"]))}
+
+
+def _losses(answered: Answered, names: Sequence[str]) -> FloatArray:
+    """[E, names]."""
+    rows, labels = answered.answers, answered.labels.astype(np.int64)
+    confidence, right = metrics.judged(rows, labels)
+    by_name = {
+        "accuracy": right.astype(np.float64),
+        "nll": metrics.log_losses(rows, labels),
+        "brier": metrics.brier_losses(rows, labels),
+        "mean_confidence": confidence,
+    }
+    return np.column_stack([by_name[name] for name in names])
+
+
+def _gaps(answered: Answered) -> FloatArray:
+    """[E, bins], right - confidence in the column of its bin and 0 elsewhere."""
+    confidence, right = metrics.judged(answered.answers, answered.labels.astype(np.int64))
+    bins = Bins.of(confidence, BINS, "width")
+    gaps = np.zeros((len(right), BINS))
+    column = np.repeat(np.arange(len(bins.count)), bins.count)
+    gaps[bins.order, column] = (right - confidence)[bins.order]
+    return gaps
+
+
+def _moved(drawn: FloatArray, observed: float) -> tuple[float, float]:
+    low, high = metrics.percentiles(drawn + (observed - drawn.mean()), LEVEL)
+    return max(0.0, float(low)), float(high)
+
+
+def _crashes(answers: Sequence[Answered]) -> list[str]:
+    errors = [one.error for one in answers if one.error is not None]
+    if not errors:
+        return []
+    told = "; ".join(dict.fromkeys(errors))
+    return [f"{len(errors)} of {len(answers)} runs have no answers: {told}"]
+
+
+def _remarks(answers: Sequence[Answered]) -> list[str]:
+    told = Counter(one.note for one in answers if one.note is not None)
+    return [f"{runs} of {len(answers)} runs: {note}" for note, runs in told.items()]
+
+
+def _infinite(values: Mapping[str, Sequence[float]]) -> list[str]:
+    return [
+        f"{name} is infinite in {bad} of {len(runs)} runs: labels were given probability 0"
+        for name, runs in values.items()
+        if (bad := sum(math.isinf(value) for value in runs))
+    ]
+
+
+def pooled(answers: Sequence[Answered]) -> Answered:
+    """In the order given. Costs are those of one fold: the mean, the largest of ``peak_bytes``.
+
+    One fold that crashed leaves the repetition without answers, and its error says which: the
+    others' entities alone would be another test set. Raises EvidenceError for folds of other
+    values and for an entity that is in two.
+    """
+    _refuse_strangers(answers)
+    failed = _failures(answers)
+    temperatures = {one.temperature for one in answers}
+    return Answered(
+        raw=None if failed else _joined([one.raw for one in answers]),
+        tempered=None if failed else np.concatenate([one.answers for one in answers]),
+        labels=np.concatenate([one.labels for one in answers]),
+        counts=np.concatenate([one.counts for one in answers]),
+        credibility=np.concatenate([one.credibility for one in answers]),
+        entity_ids=tuple(name for one in answers for name in one.entity_ids),
+        values=answers[0].values,
+        groups=_groups(answers),
+        temperature=temperatures.pop() if len(temperatures) == 1 else None,
+        costs=_mean_costs([one.costs for one in answers]),
+        error="; ".join(failed) or None,
+        note="; ".join(dict.fromkeys(one.note for one in answers if one.note)) or None,
+    )
+
+
+def _refuse_strangers(answers: Sequence[Answered]) -> None:
+    if not answers:
+        raise EvidenceError("answers: no folds were given. Nothing was pooled.")
+    if any(one.values != answers[0].values for one in answers):
+        kinds = sorted({one.values for one in answers})
+        raise EvidenceError(f"answers: folds have different values, {kinds}. Nothing was pooled.")
+    times = Counter(name for one in answers for name in one.entity_ids)
+    name, most = times.most_common(1)[0]
+    if most > 1:
+        raise EvidenceError(
+            f"answers: entity {name!r} is asked about {most} times. Nothing was pooled; give the "
+            "folds of one repetition, which hold each entity once."
+        )
+
+
+def _failures(answers: Sequence[Answered]) -> list[str]:
+    if len(answers) == 1:  # the test split of a file, which is no fold
+        return [one.error for one in answers if one.error]
+    places: dict[str, list[int]] = {}  # what goes wrong in one fold mostly does in all
+    for place, one in enumerate(answers, 1):
+        if one.error:
+            places.setdefault(one.error, []).append(place)
+    return [
+        f"fold {where[0]}: {error}"
+        if len(where) == 1
+        else f"in {len(where)} of {len(answers)} folds: {error}"
+        for error, where in places.items()
+    ]
+
+
+def _joined(rows: Sequence[FloatArray | None]) -> FloatArray | None:
+    """None where a fold kept its answers at the temperature only."""
+    there = [one for one in rows if one is not None]
+    return np.concatenate(there) if len(there) == len(rows) else None
+
+
+def _groups(answers: Sequence[Answered]) -> tuple[str | None, ...]:
+    """Empty where no fold has a protected field; unknown in a fold that has none."""
+    if not any(one.groups for one in answers):
+        return ()
+    return tuple(group for one in answers for group in one.groups or (None,) * len(one.entity_ids))
+
+
+def _mean_costs(costs: Sequence[Costs]) -> Costs:
+    stored = _mean([one.stored_bytes for one in costs])
+    return Costs(
+        fit_seconds=_mean([one.fit_seconds for one in costs]),
+        query_ms=_mean([one.query_ms for one in costs]),
+        per_second=_mean([one.per_second for one in costs]),
+        stored_bytes=None if stored is None else round(stored),
+        peak_bytes=max(
+            (one.peak_bytes for one in costs if one.peak_bytes is not None), default=None
+        ),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Over those that were measured."""
+    measured = [value for value in values if value is not None]
+    return sum(measured) / len(measured) if measured else None

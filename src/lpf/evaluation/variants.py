@@ -1,0 +1,138 @@
+"""LPF with one thing changed: what ablations compare.
+
+Settings of a cell: ``member`` (the one of that rank alone), ``ensemble`` (that many of the best),
+any field of ``QueryOptions`` that says how to answer, ``rho``, ``epsilon`` and ``slope`` in place
+of the fitted ones, ``fitted=False`` for robust mode before any fit, ``divide_prior=False`` for a
+product that counts the prior once an item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lpf.baselines import FittedMethod
+from lpf.baselines.lpf_methods import Asked
+from lpf.circuits import CompiledCircuit
+from lpf.engine import Engine
+from lpf.errors import ConfigError
+from lpf.evaluation.specs import Setting
+from lpf.model.config import ModelConfig
+from lpf.model.runtime import Runtime
+from lpf.training import Examples
+from lpf.training.assembly import choose
+from lpf.training.fitting import calibrated, fit_predicate
+from lpf.types import QueryOptions
+
+DEFAULT_ENSEMBLE = 5
+_MEMBERS = ("member", "ensemble")
+_ROBUST = ("rho", "epsilon", "slope")
+_SWITCHES = ("fitted", "divide_prior")
+_QUERY = ("sampler", "n_samples", "temperature", "alpha", "weight_form")
+# The methods that can be changed, and how they answer when they are not.
+OPTIONS: Mapping[str, QueryOptions] = {
+    "lpf_robust": QueryOptions(),
+    "lpf_chosen": QueryOptions(),
+    "lpf_robust_single": QueryOptions(),
+    "lpf_paper": QueryOptions.paper(),
+    "lpf_paper_best": QueryOptions.paper_best(),
+    "lpf_learned": QueryOptions(variant="learned"),
+    "lpf_learned_published": QueryOptions(variant="learned", mode="paper"),
+}
+
+
+ENSEMBLES = ("lpf_robust", "lpf_chosen", "lpf_learned", "lpf_learned_published")
+
+
+@dataclass(frozen=True)
+class LpfVariant:
+    """``model`` has all members of the search, best first."""
+
+    name: str
+    model: Runtime
+    settings: Mapping[str, Setting]
+    circuit: CompiledCircuit | None = None
+    is_reference: bool = False
+
+    def __post_init__(self) -> None:
+        known = (*_MEMBERS, *_ROBUST, *_SWITCHES, *_QUERY)
+        unknown = sorted(self.settings.keys() - set(known))
+        if unknown or self.name not in OPTIONS:
+            raise ConfigError(
+                f"{self.name}: cannot be changed by {unknown or sorted(self.settings)}; "
+                f"{sorted(OPTIONS)} can, by {list(known)}."
+            )
+
+        unclear = [
+            name for name in _SWITCHES if not isinstance(self.settings.get(name, True), bool)
+        ]
+        if unclear:
+            raise ConfigError(f"{self.name}: {unclear} must be True or False.")
+
+    def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
+        model, options = self._model(), self._options(seed)
+        schema = train.dataset.schema
+        if self.settings.get("divide_prior") is False:
+            model = _counting_the_prior(model, predicate)
+        if options.mode == "robust" and self.settings.get("fitted") is not False:
+            model = calibrated(
+                model, {predicate: fit_predicate(model, schema[predicate], validation)}
+            )
+        model = self._with_numbers(model, predicate)
+        return Asked(Engine(model, schema, self.circuit), predicate, options)
+
+    def _model(self) -> Runtime:
+        member = self.settings.get("member")
+        if member is not None:
+            self._check("member", int(member), 0, self.model.members - 1)
+            return self.model.member(int(member))
+        single = self.name not in ENSEMBLES
+        wanted = int(self.settings.get("ensemble", 1 if single else DEFAULT_ENSEMBLE))
+        if "ensemble" in self.settings:
+            self._check("ensemble", wanted, 1, self.model.members)
+        return best_members(self.model, wanted)
+
+    def _check(self, setting: str, number: int, least: int, most: int) -> None:
+        if not least <= number <= most:
+            raise ConfigError(
+                f"{self.name}: {setting} must be {least} to {most}, for the search has "
+                f"{self.model.members} members, got {number}."
+            )
+
+    def _options(self, seed: int) -> QueryOptions:
+        changes: dict[str, Any] = {
+            name: value for name, value in self.settings.items() if name in _QUERY
+        }
+        return replace(OPTIONS[self.name], seed=seed, **changes)
+
+    def _with_numbers(self, model: Runtime, predicate: str) -> Runtime:
+        numbers = {name: float(self.settings[name]) for name in _ROBUST if name in self.settings}
+        if self.settings.get("fitted") is False:
+            fitted: dict[str, Mapping[str, float]] = {}
+        else:
+            fitted = dict(model.config.calibration)
+        if numbers:
+            fitted[predicate] = {**fitted.get(predicate, {}), **numbers}
+        return Runtime(replace(model.config, calibration=fitted), model.tensors, model.version)
+
+
+def best_members(model: Runtime, count: int) -> Runtime:
+    """The first ``count`` members, or all there are. One alone is called as ``Runtime.member``
+    calls it: draws depend on the name."""
+    places = range(min(count, model.members))
+    config, tensors = choose(model.config, model.tensors, places)
+    alone = len(places) == 1 < model.members
+    return Runtime(config, tensors, f"{model.version}/0" if alone else model.version)
+
+
+def _counting_the_prior(model: Runtime, predicate: str) -> Runtime:
+    """π taken for uniform: factors are then multiplied as they are."""
+    document: dict[str, Any] = model.config.to_dict()
+    heads = [
+        replace(head, training_shares=(1.0 / len(head.values),) * len(head.values))
+        if head.name == predicate
+        else head
+        for head in ModelConfig.from_dict(document).predicates
+    ]
+    return Runtime(replace(model.config, predicates=tuple(heads)), model.tensors, model.version)

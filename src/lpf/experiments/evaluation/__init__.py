@@ -1,1 +1,0 @@
-"""A file of labelled entities, evaluated with every method."""

@@ -1,1 +1,0 @@
-"""Robust mode, one part taken out at a time."""

@@ -1,1 +1,0 @@
-"""Compliance, all methods: the paper's main tables."""

@@ -1,1 +1,0 @@
-"""Sources that copy each other."""

@@ -1,1 +1,0 @@
-"""Data sets that nobody here generated."""

@@ -1,1 +1,0 @@
-"""The paper's settings, all against each other."""

@@ -1,1 +1,0 @@
-"""The paper's knobs, one at a time."""

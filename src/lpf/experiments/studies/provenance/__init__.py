@@ -1,1 +1,0 @@
-"""Single answers, and where errors come from."""

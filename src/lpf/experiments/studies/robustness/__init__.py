@@ -1,1 +1,0 @@
-"""Evidence that gets worse."""

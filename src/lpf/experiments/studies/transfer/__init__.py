@@ -1,1 +1,0 @@
-"""From one domain to another, and from few labels."""

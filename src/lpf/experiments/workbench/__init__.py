@@ -1,1 +1,0 @@
-"""One lesson at work: models trained, methods fitted, questions answered."""

@@ -1,0 +1,187 @@
+"""Horizontal bars: names of any length fit beside them, and any number below each other.
+
+Lines over epochs, each with a dot at the epoch that was kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from lpf.report.drawing import LIGHT
+from lpf.report.page import cut
+from lpf.types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+
+THICKNESS = 0.7  # of a row
+LONGEST_LINE = 20  # characters of a name
+MOST_LINES = 2
+FEW = 3  # sets of bars; more are thinner, with smaller words
+SMALL = 7.0  # points
+ERROR_BARS: Mapping[str, Any] = {"color": LIGHT["ink"], "elinewidth": 1.2, "capsize": 2.5}
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One bar a row, and the words beside it. ``low`` and ``high`` are the ends of error bars, NaN
+    for none; a value need not lie between them. ``colours`` is one for all or one a row,
+    ``hatch`` lines across them in the colour of the page."""
+
+    values: Sequence[float]
+    words: Sequence[str]
+    colours: str | Sequence[str]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    hatch: str = ""
+
+
+def height(names: Sequence[str], sets: int = 1) -> float:
+    """Inches for rows with these names and so many bars in each."""
+    lines = max(in_lines(name).count("\n") + 1 for name in names)
+    bar = 0.21 if sets <= FEW else 0.18
+    return 0.9 + len(names) * max(bar * sets, 0.17 * lines)
+
+
+def paint_bars(axes: Axes, names: Sequence[str], sets: Sequence[Bars]) -> None:
+    """The first row on top; within a row the sets below each other."""
+    rows = np.arange(len(names), dtype=np.float64)
+    thickness = THICKNESS / len(sets)
+    for place, bars in enumerate(sets):
+        middles = rows + (place - (len(sets) - 1) / 2) * thickness
+        axes.barh(middles, _finite(bars.values), thickness, **filling(bars.colours, bars.hatch))
+        if len(bars.low):
+            _paint_errors(axes, middles, bars)
+        write_beside(axes, middles, bars.words, SMALL if len(sets) > FEW else None)
+    name_rows(axes, names)
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(np.arange(len(names)), [in_lines(name) for name in names])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(axis="x")
+
+
+def write_beside(
+    axes: Axes, middles: FloatArray, words: Sequence[str], size: float | None = None
+) -> None:
+    """In a column to the right, where no bar and no line can run into them."""
+    across = axes.get_yaxis_transform()
+    for middle, word in zip(middles.tolist(), words, strict=True):
+        axes.text(1.02, middle, word, va="center_baseline", fontsize=size, transform=across)
+
+
+def error_bars(bars: Bars) -> tuple[FloatArray, FloatArray]:
+    """Their middles and half-lengths."""
+    low, high = np.asarray(bars.low, np.float64), np.asarray(bars.high, np.float64)
+    return (low + high) / 2, (high - low) / 2
+
+
+def _paint_errors(axes: Axes, middles: FloatArray, bars: Bars) -> None:
+    centres, halves = error_bars(bars)
+    axes.errorbar(centres, middles, xerr=halves, fmt="none", **ERROR_BARS)
+
+
+def key(colour: str, label: str, hatch: str = "") -> Artist:
+    """A patch of colour for the legend."""
+    from matplotlib.patches import Patch
+
+    return Patch(label=label, **filling(colour, hatch))
+
+
+def filling(colours: str | Sequence[str], hatch: str) -> dict[str, Any]:
+    """matplotlib draws a hatch in the colour of the edge."""
+    if not hatch:
+        return {"color": colours}
+    return {"facecolor": colours, "hatch": hatch, "edgecolor": LIGHT["surface"], "linewidth": 0}
+
+
+def in_lines(name: str, characters: int = LONGEST_LINE, most: int = MOST_LINES) -> str:
+    """A name as it fits beside a bar, so many characters a line, ``most`` lines. What is cut out is
+    in the middle where that helps, as names of a kind differ at their ends. Tables have all."""
+    lines = wrap(name, characters)
+    if len(lines) > most:
+        room = most * characters - 5
+        lines = wrap(cut(name, room), characters, max_lines=most, placeholder="…")
+    return "\n".join(lines)
+
+
+def _finite(values: Sequence[float]) -> FloatArray:
+    """A length that is none draws no bar; the word beside it says what it is."""
+    array = np.asarray(values, np.float64)
+    return np.where(np.isfinite(array), array, 0.0)
+
+
+CURVE_HEIGHT = 2.6  # inches
+MOST_TICKS = 8
+DOT, SMALL_DOT = 5.0, 3.0  # points
+# matplotlib's style of a line: its sign, or an offset with the lengths of dashes and gaps.
+Dashes = Literal["-", "--", ":"] | tuple[float, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """``dashes`` tell lines apart in grey, and so does ``marker`` where there is one."""
+
+    colour: str
+    dashes: Dashes = "-"
+    width: float = 1.8
+    marker: str = ""
+
+
+TRAINING = Look(LIGHT["second"], "--")
+VALIDATION = Look(LIGHT["first"])
+MEAN = Look(LIGHT["ink"], "--", 1.2)
+
+
+def paint_curve(axes: Axes, values: Sequence[float], look: Look, best: int | None = None) -> None:
+    """One value an epoch; ``best`` counts from 1."""
+    epochs = np.arange(1, len(values) + 1)
+    axes.plot(epochs, values, color=look.colour, linestyle=look.dashes, linewidth=look.width)
+    if best is not None:
+        size = DOT if look.width > 1 else SMALL_DOT
+        axes.plot(best, values[best - 1], "o", color=look.colour, markersize=size, clip_on=False)
+
+
+def paint_mean(axes: Axes, value: float) -> None:
+    axes.axvline(value, color=MEAN.colour, linestyle=MEAN.dashes, linewidth=MEAN.width)
+
+
+def finish_axes(axes: Axes, measured: str, epochs: int) -> None:
+    """Whole epochs from 1 on, whatever was drawn before."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlabel("epoch")
+    axes.set_ylabel(measured)
+    axes.set_xlim(0.5, epochs + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(MOST_TICKS, integer=True, min_n_ticks=1))
+    axes.grid(axis="y")
+
+
+def line_key(look: Look, label: str) -> Artist:
+    from matplotlib.lines import Line2D
+
+    return Line2D(
+        [],
+        [],
+        color=look.colour,
+        linestyle=look.dashes,
+        linewidth=look.width,
+        marker=look.marker,
+        markersize=DOT,
+        label=label,
+    )
+
+
+def dot_key(label: str) -> Artist:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=LIGHT["first"], marker="o", markersize=DOT, lw=0, label=label)

@@ -1,0 +1,248 @@
+"""Figures of one run over its seeds: how good each is, and how it came there.
+
+Figures of what the losses are made of, and of the second stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lpf.report.charts import (
+    CURVE_HEIGHT,
+    MEAN,
+    TRAINING,
+    VALIDATION,
+    Bars,
+    Look,
+    dot_key,
+    finish_axes,
+    height,
+    key,
+    line_key,
+    name_rows,
+    paint_bars,
+    paint_curve,
+    paint_mean,
+    write_beside,
+)
+from lpf.report.drawing import LIGHT, Drawing, draw
+from lpf.report.page import decimals, decimals_spread, percent, percent_spread
+from lpf.report.training_run import Run, Standing, weighted_kl
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+    from lpf.training.stage_two import AggregatorEpoch
+
+
+LOOKS: dict[Standing, Look] = {
+    "selected": Look(LIGHT["first"], width=2.2),
+    "member": Look(LIGHT["member"], width=1.4),
+    "other": Look(LIGHT["other"], ":", 1.4),
+}
+STANDINGS: dict[Standing, str] = {
+    "selected": "★ best, in the model",
+    "member": "in the model",
+    "other": "not in the model",
+}
+
+
+def seed_accuracy(run: Run) -> Drawing:
+    def paint(axes: Axes) -> Sequence[Artist]:
+        from matplotlib.ticker import PercentFormatter
+
+        over = run.spread("validation_accuracy")
+        values = [seed.best.validation_accuracy for seed in run.seeds]
+        _paint_seeds(axes, run, values, [percent(value) for value in values], over.mean)
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        return _keys(run, percent_spread(over.mean, over.sd, len(run.seeds)))
+
+    return draw(
+        "seed-accuracy",
+        "Validation accuracy by seed",
+        f"Accuracy on {run.judged_items} at each seed's best epoch, the best seed on top. The "
+        "dashed line is the mean over all seeds.",
+        height([seed.name for seed in run.seeds]),
+        paint,
+    )
+
+
+def seed_loss(run: Run) -> Drawing:
+    def paint(axes: Axes) -> Sequence[Artist]:
+        over = run.spread("validation_loss")
+        values = [seed.best.validation_loss for seed in run.seeds]
+        _paint_seeds(axes, run, values, [decimals(value) for value in values], over.mean)
+        return _keys(run, decimals_spread(over.mean, over.sd, len(run.seeds)))
+
+    return draw(
+        "seed-loss",
+        "Validation loss by seed",
+        "Cross-entropy and weighted KL together, at the same epochs and in the same order. Lower "
+        "is better.",
+        height([seed.name for seed in run.seeds]),
+        paint,
+    )
+
+
+def convergence(run: Run) -> Drawing:
+    def paint(axes: Axes) -> Sequence[Artist]:
+        for seed in reversed(run.seeds):  # the best one last, on top of the others
+            losses = [epoch.validation_loss for epoch in seed.history.epochs]
+            paint_curve(axes, losses, LOOKS[seed.standing], seed.history.best_epoch)
+        finish_axes(axes, "validation loss", max(len(one.history.epochs) for one in run.seeds))
+        lines = [line_key(LOOKS[one], STANDINGS[one]) for one in _standings(run)]
+        return [*lines, dot_key("best epoch")]
+
+    return draw(
+        "convergence",
+        "Validation loss over epochs",
+        f"One line a seed. A dot marks the epoch with the lowest loss{_kept(run)}.",
+        CURVE_HEIGHT,
+        paint,
+    )
+
+
+def accuracy_gap(run: Run) -> Drawing:
+    history = run.selected.history
+
+    def paint(axes: Axes) -> Sequence[Artist]:
+        train = [100 * epoch.train_accuracy for epoch in history.epochs]
+        validation = [100 * epoch.validation_accuracy for epoch in history.epochs]
+        paint_curve(axes, train, TRAINING, history.best_epoch)
+        paint_curve(axes, validation, VALIDATION, history.best_epoch)
+        finish_axes(axes, "accuracy, %", len(history.epochs))
+        return [line_key(TRAINING, "training"), line_key(VALIDATION, "validation")]
+
+    return draw(
+        "accuracy-gap",
+        "Training and validation accuracy over epochs",
+        f"Of the best seed, {history.seed}; dots mark its best epoch. Training figures are running "
+        "means with dropout and one sample an item. Validation figures have neither, so that they "
+        "may be the higher ones.",
+        CURVE_HEIGHT,
+        paint,
+    )
+
+
+def _kept(run: Run) -> str:
+    if not run.trained.in_folds:
+        return ", whose weights were kept"
+    return (
+        ". Folds take the place of validation, and no seed stops before the last epoch: where the "
+        "mean of all lines was lowest tells how long to train on everything"
+    )
+
+
+def _paint_seeds(
+    axes: Axes, run: Run, values: Sequence[float], words: Sequence[str], mean: float
+) -> None:
+    colours = [LOOKS[seed.standing].colour for seed in run.seeds]
+    paint_bars(axes, [seed.name for seed in run.seeds], [Bars(values, words, colours)])
+    paint_mean(axes, mean)
+
+
+def _keys(run: Run, mean: str) -> list[Artist]:
+    patches = [key(LOOKS[one].colour, STANDINGS[one]) for one in _standings(run)]
+    return [*patches, line_key(MEAN, f"mean {mean}")]
+
+
+def _standings(run: Run) -> list[Standing]:
+    """Those that occur, the best first."""
+    there = {seed.standing for seed in run.seeds}
+    return [standing for standing in LOOKS if standing in there]
+
+
+CROSS_ENTROPY, WEIGHTED_KL = LIGHT["first"], LIGHT["second"]
+THIN = 0.8
+
+
+def loss_parts(run: Run) -> Drawing:
+    """Of the best seed at its best epoch."""
+    best = run.selected.best
+    totals = [best.train_loss, best.validation_loss]
+    entropies = [best.train_cross_entropy, best.validation_cross_entropy]
+
+    def paint(axes: Axes) -> Sequence[Artist]:
+        rows = np.arange(2.0)
+        axes.barh(rows, entropies, 0.55, color=CROSS_ENTROPY)
+        axes.barh(rows, np.subtract(totals, entropies), 0.55, left=entropies, color=WEIGHTED_KL)
+        name_rows(axes, ["training", "validation"])
+        write_beside(axes, rows, [decimals(total) for total in totals])
+        return _part_keys()
+
+    return draw("loss-parts", "What the loss is made of", _parts_caption(run), 1.35, paint)
+
+
+def loss_over_epochs(run: Run) -> Drawing:
+    history = run.selected.history
+
+    def paint(axes: Axes) -> Sequence[Artist]:
+        entropies = np.array([epoch.validation_cross_entropy for epoch in history.epochs])
+        totals = np.array([epoch.validation_loss for epoch in history.epochs])
+        edges = np.arange(len(totals) + 1) + 0.5
+        axes.stairs(entropies, edges, fill=True, color=CROSS_ENTROPY)
+        axes.stairs(totals, edges, baseline=entropies, fill=True, color=WEIGHTED_KL)
+        axes.axvline(history.best_epoch, color=LIGHT["ink"], linestyle=":", linewidth=1.4)
+        axes.set_ylim(bottom=0)
+        finish_axes(axes, "validation loss", len(totals))
+        return [*_part_keys(), line_key(Look(LIGHT["ink"], ":", 1.4), "best epoch")]
+
+    return draw(
+        "loss-over-epochs",
+        "Parts of the validation loss over epochs",
+        f"Of the best seed, {history.seed}. Both parts stand on each other; their sum tells how "
+        "long to train.",
+        CURVE_HEIGHT,
+        paint,
+    )
+
+
+def aggregator_loss(run: Run) -> Drawing:
+    """Of the second stage. The first member is the best seed."""
+    members = run.trained.aggregator
+
+    def paint(axes: Axes) -> Sequence[Artist]:
+        for epochs in members[:0:-1]:
+            _paint_member(axes, epochs, THIN)
+        _paint_member(axes, members[0], VALIDATION.width)
+        finish_axes(axes, "loss", max(map(len, members)))
+        lines = [line_key(TRAINING, "training"), line_key(VALIDATION, "validation")]
+        return [*lines, dot_key("lowest validation loss")]
+
+    return draw(
+        "aggregator-loss",
+        "Loss of the learned aggregator over epochs",
+        "Cross-entropy of whole entities in the second stage. Thick lines are the best seed's, "
+        "thin ones those of the other members.",
+        CURVE_HEIGHT,
+        paint,
+    )
+
+
+def _paint_member(axes: Axes, epochs: Sequence[AggregatorEpoch], width: float) -> None:
+    validation = [epoch.validation_loss for epoch in epochs]
+    thin = Look(TRAINING.colour, TRAINING.dashes, width)
+    paint_curve(axes, [epoch.train_loss for epoch in epochs], thin)
+    paint_curve(
+        axes, validation, Look(VALIDATION.colour, width=width), int(np.argmin(validation)) + 1
+    )
+
+
+def _part_keys() -> list[Artist]:
+    return [key(CROSS_ENTROPY, "cross-entropy"), key(WEIGHTED_KL, "weighted KL")]
+
+
+def _parts_caption(run: Run) -> str:
+    best = run.selected.best
+    part = weighted_kl(best.validation_loss, best.validation_cross_entropy)
+    share = f" ({percent(part / best.validation_loss)})" if best.validation_loss else ""
+    return (
+        f"Of the best seed, {run.selected.number}, at its best epoch. Validation: cross-entropy "
+        f"{decimals(best.validation_cross_entropy)} and weighted KL {decimals(part)}{share}; "
+        f"unweighted, KL is {best.validation_kl:.2f}."
+    )

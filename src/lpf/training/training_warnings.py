@@ -1,0 +1,141 @@
+"""What a user of a model must be told, because the numbers alone would not say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from lpf.combine.calibration import FEW_ENTITIES, rough_error
+from lpf.datasets import Dataset
+from lpf.datasets.leakage import find_leakage
+from lpf.model.artefact import JUDGED_BY
+from lpf.schema import Predicate
+from lpf.training.config import UNEQUAL, Balance
+from lpf.training.fitting import Scores
+from lpf.training.history import SeedHistory
+from lpf.training.linear import ReadingChoice
+from lpf.types import FloatArray
+
+# A posterior that is the prior says nothing of its item; one without width says all too much.
+COLLAPSED_KL = 0.1
+COLLAPSED_SIGMA = 0.02
+UNBALANCED = 1.5  # from this ratio on, drawing values equally often changes something
+PRIOR_GAP = 0.15
+
+
+def data_cautions(dataset: Dataset) -> Iterator[str]:
+    """What splits share, and what was left out of the data."""
+    yield from dataset.exclusions
+    for leak in find_leakage(dataset):
+        yield leak.sentence
+
+
+def seed_cautions(histories: Sequence[SeedHistory], deterministic: bool) -> Iterator[str]:
+    """Posteriors that collapsed, by seed."""
+    if deterministic:
+        return
+    empty = [one.seed for one in histories if one.best.validation_kl < COLLAPSED_KL]
+    narrow = [one.seed for one in histories if one.best.mean_sigma < COLLAPSED_SIGMA]
+    if empty:
+        yield (
+            f"the posterior of seeds {empty} collapsed to the prior (KL below {COLLAPSED_KL}): "
+            "these members ignore the evidence; lower --beta."
+        )
+    if narrow:
+        yield (
+            f"sigma of seeds {narrow} collapsed (mean below {COLLAPSED_SIGMA}): their sampled "
+            "uncertainty means nothing; raise --beta."
+        )
+
+
+def unlearned_cautions(scores: Mapping[str, Mapping[str, Scores]]) -> Iterator[str]:
+    """What comes before all else, by predicate. ``scores`` go by place, such as "test/spn"."""
+    place = next(place for place in JUDGED_BY if place in scores)
+    for name, found in scores[place].items():
+        yield from no_better_than_prior(name, found.nll, found.prior_nll)
+
+
+def no_better_than_prior(of: str, nll: float, prior_nll: float) -> Iterator[str]:
+    if not nll < prior_nll:
+        yield (
+            f"{of}: its probabilities for unseen entities are no better than the prior (NLL "
+            f"{nll:.2f} against {prior_nll:.2f}): it has not learned to read this evidence. Label "
+            "more."
+        )
+
+
+def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:
+    """Whether some values are rarer in training than others, and are not drawn more often yet."""
+    counts = np.bincount(labels[labels >= 0])
+    present = counts[counts > 0]
+    ratio = present.max() / present.min()
+    balanced = balance == "always" or (balance == "auto" and ratio > UNEQUAL)
+    return bool(ratio >= UNBALANCED and not balanced)
+
+
+def answer_cautions(
+    predicate: Predicate, distribution: FloatArray, labels: np.ndarray, balancing: bool
+) -> Iterator[str]:
+    """Values that answers on validation entities never give, though some have them. ``balancing``
+    is whether it may help to draw values equally often."""
+    advice = ", or train with --balance always" if balancing else ""
+    given = np.bincount(distribution.argmax(axis=1), minlength=len(predicate.values))
+    there = np.bincount(labels, minlength=len(predicate.values))
+    for value, answered, count in zip(predicate.values, given, there, strict=True):
+        if count and not answered:
+            yield (
+                f"{predicate.name}: {value!r} is never answered, though {count} validation "
+                f"entities have it. Get more evidence of such{advice}."
+            )
+
+
+def size_cautions(predicate: str, entities: int) -> Iterator[str]:
+    if entities < FEW_ENTITIES:
+        yield (
+            f"{predicate}: probabilities were fitted on {entities} entities only; they can be off "
+            f"by {100 * rough_error(entities):.0f} points and more. Label more before relying on "
+            "them."
+        )
+
+
+def reading_cautions(choice: ReadingChoice | None) -> Iterator[str]:
+    if choice is not None and choice.is_linear:
+        yield (
+            f"the model reads linearly (held-out NLL {choice.linear_nll:.4f}, networks "
+            f"{choice.networks_nll:.4f}): what is told of seeds and epochs is about networks that "
+            "do not answer"
+        )
+
+
+def few_cautions(predicate: str, scores: Scores) -> Iterator[str]:
+    """How far a model can be trusted that was judged on folds of a few entities."""
+    right = round(scores.accuracy * scores.entities)
+    low, high = wilson(right, scores.entities)
+    yield (
+        f"{predicate}: of entities it had not seen, {right} of {scores.entities} were right; with "
+        f"so few, the true share may be anywhere from {low:.0%} to {high:.0%}."
+    )
+
+
+def wilson(right: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share, which few counts do not push beyond 0 or 1."""
+    z = 1.96
+    share, spread = right / count, z * z / count
+    centre = share + spread / 2
+    half = z * np.sqrt(share * (1 - share) / count + spread / (4 * count))
+    return float((centre - half) / (1 + spread)), float((centre + half) / (1 + spread))
+
+
+def prior_cautions(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
+    """A prior that is far from the labels moves every answer with little evidence."""
+    shares = np.bincount(labels[labels >= 0], minlength=len(predicate.values))
+    gap = np.abs(shares / max(1, shares.sum()) - np.array(predicate.prior))
+    if gap.max() > PRIOR_GAP:
+        worst = int(gap.argmax())
+        yield (
+            f"{predicate.name}: the schema's prior gives {predicate.values[worst]!r} "
+            f"{predicate.prior[worst]:.0%}, the training data {shares[worst] / shares.sum():.0%}. "
+            "Give it another prior (lpf.toml; the classifier's prior=) if the data are the better "
+            "guess."
+        )

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lpf.combine import RobustParameters, Segments
+from lpf.combine.calibration import (
+    MAX_SIZES,
+    LabelledFactors,
+    draw_subsets,
+    fit_robust,
+    fit_temperature,
+    mean_nll,
+)
+from lpf.combine.robust import CREDIBILITY_BOUNDS, combine_robust
+from lpf.errors import EvidenceError
+from lpf.factors import tempered
+
+VALUES = 3
+SHARES = np.full(VALUES, 1 / VALUES)
+
+
+def simulated(
+    entities: int,
+    items: int,
+    *,
+    overconfidence: float = 1.0,
+    shared_error: float = 0.0,
+    useless_below: float | None = None,
+    seed: int = 0,
+) -> LabelledFactors:
+    """Entities whose items are drawn from known likelihoods; Φ is their exact posterior, raised to
+    ``overconfidence``. With ``shared_error`` all items of an entity may speak of a wrong value."""
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, VALUES, entities)
+    spoken = np.where(
+        generator.random(entities) < shared_error, generator.integers(0, VALUES, entities), labels
+    )
+    accuracy = 0.7
+    table = np.full((VALUES, VALUES), (1 - accuracy) / (VALUES - 1))
+    np.fill_diagonal(table, accuracy)
+    truth = np.repeat(spoken, items)
+    symbols = np.array([generator.choice(VALUES, p=table[value]) for value in truth])
+    credibility = generator.uniform(0.2, 1.0, len(truth))
+    if useless_below is not None:
+        noise = credibility < useless_below
+        symbols[noise] = generator.integers(0, VALUES, noise.sum())
+    phi = table[:, symbols].T ** overconfidence
+    phi /= phi.sum(axis=1, keepdims=True)
+    segments = Segments.of_counts([items] * entities)
+    return LabelledFactors(phi, credibility, segments, labels, SHARES, np.log(SHARES))
+
+
+def fit(data: LabelledFactors, seed: int = 0):
+    return fit_robust(data, generator=np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("overconfidence", [0.6, 1.0, 2.0, 3.0])
+def test_badly_scaled_items_are_brought_back_to_the_exact_posterior(overconfidence: float) -> None:
+    """Here T and ε can make up for each other, so the answers are judged, not the parameters."""
+    found = fit(simulated(800, 5, overconfidence=overconfidence))
+    perfect = mean_nll(simulated(800, 5), RobustParameters(1.0, 0.0, 0.0, fitted=True))
+    assert found.nll_after < perfect + 0.005
+    assert found.nll_after < found.nll_before - 0.03
+
+
+def test_more_overconfidence_asks_for_more_temperature() -> None:
+    found = [
+        fit(simulated(300, 4, overconfidence=power)).parameters.temperature
+        for power in (0.6, 1.0, 2.0)
+    ]
+    assert found[0] < found[1] < found[2]
+
+
+def test_items_that_err_together_raise_rho() -> None:
+    alone, together = fit(simulated(600, 6)), fit(simulated(600, 6, shared_error=0.3))
+    assert together.parameters.rho > 2 * alone.parameters.rho
+    assert together.nll_after < together.nll_before - 0.02
+
+
+def test_credibility_counts_where_it_predicts_and_only_there() -> None:
+    useful, useless = fit(simulated(800, 5, useless_below=0.6)), fit(simulated(800, 5))
+    assert useful.parameters.slope > 0.3
+    low, high = useful.parameters.item_epsilon(np.array([0.3, 0.95]))
+    assert low > 2 * high
+    assert useless.parameters.slope < 0.5 * useful.parameters.slope
+
+
+def test_the_highest_credibility_is_kept() -> None:
+    data = simulated(60, 3)
+    known = data.credibility
+    found = fit(data).parameters
+    assert found.highest == min(known.max(), CREDIBILITY_BOUNDS[1])
+    none = fit(replace(data, credibility=np.full(len(known), np.nan))).parameters
+    assert none.highest == CREDIBILITY_BOUNDS[1]
+
+
+def test_a_fit_on_subsets_is_right_for_one_item_too() -> None:
+    """A single exponent fitted on whole entities pays for shared errors with the single items."""
+    data, test = simulated(600, 6, shared_error=0.3), simulated(1500, 6, shared_error=0.3, seed=9)
+    fitted = fit(data).parameters
+    first = test.segments.offsets[:-1]
+    single = LabelledFactors(
+        test.potential[first],
+        test.credibility[first],
+        Segments.of_counts([1] * len(first)),
+        test.labels,
+        SHARES,
+        np.log(SHARES),
+    )
+    from scipy.optimize import minimize_scalar
+
+    def global_exponent(power: float, data: LabelledFactors) -> float:
+        scores = data.segments.sum(power * np.log(data.potential))
+        scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        return float(-scores[np.arange(len(data.labels)), data.labels].mean())
+
+    power = minimize_scalar(
+        lambda p: global_exponent(p, data), bounds=(0.01, 3), method="bounded"
+    ).x
+    assert mean_nll(single, fitted) < global_exponent(power, single) - 0.01
+    assert mean_nll(test, fitted) < global_exponent(power, test) + 0.02
+
+
+def test_near_the_ceiling_the_fit_stays_finite() -> None:
+    """Every item right and sure: without priors the parameters would run to infinity."""
+    labels = np.arange(60) % VALUES
+    phi = np.full((120, VALUES), 1e-6)
+    phi[np.arange(120), np.repeat(labels, 2)] = 1 - 2e-6
+    data = LabelledFactors(
+        phi, np.full(120, np.nan), Segments.of_counts([2] * 60), labels, SHARES, np.log(SHARES)
+    )
+    found = fit(data).parameters
+    assert 0.2 < found.temperature < 5
+    assert 0 < found.rho < 0.5
+    assert 1e-4 < found.epsilon < 0.5
+
+
+def test_a_handful_of_entities_can_be_fitted_and_is_cross_fitted() -> None:
+    few, many = fit(simulated(12, 3)), fit(simulated(520, 2))
+    assert few.nll_cross_fitted is not None
+    assert np.isfinite(few.nll_cross_fitted)
+    assert many.nll_cross_fitted is None
+    assert fit(simulated(1, 1)).nll_cross_fitted is None
+
+
+def test_the_same_generator_gives_the_same_fit() -> None:
+    data = simulated(60, 4)
+    assert fit(data, 3).parameters == fit(data, 3).parameters
+
+
+def test_a_potential_of_zero_on_the_label_does_not_break_the_fit() -> None:
+    data = simulated(50, 3)
+    data.potential[0] = [1.0, 0.0, 0.0]
+    data.labels[0] = 2
+    assert np.isfinite(fit(data).nll_after)
+
+
+@pytest.mark.parametrize(
+    ("counts", "labels", "named"),
+    [([2, 0], [0, 1], r"positions \[1\] have no evidence"), ([2], [0, 1], "2 labels for 1")],
+)
+def test_data_that_cannot_be_fitted_is_refused(counts: list, labels: list, named: str) -> None:
+    with pytest.raises(EvidenceError, match=named):
+        LabelledFactors(
+            np.full((2, 3), 1 / 3), np.full(2, np.nan), Segments.of_counts(counts),
+            np.array(labels), SHARES, np.log(SHARES),
+        )  # fmt: skip
+
+
+def test_labels_that_cannot_be_are_refused() -> None:
+    data = simulated(6, 2)
+    with pytest.raises(EvidenceError, match="labels must lie in 0 to 2"):
+        LabelledFactors(
+            data.potential, data.credibility, data.segments, data.labels - 3, SHARES, np.log(SHARES)
+        )
+    with np.errstate(divide="ignore"):
+        prior = np.log(np.array([0.0, 0.5, 0.5]))
+    data.labels[:] = 0
+    impossible = LabelledFactors(
+        data.potential, data.credibility, data.segments, data.labels, SHARES, prior
+    )
+    with pytest.raises(EvidenceError, match=r"prior gives the labels at positions \[0, 1"):
+        fit(impossible)
+
+
+def test_a_prior_of_each_entity_can_be_fitted_with() -> None:
+    data = simulated(40, 3)
+    each = LabelledFactors(
+        data.potential, data.credibility, data.segments, data.labels, SHARES,
+        np.tile(np.log(SHARES), (40, 1)),
+    )  # fmt: skip
+    assert fit(each).parameters == fit(data).parameters
+    assert fit(each).converged
+
+
+def test_subsets_have_every_size_and_only_own_items() -> None:
+    segments = Segments.of_counts([3, 1, 50])
+    rows, parts, owners = draw_subsets(segments, np.random.default_rng(0))
+    assert sorted(parts.counts[owners == 0]) == [1, 2, 3]
+    assert parts.counts[owners == 1].tolist() == [1]
+    sizes = parts.counts[owners == 2]
+    assert len(sizes) == MAX_SIZES
+    assert (sizes.min(), sizes.max()) == (1, 50)
+    for subset, owner in enumerate(owners):
+        chosen = rows[parts.offsets[subset] : parts.offsets[subset + 1]]
+        assert len(set(chosen)) == len(chosen)
+        assert (chosen >= segments.offsets[owner]).all()
+        assert (chosen < segments.offsets[owner + 1]).all()
+
+
+def test_a_temperature_is_recovered_and_has_a_prior() -> None:
+    generator = np.random.default_rng(0)
+    true = generator.dirichlet(np.ones(3) * 2, 4000)
+    labels = np.array([generator.choice(3, p=row) for row in true])
+    sharp = true**2 / (true**2).sum(axis=1, keepdims=True)
+    assert fit_temperature(sharp, labels) == pytest.approx(2.0, rel=0.1)
+    certain = np.array([[0.999, 0.001]])
+    assert 0.5 < fit_temperature(certain, np.array([0])) < 1.0
+
+
+def test_an_impossible_label_has_no_temperature() -> None:
+    with pytest.raises(EvidenceError, match=r"positions \[1\]"):
+        fit_temperature(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 1]))
+    with pytest.raises(EvidenceError, match="labels"):
+        fit_temperature(np.empty((0, 2)), np.array([], dtype=int))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shared_error", "allowed"),
+    [
+        (0.0, 0.015),
+        # One exponent cannot express "all items are wrong together, three times in ten", so the
+        # fit settles on too little confidence. That much, and never too much, is the claim.
+        (0.3, 0.06),
+    ],
+)
+def test_calibrated_answers_hold_what_they_promise(shared_error: float, allowed: float) -> None:
+    """Mean confidence against accuracy on 20,000 fresh entities, for small and large K."""
+    fitted = fit(simulated(1500, 6, overconfidence=1.7, shared_error=shared_error)).parameters
+    for items in (1, 3, 6):
+        test = simulated(20_000, items, overconfidence=1.7, shared_error=shared_error, seed=5)
+        combined = combine_robust(
+            tempered(test.potential, fitted.temperature),
+            test.credibility, SHARES, np.log(SHARES), test.segments, fitted,
+        )  # fmt: skip
+        confidence = combined.distribution.max(axis=1).mean()
+        accuracy = (combined.distribution.argmax(axis=1) == test.labels).mean()
+        assert -allowed < confidence - accuracy < 0.015, (items, confidence, accuracy)

@@ -1,0 +1,15 @@
+"""What methods answer on the bench of the little train_spec, and somewhere else to ask them."""
+
+from __future__ import annotations
+
+from lpf.evaluation.answered import Answered
+from lpf.evaluation.specs import Cell, DomainData, EvalSpec
+from small_specs import LESSON, bench
+
+ELSEWHERE = EvalSpec(DomainData("legal", seed=1000, changes=("items=3",)), entities=20)
+
+
+def answered(
+    method: str, eval_spec: EvalSpec = EvalSpec(), **settings: bool | float | str
+) -> Answered:
+    return bench().answered(Cell(LESSON, eval_spec, method, tuple(settings.items())))

@@ -1,0 +1,77 @@
+"""Answers to all cells of a study without a single network: plausible, and as good as a test wants
+them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lpf.evaluation.answered import Answered, Costs
+from lpf.evaluation.result_store import ResultStore
+from lpf.evaluation.specs import Cell, DomainData, EvalSpec
+
+VALUES = ("low", "medium", "high")
+
+
+@dataclass(frozen=True)
+class Skill:
+    """``signal`` is how far the truth stands out of noise, ``sharpness`` what answers are raised to
+    before a temperature of it is found again; ``error`` is what ended the run instead."""
+
+    signal: float = 2.0
+    sharpness: float = 1.0
+    error: str | None = None
+
+
+def keep_made(
+    folder: Path,
+    cells: Iterable[Cell],
+    skill: Callable[[Cell], Skill] = lambda _: Skill(),
+    entities: int = 60,
+) -> None:
+    keeper = ResultStore(folder)
+    for cell in dict.fromkeys(cells):
+        keeper.keep(cell, made(cell, skill(cell), entities))
+
+
+def made(cell: Cell, skill: Skill, entities: int = 60) -> Answered:
+    """Entities are those of the eval_spec, whoever is asked; the noise is theirs but for a little that
+    is the method's own, as methods that read the same texts err together."""
+    asked = np.random.default_rng(zlib.crc32(repr(_who(cell)).encode()))
+    own = np.random.default_rng(zlib.crc32(cell.key.encode()))
+    labels = asked.integers(len(VALUES), size=entities)
+    noise = asked.normal(size=(entities, len(VALUES)))
+    noise = noise + 0.1 * own.normal(size=noise.shape)
+    scores = skill.signal * np.eye(len(VALUES))[labels] + noise
+    broken = skill.error is not None
+    return Answered(
+        raw=None if broken else _softmax(skill.sharpness * scores),
+        tempered=None if broken else _softmax(scores),
+        labels=labels,
+        counts=np.full(entities, 5),
+        credibility=asked.uniform(0.6, 1.0, size=entities),
+        entity_ids=tuple(f"e{place}" for place in range(entities)),
+        values=VALUES,
+        temperature=None if broken else (float(np.log(skill.sharpness)), 0.0),
+        costs=Costs(1.0, 2.0, 1000.0, 10_000, 100_000),
+        error=skill.error,
+    )
+
+
+def _who(cell: Cell) -> tuple[DomainData | object, int]:
+    """What was done to the evidence leaves the entities the same."""
+    eval_spec = replace(cell.eval_spec, perturbation=None, level=0.0, top_k=None)
+    return (
+        (cell.train_spec.data, 0)
+        if eval_spec == EvalSpec()
+        else (eval_spec.data, eval_spec.entities)
+    )
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))

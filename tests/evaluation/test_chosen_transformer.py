@@ -1,0 +1,91 @@
+"""Which transformer is fine-tuned: what its results are kept under, and what is refused."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_answers import answered
+from huggingface_hub import constants
+
+from lpf.errors import ConfigError
+from lpf.evaluation.chosen_transformer import (
+    checkpoint_settings,
+    chosen_checkpoint,
+    require_loadable,
+)
+from tiny_transformer import tiny_transformer
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with HF_HUB_OFFLINE, which is read on import: no test may wait for the hub."""
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_transformer(tmp_path_factory.mktemp("tiny"))
+
+
+def test_a_name_is_kept_as_it_is() -> None:
+    settings = checkpoint_settings("bert-base-uncased")
+    assert settings == (("checkpoint", "bert-base-uncased"),)
+    assert chosen_checkpoint(dict(settings)) == "bert-base-uncased"
+
+
+def test_settings_that_are_none_of_a_transformer() -> None:
+    assert chosen_checkpoint({}) is None
+    assert chosen_checkpoint({"checkpoint": "a", "rho": 0.5}) is None
+    assert "transformer: cannot be changed, got ['rho']" in (
+        answered("transformer", rho=0.5).error or ""
+    )
+
+
+def test_a_folder_is_known_by_what_it_holds(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = Path(shutil.copytree(folder, tmp_path / "copied"))
+    before = checkpoint_settings(str(copied))
+    monkeypatch.chdir(tmp_path)
+    assert checkpoint_settings("copied") == before  # wherever one stands
+    assert dict(before)["digest"] == dict(checkpoint_settings(str(folder)))["digest"]
+    tiny_transformer(copied, seed=2)
+    assert checkpoint_settings("copied") != before
+
+
+def test_the_chosen_one_answers_and_no_other(folder: Path) -> None:
+    chosen = answered("transformer", **dict(checkpoint_settings(str(folder))))
+    assert chosen.error is None
+    np.testing.assert_allclose(chosen.answers.sum(axis=1), 1)
+    assert chosen.costs.stored_bytes is None or chosen.costs.stored_bytes < 10_000_000  # no MiniLM
+
+
+def test_one_that_can_be_fine_tuned_is_not_refused(folder: Path) -> None:
+    require_loadable(str(folder))
+
+
+def refusal(model: str) -> str:
+    with pytest.raises(ConfigError) as error:
+        require_loadable(model)
+    assert "\n" not in str(error.value)
+    assert "Nothing was evaluated" in str(error.value)
+    return str(error.value)
+
+
+def test_what_is_neither_a_folder_nor_on_this_machine_is_refused(tmp_path: Path) -> None:
+    told = refusal("nobody/has-this-one")
+    assert "model: 'nobody/has-this-one' cannot be had: it is no folder here" in told
+    assert "HF_HUB_OFFLINE keeps the hub out of reach" in told
+    assert "no folder here" in refusal("./nobody-has-this-one")
+    (tmp_path / "empty").mkdir()
+    told = refusal(str(tmp_path / "empty"))
+    assert "cannot be had. Nothing" in told
+
+
+def test_one_that_reads_too_little_is_refused(tmp_path: Path) -> None:
+    told = refusal(str(tiny_transformer(tmp_path, positions=128)))
+    assert "cannot be fine-tuned here" in told
+    assert "256 is more than the 128" in told

@@ -1,0 +1,125 @@
+"""What is shared between those asked about and those learned from, and groups that are too few."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_evaluations import evaluator, made
+
+from lpf.cli.evaluate_view import show_evaluation
+from lpf.evaluation.document import evaluation_document
+from lpf.evaluation.evaluation_warnings import unlearned
+from lpf.metrics import nll
+from small_specs import Entity, all_three, entities, in_splits
+
+
+def with_text(row: Entity, text: str) -> Entity:
+    (first, *rest) = row["evidence"]
+    return {**row, "evidence": [{**first, "text": text}, *rest]}
+
+
+def test_where_nothing_is_shared_nothing_is_said(tmp_path: Path) -> None:
+    found = made(evaluator(tmp_path, seeds=(1,)), tmp_path)
+    assert (found.cautions, found.unshared_ids) == ((), None)
+    assert found.clean_summary("prior") is None
+    assert "unshared" not in evaluation_document(found)["methods"]["prior"]
+
+
+def test_shared_texts_are_said_and_the_others_judged_beside(tmp_path: Path) -> None:
+    rows = in_splits(entities(70), all_three)
+    asked = [place for place, row in enumerate(rows) if row["split"] == "test"]
+    for place in (0, *asked[:4]):
+        rows[place] = with_text(rows[place], "The same old story.")
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
+    assert found.unshared_ids == {rows[place]["entity_id"] for place in asked[4:]}
+    (caution,) = found.cautions
+    assert "4 of 14 entities share a text, claim or group" in caution
+    assert "1 text of 'test' is also in 'train'" in caution
+    (run,) = found.runs["prior"]
+    clean = [name in found.unshared_ids for name in run.entity_ids]
+    assert evaluation_document(found)["methods"]["prior"]["unshared"]["nll"] == pytest.approx(
+        nll(run.answers[clean], run.labels[clean].astype(np.int64))
+    )
+
+
+def test_a_claim_that_is_anothers_evidence_is_shared_too(tmp_path: Path) -> None:
+    rows = [
+        {**row, "claim": f"Claim {place}."}
+        for place, row in enumerate(in_splits(entities(70), all_three))
+    ]
+    asked = next(place for place, row in enumerate(rows) if row["split"] == "test")
+    rows[asked]["claim"] = rows[0]["evidence"][0]["text"]
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
+    assert found.cautions[0] == (
+        "1 of 14 entities share a text, claim or group with those learned from. What is said of "
+        "the others alone is told beside."
+    )
+
+
+def test_where_all_share_there_are_no_others(tmp_path: Path) -> None:
+    rows = [with_text(row, "The same.") for row in in_splits(entities(70), all_three)]
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
+    assert found.unshared_ids == frozenset()
+    assert found.clean_summary("prior") is None
+    assert "14 of 14 entities" in found.cautions[0]
+    assert "the others" not in found.cautions[0]
+
+
+def test_in_folds_the_fold_is_named(tmp_path: Path) -> None:
+    rows = entities(70)
+    for place in range(0, 40, 2):
+        rows[place] = with_text(rows[place], "The same old story.")
+    found = made(evaluator(tmp_path, rows, seeds=(1,), folds=3), tmp_path)
+    assert "20 of 70 entities" in found.cautions[0]
+    assert "(in fold " in found.cautions[0]
+
+
+def test_too_few_groups_have_neither_intervals_nor_p_values(tmp_path: Path) -> None:
+    rows = [
+        {**row, "group_id": row["split"]} if row["split"] == "test" else row
+        for row in in_splits(entities(70), all_three)
+    ]
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
+    assert found.cautions == (
+        "Those asked about are of 1 group: too few for intervals and p-values, which need 6, since "
+        "entities of one are alike.",
+    )
+    assert found.summary("prior").spreads["nll"].low is None
+    (one,) = found.comparisons()
+    assert one.note == "not compared: those asked about are of fewer than 6 groups"
+    assert "nll_interval" not in evaluation_document(found)["methods"]["prior"]
+
+
+def test_that_claims_are_read_is_said(tmp_path: Path) -> None:
+    rows = [
+        {**row, "claim": f"Claim {place}."}
+        for place, row in enumerate(in_splits(entities(70), all_three))
+    ]
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
+    (caution,) = found.cautions
+    assert caution.startswith("Texts were read against their entities' claims.")
+    assert "with_claim = true" in caution
+    assert evaluation_document(found)["claims_read"]
+
+
+def test_that_none_are_read_is_in_the_document(tmp_path: Path) -> None:
+    found = made(evaluator(tmp_path, seeds=(1,)), tmp_path)
+    assert evaluation_document(found)["claims_read"] is False
+
+
+@pytest.mark.parametrize(("strength", "told"), [(-3.0, True), (9.0, False)])
+def test_that_nothing_was_learned_comes_first(
+    strength: float, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = in_splits(entities(70), all_three)
+    rows[-1] = with_text(rows[-1], rows[0]["evidence"][0]["text"])
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path, lpf_robust=strength, prior=0.0)
+    cautions = evaluation_document(found)["cautions"]
+    show_evaluation(found)
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("·")]
+    for first in (cautions[0], shown[1]):
+        assert ("LPF-SPN, robust ensemble: its probabilities for unseen" in first) is told
+    assert unlearned(replace(found, runs={"prior": found.runs["prior"]})) == []

@@ -1,0 +1,94 @@
+"""Keys: what is the same has one, what differs in anything has another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lpf.evaluation.specs import Cell, DomainData, EvalSpec, FileData, TrainSpec
+
+DOMAIN = DomainData("compliance", "paper", 3, ("copies=0.2",))
+FILE = FileData("a/one.jsonl", "f00d", "label", 5, 2, "region")
+LESSON = TrainSpec(DOMAIN, seed=2, seeds=(1, 2), entities=45)
+EXAM = EvalSpec(DomainData("legal"), 100, "missing", 0.3, 4)
+CELL = Cell(LESSON, EXAM, "lpf_robust", (("rho", 0.5),))
+
+
+def a_cell(**of_lesson: Any) -> Cell:
+    return replace(CELL, train_spec=replace(LESSON, **of_lesson))
+
+
+def test_equal_cells_have_one_key() -> None:
+    again = Cell(
+        TrainSpec(DomainData("compliance", "paper", 3, ("copies=0.2",)), 2, (1, 2), 45),
+        EvalSpec(DomainData("legal"), 100, "missing", 0.3, 4),
+        "lpf_robust",
+        (("rho", 0.5),),
+    )
+    assert again == CELL
+    assert again.key == CELL.key
+    assert again.train_spec.key == LESSON.key != CELL.key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (EvalSpec(level=1), EvalSpec(level=1.0)),
+        (EvalSpec(perturbation="copies", level=4), EvalSpec(perturbation="copies", level=4.0)),
+    ],
+)
+def test_a_level_is_the_same_however_it_is_written(one: EvalSpec, other: EvalSpec) -> None:
+    """They are equal, so one of them is run and the other one looked for."""
+    assert one == other
+    assert replace(CELL, eval_spec=one).key == replace(CELL, eval_spec=other).key
+
+
+def test_a_setting_is_the_same_however_it_is_written() -> None:
+    whole, real = (replace(CELL, settings=(("temperature", one),)) for one in (2, 2.0))
+    assert whole == real
+    assert whole.key == real.key
+    assert replace(CELL, settings=(("rho", 0.25),)).settings == (("rho", 0.25),)
+    assert replace(CELL, settings=(("fitted", False),)).settings[0][1] is False
+
+
+def test_a_file_that_was_moved_has_the_same_key() -> None:
+    moved = replace(FILE, path="b/two.jsonl")
+    assert a_cell(data=moved).key == a_cell(data=FILE).key
+    assert a_cell(data=moved).train_spec.key == a_cell(data=FILE).train_spec.key
+
+
+CHANGED = {
+    "domain": a_cell(data=replace(DOMAIN, domain="legal")),
+    "preset": a_cell(data=replace(DOMAIN, preset="hard")),
+    "data seed": a_cell(data=replace(DOMAIN, seed=4)),
+    "changes": a_cell(data=replace(DOMAIN, changes=())),
+    "file": a_cell(data=FILE),
+    "digest": a_cell(data=replace(FILE, digest="beef")),
+    "predicate": a_cell(data=replace(FILE, predicate=None)),
+    "folds": a_cell(data=replace(FILE, folds=4)),
+    "fold": a_cell(data=replace(FILE, fold=3)),
+    "protected": a_cell(data=replace(FILE, protected=None)),
+    "seed": a_cell(seed=3),
+    "seeds": a_cell(seeds=(2, 1)),
+    "entities": a_cell(entities=None),
+    "eval_spec": replace(CELL, eval_spec=EvalSpec()),
+    "eval_spec data": replace(CELL, eval_spec=replace(EXAM, data=DomainData("legal", seed=2))),
+    "eval_spec entities": replace(CELL, eval_spec=replace(EXAM, entities=101)),
+    "perturbation": replace(CELL, eval_spec=replace(EXAM, perturbation="noise")),
+    "level": replace(CELL, eval_spec=replace(EXAM, level=0.31)),
+    "top_k": replace(CELL, eval_spec=replace(EXAM, top_k=None)),
+    "method": replace(CELL, method="lpf_paper"),
+    "settings": replace(CELL, settings=()),
+    "value of a setting": replace(CELL, settings=(("rho", 0.6),)),
+}
+
+
+def test_anything_changed_is_another_key() -> None:
+    keys = {name: cell.key for name, cell in CHANGED.items()} | {"unchanged": CELL.key}
+    assert len(set(keys.values())) == len(keys), keys
+
+
+def test_keys_can_name_files() -> None:
+    assert all(len(cell.key) == 40 and cell.key.isalnum() for cell in CHANGED.values())

@@ -1,0 +1,150 @@
+"""Answers on the bench are those of the methods themselves, with who was asked."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_answers import ELSEWHERE, answered
+
+from lpf.baselines import Shared, make_methods, run_methods
+from lpf.domains import perfect_answers
+from lpf.errors import ArtefactError, DatasetError, MissingPackageError, StorageError
+from lpf.evaluation.specs import Cell, EvalSpec, TrainSpec
+from lpf.evaluation.variants import DEFAULT_ENSEMBLE, best_members
+from lpf.evaluation.workbench import Workbench
+from small_specs import (
+    LESSON,
+    all_three,
+    bench,
+    entities,
+    file_data,
+    in_splits,
+    kept_folder,
+    written,
+)
+
+
+@pytest.fixture(scope="module")
+def of_the_room() -> dict[str, object]:
+    """The same methods as ``baselines`` runs them, from the same model and examples."""
+    names = ("lpf_robust", "lpf_robust_single", "lpf_learned", "vae_only", "logistic_mean", "prior")
+    shared = Shared(model=best_members(bench().model.runtime, DEFAULT_ENSEMBLE))
+    return dict(
+        run_methods(
+            make_methods(shared, names),
+            bench().train,
+            bench().validation,
+            bench().eval_spec(EvalSpec()),
+            bench().predicate,
+            LESSON.seed,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["lpf_robust", "lpf_robust_single", "lpf_learned", "vae_only", "logistic_mean", "prior"],
+)
+def test_answers_are_those_of_the_methods_themselves(name: str, of_the_room: dict) -> None:
+    found, expected = answered(name), of_the_room[name]
+    assert found.error is None
+    np.testing.assert_allclose(found.raw, expected.raw, atol=1e-9)
+    if name not in ("lpf_robust", "lpf_robust_single"):
+        np.testing.assert_allclose(found.answers, expected.tempered, atol=1e-9)
+
+
+def test_who_was_asked_is_kept_with_the_answers() -> None:
+    found, asked = answered("prior"), bench().eval_spec(EvalSpec()).dataset
+    assert found.entity_ids == tuple(entity.entity_id for entity in asked)
+    assert found.values == ("low", "medium", "high")
+    np.testing.assert_array_equal(found.labels, asked.labels(bench().predicate))
+    np.testing.assert_array_equal(found.counts, [3] * len(asked))
+    means = [np.mean([item.credibility for item in entity.evidence]) for entity in asked]
+    np.testing.assert_allclose(found.credibility, means, rtol=1e-6)
+    assert found.groups == ()
+
+
+def test_the_perfect_reader_knows_its_domain_and_refuses_elsewhere() -> None:
+    own = answered("perfect_reader")
+    np.testing.assert_allclose(own.answers, perfect_answers(bench().eval_spec(EvalSpec()).dataset))
+    strange = answered("perfect_reader", ELSEWHERE)
+    assert strange.error is not None
+    assert strange.tempered is None
+    assert len(strange.entity_ids) == 20
+    spoilt = answered("perfect_reader", EvalSpec(perturbation="noise", level=0.5))
+    assert spoilt.error is not None
+
+
+def test_entities_of_another_domain_are_answered_in_our_words() -> None:
+    found = answered("lpf_robust", ELSEWHERE)
+    assert found.error is None
+    assert found.answers.shape == (20, 3)
+    assert found.values == ("low", "medium", "high")
+
+
+def test_a_model_is_trained_once_for_all_seeds_of_other_methods() -> None:
+    shelf = bench().shelf
+    assert shelf.kept(LESSON).runtime.version == bench().model.runtime.version
+    assert shelf.kept(replace(LESSON, seed=9)).runtime.version == bench().model.runtime.version
+    with pytest.raises(StorageError):
+        shelf.kept(replace(LESSON, seed=9, entities=45))
+    trained = bench().model
+    assert [one.seed for one in trained.histories] == list(LESSON.seeds)
+    assert sorted(trained.runtime.config.seeds) == list(LESSON.seeds)
+
+
+def test_training_never_sees_who_is_asked() -> None:
+    from lpf.evaluation.model_cache import _learned
+
+    chosen = bench().examples.select(_learned(bench().examples))
+    assert {entity.split for entity in chosen.dataset} == {"train", "validation"}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"format": 1}', b"[]"])
+def test_a_damaged_model_ends_the_run_and_is_no_result(content: bytes, tmp_path: Path) -> None:
+    bench().model  # noqa: B018 -- trains it
+    folder = tmp_path / "copy"
+    shutil.copytree(bench().shelf.folder.parent, folder)
+    files = list((folder / "models").glob("*/training.json"))  # other tests train models here too
+    for file in files:
+        file.write_bytes(content)
+    broken = Workbench(LESSON, folder)
+    with pytest.raises(ArtefactError, match="Remove the folder it is in and repeat") as told:
+        broken.answered(Cell(LESSON, EvalSpec(), "lpf_robust"))
+    assert any(str(file) in str(told.value) for file in files)
+    assert broken.answered(Cell(LESSON, EvalSpec(), "prior")).error is None
+
+
+def test_a_protected_field_is_kept_with_the_answers(tmp_path: Path) -> None:
+    rows = in_splits(entities(60), all_three)
+    fields = ({"region": "north"}, {"region": 7}, {})
+    rows = [{**row, "fields": fields[place % 3]} for place, row in enumerate(rows)]
+    data = file_data(written(tmp_path / "regions.jsonl", rows), protected="region")
+    train_spec = TrainSpec(data, seeds=(1,))
+    found = Workbench(train_spec, tmp_path).answered(Cell(train_spec, EvalSpec(), "prior"))
+    expected = {
+        row["entity_id"]: (None if not row["fields"] else str(row["fields"]["region"]))
+        for row in rows
+    }
+    assert found.groups == tuple(expected[name] for name in found.entity_ids)
+    assert set(found.groups) == {"north", "7", None}
+
+
+def test_an_exam_that_cannot_be_made_ends_the_run(tmp_path: Path) -> None:
+    path = written(tmp_path / "two.jsonl", in_splits(entities(60), all_three))
+    train_spec = TrainSpec(file_data(path), seeds=(1,))
+    with pytest.raises(DatasetError, match="has 2 values"):
+        Workbench(train_spec, kept_folder("eval_spec")).answered(
+            Cell(train_spec, ELSEWHERE, "prior")
+        )
+
+
+def test_a_missing_package_ends_the_run_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
+    with pytest.raises(MissingPackageError, match="pip install"):
+        bench().answered(Cell(LESSON, EvalSpec(), "relational_graph"))
