@@ -52,11 +52,26 @@ from __future__ import annotations
 
 
 class LPFError(Exception):
-    """Base of every error raised on purpose by this package."""
+    """Base of every error raised on purpose by this package.
+
+    ``field`` names the setting, column or option that is wrong (``options.top_k``), or is None.
+    ``hint`` says how to fix it, or is None. ``str(error)`` is ``field: message hint``.
+    """
+
+    def __init__(self, *args: object, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(*args)
+        self.field = field
+        self.hint = hint
+
+    @property
+    def message(self) -> str:
+        """What is wrong, without the field and the hint."""
+        return " ".join(str(part) for part in self.args)
 
     # KeyError quotes its message; a sentence for a person must be printed as it is.
     def __str__(self) -> str:
-        return " ".join(str(part) for part in self.args)
+        named = self.message if self.field is None else f"{self.field}: {self.message}"
+        return named if self.hint is None else f"{named} {self.hint}"
 
 
 class ConfigError(LPFError, ValueError):
