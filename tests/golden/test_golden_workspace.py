@@ -1,5 +1,5 @@
-"""A workspace written by version 0.1 before the code was rearranged: it must open, answer, verify and
-replay as it did then.
+"""A workspace written by version 0.1, before the code was rearranged: it must open, answer, verify
+and replay as it did then.
 
 ``workspace.tar.xz`` holds the workspace (store, keys, model, circuit), the answers that were given
 in it (``answers.json``), an export of its ledger and an inclusion bundle.
