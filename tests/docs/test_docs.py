@@ -34,8 +34,27 @@ def test_make_targets_named_in_the_readme_exist() -> None:
 
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
-        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            assert link.startswith("http") or (page.parent / link).exists(), (page.name, link)
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            if link.startswith(("http:", "https:")):
+                continue
+            path, _, anchor = link.partition("#")
+            target = page.parent / path if path else page
+            assert target.exists(), (page.name, link)
+            if anchor:
+                assert anchor in anchors(target), (page.name, link)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as MkDocs and GitHub make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", heading).strip().lower() for heading in headings)
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+def test_every_page_is_in_the_site() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f" {page.name}" in listed, page.name
 
 
 def test_every_command_is_documented_and_has_an_example() -> None:
