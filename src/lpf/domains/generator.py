@@ -37,7 +37,7 @@ _TRIES = 20
 
 
 @dataclass(frozen=True)
-class Part:
+class DrawnEntities:
     """Entities drawn together, before splits and texts. ``first`` is the number of the first."""
 
     path: tuple[str, ...]
@@ -69,7 +69,7 @@ class Assembly:
     def schema(self) -> Schema:
         return self.domain.schema(self.parameters.shares)
 
-    def bare(self, part: Part) -> Iterator[DatasetEntity]:
+    def bare(self, part: DrawnEntities) -> Iterator[DatasetEntity]:
         """The entities without their texts, which depend on the split."""
         domain, records = self.domain, part.records
         for place, fields in enumerate(records.fields):
@@ -86,7 +86,7 @@ class Assembly:
             )
 
     def entities(
-        self, part: Part, splits: Sequence[Split | None], first_item: int
+        self, part: DrawnEntities, splits: Sequence[Split | None], first_item: int
     ) -> list[DatasetEntity]:
         made = []
         number = first_item
@@ -98,7 +98,7 @@ class Assembly:
         return made
 
     def _items(
-        self, part: Part, place: int, entity: DatasetEntity, split: Split, number: int
+        self, part: DrawnEntities, place: int, entity: DatasetEntity, split: Split, number: int
     ) -> tuple[DatasetItem, ...]:
         symbols = part.symbols
         count = int(symbols.counts[place])
@@ -125,7 +125,7 @@ class Assembly:
             )
         return tuple(made)
 
-    def _texts(self, part: Part, place: int, entity: DatasetEntity, split: Split) -> list[str]:
+    def _texts(self, part: DrawnEntities, place: int, entity: DatasetEntity, split: Split) -> list[str]:
         """A text an item. A copy says the sentence of its original in other words."""
         symbols = part.symbols
         generator = stream(self.seed, *part.path, "texts", place)
@@ -163,7 +163,7 @@ class Assembly:
                 break
         return drawn
 
-    def _truth(self, part: Part, place: int) -> Mapping[str, Any]:
+    def _truth(self, part: DrawnEntities, place: int) -> Mapping[str, Any]:
         domain, records = self.domain, part.records
         towards = int(records.towards[place])
         return {
@@ -245,7 +245,7 @@ def _check_number(name: str, number: int, least: int) -> None:
 
 def _drawn(
     domain: Domain, parameters: GeneratorParameters, count: int, seed: int, name: str, first: int
-) -> Part:
+) -> DrawnEntities:
     model = evidence_model(domain, parameters)
     path = (domain.name, name)
     records = draw_records(domain, model, count, seed=seed, path=path)
@@ -257,7 +257,7 @@ def _drawn(
         model, symbols.symbols, symbols.credibility, symbols.age_days, symbols.original
     )
     known = with_fact(posterior, domain.table, records.related, records.known)
-    return Part(path, first, records, symbols, posterior, known)
+    return DrawnEntities(path, first, records, symbols, posterior, known)
 
 
 SOURCE = "generator"

@@ -30,14 +30,14 @@ from lpf.errors import DatasetError
 
 
 @dataclass(frozen=True)
-class Place:
+class TomlPath:
     """Where in which file something stands."""
 
     file: str
     path: str = ""
 
-    def at(self, step: str) -> Place:
-        return Place(self.file, f"{self.path}.{step}" if self.path else step)
+    def at(self, step: str) -> TomlPath:
+        return TomlPath(self.file, f"{self.path}.{step}" if self.path else step)
 
     def refuse(self, reason: str) -> NoReturn:
         where = f"{self.file}: {self.path}" if self.path else self.file
@@ -45,15 +45,15 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Table:
+class TomlTable:
     """A table and the keys it may have; others are refused at once."""
 
-    place: Place
+    place: TomlPath
     entries: Mapping[str, Any]
     known: frozenset[str] = field(default_factory=frozenset)
 
     @classmethod
-    def of(cls, entry: Any, place: Place, known: Iterable[str]) -> Table:
+    def of(cls, entry: Any, place: TomlPath, known: Iterable[str]) -> TomlTable:
         if not isinstance(entry, Mapping):
             place.refuse(f"must be a table, got {entry!r}")
         made = cls(place, entry, frozenset(known))
@@ -93,10 +93,10 @@ class Table:
             self.place.at(key).refuse(f"must be a list that is not empty, got {values!r}")
         return values
 
-    def table(self, key: str, known: Iterable[str]) -> Table:
-        return Table.of(self._value(key), self.place.at(key), known)
+    def table(self, key: str, known: Iterable[str]) -> TomlTable:
+        return TomlTable.of(self._value(key), self.place.at(key), known)
 
-    def tables(self, key: str) -> list[tuple[Any, Place]]:
+    def tables(self, key: str) -> list[tuple[Any, TomlPath]]:
         entries = self.list_of(key)
         return [(entry, self.place.at(f"{key}[{i}]")) for i, entry in enumerate(entries)]
 
@@ -107,7 +107,7 @@ class Table:
         return value
 
 
-def text_list(values: Any, place: Place, least: int = 1, blanks: bool = False) -> tuple[str, ...]:
+def text_list(values: Any, place: TomlPath, least: int = 1, blanks: bool = False) -> tuple[str, ...]:
     """A list of at least so many different texts."""
     if not isinstance(values, list) or len(values) < least:
         place.refuse(f"must be a list of at least {least}, got {values!r}")
@@ -119,7 +119,7 @@ def text_list(values: Any, place: Place, least: int = 1, blanks: bool = False) -
     return tuple(values)
 
 
-def number_list(values: Any, place: Place, count: int) -> tuple[float, ...]:
+def number_list(values: Any, place: TomlPath, count: int) -> tuple[float, ...]:
     """A list of exactly so many numbers."""
     if not isinstance(values, list) or len(values) != count or not all(map(_is_number, values)):
         place.refuse(f"must be a list of {count} numbers, got {values!r}")
@@ -176,12 +176,12 @@ def _built_in(name: str) -> Domain:
 
 def parse_domain(text: str, file: str) -> Domain:
     """The domain that a text declares. DatasetError names ``file`` and the place in it."""
-    place = Place(file)
+    place = TomlPath(file)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DatasetError(f"{file}: not valid TOML: {error}. Nothing was loaded.") from error
-    table = Table.of(document, place, _KEYS)
+    table = TomlTable.of(document, place, _KEYS)
     name, values = table.text("name"), table.texts("values", least=2)
     fields = tuple(_field(entry, where) for entry, where in table.tables("fields"))
     names = [field.name for field in fields if field.is_text]
@@ -206,7 +206,7 @@ def parse_domain(text: str, file: str) -> Domain:
     return domain
 
 
-def _check_whole(domain: Domain, place: Place) -> None:
+def _check_whole(domain: Domain, place: TomlPath) -> None:
     """What only shows when all parts are seen together."""
     names = [field.name for field in domain.fields]
     for name in (domain.score_field, domain.predicate, domain.related.predicate, MONTH):
@@ -223,20 +223,20 @@ def _check_whole(domain: Domain, place: Place) -> None:
         place.at("related.predicate").refuse("must differ from the main predicate")
 
 
-def _meanings(table: Table, count: int) -> tuple[str, ...]:
+def _meanings(table: TomlTable, count: int) -> tuple[str, ...]:
     meanings = table.texts("value_meanings", count)
     if len(meanings) != count:
         table.place.at("value_meanings").refuse(f"must be {count}, got {len(meanings)}")
     return meanings
 
 
-def _shares(shares: tuple[float, ...], place: Place, least: float = 1e-12) -> tuple[float, ...]:
+def _shares(shares: tuple[float, ...], place: TomlPath, least: float = 1e-12) -> tuple[float, ...]:
     if min(shares) < least or abs(math.fsum(shares) - 1.0) > 1e-9:
         place.refuse(f"must be above 0 with a sum of 1, got {list(shares)}")
     return shares
 
 
-def _related(table: Table, size: int) -> Related:
+def _related(table: TomlTable, size: int) -> Related:
     related = table.table("related", ("predicate", "values", "table"))
     values = related.texts("values", least=2)
     rows = related.list_of("table")
@@ -249,11 +249,11 @@ def _related(table: Table, size: int) -> Related:
     )
 
 
-def _field(entry: Any, place: Place) -> Field:
+def _field(entry: Any, place: TomlPath) -> Field:
     kind = entry.get("kind") if isinstance(entry, Mapping) else None
     if kind not in _FIELD_KEYS:
         place.at("kind").refuse(f"must be one of {sorted(_FIELD_KEYS)}, got {kind!r}")
-    table = Table.of(entry, place, ("name", "kind", *_FIELD_KEYS[kind]))
+    table = TomlTable.of(entry, place, ("name", "kind", *_FIELD_KEYS[kind]))
     name = table.text("name")
     if kind == "name":
         return NameField(name, _parts(table), table.text("joiner", " ", blank=True))
@@ -265,7 +265,7 @@ def _field(entry: Any, place: Place) -> Field:
     return FlagField(name, weight) if kind == "flag" else _number_field(table, name, kind, weight)
 
 
-def _number_field(table: Table, name: str, kind: str, weight: float) -> NumberField:
+def _number_field(table: TomlTable, name: str, kind: str, weight: float) -> NumberField:
     low, high = table.numbers("range", 2)
     if not low < high:
         table.place.at("range").refuse(f"must rise, got {[low, high]}")
@@ -275,15 +275,15 @@ def _number_field(table: Table, name: str, kind: str, weight: float) -> NumberFi
     return NumberField(name, low, high, int(decimals), weight, kind)
 
 
-def _parts(table: Table) -> tuple[tuple[str, ...], ...]:
+def _parts(table: TomlTable) -> tuple[tuple[str, ...], ...]:
     place = table.place.at("parts")
     return tuple(text_list(part, place, blanks=True) for part in table.list_of("parts"))
 
 
 def _aspect(
-    entry: Any, place: Place, domain: str, values: Sequence[str], fields: Sequence[str]
+    entry: Any, place: TomlPath, domain: str, values: Sequence[str], fields: Sequence[str]
 ) -> Aspect:
-    table = Table.of(entry, place, ("name", "sources", "wordings", "between"))
+    table = TomlTable.of(entry, place, ("name", "sources", "wordings", "between"))
     name = table.text("name")
     pairs = [f"{low}-{high}" for low, high in pairwise(values)]
     cells = [
@@ -294,7 +294,7 @@ def _aspect(
     return Aspect(name, table.texts("sources"), tuple(cells))
 
 
-def _cell(table: Table, key: str, name: str, fields: Sequence[str]) -> WordingCell:
+def _cell(table: TomlTable, key: str, name: str, fields: Sequence[str]) -> WordingCell:
     place = table.place.at(key)
     lines = [line.strip() for line in table.text(key).splitlines() if line.strip()]
     if len(set(lines)) < len(lines):
@@ -304,7 +304,7 @@ def _cell(table: Table, key: str, name: str, fields: Sequence[str]) -> WordingCe
     )
 
 
-def _sentence(line: str, number: int, place: Place, fields: Sequence[str]) -> Sentence:
+def _sentence(line: str, number: int, place: TomlPath, fields: Sequence[str]) -> Sentence:
     try:
         sentence = Sentence.parse(line)
         check_slots(sentence, fields)
