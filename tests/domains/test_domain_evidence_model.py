@@ -23,7 +23,7 @@ def test_wrong_grades_get_rarer_with_distance() -> None:
 
 def test_symbols_of_a_grade() -> None:
     model = EvidenceModel(GeneratorParameters(ambiguity=0.2), SHARES)
-    assert model.symbol_chances == pytest.approx(
+    assert model.symbol_probabilities == pytest.approx(
         np.array([[0.8, 0, 0, 0.2, 0], [0, 0.8, 0, 0.1, 0.1], [0, 0, 0.8, 0, 0.2]])
     )
 
@@ -32,8 +32,8 @@ def test_borderline_probabilities_follow_from_the_band() -> None:
     model = EvidenceModel(GeneratorParameters(borderline=0.24), SHARES)
     assert model.band == pytest.approx(0.06)
     expected = np.array([[0.8, 0.0, 0.2], [0.7, 0.15, 0.15], [0.8, 0.2, 0.0]])
-    assert model.borderline_chances == pytest.approx(expected)
-    assert np.array(SHARES) @ (1 - model.borderline_chances[:, 0]) == pytest.approx(0.24)
+    assert model.borderline_probabilities == pytest.approx(expected)
+    assert np.array(SHARES) @ (1 - model.borderline_probabilities[:, 0]) == pytest.approx(0.24)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 3.0])

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lpf.datasets.splits import rounded_shares
 from lpf.domains import GeneratorParameters
 from lpf.domains.evidence_model import EvidenceModel
-from lpf.domains.records import borderline_towards, exact_counts, labels_by_rank
+from lpf.domains.records import borderline_towards, labels_by_rank
 from lpf.domains.symbols import Symbols, draw_symbols, draws_needed
 
 SHARES = (0.3, 0.4, 0.3)
@@ -107,7 +108,7 @@ def test_numbers_of_items() -> None:
 def test_shares_are_rounded_to_whole_entities(
     shares: tuple[float, ...], total: int, counts: list[int]
 ) -> None:
-    assert exact_counts(shares, total).tolist() == counts
+    assert rounded_shares(total, shares) == counts
 
 
 def test_values_and_borderline_entities_follow_the_ranks() -> None:

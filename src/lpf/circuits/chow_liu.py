@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from lpf.circuits.circuit import Circuit, CircuitBuilder, prior_circuit, resolve_priors
+from lpf.circuits.circuit import Circuit, CircuitBuilder, Priors, prior_circuit, resolve_priors
 from lpf.circuits.data_table import DataTable, check_at_least, smoothed
 from lpf.circuits.layout import FloatArray, variable_slots
 from lpf.circuits.queries import table_information
-
-Priors = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -142,10 +139,10 @@ class _TreeCircuit:
         products = [
             self._builder.product(
                 [
-                    self._builder.indicator(name, place, size),
-                    *(below[child][place] for child in self._children[vertex]),
+                    self._builder.indicator(name, position, size),
+                    *(below[child][position] for child in self._children[vertex]),
                 ]
             )
-            for place in range(size)
+            for position in range(size)
         ]
         return [self._builder.sum(products, row.tolist()) for row in distributions]

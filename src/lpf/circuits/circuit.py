@@ -68,6 +68,7 @@ class Sum:
 
 
 Node = Leaf | Product | Sum
+Priors = Mapping[str, Sequence[float]]  # a distribution per variable name
 
 
 def children_of(node: Node) -> tuple[int, ...]:
@@ -129,7 +130,7 @@ class CircuitBuilder:
 
     def indicator(self, variable: str, position: int, size: int) -> int:
         """Add a leaf with probability 1 for one value."""
-        return self.leaf(variable, [float(place == position) for place in range(size)])
+        return self.leaf(variable, [float(index == position) for index in range(size)])
 
     def product(self, children: Sequence[int]) -> int:
         """Add a product. With a single child, return that child instead."""
@@ -147,9 +148,7 @@ class CircuitBuilder:
         return len(self._nodes) - 1
 
 
-def prior_circuit(
-    variables: Sequence[Variable], priors: Mapping[str, Sequence[float]] | None = None
-) -> Circuit:
+def prior_circuit(variables: Sequence[Variable], priors: Priors | None = None) -> Circuit:
     """Return a circuit of independent variables, each with its prior (default: uniform).
 
     Raises UnknownPredicateError, MalformedCircuitError (wrong size) or NotNormalisedError.
@@ -161,7 +160,7 @@ def prior_circuit(
 
 
 def resolve_priors(
-    variables: Sequence[Variable], priors: Mapping[str, Sequence[float]] | None
+    variables: Sequence[Variable], priors: Priors | None
 ) -> dict[str, tuple[float, ...]]:
     """Return one distribution per variable: the given one, or a uniform one.
 

@@ -56,17 +56,17 @@ class DataTable:
 
         Raises UnknownPredicateError or UnknownValueError, which name the row.
         """
-        places = {v.name: {value: i for i, value in enumerate(v.values)} for v in variables}
+        positions = {v.name: {value: i for i, value in enumerate(v.values)} for v in variables}
         column = {variable.name: index for index, variable in enumerate(variables)}
         codes = np.full((len(rows), len(variables)), MISSING, dtype=np.int64)
         for number, row in enumerate(rows):
             for name, value in row.items():
                 if name not in column:
                     raise UnknownPredicateError(f"Row {number}: unknown variable {name!r}.")
-                if value is not None and value not in places[name]:
+                if value is not None and value not in positions[name]:
                     raise UnknownValueError(f"Row {number}: {value!r} is not a value of {name!r}.")
                 if value is not None:
-                    codes[number, column[name]] = places[name][value]
+                    codes[number, column[name]] = positions[name][value]
         return cls(tuple(variables), codes)
 
     @property

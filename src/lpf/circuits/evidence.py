@@ -44,7 +44,7 @@ class EvidenceEncoder:
         self.slots = variable_slots(variables)
         self.n_slots = sum(len(variable.values) for variable in variables)
         self._values = {
-            variable.name: {value: place for place, value in enumerate(variable.values)}
+            variable.name: {value: position for position, value in enumerate(variable.values)}
             for variable in variables
         }
 
@@ -57,15 +57,15 @@ class EvidenceEncoder:
             )
         return slot
 
-    def place(self, name: str, value: str) -> int:
+    def position(self, name: str, value: str) -> int:
         """Return the input of one value. Raises UnknownPredicateError or UnknownValueError."""
         slot = self.slot(name)
-        place = self._values[name].get(value)
-        if place is None:
+        position = self._values[name].get(value)
+        if position is None:
             raise UnknownValueError(
                 f"{value!r} is not a value of {name!r}; choose from {list(self._values[name])}."
             )
-        return int(slot.start) + place
+        return int(slot.start) + position
 
     def log_inputs(self, hard: Hard, soft: Soft, log_soft: Soft) -> list[float]:
         """Return the log-likelihood of each value of each variable, [S]."""
@@ -78,10 +78,10 @@ class EvidenceEncoder:
             given = self._logarithmic(name, slot, vector)
             inputs[slot] = [a + b for a, b in zip(inputs[slot], given, strict=True)]
         for name, value in hard.items():
-            place, slot = self.place(name, value), self.slots[name]
-            kept = inputs[place]
+            position, slot = self.position(name, value), self.slots[name]
+            kept = inputs[position]
             inputs[slot] = [-inf] * (slot.stop - slot.start)
-            inputs[place] = kept
+            inputs[position] = kept
         return inputs
 
     def scale(self, log_inputs: list[float], names: Iterable[str]) -> tuple[list[float], float]:

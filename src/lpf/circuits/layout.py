@@ -93,16 +93,16 @@ class SumLayer:
         """log(weight x child) of each edge, [E, B]."""
         return values[self.edge_child] + self.edge_log_weight[:, None]
 
-    def possible_children(self, place: int) -> list[int]:
+    def possible_children(self, position: int) -> list[int]:
         """Rows of the children of one node with a weight above zero."""
-        edges = self.edges_of(place)
+        edges = self.edges_of(position)
         rows: list[int] = self.edge_child[edges][self.edge_weight[edges] > 0.0].tolist()
         return rows
 
-    def edges_of(self, place: int) -> slice:
+    def edges_of(self, position: int) -> slice:
         """Return the slice of the ``edge_*`` arrays that belongs to one node of the layer."""
-        ends = [*self.edge_starts[place + 1 : place + 2], len(self.edge_parent)]
-        return slice(int(self.edge_starts[place]), int(ends[0]))
+        ends = [*self.edge_starts[position + 1 : position + 2], len(self.edge_parent)]
+        return slice(int(self.edge_starts[position]), int(ends[0]))
 
     def _share(self, values: FloatArray, flow: FloatArray) -> FloatArray:
         """flow / value of each node, [n, B]; 0 where the value is 0."""
@@ -144,9 +144,9 @@ class ProductLayer:
     def downward_log(self, values: FloatArray, flow: FloatArray) -> None:
         self.downward(values, flow)
 
-    def possible_children(self, place: int) -> list[int]:
+    def possible_children(self, position: int) -> list[int]:
         """Rows of the children of one product of the layer."""
-        first, last = place * self.arity, (place + 1) * self.arity
+        first, last = position * self.arity, (position + 1) * self.arity
         if isinstance(self.children, slice):
             return list(range(self.children.start + first, self.children.start + last))
         rows: list[int] = self.children[first:last].tolist()

@@ -6,18 +6,15 @@ rows are clustered (a mixture of independent categoricals, fitted by EM) and spl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from lpf.circuits.circuit import Circuit, CircuitBuilder, prior_circuit, resolve_priors
+from lpf.circuits.circuit import Circuit, CircuitBuilder, Priors, prior_circuit, resolve_priors
 from lpf.circuits.data_table import DataTable, check_at_least, smoothed
 from lpf.circuits.em import RefineConfig, refine
 from lpf.circuits.layout import FloatArray, IntArray, variable_slots
 from lpf.errors import ConfigError
-
-Priors = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)

@@ -91,34 +91,34 @@ class _Search:
 
     def expand(self) -> None:
         """Replace the best partial assignment by its extensions with the next variable."""
-        _, _, places = heapq.heappop(self._heap)
-        for entry in self._extensions(places):
+        _, _, positions = heapq.heappop(self._heap)
+        for entry in self._extensions(positions):
             heapq.heappush(self._heap, entry)
 
     def result(self, *, exact: bool) -> MostProbable:
         upper = self.top_bound
-        score, _, places = self._heap[0]
-        while len(places) < len(self._order):  # out of expansions: finish greedily
-            score, _, places = min(self._extensions(places))
-        chosen = dict(zip(self._order, places, strict=True))
+        score, _, positions = self._heap[0]
+        while len(positions) < len(self._order):  # out of expansions: finish greedily
+            score, _, positions = min(self._extensions(positions))
+        chosen = dict(zip(self._order, positions, strict=True))
         assignment = {
             variable.name: variable.values[chosen[variable.name]]
             for variable in self._compiled.circuit.variables
         }
         return MostProbable(assignment, -score, upper, exact)
 
-    def _extensions(self, places: tuple[int, ...]) -> list[tuple[float, int, tuple[int, ...]]]:
+    def _extensions(self, positions: tuple[int, ...]) -> list[tuple[float, int, tuple[int, ...]]]:
         inputs = self._base.copy()
-        for name, place in zip(self._order, places, strict=False):
-            _keep_only(inputs[self._layout.slots[name]][None, :], [place])
-        slot = self._layout.slots[self._order[len(places)]]
+        for name, position in zip(self._order, positions, strict=False):
+            _keep_only(inputs[self._layout.slots[name]][None, :], [position])
+        slot = self._layout.slots[self._order[len(positions)]]
         size = slot.stop - slot.start
         rows = np.tile(inputs, (size, 1))
         _keep_only(rows[:, slot], range(size))
         bounds = _bounds(self._layout, self._selective, rows).tolist()
         return [
-            (-bound, next(self._ticket), (*places, place))
-            for place, bound in enumerate(bounds)
+            (-bound, next(self._ticket), (*positions, position))
+            for position, bound in enumerate(bounds)
             if bound > -inf
         ]
 
@@ -128,9 +128,9 @@ class _Search:
         return sorted(marginals, key=lambda name: (-float(marginals[name].max()), name))
 
 
-def _keep_only(block: FloatArray, places: range | list[int]) -> None:
+def _keep_only(block: FloatArray, positions: range | list[int]) -> None:
     """Set all entries of each row to -inf, except the one at its position."""
-    block[np.arange(block.shape[1]) != np.array(places)[:, None]] = -inf
+    block[np.arange(block.shape[1]) != np.array(positions)[:, None]] = -inf
 
 
 def _bounds(
@@ -159,8 +159,8 @@ def _selective_sums(layout: Layout) -> list[npt.NDArray[np.bool_]]:
     result = []
     for layer in layout.layers:
         flags = []
-        for place in range(layer.rows.stop - layer.rows.start):
-            parts = [support[child] for child in layer.possible_children(place)]
+        for position in range(layer.rows.stop - layer.rows.start):
+            parts = [support[child] for child in layer.possible_children(position)]
             support.append(reduce(or_, parts, 0))
             flags.append(isinstance(layer, SumLayer) and any(_disjoint(parts, m) for m in masks))
         result.append(np.array(flags))

@@ -57,8 +57,10 @@ def joint_table(
     _check_table(names, prod(shape), limit)
     base = np.array(compiled.encoder.log_inputs(hard, soft, log_soft))
     inputs = np.tile(base, (prod(shape), 1))
-    for slot, places in zip(slots, np.indices(shape).reshape(len(names), -1), strict=True):
-        inputs[:, slot] = np.where(places[:, None] == np.arange(slot.stop - slot.start), 0.0, -inf)
+    for slot, positions in zip(slots, np.indices(shape).reshape(len(names), -1), strict=True):
+        inputs[:, slot] = np.where(
+            positions[:, None] == np.arange(slot.stop - slot.start), 0.0, -inf
+        )
         inputs[:, slot] += base[slot]
     logs = compiled.log_likelihood_batch(inputs)
     if logs.max() == -inf:

@@ -43,27 +43,27 @@ def _descend(
     layer: Layer, values: FloatArray, visitors: dict[int, list[IntArray]], rng: np.random.Generator
 ) -> None:
     """Pass the draws that reached each node of the layer on to its children."""
-    for place, row in enumerate(range(layer.rows.start, layer.rows.stop)):
+    for position, row in enumerate(range(layer.rows.start, layer.rows.stop)):
         draws = np.concatenate(visitors.pop(row, [np.empty(0, dtype=np.int64)]))
         if not draws.size:
             continue
         if isinstance(layer, SumLayer):
-            for child, chosen in _choose(layer, place, row, values, draws, rng):
+            for child, chosen in _choose(layer, position, row, values, draws, rng):
                 visitors.setdefault(child, []).append(chosen)
         else:
-            for child in layer.possible_children(place):
+            for child in layer.possible_children(position):
                 visitors.setdefault(child, []).append(draws)
 
 
 def _choose(
     layer: SumLayer,
-    place: int,
+    position: int,
     row: int,
     values: FloatArray,
     draws: IntArray,
     rng: np.random.Generator,
 ) -> list[tuple[int, IntArray]]:
-    edges = layer.edges_of(place)
+    edges = layer.edges_of(position)
     children = layer.edge_child[edges]
     shares = np.exp(layer.edge_log_weight[edges] + values[children, 0] - values[row, 0])
     picks = rng.choice(len(children), size=draws.size, p=shares / shares.sum())
@@ -74,7 +74,7 @@ def _draws(compiled: CompiledCircuit, visitors: dict[int, list[IntArray]], size:
     # Only inputs are left: one per value, visited by the draws that have this value.
     result = np.empty((size, len(compiled.layout.slots)), dtype=np.int64)
     for column, slot in enumerate(compiled.layout.slots.values()):
-        for place, row in enumerate(range(slot.start, slot.stop)):
+        for position, row in enumerate(range(slot.start, slot.stop)):
             for draws in visitors.get(row, []):
-                result[draws, column] = place
+                result[draws, column] = position
     return result

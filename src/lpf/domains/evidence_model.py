@@ -39,7 +39,7 @@ class EvidenceModel:
             raise ConfigError(
                 f"must be two or more numbers above 0, got {self.shares}.", field="generator.shares"
             )
-        leftover = self.borderline_chances[:, 0]
+        leftover = self.borderline_probabilities[:, 0]
         if leftover.min() < 0.0:
             raise ConfigError(
                 f"{self.parameters.borderline} does not fit between the thresholds of shares "
@@ -58,7 +58,7 @@ class EvidenceModel:
         return self.parameters.borderline / (2 * (self.size - 1))
 
     @cached_property
-    def borderline_chances(self) -> FloatArray:
+    def borderline_probabilities(self) -> FloatArray:
         """P(b | y), [V, 3]: not borderline, towards the value below, towards the value above."""
         beside = self.band / np.array(self.shares)
         below, above = beside.copy(), beside.copy()
@@ -73,16 +73,16 @@ class EvidenceModel:
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     @cached_property
-    def symbol_chances(self) -> FloatArray:
+    def symbol_probabilities(self) -> FloatArray:
         """P(s | g), [V, 2V-1]."""
-        chances = np.zeros((self.size, 2 * self.size - 1))
-        chances[:, : self.size] = (1.0 - self.parameters.ambiguity) * np.eye(self.size)
+        probabilities = np.zeros((self.size, 2 * self.size - 1))
+        probabilities[:, : self.size] = (1.0 - self.parameters.ambiguity) * np.eye(self.size)
         for grade in range(self.size):
             pairs = [low for low in (grade - 1, grade) if 0 <= low < self.size - 1]
-            chances[grade, [self.size + low for low in pairs]] = self.parameters.ambiguity / len(
-                pairs
+            probabilities[grade, [self.size + low for low in pairs]] = (
+                self.parameters.ambiguity / len(pairs)
             )
-        return chances
+        return probabilities
 
     def credibility(self, uniform: FloatArray) -> FloatArray:
         """Convert uniform draws to credibilities (a scaled Beta distribution), rounded."""

@@ -178,8 +178,8 @@ class Assembly:
         return f"{entity_id}_{self.domain.evidence_letter}{number:03d}"
 
 
-def _by_value(domain: Domain, chances: FloatArray) -> dict[str, float]:
-    return dict(zip(domain.values, map(float, chances), strict=True))
+def _by_value(domain: Domain, probabilities: FloatArray) -> dict[str, float]:
+    return dict(zip(domain.values, map(float, probabilities), strict=True))
 
 
 def generate(

@@ -39,8 +39,8 @@ def posteriors(
         _product((1.0 - pull) * seen + pull * np.roll(seen, -1, axis=-1)),
     ]
     # np.roll wraps around at the ends, where the probability of being borderline is zero.
-    chances = _log(model.borderline_chances.T[:, None, :])
-    joint = np.logaddexp.reduce(chances + np.stack(states), axis=0)
+    probabilities = _log(model.borderline_probabilities.T[:, None, :])
+    joint = np.logaddexp.reduce(probabilities + np.stack(states), axis=0)
     return _normalised(joint + np.log(model.shares))
 
 
@@ -80,8 +80,8 @@ def _likelihood(
 ) -> FloatArray:
     """Return P(s | v) per item, [E, K, V]."""
     noise = model.noise(credibility, age_days)[..., None]
-    clear = model.symbol_chances.T[symbols]
-    blurred = (model.other_grades @ model.symbol_chances).T[symbols]
+    clear = model.symbol_probabilities.T[symbols]
+    blurred = (model.other_grades @ model.symbol_probabilities).T[symbols]
     return np.asarray((1.0 - noise) * clear + noise * blurred)
 
 
@@ -90,9 +90,9 @@ def _product(likelihood: FloatArray) -> FloatArray:
     return np.asarray(_log(likelihood).sum(axis=1))
 
 
-def _log(chances: FloatArray) -> FloatArray:
+def _log(probabilities: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        return np.log(chances)
+        return np.log(probabilities)
 
 
 def _normalised(joint: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from lpf.datasets.splits import rounded_shares
 from lpf.domains.declaration import Domain, Value
 from lpf.domains.evidence_model import EvidenceModel
 from lpf.domains.streams import uniforms
@@ -64,17 +65,8 @@ def labels_by_rank(
     order = np.argsort(scores, kind="stable")
     places = np.empty(len(scores), dtype=np.int64)
     places[order] = np.arange(len(scores))
-    by_place = np.repeat(np.arange(len(shares)), exact_counts(shares, len(scores)))
+    by_place = np.repeat(np.arange(len(shares)), rounded_shares(len(scores), shares))
     return by_place[places], (places + 0.5) / len(scores)
-
-
-def exact_counts(shares: Sequence[float], total: int) -> NDArray[np.int64]:
-    """Round the shares of ``total`` to integers with the same sum (largest remainder)."""
-    wanted = np.array(shares) * total
-    counts: NDArray[np.int64] = np.floor(wanted).astype(np.int64)
-    largest = np.argsort(counts - wanted, kind="stable")
-    counts[largest[: total - counts.sum()]] += 1
-    return counts
 
 
 def borderline_towards(
