@@ -1,13 +1,13 @@
-"""Marginals of a circuit against SPFlow 1.1.0, on the same circuit and the same evidence.
+"""Marginals of a circuit, compared with SPFlow 1.1.0 on the same circuit and evidence.
 
-The circuit is one sum over 5 products of 8 leaves of 3 values. SPFlow has no soft evidence and no
-pass downwards, so the evidence is hard, and its quickest way to all marginals is one vectorised
-call in which every value of every variable is a row (24 rows a query), followed by a softmax over
-the values. What is timed on its side: making those rows, one `log_likelihood` of a layered
-`Sum(Product(Categorical))` in float64 under `inference_mode`, without argument checks, in chunks
-of the size that was quickest here. It is timed on one thread and on all, and the better of the two
-counts: on a busy machine its threads wait for each other. What is timed on ours: `marginals` of a
-mapping, with all checks, and `marginals_batch` of an array of log-likelihoods.
+The circuit is one sum over 5 products of 8 leaves with 3 values each. SPFlow has no soft evidence
+and no downward pass, so the evidence is hard, and its fastest way to all marginals is one
+vectorised call with a row for every value of every variable (24 rows per query), followed by a
+softmax over the values. Timed for SPFlow: building these rows and one `log_likelihood` of a layered
+`Sum(Product(Categorical))` in float64 under `inference_mode`, without argument checks, in chunks of
+the size that was fastest here; on one thread and on all threads, whichever is faster (on a busy
+machine its threads wait for each other). Timed for lpf: `marginals` of a mapping, with all checks,
+and `marginals_batch` of an array of log-likelihoods.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ REFERENCE = "SPFlow 1.1.0"
 
 def run() -> list[Row]:
     circuit = _mixture()
-    compiled, referee = compile_circuit(circuit), _Referee(circuit)
+    compiled, spflow = compile_circuit(circuit), _SPFlow(circuit)
     codes = _evidence()
-    _check_agreement(compiled, referee, codes[:50])
-    return [_one_query(compiled, referee, codes), _batch(compiled, referee, codes)]
+    _check_agreement(compiled, spflow, codes[:50])
+    return [_one_query(compiled, spflow, codes), _batch(compiled, spflow, codes)]
 
 
-def _one_query(compiled: CompiledCircuit, referee: _Referee, codes: Any) -> Row:
-    hard, observed = _hard(codes[0]), referee.tensor(codes[:1])
-    timing = referee.best(
+def _one_query(compiled: CompiledCircuit, spflow: _SPFlow, codes: Any) -> Row:
+    hard, observed = _hard(codes[0]), spflow.tensor(codes[:1])
+    timing = spflow.best(
         lambda: paired_ratio(
             lambda: compiled.marginals(hard),
-            lambda: referee.marginals(observed),
+            lambda: spflow.marginals(observed),
             inner_candidate=500,
             inner_reference=100,
         )
@@ -47,12 +47,12 @@ def _one_query(compiled: CompiledCircuit, referee: _Referee, codes: Any) -> Row:
     return _row("circuit marginals, one query", timing, 1, 5.0)
 
 
-def _batch(compiled: CompiledCircuit, referee: _Referee, codes: Any) -> Row:
-    inputs, observed = _log_inputs(codes), referee.tensor(codes)
-    timing = referee.best(
+def _batch(compiled: CompiledCircuit, spflow: _SPFlow, codes: Any) -> Row:
+    inputs, observed = _log_inputs(codes), spflow.tensor(codes)
+    timing = spflow.best(
         lambda: paired_ratio(
             lambda: compiled.marginals_batch(inputs),
-            lambda: [referee.marginals(chunk) for chunk in observed.split(SPFLOW_CHUNK)],
+            lambda: [spflow.marginals(chunk) for chunk in observed.split(SPFLOW_CHUNK)],
             repeats=9,
             inner_candidate=5,
         )
@@ -89,7 +89,7 @@ def _mixture() -> Circuit:
 
 
 def _evidence() -> Any:
-    """Places [BATCH, VARIABLES], -1 where nothing is known: half of them."""
+    """Positions of values [BATCH, VARIABLES]; half of them are -1 (unknown)."""
     rng = np.random.default_rng(1)
     codes = rng.integers(VALUES, size=(BATCH, VARIABLES))
     codes[rng.random(codes.shape) < 0.5] = -1
@@ -106,8 +106,8 @@ def _log_inputs(codes: Any) -> Any:
     return np.where(allowed, 0.0, -np.inf).reshape(len(codes), -1)
 
 
-class _Referee:
-    """The same circuit in SPFlow. Imported here: torch takes seconds."""
+class _SPFlow:
+    """The same circuit in SPFlow (imported late, since torch takes seconds)."""
 
     def __init__(self, circuit: Circuit) -> None:
         import torch
@@ -132,7 +132,7 @@ class _Referee:
         self._rows = (torch.arange(VARIABLES * VALUES), columns, values)
 
     def best(self, measure: Callable[[], Paired]) -> Paired:
-        """The measurement most favourable to SPFlow, of one thread and of all."""
+        """Return the measurement that is better for SPFlow: one thread or all threads."""
         torch, threads = self._torch, self._torch.get_num_threads()
         everything = measure()
         torch.set_num_threads(1)
@@ -142,11 +142,11 @@ class _Referee:
             torch.set_num_threads(threads)
 
     def tensor(self, codes: Any) -> Any:
-        """Observed places [B, X], NaN for missing, which is SPFlow's way to say so."""
+        """Observed positions [B, X], NaN for missing values as SPFlow expects."""
         return self._torch.from_numpy(np.where(codes < 0, np.nan, codes.astype(float)))
 
     def marginals(self, observed: Any) -> Any:
-        """[B, X, V]; impossible values of an observed variable come out as a probability of 0."""
+        """Marginals [B, X, V]; other values of an observed variable get probability 0."""
         torch, (row, column, value) = self._torch, self._rows
         with torch.inference_mode():
             rows = observed[:, None, :].repeat(1, len(row), 1)
@@ -157,8 +157,8 @@ class _Referee:
             return logs.reshape(-1, VARIABLES, VALUES).softmax(dim=-1)
 
 
-def _check_agreement(compiled: CompiledCircuit, referee: _Referee, codes: Any) -> None:
-    """Both must compute the same thing, or the comparison means nothing."""
+def _check_agreement(compiled: CompiledCircuit, spflow: _SPFlow, codes: Any) -> None:
+    """Check that both compute the same marginals."""
     ours = np.stack(list(compiled.marginals_batch(_log_inputs(codes)).values()), axis=1)
-    theirs = referee.marginals(referee.tensor(codes)).numpy()
+    theirs = spflow.marginals(spflow.tensor(codes)).numpy()
     np.testing.assert_allclose(ours, theirs, rtol=0.0, atol=1e-9)

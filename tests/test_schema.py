@@ -43,19 +43,19 @@ def test_toml_and_python_give_the_same_schema(tmp_path: Path) -> None:
     assert Schema.from_dict(built.to_dict()) == built
 
 
-def test_the_prior_is_uniform_and_staleness_thirty_days_unless_given() -> None:
+def test_default_prior_and_staleness() -> None:
     predicate = Predicate("outcome", ("clean", "qualified"))
     assert predicate.prior == (0.5, 0.5)
     assert predicate.staleness_days == 30
 
 
-def test_the_order_of_values_is_kept_and_counts_for_the_hash() -> None:
+def test_order_of_values_changes_the_hash() -> None:
     one, other = Schema((Predicate("p", ("a", "b")),)), Schema((Predicate("p", ("b", "a")),))
     assert one["p"].position("b") == 1
     assert one.hash != other.hash
 
 
-def test_related_predicates_are_found_over_others() -> None:
+def test_related_is_transitive() -> None:
     names = ("a", "b", "c", "d")
     schema = Schema(
         tuple(Predicate(name, ("x", "y")) for name in names),
@@ -65,7 +65,7 @@ def test_related_predicates_are_found_over_others() -> None:
     assert schema.related("d") == ()
 
 
-def test_one_value_is_a_domain() -> None:
+def test_single_value_is_allowed() -> None:
     assert Predicate("p", ("only",)).prior == (1.0,)
 
 
@@ -88,23 +88,23 @@ def test_one_value_is_a_domain() -> None:
         (("[[relations]]", "[[relations"), "not valid TOML"),
     ],
 )
-def test_a_bad_schema_is_refused_with_file_and_field(
+def test_invalid_schema_names_file_and_field(
     tmp_path: Path, change: tuple[str, str], named: str
 ) -> None:
     assert change[0] in TOML
     path = write(tmp_path, TOML.replace(*change, 1))
     with pytest.raises(SchemaError) as caught:
         Schema.from_toml(path)
-    assert str(path) in str(caught.value)
+    assert caught.value.field.startswith(str(path))
     assert named in str(caught.value)
 
 
-def test_a_schema_without_predicates_is_refused() -> None:
+def test_schema_without_predicates_is_refused() -> None:
     with pytest.raises(SchemaError, match="at least one predicate"):
         Schema(())
 
 
-def test_unknown_names_say_what_there_is() -> None:
+def test_unknown_names_list_the_known_ones() -> None:
     schema = Schema((Predicate("p", ("a", "b")),))
     with pytest.raises(UnknownPredicateError, match=r"it has \['p'\]"):
         schema["q"]
@@ -113,7 +113,7 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("name", [" level", "level ", "\tlevel"])
-def test_names_with_blanks_around_them_are_refused(name: str) -> None:
+def test_names_with_surrounding_blanks_are_refused(name: str) -> None:
     with pytest.raises(SchemaError, match="blanks"):
         Predicate(name, ("a", "b"))
     with pytest.raises(SchemaError, match="blanks"):

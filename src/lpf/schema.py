@@ -1,6 +1,6 @@
-"""Predicates: what can be asked, and which values an answer can take.
+"""The schema: predicates with their values and priors, and relations between predicates.
 
-A schema knows nothing of networks or stores. It is written in Python or in TOML::
+It is written in Python or in TOML::
 
     [[predicates]]
     name = "compliance_level"
@@ -36,7 +36,8 @@ PRIOR_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Predicate:
-    """One question: its ordered values, its prior, and how long a known fact stays fresh."""
+    """A predicate: its values in order, its prior (default: uniform), and the number of days after
+    which a known fact is stale."""
 
     name: str
     values: tuple[str, ...]
@@ -50,17 +51,17 @@ class Predicate:
         _check_values(self.values, f"predicate {self.name!r}: values")
         prior = tuple(self.prior) or (1.0 / len(self.values),) * len(self.values)
         _check_prior(prior, self.values, f"predicate {self.name!r}: prior")
-        # Whoever uses the prior may rely on it summing to 1 to the last digits.
+        # Normalise exactly: the check allows small rounding errors.
         object.__setattr__(self, "prior", tuple(p / math.fsum(prior) for p in prior))
         _check_staleness(self.staleness_days, f"predicate {self.name!r}: staleness_days")
 
     @cached_property
     def index(self) -> Mapping[str, int]:
-        """Position of each value."""
+        """The position of each value."""
         return {value: position for position, value in enumerate(self.values)}
 
     def position(self, value: str) -> int:
-        """Where ``value`` stands; UnknownValueError if it is none of this predicate's."""
+        """Return the position of a value. Raises UnknownValueError."""
         try:
             return self.index[value]
         except KeyError:
@@ -71,8 +72,10 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Relation:
-    """Says that predicates tell something about each other, so that known facts of one count for
-    the other. How much is learned from a table of facts; the schema only says who is related."""
+    """Declares predicates as dependent, so that known facts about one affect the others.
+
+    How they depend on each other is learned from known facts.
+    """
 
     between: tuple[str, ...]
 
@@ -80,8 +83,8 @@ class Relation:
         object.__setattr__(self, "between", tuple(self.between))
         if len(set(self.between)) != len(self.between) or len(self.between) < 2:
             raise SchemaError(
-                f"relations: between: needs at least two different predicates, "
-                f"got {list(self.between)}."
+                f"needs at least two different predicates, got {list(self.between)}.",
+                field="relations: between",
             )
 
 
@@ -96,8 +99,8 @@ class Schema:
         object.__setattr__(self, "predicates", tuple(self.predicates))
         object.__setattr__(self, "relations", tuple(self.relations))
         if not self.predicates:
-            raise SchemaError("predicates: a schema needs at least one predicate.")
-        _refuse_doubles([p.name for p in self.predicates], "predicates")
+            raise SchemaError("a schema needs at least one predicate.", field="predicates")
+        _refuse_duplicates([p.name for p in self.predicates], "predicates")
         for number, relation in enumerate(self.relations):
             self._check_relation(relation, number)
 
@@ -116,7 +119,7 @@ class Schema:
             ) from None
 
     def related(self, name: str) -> tuple[str, ...]:
-        """Predicates connected with ``name`` through relations, directly or over others."""
+        """Return the predicates related to ``name``, directly or through others."""
         self[name]
         reached = {name}
         while True:
@@ -127,7 +130,7 @@ class Schema:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over the content, whatever file it came from."""
+        """SHA-256 of the content; independent of the file format."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -139,8 +142,8 @@ class Schema:
         for name in relation.between:
             if name not in self._by_name:
                 raise SchemaError(
-                    f"relations[{number}].between: {name!r} is not a predicate of this schema; "
-                    f"it has {list(self._by_name)}."
+                    f"{name!r} is not a predicate of this schema; it has {list(self._by_name)}.",
+                    field=f"relations[{number}].between",
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,7 +163,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Schema:
-        """Builds from plain data; SchemaError names the path of the field that is wrong."""
+        """Build a schema from plain data. SchemaError names the wrong field."""
         _refuse_unknown(document, {"predicates", "relations"}, "schema")
         entries = _table_list(document, "predicates")
         predicates = [_predicate(entry, f"predicates[{i}]") for i, entry in enumerate(entries)]
@@ -172,15 +175,23 @@ class Schema:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
-        """Reads a TOML file; a syntax error is reported with the file and the line."""
+        """Read a TOML file. SchemaError names the file and the wrong line or field."""
         try:
             document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
-            raise SchemaError(f"{path}: not valid TOML: {error}. Nothing was read.") from error
+            raise SchemaError(
+                f"is not valid TOML: {error}. Nothing was read.", field=str(path)
+            ) from error
         try:
             return cls.from_dict(document)
         except SchemaError as error:
-            raise SchemaError(f"{path}: {error}") from error
+            raise _within(str(path), error) from error
+
+
+def _within(path: str, error: SchemaError) -> SchemaError:
+    """Return the error with ``path`` in front of its field."""
+    field = path if error.field is None else f"{path}: {error.field}"
+    return SchemaError(*error.args, field=field, hint=error.hint)
 
 
 def _predicate(entry: Mapping[str, Any], path: str) -> Predicate:
@@ -188,67 +199,67 @@ def _predicate(entry: Mapping[str, Any], path: str) -> Predicate:
     _refuse_unknown(entry, known, path)
     for required in ("name", "values"):
         if required not in entry:
-            raise SchemaError(f"{path}.{required}: is missing.")
+            raise SchemaError("is missing.", field=f"{path}.{required}")
     for listed in ("values", "prior"):
         if listed in entry and not isinstance(entry[listed], list | tuple):
-            raise SchemaError(f"{path}.{listed}: must be a list, got {entry[listed]!r}.")
+            raise SchemaError(f"must be a list, got {entry[listed]!r}.", field=f"{path}.{listed}")
     try:
         return Predicate(**entry)
     except SchemaError as error:
-        raise SchemaError(f"{path}: {error}") from error
+        raise _within(path, error) from error
 
 
 def _relation(entry: Mapping[str, Any], path: str) -> Relation:
     _refuse_unknown(entry, {"between"}, path)
     if not isinstance(entry.get("between"), list | tuple):
-        raise SchemaError(f"{path}.between: must be a list of predicate names.")
+        raise SchemaError("must be a list of predicate names.", field=f"{path}.between")
     return Relation(tuple(entry["between"]))
 
 
 def _table_list(document: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
     entries = document.get(key, [])
     if not isinstance(entries, list) or not all(isinstance(e, Mapping) for e in entries):
-        raise SchemaError(f"{key}: must be a list of tables ([[{key}]]), got {entries!r}.")
+        raise SchemaError(f"must be a list of tables ([[{key}]]), got {entries!r}.", field=key)
     return entries
 
 
 def _refuse_unknown(entry: Mapping[str, Any], known: set[str], path: str) -> None:
     for key in entry:
         if key not in known:
-            raise SchemaError(f"{path}.{key}: unknown field; the fields are {sorted(known)}.")
+            raise SchemaError(f"unknown field; choose from {sorted(known)}.", field=f"{path}.{key}")
 
 
-def _refuse_doubles(names: Sequence[str], path: str) -> None:
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise SchemaError(f"{path}: {doubled} given more than once.")
+def _refuse_duplicates(names: Sequence[str], path: str) -> None:
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise SchemaError(f"{duplicates} given more than once.", field=path)
 
 
 def _check_name(name: object, path: str) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise SchemaError(f"{path}: must be a non-empty text, got {name!r}.")
+        raise SchemaError(f"must be a non-empty text, got {name!r}.", field=path)
     if name != name.strip():
-        raise SchemaError(f"{path}: has blanks around it, got {name!r}.")
+        raise SchemaError(f"must not have surrounding blanks, got {name!r}.", field=path)
 
 
 def _check_values(values: Sequence[object], path: str) -> None:
     if not values:
-        raise SchemaError(f"{path}: is empty; a predicate needs at least one value.")
+        raise SchemaError("a predicate needs at least one value.", field=path)
     for value in values:
         _check_name(value, path)
-    _refuse_doubles([str(value) for value in values], path)
+    _refuse_duplicates([str(value) for value in values], path)
 
 
 def _check_prior(prior: Sequence[float], values: Sequence[str], path: str) -> None:
     if len(prior) != len(values):
-        raise SchemaError(f"{path}: has {len(prior)} numbers for {len(values)} values.")
+        raise SchemaError(f"has {len(prior)} numbers for {len(values)} values.", field=path)
     if not all(isinstance(p, int | float) and math.isfinite(p) and p >= 0 for p in prior):
-        raise SchemaError(f"{path}: must be finite and not negative, got {list(prior)}.")
+        raise SchemaError(f"must be finite and not negative, got {list(prior)}.", field=path)
     if abs(sum(prior) - 1.0) > PRIOR_TOLERANCE:
-        raise SchemaError(f"{path}: sums to {sum(prior):.9g}, not to 1.")
+        raise SchemaError(f"sums to {sum(prior):.9g}, not to 1.", field=path)
 
 
 def _check_staleness(days: object, path: str) -> None:
     is_number = isinstance(days, int | float) and not isinstance(days, bool)
     if not is_number or not 0 < days < math.inf:  # type: ignore[operator]
-        raise SchemaError(f"{path}: must be a number of days above 0, got {days!r}.")
+        raise SchemaError(f"must be a number of days above 0, got {days!r}.", field=path)

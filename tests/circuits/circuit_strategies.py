@@ -1,6 +1,6 @@
-"""Random valid circuits and evidence, and a referee that enumerates every world.
+"""Random valid circuits and evidence, and reference results by enumeration of all assignments.
 
-The referee reads the structure only; it shares no code with the compiled evaluator.
+The enumeration shares no code with the compiled evaluator. A "world" is one full assignment.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ def random_distribution(rng: np.random.Generator, size: int, zeros: float) -> li
 
 
 class _Grower:
-    """Grows a DAG top down; a node of the same scope may be used again, so children are shared."""
+    """Builds a random DAG top down. Some nodes of the same scope are reused (shared children)."""
 
     def __init__(self, variables: list[Variable], rng: np.random.Generator, zeros: float) -> None:
         self.builder = CircuitBuilder(variables)
         self.sizes = {variable.name: len(variable.values) for variable in variables}
         self.rng, self.zeros = rng, zeros
-        self.made: dict[frozenset[str], list[int]] = {}
+        self.built: dict[frozenset[str], list[int]] = {}
 
     def grow(self, names: list[str], depth: int) -> int:
         scope = frozenset(names)
-        if scope in self.made and self.rng.random() < 0.3:
-            return int(self.rng.choice(self.made[scope]))
+        if scope in self.built and self.rng.random() < 0.3:
+            return int(self.rng.choice(self.built[scope]))
         node = self._new(names, depth)
-        self.made.setdefault(scope, []).append(node)
+        self.built.setdefault(scope, []).append(node)
         return node
 
     def _new(self, names: list[str], depth: int) -> int:
@@ -85,7 +85,7 @@ def random_circuit(seed: int, most: int = 8, zeros: float = 0.0) -> Circuit:
 
 
 def random_case(seed: int, zeros: float = 0.0, scale: float = 1.0, most: int = 8) -> Case:
-    """Each variable is hard, soft, both or missing. ``scale`` widens the log-likelihoods."""
+    """Each variable has hard, soft, both or no evidence. ``scale`` spreads the log-likelihoods."""
     circuit = random_circuit(seed, most, zeros)
     rng = np.random.default_rng([seed, 1])
     hard, soft, blocks = {}, {}, []
@@ -109,7 +109,7 @@ def cases(zeros: float = 0.0, scale: float = 1.0, most: int = 8) -> st.SearchStr
 
 
 def log_worlds(circuit: Circuit) -> np.ndarray:
-    """log P of every world; one axis for each variable."""
+    """log P of every world; one axis per variable."""
     axis = {variable.name: index for index, variable in enumerate(circuit.variables)}
     done: dict[int, np.ndarray] = {}
 

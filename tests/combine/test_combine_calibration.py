@@ -31,17 +31,18 @@ def simulated(
     useless_below: float | None = None,
     seed: int = 0,
 ) -> LabelledFactors:
-    """Entities whose items are drawn from known likelihoods; Φ is their exact posterior, raised to
-    ``overconfidence``. With ``shared_error`` all items of an entity may speak of a wrong value."""
+    """Entities with items drawn from known likelihoods; Φ is the exact posterior to the power
+    ``overconfidence``. With probability ``shared_error`` all items of an entity show a random
+    value."""
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, VALUES, entities)
-    spoken = np.where(
+    shown = np.where(
         generator.random(entities) < shared_error, generator.integers(0, VALUES, entities), labels
     )
     accuracy = 0.7
     table = np.full((VALUES, VALUES), (1 - accuracy) / (VALUES - 1))
     np.fill_diagonal(table, accuracy)
-    truth = np.repeat(spoken, items)
+    truth = np.repeat(shown, items)
     symbols = np.array([generator.choice(VALUES, p=table[value]) for value in truth])
     credibility = generator.uniform(0.2, 1.0, len(truth))
     if useless_below is not None:
@@ -58,15 +59,15 @@ def fit(data: LabelledFactors, seed: int = 0):
 
 
 @pytest.mark.parametrize("overconfidence", [0.6, 1.0, 2.0, 3.0])
-def test_badly_scaled_items_are_brought_back_to_the_exact_posterior(overconfidence: float) -> None:
-    """Here T and ε can make up for each other, so the answers are judged, not the parameters."""
+def test_fit_corrects_overconfident_items(overconfidence: float) -> None:
+    """T and ε can compensate for each other, so this checks the answers, not the parameters."""
     found = fit(simulated(800, 5, overconfidence=overconfidence))
     perfect = mean_nll(simulated(800, 5), RobustParameters(1.0, 0.0, 0.0, fitted=True))
     assert found.nll_after < perfect + 0.005
     assert found.nll_after < found.nll_before - 0.03
 
 
-def test_more_overconfidence_asks_for_more_temperature() -> None:
+def test_temperature_increases_with_overconfidence() -> None:
     found = [
         fit(simulated(300, 4, overconfidence=power)).parameters.temperature
         for power in (0.6, 1.0, 2.0)
@@ -74,13 +75,13 @@ def test_more_overconfidence_asks_for_more_temperature() -> None:
     assert found[0] < found[1] < found[2]
 
 
-def test_items_that_err_together_raise_rho() -> None:
+def test_shared_errors_increase_rho() -> None:
     alone, together = fit(simulated(600, 6)), fit(simulated(600, 6, shared_error=0.3))
     assert together.parameters.rho > 2 * alone.parameters.rho
     assert together.nll_after < together.nll_before - 0.02
 
 
-def test_credibility_counts_where_it_predicts_and_only_there() -> None:
+def test_slope_is_large_only_if_credibility_is_informative() -> None:
     useful, useless = fit(simulated(800, 5, useless_below=0.6)), fit(simulated(800, 5))
     assert useful.parameters.slope > 0.3
     low, high = useful.parameters.item_epsilon(np.array([0.3, 0.95]))
@@ -88,7 +89,7 @@ def test_credibility_counts_where_it_predicts_and_only_there() -> None:
     assert useless.parameters.slope < 0.5 * useful.parameters.slope
 
 
-def test_the_highest_credibility_is_kept() -> None:
+def test_fit_stores_the_highest_credibility() -> None:
     data = simulated(60, 3)
     known = data.credibility
     found = fit(data).parameters
@@ -97,8 +98,8 @@ def test_the_highest_credibility_is_kept() -> None:
     assert none.highest == CREDIBILITY_BOUNDS[1]
 
 
-def test_a_fit_on_subsets_is_right_for_one_item_too() -> None:
-    """A single exponent fitted on whole entities pays for shared errors with the single items."""
+def test_fit_is_calibrated_for_single_items() -> None:
+    """Unlike a single exponent fitted on whole entities, which is too weak for single items."""
     data, test = simulated(600, 6, shared_error=0.3), simulated(1500, 6, shared_error=0.3, seed=9)
     fitted = fit(data).parameters
     first = test.segments.offsets[:-1]
@@ -124,8 +125,8 @@ def test_a_fit_on_subsets_is_right_for_one_item_too() -> None:
     assert mean_nll(test, fitted) < global_exponent(power, test) + 0.02
 
 
-def test_near_the_ceiling_the_fit_stays_finite() -> None:
-    """Every item right and sure: without priors the parameters would run to infinity."""
+def test_fit_stays_finite_with_perfect_items() -> None:
+    """All items are right and certain: without priors the parameters would diverge."""
     labels = np.arange(60) % VALUES
     phi = np.full((120, VALUES), 1e-6)
     phi[np.arange(120), np.repeat(labels, 2)] = 1 - 2e-6
@@ -138,7 +139,7 @@ def test_near_the_ceiling_the_fit_stays_finite() -> None:
     assert 1e-4 < found.epsilon < 0.5
 
 
-def test_a_handful_of_entities_can_be_fitted_and_is_cross_fitted() -> None:
+def test_few_entities_are_cross_fitted() -> None:
     few, many = fit(simulated(12, 3)), fit(simulated(520, 2))
     assert few.nll_cross_fitted is not None
     assert np.isfinite(few.nll_cross_fitted)
@@ -146,12 +147,12 @@ def test_a_handful_of_entities_can_be_fitted_and_is_cross_fitted() -> None:
     assert fit(simulated(1, 1)).nll_cross_fitted is None
 
 
-def test_the_same_generator_gives_the_same_fit() -> None:
+def test_same_seed_gives_the_same_fit() -> None:
     data = simulated(60, 4)
     assert fit(data, 3).parameters == fit(data, 3).parameters
 
 
-def test_a_potential_of_zero_on_the_label_does_not_break_the_fit() -> None:
+def test_zero_potential_on_the_label_is_allowed() -> None:
     data = simulated(50, 3)
     data.potential[0] = [1.0, 0.0, 0.0]
     data.labels[0] = 2
@@ -162,7 +163,7 @@ def test_a_potential_of_zero_on_the_label_does_not_break_the_fit() -> None:
     ("counts", "labels", "named"),
     [([2, 0], [0, 1], r"positions \[1\] have no evidence"), ([2], [0, 1], "2 labels for 1")],
 )
-def test_data_that_cannot_be_fitted_is_refused(counts: list, labels: list, named: str) -> None:
+def test_missing_evidence_or_labels_are_refused(counts: list, labels: list, named: str) -> None:
     with pytest.raises(EvidenceError, match=named):
         LabelledFactors(
             np.full((2, 3), 1 / 3), np.full(2, np.nan), Segments.of_counts(counts),
@@ -170,9 +171,9 @@ def test_data_that_cannot_be_fitted_is_refused(counts: list, labels: list, named
         )  # fmt: skip
 
 
-def test_labels_that_cannot_be_are_refused() -> None:
+def test_invalid_or_impossible_labels_are_refused() -> None:
     data = simulated(6, 2)
-    with pytest.raises(EvidenceError, match="labels must lie in 0 to 2"):
+    with pytest.raises(EvidenceError, match="labels must be 0 to 2"):
         LabelledFactors(
             data.potential, data.credibility, data.segments, data.labels - 3, SHARES, np.log(SHARES)
         )
@@ -186,7 +187,7 @@ def test_labels_that_cannot_be_are_refused() -> None:
         fit(impossible)
 
 
-def test_a_prior_of_each_entity_can_be_fitted_with() -> None:
+def test_prior_may_differ_by_entity() -> None:
     data = simulated(40, 3)
     each = LabelledFactors(
         data.potential, data.credibility, data.segments, data.labels, SHARES,
@@ -196,7 +197,7 @@ def test_a_prior_of_each_entity_can_be_fitted_with() -> None:
     assert fit(each).converged
 
 
-def test_subsets_have_every_size_and_only_own_items() -> None:
+def test_subsets_have_every_size() -> None:
     segments = Segments.of_counts([3, 1, 50])
     rows, parts, owners = draw_subsets(segments, np.random.default_rng(0))
     assert sorted(parts.counts[owners == 0]) == [1, 2, 3]
@@ -211,7 +212,7 @@ def test_subsets_have_every_size_and_only_own_items() -> None:
         assert (chosen < segments.offsets[owner + 1]).all()
 
 
-def test_a_temperature_is_recovered_and_has_a_prior() -> None:
+def test_fit_temperature_recovers_the_true_temperature() -> None:
     generator = np.random.default_rng(0)
     true = generator.dirichlet(np.ones(3) * 2, 4000)
     labels = np.array([generator.choice(3, p=row) for row in true])
@@ -221,7 +222,7 @@ def test_a_temperature_is_recovered_and_has_a_prior() -> None:
     assert 0.5 < fit_temperature(certain, np.array([0])) < 1.0
 
 
-def test_an_impossible_label_has_no_temperature() -> None:
+def test_fit_temperature_refuses_impossible_labels() -> None:
     with pytest.raises(EvidenceError, match=r"positions \[1\]"):
         fit_temperature(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 1]))
     with pytest.raises(EvidenceError, match="labels"):
@@ -233,13 +234,13 @@ def test_an_impossible_label_has_no_temperature() -> None:
     ("shared_error", "allowed"),
     [
         (0.0, 0.015),
-        # One exponent cannot express "all items are wrong together, three times in ten", so the
-        # fit settles on too little confidence. That much, and never too much, is the claim.
+        # One exponent cannot express "all items are wrong together, three times in ten"; the
+        # fitted answers are less confident than they could be, but never overconfident.
         (0.3, 0.06),
     ],
 )
-def test_calibrated_answers_hold_what_they_promise(shared_error: float, allowed: float) -> None:
-    """Mean confidence against accuracy on 20,000 fresh entities, for small and large K."""
+def test_calibrated_confidence_matches_accuracy(shared_error: float, allowed: float) -> None:
+    """Compare mean confidence with accuracy on 20,000 new entities, for small and large K."""
     fitted = fit(simulated(1500, 6, overconfidence=1.7, shared_error=shared_error)).parameters
     for items in (1, 3, 6):
         test = simulated(20_000, items, overconfidence=1.7, shared_error=shared_error, seed=5)

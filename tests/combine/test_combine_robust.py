@@ -48,14 +48,14 @@ def test_one_item_by_hand() -> None:
     np.testing.assert_allclose(found.distribution[0], expected, atol=1e-12)
 
 
-def test_an_item_that_says_what_training_shares_say_changes_nothing() -> None:
+def test_item_equal_to_class_shares_changes_nothing() -> None:
     prior = np.log([0.1, 0.2, 0.7])
     found = robust(np.tile(SHARES, (4, 1)), log_prior=prior)
     np.testing.assert_allclose(found.distribution[0], np.exp(prior), atol=1e-12)
 
 
 def test_independent_items_with_exponent_one_give_bayes_rule() -> None:
-    """If Φ is the exact posterior of one item, the answer is the exact posterior of all."""
+    """If each Φ is an exact posterior, the answer is the exact posterior of all items."""
     generator = np.random.default_rng(1)
     likelihood = generator.uniform(0.05, 1.0, (5, 3))
     phi = likelihood * SHARES / (likelihood * SHARES).sum(axis=1, keepdims=True)
@@ -64,7 +64,7 @@ def test_independent_items_with_exponent_one_give_bayes_rule() -> None:
     np.testing.assert_allclose(found.distribution[0], expected / expected.sum(), atol=1e-12)
 
 
-def test_the_switch_is_a_sum_node_with_an_all_ones_leaf() -> None:
+def test_epsilon_is_a_sum_node_in_the_circuit() -> None:
     from lpf.circuits import Variable, compile_circuit, prior_circuit
 
     phi, epsilon = distributions(4), np.array([0.1, 0.3, 0.0, 1.0])
@@ -76,7 +76,7 @@ def test_the_switch_is_a_sum_node_with_an_all_ones_leaf() -> None:
     )
 
 
-def test_credibility_changes_the_answer_and_zero_silences() -> None:
+def test_item_with_zero_credibility_is_ignored() -> None:
     phi = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
     trusted = robust(phi, [1.0, 0.2]).distribution[0]
     reversed_ = robust(phi, [0.2, 1.0]).distribution[0]
@@ -94,7 +94,7 @@ def test_exponents_by_hand() -> None:
     np.testing.assert_allclose(found, [*(discount[:5] / 1.2), 1.0, 0.5, 0.5])
 
 
-def test_the_same_group_number_in_two_entities_is_two_groups() -> None:
+def test_groups_of_different_entities_are_separate() -> None:
     discount = copy_discount(np.array([0, 0]), Segments.of_counts([1, 1]), 2)
     np.testing.assert_allclose(discount, [1.0, 1.0])
 
@@ -107,7 +107,7 @@ def test_copies_count_as_one_item() -> None:
     np.testing.assert_allclose(copied.distribution, once.distribution, atol=1e-12)
 
 
-def test_a_source_switch_by_hand() -> None:
+def test_source_epsilon_by_hand() -> None:
     phi = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.2, 0.6]])
     ratio = phi / SHARES
     one_source = 0.8 * ratio[0] * ratio[1] + 0.2
@@ -118,7 +118,7 @@ def test_a_source_switch_by_hand() -> None:
     assert_adds_up(found)
 
 
-def test_a_source_that_rules_a_value_out_is_believed_up_to_its_switch() -> None:
+def test_source_that_rules_out_a_value_leaves_source_epsilon() -> None:
     phi = np.array([[0.0, 0.5, 0.5], [0.3, 0.4, 0.3]])
     parameters = RobustParameters(rho=0.0, epsilon=0.0, source_epsilon=0.25)
     found = robust(phi, parameters=parameters, sources=np.array([0, 0]))
@@ -135,8 +135,8 @@ def assert_adds_up(combined) -> None:
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
-def test_contributions_add_up_and_entities_do_not_touch_each_other(counts: list, seed: int) -> None:
-    """Any mixture of entities, some without items: each as if it were alone."""
+def test_contributions_add_up_and_entities_are_independent(counts: list, seed: int) -> None:
+    """Entities in a batch, some without items, get the same answer as alone."""
     generator = np.random.default_rng(seed)
     segments = Segments.of_counts(counts)
     total = sum(counts)
@@ -158,7 +158,7 @@ def test_contributions_add_up_and_entities_do_not_touch_each_other(counts: list,
         np.testing.assert_allclose(one.distribution[0], many.distribution[entity], atol=1e-12)
 
 
-def test_paper_mode_contributions_add_up_in_batches() -> None:
+def test_paper_contributions_add_up_in_batches() -> None:
     segments = Segments.of_counts([3, 0, 2])
     weight = credibility_weight(np.linspace(0.1, 1.0, 5), PaperParameters())
     combined = combine_paper(distributions(5), weight, UNIFORM, segments)
@@ -176,21 +176,21 @@ def test_a_thousand_items_neither_underflow_nor_overflow() -> None:
     assert np.isfinite(paper.distribution).all()
 
 
-def test_a_potential_of_zero_rules_out_and_contradiction_is_a_named_error() -> None:
+def test_contradicting_zeros_raise_impossible_evidence() -> None:
     one = robust(np.array([[0.0, 0.5, 0.5]]))
     assert one.distribution[0, 0] == 0.0
     with pytest.raises(ImpossibleEvidenceError, match="rule out every value"):
         robust(np.array([[0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]))
 
 
-def test_the_contradicting_entity_is_named() -> None:
+def test_impossible_evidence_names_the_entity() -> None:
     phi = np.array([[0.4, 0.3, 0.3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     with pytest.raises(ImpossibleEvidenceError, match=r"positions \[1\]"):
         robust(phi, segments=Segments.of_counts([1, 2]))
 
 
-def test_a_class_never_seen_in_training() -> None:
-    """π near 0: the ratio is large or small but the answer is a distribution."""
+def test_class_share_near_zero_gives_a_distribution() -> None:
+    """With π near 0 the ratios are extreme, but the answer is a distribution."""
     shares = np.array([1e-9, 0.5, 0.5 - 1e-9])
     for first in (1e-9, 1e-3, 0.0):
         phi = np.array([[first, 0.5, 0.5 - first]])
@@ -198,20 +198,20 @@ def test_a_class_never_seen_in_training() -> None:
         assert np.isfinite(found).all()
 
 
-def test_one_value_is_certain() -> None:
+def test_single_value_has_probability_one() -> None:
     one = np.ones((3, 1))
     assert robust(one, shares=np.ones(1), log_prior=np.zeros(1)).distribution.tolist() == [[1.0]]
     assert combine_paper(one, np.ones(3), np.zeros(1), Segments.one(3)).distribution == [[1.0]]
 
 
-def test_an_entity_without_items_keeps_its_prior_but_has_no_average() -> None:
+def test_entity_without_items_keeps_its_prior() -> None:
     nothing = np.empty((0, 3))
     np.testing.assert_allclose(robust(nothing).distribution[0], 1 / 3)
     with pytest.raises(EvidenceError, match="no item to average"):
         combine_average(nothing, Segments.one(0))
 
 
-def test_weights_stay_below_a_half_and_large_sigma_does_not_overflow() -> None:
+def test_credibility_weight_is_below_one_half() -> None:
     sigma = np.array([0.0, 0.1, 1.0, 10.0, 1e6])
     for form in ("product", "sigmoid"):
         weight = credibility_weight(sigma, PaperParameters(2.0, form))
@@ -220,7 +220,7 @@ def test_weights_stay_below_a_half_and_large_sigma_does_not_overflow() -> None:
         assert np.isfinite(weight).all()
 
 
-def test_fitted_reliability_by_hand() -> None:
+def test_fitted_epsilon_by_hand() -> None:
     parameters = RobustParameters(epsilon=0.2, slope=2.0, centre=0.0, fitted=True)
     found = parameters.item_epsilon(np.array([0.5, np.nan, 0.9, 1.0]))
     odds = 0.25 * np.array([1, 1, (1 / 9) ** 2, (0.001 / 0.999) ** 2])
@@ -229,9 +229,8 @@ def test_fitted_reliability_by_hand() -> None:
     np.testing.assert_allclose(flat.item_epsilon(np.array([0.0, 1.0])), 0.2)
 
 
-def test_credibility_above_what_was_fitted_on_counts_as_the_highest() -> None:
-    """An item that claims more than any that was seen is not believed more; one of credibility 0
-    is not believed at all."""
+def test_credibility_is_capped_at_the_highest_fitted() -> None:
+    """A credibility above the fitted range counts as the highest; credibility 0 as the lowest."""
     parameters = RobustParameters(epsilon=0.2, slope=2.0, fitted=True, highest=0.9)
     plain = RobustParameters(epsilon=0.2, slope=2.0, fitted=True)
     found = parameters.item_epsilon(np.array([0.0, 0.6, 0.9, 1.0]))
@@ -240,13 +239,13 @@ def test_credibility_above_what_was_fitted_on_counts_as_the_highest() -> None:
     assert found[0] > 0.999
 
 
-def test_parameters_of_before_the_range_was_kept_know_none() -> None:
+def test_old_parameters_without_highest_still_load() -> None:
     old = {"temperature": 1.1, "slope": 0.5, "fitted": 1.0}
     found = RobustParameters.from_dict(old)
     assert found.highest == CREDIBILITY_BOUNDS[1]
 
 
-def test_segments_must_make_sense() -> None:
+def test_invalid_segments_are_refused() -> None:
     for offsets in ([0, 5, 3, 4], [2, 4]):
         with pytest.raises(EvidenceError, match="never fall"):
             robust(distributions(4), segments=Segments(np.array(offsets)))
@@ -257,7 +256,7 @@ def test_unknown_parameters_are_refused() -> None:
         RobustParameters.from_dict({"gamma": 1.0})
 
 
-def test_parameters_survive_plain_numbers() -> None:
+def test_parameters_round_trip_through_dict() -> None:
     parameters = RobustParameters(1.3, 0.2, 0.05, 0.7, 1.1, True)
     assert RobustParameters.from_dict(parameters.to_dict()) == parameters
 
@@ -279,6 +278,6 @@ def test_parameters_survive_plain_numbers() -> None:
         (lambda: PaperParameters(weight_form="w"), "weight_form"),
     ],
 )
-def test_a_wrong_parameter_is_named(build: object, named: str) -> None:
+def test_invalid_parameter_is_named(build: object, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         build()

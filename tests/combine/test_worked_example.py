@@ -62,14 +62,14 @@ def test_power_transform_of_e1_with_the_printed_weight() -> None:
     np.testing.assert_allclose(powers / powers.sum(), [0.096, 0.218, 0.686], atol=5e-4)
 
 
-def test_power_transform_of_e1_with_the_right_weight() -> None:
+def test_power_transform_of_e1_with_the_corrected_weight() -> None:
     weight = credibility_weight(MEAN_SIGMA_E1, PaperParameters(2.0))[0]
     powers = PHI_E1**weight
     np.testing.assert_allclose(powers / powers.sum(), [0.1745, 0.2806, 0.5448], atol=5e-5)
     assert (powers / powers.sum()).max() < PHI_E1.max(), "w < 1 flattens; it cannot sharpen"
 
 
-def test_a_weighted_factor_is_a_contribution() -> None:
+def test_weighted_log_factors_add_up() -> None:
     """Σ of w·log Φ is the logarithm of the product of powers, whatever is normalised between."""
     one = combine_paper(PHI_E1[None], np.array([0.7]), UNIFORM, Segments.one(1))
     np.testing.assert_allclose(one.distribution[0], PHI_E1**0.7 / (PHI_E1**0.7).sum(), atol=1e-9)
@@ -82,7 +82,7 @@ def test_products_of_the_printed_factors() -> None:
     assert high == pytest.approx(0.137, abs=5e-4)  # printed: 0.1312
 
 
-def test_the_answer_from_the_printed_factors() -> None:
+def test_answer_from_the_printed_factors() -> None:
     """The printed factors carry their weights already, so they enter with weight 1."""
     combined = combine_paper(PRINTED_FACTORS, np.ones(5), UNIFORM, Segments.one(5))
     expected = PRINTED_FACTORS.prod(axis=0) / PRINTED_FACTORS.prod(axis=0).sum()
@@ -91,7 +91,7 @@ def test_the_answer_from_the_printed_factors() -> None:
     np.testing.assert_allclose(combined.distribution[0], [0.0001, 0.0040, 0.9959], atol=5e-5)
 
 
-def test_the_circuit_gives_the_same_answer() -> None:
+def test_circuit_gives_the_same_answer() -> None:
     """Algorithm 4: the prior's leaf with the product of the factors as its likelihood."""
     circuit = compile_circuit(prior_circuit([Variable("level", VALUES)], None))
     combined = combine_paper(PRINTED_FACTORS, np.ones(5), UNIFORM, Segments.one(5))
@@ -99,7 +99,7 @@ def test_the_circuit_gives_the_same_answer() -> None:
     np.testing.assert_allclose(combined.distribution[0], marginal, atol=1e-9)
 
 
-def test_the_answer_with_weights_worked_out_rightly() -> None:
+def test_answer_with_corrected_weights() -> None:
     """All five items with Φ of e1 and weights below .5, as mean σ of about .1 gives them."""
     sigma = np.array([0.105, 0.095, 0.13, 0.15, 0.085])
     weight = credibility_weight(sigma, PaperParameters(2.0))
@@ -131,7 +131,7 @@ def test_softmax_weights_sum_to_one() -> None:
     assert weights.sum() == pytest.approx(1.0)
 
 
-def test_aggregated_mean_with_the_right_weights() -> None:
+def test_aggregated_mean_with_corrected_weights() -> None:
     raw = np.exp([0.88, 0.85, 0.82, 0.75, 0.90])
     mu = np.array([[0.82, -0.34, 1.21], [0.78, -0.29, 1.18], [0.75, -0.31, 1.15],
                    [0.71, -0.28, 1.12], [0.85, -0.36, 1.24]])  # fmt: skip
@@ -139,7 +139,7 @@ def test_aggregated_mean_with_the_right_weights() -> None:
     np.testing.assert_allclose(found, [0.7845, -0.3173, 1.1821], atol=5e-5)  # .814, -.330, 1.227
 
 
-def test_the_average_of_the_printed_factors() -> None:
+def test_average_of_the_printed_factors() -> None:
     combined = combine_average(PRINTED_FACTORS, Segments.one(5))
     np.testing.assert_allclose(combined.distribution[0], [0.1028, 0.2242, 0.673], atol=1e-9)
     np.testing.assert_allclose(combined.contributions.sum(axis=0), combined.distribution[0])

@@ -41,7 +41,7 @@ def dataset(entities: Sequence[DatasetEntity], schema: Schema = SCHEMA) -> Datas
 
 
 def line(number: int = 1, **changes: Any) -> dict[str, Any]:
-    """A line that can be read, with fields changed; a change to ... takes the field out."""
+    """A valid line with some fields changed; ``...`` removes a field."""
     values = {
         "entity_id": f"C{number}",
         "claim": None,

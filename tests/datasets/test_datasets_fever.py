@@ -1,4 +1,4 @@
-"""FEVER's own files: a few claims and pages in the official form, with sentences of our own."""
+"""FEVER: a few claims and pages in the official format, with made-up sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def claim(**changes: Any) -> dict[str, Any]:
     return {"id": 1, "label": "SUPPORTS", "claim": "A claim.", "evidence": evidence, **changes}
 
 
-def test_claims_with_the_sentences_they_cite() -> None:
+def test_claims_have_the_sentences_they_cite() -> None:
     data = read_fever(CLAIMS, WIKI, split="validation")
     assert [each.entity_id for each in data] == [f"FEVER_{n}" for n in (101, 102, 104, 106)]
     assert [each.labels["compliance_level"] for each in data] == ["high", "low", "high", "low"]
@@ -46,7 +46,7 @@ def test_claims_with_the_sentences_they_cite() -> None:
     assert last.text == "It lasts about nine minutes [ at the first night ] ."
 
 
-def test_what_is_missing_is_left_out_and_counted() -> None:
+def test_missing_sentences_are_counted() -> None:
     data = read_fever(CLAIMS, WIKI)
     assert data.exclusions == (
         "2 claims are NOT ENOUGH INFO, cite no evidence and were left out "
@@ -67,7 +67,7 @@ def test_claims_that_share_a_page_share_a_group() -> None:
     assert groups[2:] == ["Lake_Merrin", "Night_Ferry-COLON-_A_Song"]
 
 
-def test_groups_reach_over_other_claims_and_do_not_depend_on_order() -> None:
+def test_groups_are_transitive_and_independent_of_order() -> None:
     pages = [{"a"}, {"c", "b"}, {"x"}, {"b", "a"}, {"c"}, {"x"}]
     groups = page_groups(pages)
     assert len({groups[i] for i in (0, 1, 3, 4)}) == 1
@@ -75,7 +75,7 @@ def test_groups_reach_over_other_claims_and_do_not_depend_on_order() -> None:
     assert page_groups(pages[::-1]) == groups[::-1]
 
 
-def test_fevers_own_labels() -> None:
+def test_fever_labels_can_be_kept() -> None:
     data = read_fever(CLAIMS, WIKI, mapping=FEVER_LABELS, nei="sample", seed=1)
     assert data.schema["verdict"].values == ("REFUTES", "NOT ENOUGH INFO", "SUPPORTS")
     assert data.entities[0].labels == {"verdict": "SUPPORTS"}
@@ -92,7 +92,7 @@ def sampled(wiki: Any, seed: int) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def test_sampled_sentences_hang_on_the_seed_and_not_on_the_files() -> None:
+def test_sampled_sentences_depend_on_the_seed_only() -> None:
     files = sorted(WIKI.glob("*.jsonl"))
     found = {seed: sampled(WIKI, seed) for seed in range(6)}
     assert all(list(texts) == ["FEVER_103", "FEVER_107"] for texts in found.values())
@@ -101,7 +101,7 @@ def test_sampled_sentences_hang_on_the_seed_and_not_on_the_files() -> None:
     assert sampled(files[::-1], 4) == found[4]
 
 
-def test_few_pages_are_drawn_again_and_none_leaves_the_claims_out(tmp_path: Path) -> None:
+def test_pages_repeat_if_there_are_too_few(tmp_path: Path) -> None:
     page = {"id": "Copper_kettle", "lines": "0\tIt heats evenly ."}
     one = write_lines(tmp_path / "one.jsonl", page)
     claims = write_lines(
@@ -118,7 +118,7 @@ def test_few_pages_are_drawn_again_and_none_leaves_the_claims_out(tmp_path: Path
 
 
 @pytest.mark.parametrize("settings", [{"nei": "sample"}, {"seed": 1}, {"nei": "drop", "seed": 1}])
-def test_settings_that_do_not_apply(settings: Any) -> None:
+def test_invalid_settings_are_refused(settings: Any) -> None:
     with pytest.raises(ConfigError):
         read_fever(CLAIMS, WIKI, **settings)
 
@@ -128,15 +128,18 @@ def test_settings_that_do_not_apply(settings: Any) -> None:
     [
         ({"id": None}, "id: is missing"),
         ({"claim": ""}, "claim: is empty"),
-        ({"label": "MAYBE"}, "label: 'MAYBE' is none of ['REFUTES', 'NOT ENOUGH INFO'"),
+        (
+            {"label": "MAYBE"},
+            "label: unknown label 'MAYBE'; choose from ['REFUTES', 'NOT ENOUGH INFO'",
+        ),
         ({"evidence": {}}, "evidence: must be a list"),
         ({"evidence": [5]}, "evidence[0]: must be a list"),
-        ({"evidence": [[["Lake_Merrin", 0]]]}, "evidence[0][0]: is no citation"),
-        ({"evidence": [[[1, 2, "Lake_Merrin", "0"]]]}, "evidence[0][0]: is no citation"),
-        ({"id": 7}, "id: '7' stands already in line 1"),
+        ({"evidence": [[["Lake_Merrin", 0]]]}, "evidence[0][0]: is not a citation"),
+        ({"evidence": [[[1, 2, "Lake_Merrin", "0"]]]}, "evidence[0][0]: is not a citation"),
+        ({"id": 7}, "id: '7' is already used in line 1"),
     ],
 )
-def test_claims_that_are_not_in_fevers_form(tmp_path: Path, changes: Any, problem: str) -> None:
+def test_invalid_claims_are_refused(tmp_path: Path, changes: Any, problem: str) -> None:
     path = write_lines(tmp_path / "claims.jsonl", claim(id=7), claim(**changes))
     with pytest.raises(DatasetError) as caught:
         read_fever(path, WIKI)
@@ -144,7 +147,7 @@ def test_claims_that_are_not_in_fevers_form(tmp_path: Path, changes: Any, proble
     assert ". Nothing was read. " in str(caught.value)
 
 
-def test_pages_that_are_not_in_fevers_form(tmp_path: Path) -> None:
+def test_invalid_pages_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"has no \.jsonl files"):
         read_fever(CLAIMS, tmp_path)
     write_lines(tmp_path / "wiki-001.jsonl", {"id": "Lake_Merrin", "lines": ["0\tA lake ."]})
@@ -152,7 +155,7 @@ def test_pages_that_are_not_in_fevers_form(tmp_path: Path) -> None:
         read_fever(CLAIMS, tmp_path)
 
 
-def test_empty_claims_and_claims_without_any_evidence(tmp_path: Path) -> None:
+def test_claims_without_evidence_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "claims.jsonl"
     path.touch()
     with pytest.raises(DatasetError, match="is empty"):
@@ -162,7 +165,7 @@ def test_empty_claims_and_claims_without_any_evidence(tmp_path: Path) -> None:
         read_fever(path, WIKI)
 
 
-def test_what_was_read_can_be_written(tmp_path: Path) -> None:
+def test_fever_data_set_can_be_written(tmp_path: Path) -> None:
     shutil.copy(CLAIMS, tmp_path / "fever.jsonl")
     data = read_fever(tmp_path / "fever.jsonl", WIKI)
     assert data.name == "fever"

@@ -1,4 +1,4 @@
-"""The dataset file: what is read, what is refused with its place, what is left out and counted."""
+"""The dataset file: what is read, refused, or left out and counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "data.jsonl"
 
 
-def test_without_a_schema_the_values_are_those_found(path: Path) -> None:
+def test_values_are_inferred_without_a_schema(path: Path) -> None:
     write_lines(path, line(1, label="b"), line(2, label="a"), line(3, label="b"))
     data = read_dataset(path)
     assert data.name == "data"
@@ -27,18 +27,18 @@ def test_without_a_schema_the_values_are_those_found(path: Path) -> None:
     assert data.exclusions == ()
 
 
-def test_the_predicate_of_plain_labels_can_be_named(path: Path) -> None:
+def test_predicate_of_plain_labels_can_be_given(path: Path) -> None:
     data = read_dataset(write_lines(path, line(label="a")), predicate="colour", name="other")
     assert data.name == "other"
     assert data.entities[0].labels == {"colour": "a"}
 
 
-def test_a_schema_gives_the_order_of_the_values(path: Path) -> None:
+def test_values_follow_the_schema(path: Path) -> None:
     write_lines(path, line(1, label="high"), line(2, label="low"))
     assert read_dataset(path, schema=SCHEMA).labels("level").tolist() == [2, 0]
 
 
-def test_every_field_arrives(path: Path) -> None:
+def test_every_field_is_read(path: Path) -> None:
     evidence = item(
         label="high",
         source="register",
@@ -46,7 +46,7 @@ def test_every_field_arrives(path: Path) -> None:
         timestamp="2026-01-25T15:42:33+02:00",
         report_id=7,
         truth={"copy_of": None},
-        votes=["unknown keys are passed over"],
+        votes=["unknown keys are ignored"],
     )
     given = line(
         entity_id=4,
@@ -86,7 +86,7 @@ def test_every_field_arrives(path: Path) -> None:
         (..., None),
     ],
 )
-def test_names_of_splits(path: Path, written: Any, read: str | None) -> None:
+def test_split_aliases(path: Path, written: Any, read: str | None) -> None:
     assert read_dataset(write_lines(path, line(split=written))).entities[0].split == read
 
 
@@ -98,7 +98,7 @@ def test_names_of_splits(path: Path, written: Any, read: str | None) -> None:
         ("2026-01-25T10:00:00Z", datetime(2026, 1, 25, 10, tzinfo=UTC)),
     ],
 )
-def test_moments(path: Path, written: str, read: datetime) -> None:
+def test_timestamps_are_read_as_utc(path: Path, written: str, read: datetime) -> None:
     data = read_dataset(write_lines(path, line(evidence=[item(timestamp=written)])))
     assert data.entities[0].evidence[0].timestamp == read
 
@@ -112,7 +112,7 @@ def test_labels_of_several_predicates(path: Path) -> None:
 
 
 def test_several_predicates_without_a_schema(path: Path) -> None:
-    """Labelled ones first; values that only evidence or facts have are values too."""
+    """Labelled predicates come first; values in evidence and facts count too."""
     evidence = [item(labels={"b": "z"})]
     first = line(1, label=..., labels={"b": "y"}, facts={"a": "q"}, evidence=evidence)
     data = read_dataset(write_lines(path, first))
@@ -120,7 +120,7 @@ def test_several_predicates_without_a_schema(path: Path) -> None:
     assert data.item_labels("b").tolist() == [1]
 
 
-def test_evidence_labels_that_are_no_values_are_ignored_and_counted(path: Path) -> None:
+def test_unknown_evidence_labels_are_ignored_and_counted(path: Path) -> None:
     evidence = [
         item(1, label="high"),
         item(2, label="comment"),
@@ -129,17 +129,17 @@ def test_evidence_labels_that_are_no_values_are_ignored_and_counted(path: Path) 
     ]
     data = read_dataset(write_lines(path, line(evidence=evidence)), schema=SCHEMA)
     assert [one.labels for one in data.items] == [{"level": "high"}, {}, {}, {}]
-    (told,) = data.exclusions
-    assert told.startswith("2 labels of evidence are no values")
-    assert told.endswith("(first: 'comment', line 1).")
+    (sentence,) = data.exclusions
+    assert sentence.startswith("2 evidence labels are not values")
+    assert sentence.endswith("(first: 'comment', line 1).")
 
 
-def test_plain_evidence_labels_count_only_beside_one_predicate(path: Path) -> None:
+def test_plain_evidence_labels_need_a_single_predicate(path: Path) -> None:
     given = line(label=..., labels={"level": "low", "outcome": "clean"})
     given["evidence"] = [item(label="high")]
     data = read_dataset(write_lines(path, given), schema=TWO)
     assert [one.labels for one in data.items] == [{}]
-    assert data.exclusions[0].startswith("1 label of evidence is no value")
+    assert data.exclusions[0].startswith("1 evidence label is not a value")
 
 
 def test_entities_without_evidence_or_label_are_left_out_and_counted(path: Path) -> None:
@@ -160,7 +160,7 @@ def test_entities_without_evidence_or_label_are_left_out_and_counted(path: Path)
     )
 
 
-def test_a_value_that_only_left_out_entities_have_is_none(path: Path) -> None:
+def test_values_of_excluded_entities_are_ignored(path: Path) -> None:
     write_lines(path, line(1, label="a"), line(2, label="b", evidence=[]))
     assert read_dataset(path).schema["label"].values == ("a",)
 
@@ -173,7 +173,7 @@ def test_entities_without_a_value_of_the_predicate_are_left_out(path: Path) -> N
     assert data.exclusions == ("1 entity has no label and was left out (first: C1, line 1).",)
 
 
-def test_exclusions_are_no_part_of_what_a_data_set_is(path: Path) -> None:
+def test_exclusions_do_not_change_the_digest(path: Path) -> None:
     whole = read_dataset(write_lines(path, line(1)))
     cut = read_dataset(write_lines(path, line(1), line(2, evidence=[])))
     assert cut.exclusions
@@ -181,7 +181,7 @@ def test_exclusions_are_no_part_of_what_a_data_set_is(path: Path) -> None:
     assert cut.digest == whole.digest
 
 
-def test_a_byte_order_mark_and_odd_line_ends_are_no_matter(path: Path) -> None:
+def test_byte_order_mark_and_crlf_are_accepted(path: Path) -> None:
     text = '{"entity_id": "é\u2028", "label": "a", "evidence": [{"evidence_id": 1, "text": "t"}]}'
     path.write_bytes(b"\xef\xbb\xbf" + text.encode() + b"\r\n\r\n")
     assert read_dataset(path).entities[0].entity_id == "é"
@@ -189,7 +189,7 @@ def test_a_byte_order_mark_and_odd_line_ends_are_no_matter(path: Path) -> None:
 
 REFUSED = [
     ("{", "is not JSON", "JSON object"),
-    ('{"entity_id": NaN}', "is not JSON (NaN is no number of JSON", "JSON object"),
+    ('{"entity_id": NaN}', "is not JSON (NaN is not allowed", "JSON object"),
     ("[" * 100_000, "is not JSON", "JSON object"),
     ('["a"]', "must be a JSON object, got a list", "JSON object"),
     (line(2, entity_id=...), "entity_id: is missing", "needs it"),
@@ -202,18 +202,18 @@ REFUSED = [
     (line(2, label=0.5), "label: must be a text", "Give a text"),
     (line(2, label="odd"), "label: 'odd' is not a value of 'level'; its values are ['low', "
      "'medium', 'high']", "Correct the label or the schema"),
-    (line(2, labels={"level": "low"}), "label: stands beside labels", "one of the two"),
+    (line(2, labels={"level": "low"}), "label: cannot be given together", "one of the two"),
     (line(2, label=..., labels=["low"]), "labels: must be an object", "in braces"),
     (line(2, label=..., labels={"level": "odd"}), "labels.level: 'odd' is not a value", "Correct"),
-    (line(2, label=..., labels={"speed": "low"}), "labels.speed: is no predicate", "Add it"),
+    (line(2, label=..., labels={"speed": "low"}), "labels.speed: is not a predicate", "Add it"),
     (line(2, label=..., labels={" ": "low"}), "labels: the name ' ' is empty", "Name a predicate"),
-    (line(2, facts={"speed": "low"}), "facts.speed: is no predicate of the schema", "Add it"),
+    (line(2, facts={"speed": "low"}), "facts.speed: is not a predicate of the schema", "Add it"),
     (line(2, facts={"level": "odd"}), "facts.level: 'odd' is not a value", "Correct"),
     (line(2, fields=[]), "fields: must be an object", "in braces"),
     (line(2, truth="yes"), "truth: must be an object", "in braces"),
-    (line(2, split="trian"), "split: is no split, got 'trian'", "Use one of 'train'"),
-    (line(2, split=1), "split: is no split, got 1", "Use one of 'train'"),
-    (line(2, split=""), "split: is no split, got ''", "Use one of 'train'"),
+    (line(2, split="trian"), "split: is not a split, got 'trian'", "Use one of 'train'"),
+    (line(2, split=1), "split: is not a split, got 1", "Use one of 'train'"),
+    (line(2, split=""), "split: is not a split, got ''", "Use one of 'train'"),
     (line(2, group_id={}), "group_id: must be a text", "Give a text"),
     (line(2, evidence=...), "evidence: is missing", "a list of objects"),
     (line(2, evidence={}), "evidence: must be a list", "a list of objects"),
@@ -236,27 +236,31 @@ REFUSED = [
      "is not a time", "Write it as"),
     (line(2, evidence=[item(2, timestamp=5)]), "evidence[0].timestamp: must be a text", "Give"),
     (line(2, evidence=[item(2, truth=1)]), "evidence[0].truth: must be an object", "in braces"),
-    (line(2, entity_id="C1"), "entity_id: 'C1' stands already in line 1", "an id of its own"),
-    (line(2, evidence=[item(1)]), "evidence[0].evidence_id: 'C1_E1' stands already in line 1",
-     "an id of its own"),
-    (line(2, evidence=[item(2), item(2)]), "evidence[1].evidence_id: 'C2_E1' stands already in "
-     "line 2", "an id of its own"),
+    (line(2, entity_id="C1"), "entity_id: 'C1' is already used in line 1", "unique"),
+    (line(2, evidence=[item(1)]), "evidence[0].evidence_id: 'C1_E1' is already used in line 1",
+     "unique"),
+    (line(2, evidence=[item(2), item(2)]), "evidence[1].evidence_id: 'C2_E1' is already used in "
+     "line 2", "unique"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("second", "problem", "remedy"), REFUSED)
-def test_refused_with_place_and_remedy(path: Path, second: Any, problem: str, remedy: str) -> None:
+@pytest.mark.parametrize(("second", "problem", "hint"), REFUSED)
+def test_invalid_line_names_line_field_and_hint(
+    path: Path, second: Any, problem: str, hint: str
+) -> None:
     write_lines(path, line(1), second)
     with pytest.raises(DatasetError) as caught:
         read_dataset(path, schema=SCHEMA)
-    told = str(caught.value)
-    assert told.startswith(f"{path}, line 2: {problem}")
-    before, _, after = told.partition(". Nothing was read. ")
-    assert len(before) < 400
-    assert remedy in after
+    message = str(caught.value)
+    assert message.startswith(f"{path}, line 2: {problem}")
+    assert "Nothing was read." in message
+    assert len(caught.value.message) < 400
+    assert hint in caught.value.hint
+    if caught.value.field is not None:  # the line is a JSON object
+        assert caught.value.field.startswith(f"{path}, line 2: ")
 
 
-def test_a_plain_label_needs_a_predicate_under_a_schema_of_several(path: Path) -> None:
+def test_plain_label_needs_a_predicate_if_the_schema_has_several(path: Path) -> None:
     write_lines(path, line())
     with pytest.raises(DatasetError, match=r"line 1: label: the schema has several predicates"):
         read_dataset(path, schema=TWO)
@@ -266,20 +270,20 @@ def test_a_plain_label_needs_a_predicate_under_a_schema_of_several(path: Path) -
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"\xef\xbb\xbf"])
-def test_an_empty_file(path: Path, content: bytes) -> None:
+def test_empty_file_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(DatasetError, match=r"is empty\. Nothing was read"):
         read_dataset(path)
 
 
-def test_a_file_that_is_not_there_or_no_file(path: Path) -> None:
+def test_unreadable_file_is_refused(path: Path) -> None:
     with pytest.raises(DatasetError, match=r"data\.jsonl: cannot be read \(No such file"):
         read_dataset(path)
     with pytest.raises(DatasetError, match=r"cannot be read \(Is a directory\)"):
         read_dataset(path.parent)
 
 
-def test_a_file_that_is_not_utf8(path: Path) -> None:
+def test_file_that_is_not_utf8_is_refused(path: Path) -> None:
     path.write_bytes(b'{"entity_id": "a"}\n{"entity_id": "\xff"}\n')
     with pytest.raises(DatasetError, match=r"line 1: evidence: is missing"):
         read_dataset(path)
@@ -288,7 +292,7 @@ def test_a_file_that_is_not_utf8(path: Path) -> None:
         read_dataset(path)
 
 
-def test_a_file_in_which_nothing_can_be_used(path: Path) -> None:
+def test_file_without_usable_entities_is_refused(path: Path) -> None:
     with pytest.raises(DatasetError, match="no entity has both evidence and a label"):
         read_dataset(write_lines(path, line(label=None)))
     with pytest.raises(DatasetError, match=r"no entity has both evidence and a label\. .*1 entity"):
@@ -311,7 +315,7 @@ def test_a_file_in_which_nothing_can_be_used(path: Path) -> None:
         ({"labels": {"level": "odd"}}, "evidence[0].labels.level: 'odd' is not a value"),
     ],
 )
-def test_what_would_not_come_back_is_not_written(path: Path, changes: Any, problem: str) -> None:
+def test_lossy_write_is_refused(path: Path, changes: Any, problem: str) -> None:
     path.write_text("kept")
     with pytest.raises(DatasetError) as caught:
         write_dataset(path, dataset([entity(1), entity(2, **changes)]))
@@ -320,7 +324,7 @@ def test_what_would_not_come_back_is_not_written(path: Path, changes: Any, probl
     assert path.read_text() == "kept"
 
 
-def test_doubled_ids_are_not_written(path: Path) -> None:
-    with pytest.raises(DatasetError, match="'C0001' stands already in entity 1"):
+def test_duplicate_ids_are_not_written(path: Path) -> None:
+    with pytest.raises(DatasetError, match="'C0001' is already used in entity 1"):
         write_dataset(path, dataset([entity(1), entity(1)]))
     assert not path.exists()

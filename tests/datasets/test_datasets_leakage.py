@@ -1,4 +1,4 @@
-"""What was planted in two splits is found, and nothing else."""
+"""Leaks between splits are found, and nothing else."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_planted_leaks_are_found(kind: str, name: str, one: Any, other: Any) -> 
     )
 
 
-def test_an_entity_in_two_splits_is_found() -> None:
+def test_entity_in_two_splits_is_found() -> None:
     twice = entity(500, split="validation", text="one")
     leaks = find_leakage(planted(twice, entity(500, split="test", text="two")))
     assert [(leak.kind, leak.splits) for leak in leaks] == [("entity_id", ("test", "validation"))]
@@ -66,8 +66,8 @@ def test_counts_entities_and_examples() -> None:
     )
 
 
-def test_a_source_that_many_entities_share_tells_nothing() -> None:
-    """Five of a hundred are many, four are not."""
+def test_common_sources_are_not_leaks() -> None:
+    """A source of five in a hundred entities is common, one of four is not."""
     sources = ["train", "test", "test", "test", "test"]
     shared = [entity(i, split=s, source="weekly") for i, s in enumerate(sources)]
     others = [e for e in CLEAN if e.entity_id > "C0004"]
@@ -76,12 +76,12 @@ def test_a_source_that_many_entities_share_tells_nothing() -> None:
     assert only_leak(dataset([*fewer, *others])).kind == "source"
 
 
-def test_what_is_in_one_split_or_in_none_is_no_leak() -> None:
+def test_repetition_within_a_split_is_not_a_leak() -> None:
     within = [entity(500, split="train", text="same"), entity(501, split="train", text="same")]
     assert find_leakage(planted(*within, entity(502, text="same"))) == ()
 
 
-def test_long_examples_are_cut_in_the_sentence_alone() -> None:
+def test_long_examples_are_shortened_in_the_sentence_only() -> None:
     text = "word " * 40 + "end"
     leak = only_leak(
         planted(entity(500, split="train", text=text), entity(501, split="test", text=text))

@@ -1,4 +1,4 @@
-"""Public data sets in the form of the dataset file, where they lie beside this repository."""
+"""Public data sets as dataset files, if they are available beside this repository."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(name: str) -> Dataset:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_counts_are_those_stated(name: str, tmp_path: Path) -> None:
+def test_counts_are_as_stated(name: str, tmp_path: Path) -> None:
     items, values = EXPECTED[name]
     data = read(name)
     assert Counter(each.labels["label"] for each in data) == values
@@ -42,7 +42,7 @@ def test_counts_are_those_stated(name: str, tmp_path: Path) -> None:
     assert read_dataset(tmp_path / "again.jsonl", name=name) == data
 
 
-def test_stances_of_replies_are_no_labels() -> None:
+def test_stances_of_replies_are_not_labels() -> None:
     data = read("rumoureval2017")
     assert data.exclusions[0].startswith("4,519 labels of evidence are no values")
     assert not any(item.labels for item in data.items)
@@ -54,7 +54,7 @@ def test_labels_of_single_sentences_are_kept() -> None:
     assert values == {"NOT_ENOUGH_INFO": 4930, "SUPPORTS": 1943, "REFUTES": 802}
 
 
-def test_the_known_leak_of_scifact_is_found() -> None:
+def test_known_leak_of_scifact_is_found() -> None:
     leaks = {leak.kind: leak for leak in find_leakage(read("scifact"))}
     assert leaks["text"].splits == ("validation", "train")
     assert (leaks["text"].entities, leaks["text"].of_entities) == (199, 300)

@@ -1,4 +1,4 @@
-"""Whatever a data set holds, its file gives back."""
+"""Any data set can be written and read back."""
 
 from __future__ import annotations
 

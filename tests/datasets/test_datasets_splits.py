@@ -1,4 +1,4 @@
-"""Splits and folds: groups stay whole, values keep their shares, everything hangs on the seed."""
+"""Splits and folds: groups stay together, values are stratified, seeds are reproducible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lpf.schema import Predicate, Schema
 
 
 def companies(count: int = 300, years: int = 3, seed: int = 5) -> Dataset:
-    """Companies in their years, one group each; a company's values lie near each other."""
+    """Companies over several years, one group per company, with similar values."""
     generator = np.random.default_rng(seed)
     score = generator.normal(size=(count, 1)) + generator.normal(size=(count, years))
     ranks = np.argsort(np.argsort(score.ravel()))
@@ -52,7 +52,7 @@ def test_300_groups_of_3_are_split_630_135_135(seed: int) -> None:
     require_trainable(data, "level")
 
 
-def test_without_groups_every_value_is_split_to_the_nearest_whole_number() -> None:
+def test_values_without_groups_are_split_exactly() -> None:
     values = ["low"] * 200 + ["medium"] * 100 + ["high"] * 40
     data = assign_splits(dataset([entity(i, v) for i, v in enumerate(values)]), "level", seed=0)
     assert {key: count for key, count in counts(data).items() if key[0] != "train"} == {
@@ -62,15 +62,15 @@ def test_without_groups_every_value_is_split_to_the_nearest_whole_number() -> No
     }
 
 
-def test_the_same_seed_gives_the_same_splits_and_another_others() -> None:
+def test_splits_depend_on_the_seed() -> None:
     data = companies()
     first, again, other = (assign_splits(data, "level", seed=seed) for seed in (1, 1, 2))
     assert first == again
     assert first.digest != other.digest
 
 
-def test_splits_are_alike_on_every_machine() -> None:
-    """Written down once; a change of the rules must be seen."""
+def test_splits_are_the_same_on_every_machine() -> None:
+    """Fixed results; a change of the algorithm must be noticed."""
     entities = [entity(i, LEVELS[i * i % 7 % 3], group=f"G{i // 2}") for i in range(40)]
     data = assign_splits(dataset(entities), "level", seed=7)
     assert (
@@ -79,7 +79,7 @@ def test_splits_are_alike_on_every_machine() -> None:
     )
 
 
-def test_a_group_is_no_entity_of_the_same_name() -> None:
+def test_group_and_entity_with_the_same_name_differ() -> None:
     alone = [entity(i, LEVELS[i % 3]) for i in range(30)]
     grouped = [entity(100 + i, LEVELS[i % 3], group="C0000") for i in range(9)]
     data = assign_splits(dataset([*alone, *grouped]), "level", seed=0)
@@ -87,7 +87,7 @@ def test_a_group_is_no_entity_of_the_same_name() -> None:
     assert [len(data.positions(split)) for split in SPLITS] == [27, 6, 6]
 
 
-def test_a_group_larger_than_its_share_is_kept_whole() -> None:
+def test_large_group_stays_together() -> None:
     giant = [entity(i, LEVELS[i % 3], group="giant") for i in range(80)]
     others = [entity(100 + i, LEVELS[i % 3]) for i in range(20)]
     data = assign_splits(dataset([*giant, *others]), "level", seed=0)
@@ -117,7 +117,7 @@ def test_given_splits_are_kept() -> None:
     assert assign_splits(data, "level", seed=0) is data
 
 
-def test_validation_is_taken_out_of_train_where_there_is_none() -> None:
+def test_missing_validation_is_taken_from_train() -> None:
     given = [
         entity(i, each.labels["level"], group=each.group_id, split="test" if i < 90 else "train")
         for i, each in enumerate(companies())
@@ -126,12 +126,12 @@ def test_validation_is_taken_out_of_train_where_there_is_none() -> None:
     assert data.positions("test").tolist() == list(range(90))
     assert len(data.positions("validation")) == pytest.approx(810 / 4, abs=2)
     assert all(len(splits) == 1 for splits in split_of_groups(data).values())
-    (told,) = data.exclusions
-    assert "of 810 entities of 'train' were made 'validation'" in told
+    (sentence,) = data.exclusions
+    assert "of 810 entities of 'train' were moved to 'validation'" in sentence
     require_trainable(data, "level")
 
 
-def test_some_entities_without_a_split_are_ambiguous() -> None:
+def test_partly_assigned_splits_are_refused() -> None:
     data = dataset([entity(1, split="train"), entity(2), entity(3)])
     with pytest.raises(DatasetError, match=r"2 of 3 entities have no split \(first: C0002\).*Give"):
         assign_splits(data, "level", seed=0)
@@ -140,7 +140,7 @@ def test_some_entities_without_a_split_are_ambiguous() -> None:
 @pytest.mark.parametrize(
     "shares", [(0.5, 0.5, 0.5), (1.0, 0.0, 0.0), (0.0, 0.5, 0.5), (0.9, 0.2, -0.1), (0.5, 0.5)]
 )
-def test_shares_that_cannot_be(shares: tuple[float, float, float]) -> None:
+def test_invalid_shares_are_refused(shares: tuple[float, float, float]) -> None:
     with pytest.raises(ConfigError, match="shares: must be"):
         assign_splits(companies(9), "level", shares=shares, seed=0)
 
@@ -155,7 +155,7 @@ def test_no_test_share_leaves_test_empty() -> None:
 
 
 def spread(**counts: Sequence[int]) -> Dataset:
-    """So many entities of low, medium and high a split."""
+    """A data set with these numbers of low, medium and high entities per split."""
     entities = []
     for split, numbers in counts.items():
         for value, number in zip(LEVELS, numbers, strict=True):
@@ -164,7 +164,7 @@ def spread(**counts: Sequence[int]) -> Dataset:
     return dataset(entities)
 
 
-def test_the_least_that_can_be_trained_on() -> None:
+def test_smallest_trainable_data_set() -> None:
     require_trainable(spread(train=(2, 2, 2), validation=(1, 1, 1), test=(1, 1, 1)), "level")
 
 
@@ -189,7 +189,7 @@ def test_the_least_that_can_be_trained_on() -> None:
         (dataset([entity(1), entity(2, "high")]), "2 entities have no split (first: C0001)"),
     ],
 )
-def test_what_cannot_be_trained_on(data: Dataset, problem: str) -> None:
+def test_untrainable_data_set_is_refused(data: Dataset, problem: str) -> None:
     with pytest.raises(DatasetError) as caught:
         require_trainable(data, "level")
     assert str(caught.value).startswith(f"dataset 'made up': {problem}")
@@ -199,7 +199,7 @@ def test_what_cannot_be_trained_on(data: Dataset, problem: str) -> None:
 # --- folds
 
 
-def test_folds_hold_whole_groups_and_all_entities_once() -> None:
+def test_folds_partition_the_groups() -> None:
     data = companies()
     folds = grouped_folds(data, "level", 5, seed=3)
     assert sorted(np.concatenate(folds).tolist()) == list(range(900))
@@ -215,20 +215,20 @@ def test_folds_hold_whole_groups_and_all_entities_once() -> None:
 
 
 @pytest.mark.parametrize("folds", [0, 1, 13])
-def test_numbers_of_folds_that_cannot_be(folds: int) -> None:
+def test_invalid_number_of_folds_is_refused(folds: int) -> None:
     with pytest.raises(ConfigError, match=f"folds: must be 2 to 12, .* got {folds}"):
         grouped_folds(companies(12), "level", folds, seed=0)
 
 
-def test_a_value_that_is_in_one_group_alone_cannot_be_folded() -> None:
+def test_value_in_a_single_group_cannot_be_folded() -> None:
     entities = [entity(i, LEVELS[i % 2]) for i in range(12)]
     entities += [entity(20 + i, "high", group="only") for i in range(3)]
     with pytest.raises(DatasetError, match="all entities with level = 'high' are in fold"):
         grouped_folds(dataset(entities), "level", 3, seed=0)
 
 
-def test_folds_and_splits_keep_the_shares_of_several_predicates() -> None:
-    """Values of the second are placed as evenly, though the first says nothing of them."""
+def test_several_predicates_are_stratified() -> None:
+    """The second predicate is stratified too, although it is independent of the first."""
     schema = Schema((Predicate("level", LEVELS), Predicate("seen", ("no", "yes"))))
     made = [
         replace(

@@ -1,4 +1,4 @@
-"""A declaration small enough to read, and to spoil in tests."""
+"""A small declaration for tests."""
 
 from __future__ import annotations
 

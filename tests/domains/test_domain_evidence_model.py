@@ -1,4 +1,4 @@
-"""The chances, worked out by hand and by other means."""
+"""The evidence model, compared with results worked out by hand."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def test_wrong_grades_get_rarer_with_distance() -> None:
 
 def test_symbols_of_a_grade() -> None:
     model = EvidenceModel(GeneratorParameters(ambiguity=0.2), SHARES)
-    assert model.symbol_chances == pytest.approx(
+    assert model.symbol_probabilities == pytest.approx(
         np.array([[0.8, 0, 0, 0.2, 0], [0, 0.8, 0, 0.1, 0.1], [0, 0, 0.8, 0, 0.2]])
     )
 
 
-def test_borderline_chances_follow_from_the_band() -> None:
+def test_borderline_probabilities_follow_from_the_band() -> None:
     model = EvidenceModel(GeneratorParameters(borderline=0.24), SHARES)
     assert model.band == pytest.approx(0.06)
     expected = np.array([[0.8, 0.0, 0.2], [0.7, 0.15, 0.15], [0.8, 0.2, 0.0]])
-    assert model.borderline_chances == pytest.approx(expected)
-    assert np.array(SHARES) @ (1 - model.borderline_chances[:, 0]) == pytest.approx(0.24)
+    assert model.borderline_probabilities == pytest.approx(expected)
+    assert np.array(SHARES) @ (1 - model.borderline_probabilities[:, 0]) == pytest.approx(0.24)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 3.0])
 @pytest.mark.parametrize("contradiction", [0.01, 0.13, 0.6])
-def test_noise_has_the_mean_that_was_asked_for(contradiction: float, correlation: float) -> None:
+def test_mean_noise_equals_contradiction(contradiction: float, correlation: float) -> None:
     parameters = GeneratorParameters(
         contradiction=contradiction, credibility_correlation=correlation
     )
@@ -50,19 +50,19 @@ def test_noise_has_the_mean_that_was_asked_for(contradiction: float, correlation
     assert (noise[0] > 1.2 * noise[-1]) == (correlation > 0)
 
 
-def test_reliability_halves_with_age_as_drift_says() -> None:
+def test_noise_increases_with_age() -> None:
     parameters = GeneratorParameters(contradiction=0.2, credibility_correlation=0, drift=0.5)
     ages = np.array([0, 731])
     noise = EvidenceModel(parameters, SHARES).noise(np.full(2, 0.9), ages)
     assert 1 - noise == pytest.approx([0.8, 0.8 * 2 ** (-0.5 * 731 / 365.25)])
 
 
-def test_without_contradiction_there_is_no_noise() -> None:
+def test_zero_contradiction_gives_no_noise() -> None:
     model = EvidenceModel(GeneratorParameters(contradiction=0.0), SHARES)
     assert not model.noise(np.array([0.7, 0.9]), np.zeros(2, dtype=np.int64)).any()
 
 
-def test_credibility_is_the_papers_beta_on_its_range() -> None:
+def test_credibility_follows_the_beta_distribution() -> None:
     model = EvidenceModel(GeneratorParameters(), SHARES)
     credible = model.credibility((np.arange(20_000) + 0.5) / 20_000)
     assert credible.min() > 0.65
@@ -70,12 +70,12 @@ def test_credibility_is_the_papers_beta_on_its_range() -> None:
     assert credible.mean() == pytest.approx(0.65 + 0.33 * 10 / 12, abs=1e-3)
 
 
-def test_bands_that_would_overlap_are_refused() -> None:
+def test_overlapping_bands_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"generator\.borderline: 0\.9 does not fit"):
         EvidenceModel(GeneratorParameters(borderline=0.9), (0.1, 0.4, 0.5))
 
 
-def test_presets_are_known_by_name() -> None:
+def test_presets_by_name() -> None:
     assert set(PRESETS) == {"paper", "hard"}
     assert preset("paper") == GeneratorParameters()
     assert preset("hard") == PRESETS["hard"] != preset("paper")
@@ -107,12 +107,12 @@ def test_presets_are_known_by_name() -> None:
         ("shares", (0.0, 1.0)),
     ],
 )
-def test_parameters_out_of_range_are_named(field: str, value: object) -> None:
+def test_invalid_parameter_is_named(field: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"generator\.{field}: must be .* Nothing was generated"):
         replace(GeneratorParameters(), **{field: value})
 
 
-def test_settings_are_read_as_what_they_are() -> None:
+def test_settings_are_parsed_by_type() -> None:
     settings = [
         *("items=7", "items_min=2", "copies=.2", "shares=.2,.3,.5", "unseen=sentences"),
         "credibility_range=0.5,0.9",
@@ -132,16 +132,16 @@ def test_settings_are_read_as_what_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "problem"),
     [
         ("copies", "must be NAME=VALUE"),
-        ("colour=3", "generator.colour: is no parameter"),
+        ("colour=3", "generator.colour: unknown parameter"),
         ("items=2.5", "generator.items: must be of type int"),
         ("copies=none", "generator.copies: must be of type float"),
         ("credibility_beta=1", "generator.credibility_beta: must be of type"),
         ("pull=7", "generator.pull: must be in"),
     ],
 )
-def test_settings_that_cannot_be_used_are_named(setting: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_setting_is_named(setting: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         with_settings(GeneratorParameters(), [setting])

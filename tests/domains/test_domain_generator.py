@@ -1,4 +1,4 @@
-"""Whole data sets: what is promised of them, and that they stay the same."""
+"""Generated data sets: their properties, and that they do not change."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compliance() -> Dataset:
 
 
 def wordings_by_split(domain: Domain, dataset: Dataset) -> dict[str, set[str]]:
-    """The wordings behind each split's texts, by taking numbers, months and fields out of them."""
+    """The wordings of each split, with numbers, months and fields removed."""
     found: dict[str, set[str]] = defaultdict(set)
     words = [field.name for field in domain.fields if field.is_text]
     for entity in dataset:
@@ -66,7 +66,7 @@ def wordings_by_split(domain: Domain, dataset: Dataset) -> dict[str, set[str]]:
     return found
 
 
-def test_it_is_as_large_and_as_mixed_as_the_papers(compliance: Dataset) -> None:
+def test_sizes_and_shares_match_the_paper(compliance: Dataset) -> None:
     assert Counter(entity.split for entity in compliance) == {
         "train": 630,
         "validation": 135,
@@ -80,7 +80,7 @@ def test_it_is_as_large_and_as_mixed_as_the_papers(compliance: Dataset) -> None:
         assert shares / shares.sum() == pytest.approx([0.3, 0.4, 0.3], abs=0.01)
 
 
-def test_a_company_comes_in_each_of_its_years_and_is_not_split(compliance: Dataset) -> None:
+def test_company_has_one_entity_per_year_in_one_split(compliance: Dataset) -> None:
     for start in range(0, 900, 3):
         company = compliance.entities[start : start + 3]
         assert [entity.fields["year"] for entity in company] == [2020, 2021, 2022]
@@ -91,7 +91,7 @@ def test_a_company_comes_in_each_of_its_years_and_is_not_split(compliance: Datas
         assert len({entity.fields["audit_score"] for entity in company}) > 1
 
 
-def test_years_of_a_company_resemble_each_other(compliance: Dataset) -> None:
+def test_years_of_a_company_are_correlated(compliance: Dataset) -> None:
     scores = np.array([entity.truth["score"] for entity in compliance]).reshape(300, 3)
     assert 0.25 < np.corrcoef(scores[:, 0], scores[:, 1])[0, 1] < 0.55
 
@@ -102,7 +102,7 @@ def test_other_domains_have_no_groups() -> None:
 
 
 @pytest.mark.parametrize("name", domain_names())
-def test_fields_speak_for_the_value_as_their_weights_say(name: str) -> None:
+def test_fields_correlate_with_the_value_by_weight(name: str) -> None:
     domain = load_domain(name)
     made = generate(domain, replace(PAPER, items=1, entities=1500), seed=3)
     scores = np.array([entity.truth["score"] for entity in made])
@@ -118,7 +118,7 @@ def test_fields_speak_for_the_value_as_their_weights_say(name: str) -> None:
             assert abs(related) < 0.1, field.name
 
 
-def test_records_are_whole_and_in_order(compliance: Dataset) -> None:
+def test_records_have_all_fields_in_order(compliance: Dataset) -> None:
     domain = load_domain("compliance")
     entity = compliance.entities[0]
     names = [field.name for field in domain.fields]
@@ -128,7 +128,7 @@ def test_records_are_whole_and_in_order(compliance: Dataset) -> None:
     assert entity.labels.keys() == {"compliance_level"}
 
 
-def test_ids_run_on_as_in_the_paper() -> None:
+def test_ids_are_numbered_as_in_the_paper() -> None:
     paper = replace(PAPER, entities=40)
     finance = generate(load_domain("finance"), paper, seed=1)
     entity = finance.entities[28]
@@ -139,7 +139,7 @@ def test_ids_run_on_as_in_the_paper() -> None:
     assert construction.entities[0].evidence[0].evidence_id == "construction-C0001_E001"
 
 
-def test_evidence_is_older_than_its_moment(compliance: Dataset) -> None:
+def test_evidence_is_dated_before_the_reference_date(compliance: Dataset) -> None:
     for entity in compliance:
         end = datetime(entity.fields["year"] + 2, 1, 1, tzinfo=UTC)
         for item in entity.evidence:
@@ -148,7 +148,7 @@ def test_evidence_is_older_than_its_moment(compliance: Dataset) -> None:
     assert max(item.timestamp for item in undated.items) <= REFERENCE
 
 
-def test_copies_share_a_report_and_differ_in_words(compliance: Dataset) -> None:
+def test_copies_share_a_report_and_differ_in_wording(compliance: Dataset) -> None:
     copies = 0
     for entity in compliance:
         by_id = {item.evidence_id: item for item in entity.evidence}
@@ -176,7 +176,7 @@ def test_texts_are_clean(compliance: Dataset) -> None:
 
 @pytest.mark.parametrize("unseen", ["wordings", "sentences"])
 @pytest.mark.parametrize("name", domain_names())
-def test_no_two_splits_share_a_text_but_for_names_and_numbers(name: str, unseen: str) -> None:
+def test_splits_share_no_wordings(name: str, unseen: str) -> None:
     domain = load_domain(name)
     made = generate(domain, replace(HARD, unseen=unseen), seed=7)
     found = wordings_by_split(domain, made)
@@ -185,8 +185,8 @@ def test_no_two_splits_share_a_text_but_for_names_and_numbers(name: str, unseen:
     assert not found["validation"] & found["test"]
 
 
-def test_stored_answers_are_the_perfect_readers(compliance: Dataset) -> None:
-    """Recomputed from nothing but what the data set says of each item."""
+def test_stored_posteriors_match_the_perfect_reader(compliance: Dataset) -> None:
+    """Recomputed from the stored truth of each item."""
     domain = load_domain("compliance")
     model = evidence_model(domain, HARD)
     symbols = {frozenset(shown): number for number, shown in enumerate(domain.symbols)}
@@ -203,7 +203,7 @@ def test_stored_answers_are_the_perfect_readers(compliance: Dataset) -> None:
         assert given[0] == pytest.approx(stored, abs=1e-12)
 
 
-def test_facts_are_known_as_often_as_said_and_help() -> None:
+def test_fact_share_holds_and_facts_help() -> None:
     domain = load_domain("academic")
     made = generate_test(domain, replace(HARD, fact_share=0.5), seed=2, entities=4000)
     known = [entity for entity in made if entity.facts]
@@ -222,7 +222,7 @@ def test_facts_are_known_as_often_as_said_and_help() -> None:
         assert shares == pytest.approx(row, abs=0.05)
 
 
-def test_further_test_entities_continue_the_ids() -> None:
+def test_extra_test_entities_continue_the_ids() -> None:
     domain = load_domain("healthcare")
     plain = generate(domain, FEW, seed=5)
     more = generate(domain, FEW, seed=5, extra_test=40)
@@ -236,8 +236,8 @@ def test_further_test_entities_continue_the_ids() -> None:
     assert [int(one.rpartition("R")[2]) for one in ids] == list(range(1, len(ids) + 1))
 
 
-def test_an_entity_does_not_depend_on_how_many_there_are() -> None:
-    """But for its rank, and so its value and what follows from that."""
+def test_entity_does_not_depend_on_the_number_of_entities() -> None:
+    """Except for its rank, and so its value."""
     domain = load_domain("materials")
     few = generate(domain, FEW, seed=9)
     many = generate(domain, replace(FEW, entities=90), seed=9)
@@ -251,14 +251,14 @@ def test_an_entity_does_not_depend_on_how_many_there_are() -> None:
             )
 
 
-def test_test_entities_alone_are_others() -> None:
+def test_generate_test_gives_other_entities() -> None:
     domain = load_domain("legal")
     alone = generate_test(domain, FEW, seed=5, entities=50)
     assert {entity.split for entity in alone} == {"test"}
     assert alone.entities[0].fields != generate(domain, FEW, seed=5).entities[0].fields
 
 
-def test_shares_can_be_other_than_declared() -> None:
+def test_shares_can_be_changed() -> None:
     skewed = replace(FEW, entities=200, shares=(0.05, 0.15, 0.8), borderline=0.1)
     made = generate(load_domain("legal"), skewed, seed=1)
     assert np.bincount(made.labels("litigation_outcome")).tolist() == [10, 30, 160]
@@ -273,13 +273,13 @@ def test_negative_numbers_are_refused(seed: int, extra: int, name: str) -> None:
         generate(load_domain("legal"), FEW, seed=seed, extra_test=extra)
 
 
-def test_no_test_entities_are_refused() -> None:
+def test_zero_test_entities_are_refused() -> None:
     with pytest.raises(ConfigError, match="entities: must be at least 1"):
         generate_test(load_domain("legal"), FEW, seed=1, entities=0)
 
 
 @pytest.mark.parametrize("unseen", ["wordings", "sentences"])
-def test_the_documented_domain_of_ones_own_is_generated(unseen: str) -> None:
+def test_documented_custom_domain_works(unseen: str) -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "domains.md").read_text()
     declaration = re.search(r"```toml\n(.*?)```", page, re.DOTALL)
     assert declaration is not None
@@ -289,7 +289,7 @@ def test_the_documented_domain_of_ones_own_is_generated(unseen: str) -> None:
     assert Counter(entity.labels["day"] for entity in made) == {"bad": 100, "good": 100}
 
 
-def test_the_documented_parameters_are_the_presets() -> None:
+def test_documented_parameters_match_the_presets() -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "domains.md").read_text()
     for name, paper, hard in re.findall(r"^\| `(\w+)` \| (\S+) \| (\S+) \|", page, re.MULTILINE):
         for preset, shown in (("paper", paper), ("hard", hard)):
@@ -300,14 +300,14 @@ def test_the_documented_parameters_are_the_presets() -> None:
         assert f"`{field.name}`" in page
 
 
-def test_it_is_the_same_after_writing_and_reading(compliance: Dataset, tmp_path: Path) -> None:
+def test_generated_data_set_round_trip(compliance: Dataset, tmp_path: Path) -> None:
     write_dataset(tmp_path / "compliance.jsonl", compliance)
     read = read_dataset(tmp_path / "compliance.jsonl", schema=compliance.schema)
     assert read.entities == compliance.entities
     assert read.digest == compliance.digest
 
 
-def test_known_facts_make_a_facts_file(compliance: Dataset, tmp_path: Path) -> None:
+def test_known_facts_are_written(compliance: Dataset, tmp_path: Path) -> None:
     file = tmp_path / "facts.jsonl"
     count = write_facts(file, load_domain("compliance"), compliance)
     facts = list(read_facts(file))
@@ -318,8 +318,8 @@ def test_known_facts_make_a_facts_file(compliance: Dataset, tmp_path: Path) -> N
     assert row["timestamp"] == f"{first.fields['year'] + 2}-01-01T00:00:00+00:00"
 
 
-def test_the_same_arguments_give_the_same_texts_for_good(compliance: Dataset) -> None:
-    """Published data sets can be made again: a change of these is a break."""
+def test_generated_texts_do_not_change(compliance: Dataset) -> None:
+    """Published data sets can be generated again: this hash must not change."""
     assert compliance.digest == generate(load_domain("compliance"), HARD, seed=42).digest
     assert compliance.digest != generate(load_domain("compliance"), HARD, seed=43).digest
     made = generate_test(load_domain("compliance"), HARD, seed=42, entities=20)

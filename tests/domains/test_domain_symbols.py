@@ -1,4 +1,4 @@
-"""What items say before they are worded: the shares of everything that is drawn."""
+"""Drawing of symbols: frequencies match the model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lpf.datasets.splits import rounded_shares
 from lpf.domains import GeneratorParameters
 from lpf.domains.evidence_model import EvidenceModel
-from lpf.domains.records import borderline_towards, exact_counts, labels_by_rank
+from lpf.domains.records import borderline_towards, labels_by_rank
 from lpf.domains.symbols import Symbols, draw_symbols, draws_needed
 
 SHARES = (0.3, 0.4, 0.3)
@@ -30,13 +31,13 @@ def frequencies(symbols: Symbols, size: int = 5) -> np.ndarray:
     return np.bincount(symbols.symbols[:, 0], minlength=size) / len(symbols.symbols)
 
 
-def test_grades_miss_as_often_as_said_and_near_before_far() -> None:
+def test_wrong_grades_have_the_stated_frequency() -> None:
     assert frequencies(drawn(BASE, value=0)) == pytest.approx(
         [0.8, 0.2 * 2 / 3, 0.2 / 3, 0, 0], abs=0.01
     )
 
 
-def test_a_borderline_entity_is_pulled() -> None:
+def test_borderline_entity_shows_the_other_value() -> None:
     pulled = drawn(replace(BASE, contradiction=0.0, pull=0.3), value=1, towards=2)
     assert frequencies(pulled) == pytest.approx([0, 0.7, 0.3, 0, 0], abs=0.01)
 
@@ -48,7 +49,7 @@ def test_ambiguous_items_show_a_pair() -> None:
     assert frequencies(last) == pytest.approx([0, 0, 0.6, 0, 0.4], abs=0.01)
 
 
-def test_credible_items_err_less_often() -> None:
+def test_credible_items_are_wrong_less_often() -> None:
     symbols = drawn(replace(BASE, credibility_correlation=1.5))
     right = symbols.symbols == 1
     credible = symbols.credibility > np.median(symbols.credibility)
@@ -56,7 +57,7 @@ def test_credible_items_err_less_often() -> None:
     assert right[credible].mean() > right[~credible].mean() + 0.1
 
 
-def test_old_items_err_more_often() -> None:
+def test_old_items_are_wrong_more_often() -> None:
     symbols = drawn(replace(BASE, drift=0.5))
     old = symbols.age_days > 365
     right = symbols.symbols == 1
@@ -64,7 +65,7 @@ def test_old_items_err_more_often() -> None:
     assert (symbols.age_days.min(), symbols.age_days.max()) == (0, 730)
 
 
-def test_aspects_come_again_only_when_all_were_used() -> None:
+def test_aspects_repeat_only_after_all_were_used() -> None:
     symbols = drawn(replace(BASE, items=7), count=300)
     assert (np.sort(symbols.aspects[:, :3], axis=1) == [0, 1, 2]).all()
     assert (np.sort(symbols.aspects[:, 3:6], axis=1) == [0, 1, 2]).all()
@@ -104,10 +105,10 @@ def test_numbers_of_items() -> None:
         ((0.05, 0.15, 0.8), 7, [0, 1, 6]),
     ],
 )
-def test_shares_hold_as_nearly_as_whole_numbers_can(
+def test_shares_are_rounded_to_whole_entities(
     shares: tuple[float, ...], total: int, counts: list[int]
 ) -> None:
-    assert exact_counts(shares, total).tolist() == counts
+    assert rounded_shares(total, shares) == counts
 
 
 def test_values_and_borderline_entities_follow_the_ranks() -> None:

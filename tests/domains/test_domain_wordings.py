@@ -1,4 +1,4 @@
-"""Numbering of wordings, whose they are, and how slots are filled."""
+"""Wordings: numbering, splits and slots."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_a_sentence_without_alternatives_has_one_wording() -> None:
     assert Sentence.parse("It rains.").count == 1
 
 
-def test_splits_are_decided_for_good() -> None:
-    """The very splits, so that a change of the hash cannot go unnoticed."""
+def test_splits_of_wordings_do_not_change() -> None:
+    """Fixed results, so that a change of the hash is noticed."""
     owners = [CELL.wording_split(CELL.sentences[1].wording(k))[:2] for k in range(18)]
     assert " ".join(owners) == "tr tr te tr tr va tr tr tr tr tr tr va va tr va va va"
     assert Counter(
@@ -50,8 +50,8 @@ def test_no_two_splits_share_a_wording(unseen: str) -> None:
     assert sum(map(len, drawn.values())) == 180
 
 
-def test_every_sentence_is_as_likely_as_the_others_and_so_are_its_wordings() -> None:
-    """However many wordings a sentence has in the split."""
+def test_sentences_and_wordings_are_equally_likely() -> None:
+    """Whatever the number of its wordings in the split."""
     cell = WordingCell(
         "d/a/v", (Sentence.parse("{a|b|c} {d|e|f} {g|h}."), Sentence.parse("{i|j} {k|l}."))
     )
@@ -67,7 +67,7 @@ def test_every_sentence_is_as_likely_as_the_others_and_so_are_its_wordings() -> 
             assert drawn[wording] == pytest.approx(4000 / len(wordings), rel=0.35)
 
 
-def test_a_sentence_with_nothing_in_the_split_leaves_it_to_another() -> None:
+def test_sentence_without_wordings_in_the_split_is_not_drawn() -> None:
     only = Sentence.parse("One wording.")
     many = Sentence.parse("{a|b|c|d} {e|f|g|h} {i|j|k|l}.")
     cell = WordingCell("d/a/v", (only, many))
@@ -76,7 +76,7 @@ def test_a_sentence_with_nothing_in_the_split_leaves_it_to_another() -> None:
     assert {cell.draw(elsewhere, "wordings", random)[0].sentence for _ in range(50)} == {many}
 
 
-def test_a_sentence_too_long_to_list_is_drawn_by_trying() -> None:
+def test_sentence_with_very_many_wordings_is_sampled() -> None:
     huge = Sentence.parse(" ".join(["{a|b|c|d}"] * 12) + ".")
     assert huge.count == 4**12 > MOST_LISTED
     cell = WordingCell("d/a/v", (huge,))
@@ -88,7 +88,7 @@ def test_a_sentence_too_long_to_list_is_drawn_by_trying() -> None:
 
 
 @pytest.mark.parametrize(("count", "parts"), [(22, (13, 4, 5)), (10, (6, 2, 2)), (3, (1, 1, 1))])
-def test_sentences_are_shared_out_in_proportion(count: int, parts: tuple[int, int, int]) -> None:
+def test_sentences_are_split_in_proportion(count: int, parts: tuple[int, int, int]) -> None:
     cell = WordingCell("d/a/v", tuple(Sentence.parse(f"Number {n}.") for n in range(count)))
     pools = [cell.pool(split, "sentences") for split in SPLITS]
     assert tuple(map(len, pools)) == parts
@@ -96,13 +96,13 @@ def test_sentences_are_shared_out_in_proportion(count: int, parts: tuple[int, in
 
 
 @pytest.mark.parametrize("unseen", ["wordings", "sentences"])
-def test_too_few_for_a_split_of_its_own_is_an_error(unseen: str) -> None:
+def test_too_few_wordings_for_a_split_are_refused(unseen: str) -> None:
     cell = WordingCell("d/a/v", (Sentence.parse("One wording."),))
-    with pytest.raises(DatasetError, match=f"d/a/v: too few {unseen} .* split 'train'"):
+    with pytest.raises(DatasetError, match=f"d/a/v: too few {unseen} .*split 'train'"):
         cell.draw("train", unseen, generator())
 
 
-def test_slots_are_filled_as_they_are_written() -> None:
+def test_slots_are_filled() -> None:
     seen: dict[str, set[str]] = {"whole": set(), "decimal": set(), "month": set()}
     for seed in range(300):
         filling = Filling({"town": "Elton"}, generator(seed))
@@ -117,7 +117,7 @@ def test_slots_are_filled_as_they_are_written() -> None:
     assert (min(seen["decimal"]), max(seen["decimal"])) == ("0.90", "1.10")
 
 
-def test_a_copy_names_the_same_numbers() -> None:
+def test_copy_has_the_same_numbers() -> None:
     filling = Filling({}, generator())
     first = filling.text("from [1..999] to [1..999]")
     assert filling.text("out of [1..999] into [1..999]").split()[2::2] == first.split()[1::2]
@@ -133,5 +133,5 @@ def test_a_copy_names_the_same_numbers() -> None:
         ("data [town]", "Data Elton"),
     ],
 )
-def test_articles_follow_what_is_filled_in(wording: str, text: str) -> None:
+def test_articles_match_the_filled_text(wording: str, text: str) -> None:
     assert Filling({"town": "Elton", "other": "Hove"}, generator()).text(wording) == text

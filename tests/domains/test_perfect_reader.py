@@ -1,4 +1,4 @@
-"""The perfect reader's posterior: against enumeration of all worlds, and against simulation."""
+"""The perfect reader, compared with enumeration and with simulation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SETTINGS = [
 
 @cache
 def offset_by_hand(parameters: GeneratorParameters) -> tuple[float, float, float]:
-    """The offset of η, found by summing over many credibilities, and their mean and spread."""
+    """The offset of η from a sum over many credibilities, and their mean and deviation."""
     low, high = parameters.credibility_range
     law = beta(*parameters.credibility_beta, loc=low, scale=high - low)
     standing = (law.ppf((np.arange(100_000) + 0.5) / 100_000) - law.mean()) / law.std()
@@ -81,7 +81,7 @@ def chance_of_world(
 def enumerated(
     parameters: GeneratorParameters, shown: Sequence[set[int]], noises: Sequence[float]
 ) -> list[float]:
-    """The posterior by summing over every world: all v and g of all items, all b."""
+    """The posterior by enumeration: all v and g of all items, and all b."""
     delta = parameters.borderline / (2 * (len(SHARES) - 1))
     joint = [0.0 for _ in VALUES]
     for y in VALUES:
@@ -101,7 +101,7 @@ def enumerated(
 @pytest.mark.parametrize(
     "symbols", [(0, 2, 1), (3, 4, 1), (2, 2, 2), (0, 0, 4)], ids=lambda symbols: str(symbols)
 )
-def test_it_is_what_enumeration_gives(
+def test_posterior_agrees_with_enumeration(
     parameters: GeneratorParameters, symbols: tuple[int, ...]
 ) -> None:
     credible, days = (0.95, 0.8, 0.9), (10, 400, 700)
@@ -134,7 +134,7 @@ def answers(model: EvidenceModel, drawn: Symbols) -> FloatArray:
 
 
 def surprise(posterior: FloatArray, values: np.ndarray) -> float:
-    """How far the log loss is from the entropy the answers claim, in standard errors."""
+    """Difference of log loss and mean entropy of the answers, in standard errors."""
     with np.errstate(divide="ignore"):
         logs = np.log(posterior)
     entropy = -np.where(posterior > 0, posterior * np.where(posterior > 0, logs, 0), 0).sum(axis=1)
@@ -143,7 +143,7 @@ def surprise(posterior: FloatArray, values: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("parameters", SETTINGS)
-def test_it_is_calibrated_where_the_truth_is_known(parameters: GeneratorParameters) -> None:
+def test_posterior_is_calibrated(parameters: GeneratorParameters) -> None:
     model, values, drawn = simulated(parameters)
     posterior = answers(model, drawn)
     assert surprise(posterior, values) < 3.5
@@ -159,7 +159,7 @@ def test_it_is_calibrated_where_the_truth_is_known(parameters: GeneratorParamete
 
 
 @pytest.mark.parametrize("shares", [(0.4, 0.6), (0.1, 0.2, 0.3, 0.4), (0.2,) * 5], ids=len)
-def test_it_is_calibrated_for_any_number_of_values(shares: tuple[float, ...]) -> None:
+def test_posterior_is_calibrated_for_any_number_of_values(shares: tuple[float, ...]) -> None:
     model, values, drawn = simulated(HARD, shares=shares)
     posterior = answers(model, drawn)
     assert surprise(posterior, values) < 3.5
@@ -171,8 +171,8 @@ def test_it_is_calibrated_for_any_number_of_values(shares: tuple[float, ...]) ->
     [{"pull": 0.0}, {"drift": 0.0}, {"credibility_correlation": 0.0}, {"contradiction": 0.14}],
     ids=str,
 )
-def test_a_slightly_wrong_model_would_be_found_out(wrong: dict[str, float]) -> None:
-    """Otherwise the test above proves nothing."""
+def test_slightly_wrong_model_is_not_calibrated(wrong: dict[str, float]) -> None:
+    """Shows that the test above can fail."""
     _, values, drawn = simulated(HARD)
     mistaken = EvidenceModel(replace(HARD, **wrong), SHARES)
     posterior = answers(mistaken, drawn)
@@ -182,7 +182,7 @@ def test_a_slightly_wrong_model_would_be_found_out(wrong: dict[str, float]) -> N
     assert gain.mean() > 2 * gain.std() / np.sqrt(len(values))
 
 
-def test_copies_and_padding_say_nothing() -> None:
+def test_copies_and_padding_are_ignored() -> None:
     model, _, drawn = simulated(replace(HARD, copies=0.5, missing=0.3), 500)
     original = drawn.original
     nonsense = replace(
@@ -206,7 +206,7 @@ def test_counting_copies_would_be_overconfident() -> None:
     )
 
 
-def test_very_many_items_do_not_underflow() -> None:
+def test_many_items_do_not_underflow() -> None:
     model = EvidenceModel(HARD, SHARES)
     shape = (1, 3000)
     given = posteriors(
@@ -219,7 +219,7 @@ def test_very_many_items_do_not_underflow() -> None:
     assert given.sum() == pytest.approx(1)
 
 
-def test_a_known_fact_multiplies_in_its_row() -> None:
+def test_known_fact_multiplies_the_posterior() -> None:
     posterior = np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
     table = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
     told = with_fact(posterior, table, np.array([1, 1]), np.array([True, False]))
@@ -227,7 +227,7 @@ def test_a_known_fact_multiplies_in_its_row() -> None:
     assert told == pytest.approx(np.array([joint / joint.sum(), posterior[1]]))
 
 
-def test_data_without_the_truth_have_no_perfect_answers() -> None:
+def test_data_without_truth_have_no_perfect_answers() -> None:
     schema = load_domain("compliance").schema()
     item = DatasetItem("E1", "Text.")
     bare = Dataset("bare", schema, (DatasetEntity("C1", {"compliance_level": "low"}, (item,)),))

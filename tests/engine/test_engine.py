@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from builders import LEVELS, features, model_config, runtime, schema, sharp_tensors
-from lpf.circuits import Table, Variable, compile_circuit, learn_chow_liu, prior_circuit
+from lpf.circuits import DataTable, Variable, compile_circuit, learn_chow_liu, prior_circuit
 from lpf.combine import RobustParameters, Segments, combine_paper, credibility_weight
 from lpf.engine import Engine, Facts, Items
 from lpf.errors import (
@@ -109,7 +109,7 @@ def related_circuit():
     variables = [Variable("level", LEVELS), Variable("outcome", ("clean", "qualified"))]
     likely = {"low": "qualified", "medium": "clean", "high": "clean"}
     rows = [{"level": level, "outcome": likely[level]} for level in LEVELS for _ in range(30)]
-    return compile_circuit(learn_chow_liu(Table.from_rows(variables, rows)))
+    return compile_circuit(learn_chow_liu(DataTable.from_rows(variables, rows)))
 
 
 def test_known_facts_change_the_answer() -> None:
@@ -300,7 +300,7 @@ def test_the_learned_variant_needs_an_aggregator_and_evidence(engine: Engine) ->
     learned = QueryOptions(variant="learned")
     with pytest.raises(ConfigError, match="second stage"):
         Engine(runtime(aggregator=None), schema()).answer(items([1]), "level", learned)
-    with pytest.raises(EvidenceError, match="no item to aggregate"):
+    with pytest.raises(EvidenceError, match="to aggregate"):
         engine.answer(items([1, 0]), "level", learned)
 
 

@@ -27,7 +27,7 @@ def converter(
 
 
 def literal_algorithm_1(making: Converter, inputs: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Lines 2-36 one sample at a time, in float64 where it matters."""
+    """Algorithm 1, lines 2-36, one sample at a time."""
     posteriors = making.runtime.encode(inputs)
     decoder, rows = making.runtime.decoder("level"), []
     for item in range(len(inputs)):
@@ -43,7 +43,7 @@ def literal_algorithm_1(making: Converter, inputs: np.ndarray, points: np.ndarra
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("temperature", [1.0, 0.8, 2.0])
-def test_the_fast_way_equals_algorithm_1_taken_literally(sampler: str, temperature: float) -> None:
+def test_factors_equal_algorithm_1_sample_by_sample(sampler: str, temperature: float) -> None:
     from lpf.factors.samplers import draw
 
     making = converter(sampler, 8, temperature=temperature)
@@ -56,7 +56,7 @@ def test_the_fast_way_equals_algorithm_1_taken_literally(sampler: str, temperatu
 
 @pytest.mark.parametrize("sampler", EVERY)
 @pytest.mark.parametrize("members", [1, 3])
-def test_features_and_posteriors_lead_to_the_same_factors(sampler: str, members: int) -> None:
+def test_features_and_posteriors_give_the_same_factors(sampler: str, members: int) -> None:
     making = converter(sampler, members=members)
     posteriors = making.runtime.encode(features(9))
     keys = np.arange(9, dtype=np.uint64)
@@ -70,8 +70,8 @@ def test_features_and_posteriors_lead_to_the_same_factors(sampler: str, members:
 
 
 @pytest.mark.parametrize("sampler", EVERY)
-def test_an_item_is_the_same_alone_and_in_any_company(sampler: str) -> None:
-    """One item, a batch of a thousand, a shuffled batch: the same top value, 1e-6 on numbers."""
+def test_factor_does_not_depend_on_the_batch(sampler: str) -> None:
+    """Alone, in a batch of a thousand and in a shuffled batch: same top value, equal to 1e-6."""
     making = converter(sampler, members=2)
     inputs, keys = features(1000), np.arange(1000, dtype=np.uint64)
     together = making.from_features(inputs, keys).potential
@@ -97,7 +97,7 @@ def test_moments_agree_with_many_samples() -> None:
 
 
 @pytest.mark.parametrize("sampler", EVERY)
-def test_without_spread_every_integrator_decodes_the_mean(sampler: str) -> None:
+def test_zero_sigma_gives_the_mean_with_every_sampler(sampler: str) -> None:
     for sigma in (0.0, 1e-30):
         making = converter(sampler)
         posteriors = making.runtime.encode(features(5))
@@ -110,7 +110,7 @@ def test_without_spread_every_integrator_decodes_the_mean(sampler: str) -> None:
         np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
-def test_a_deterministic_encoder_can_be_converted() -> None:
+def test_deterministic_encoder_works() -> None:
     model = runtime(encoder=deterministic_encoder())
     found = Converter(model, "level", ConversionConfig("moments")).from_features(features(3))
     expected = Converter(model, "level", ConversionConfig("mean")).from_features(features(3))
@@ -120,7 +120,7 @@ def test_a_deterministic_encoder_can_be_converted() -> None:
 
 @pytest.mark.parametrize("sampler", EVERY)
 @pytest.mark.parametrize("values", [1, 2, 5, 9])
-def test_domains_of_any_size(sampler: str, values: int) -> None:
+def test_any_number_of_values_works(sampler: str, values: int) -> None:
     head = PredicateHead("level", tuple(f"v{i}" for i in range(values)))
     model = runtime(predicates=(head,))
     potential = (
@@ -131,7 +131,7 @@ def test_domains_of_any_size(sampler: str, values: int) -> None:
     assert (potential >= 0).all()
 
 
-def test_extreme_logits_underflow_to_zero_and_never_to_nan() -> None:
+def test_extreme_logits_give_zero_not_nan() -> None:
     config = model_config()
     tensors = sharp_tensors(config)
     tensors["decoder.head.level.weight"] *= np.float32(1e4)
@@ -144,7 +144,7 @@ def test_extreme_logits_underflow_to_zero_and_never_to_nan() -> None:
         np.testing.assert_allclose(potential.sum(axis=1), 1.0, atol=1e-12)
 
 
-def test_a_network_that_overflows_is_refused_with_the_item() -> None:
+def test_overflow_names_the_item() -> None:
     model = runtime(gain=60.0)
     huge = features(3) * np.array([[1], [1e36], [1]], np.float32)
     with pytest.raises(NonFiniteError, match=r"overflows on 1 item\(s\): b"):
@@ -153,7 +153,7 @@ def test_a_network_that_overflows_is_refused_with_the_item() -> None:
         )
 
 
-def test_the_ensemble_is_the_normalised_geometric_mean_of_its_members() -> None:
+def test_ensemble_factor_is_the_geometric_mean_of_members() -> None:
     model, inputs = runtime(3), features(5)
     config = ConversionConfig("mean")
     alone = [Converter(model.member(s), "level", config).from_features(inputs) for s in range(3)]
@@ -163,12 +163,12 @@ def test_the_ensemble_is_the_normalised_geometric_mean_of_its_members() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_a_geometric_mean_with_zeros_stays_a_distribution() -> None:
+def test_geometric_mean_with_zeros_is_a_distribution() -> None:
     mean = geometric_mean(np.array([[[0.0, 0.5, 0.5]], [[0.2, 0.4, 0.4]]]))
     np.testing.assert_allclose(mean, [[0.0, 0.5, 0.5]])
 
 
-def test_an_item_of_the_batch_is_the_paper_soft_factor() -> None:
+def test_soft_factor_of_one_item() -> None:
     factors = converter("plain", 16).from_features(features(2), ids=("E1", "E2"))
     one = factors.item(1, weight=0.4, group_id="g")
     assert one.evidence_id == "E2"
@@ -178,14 +178,14 @@ def test_an_item_of_the_batch_is_the_paper_soft_factor() -> None:
     assert one.metadata["base_confidence"] == pytest.approx(1 / (1 + one.metadata["mean_sigma"]))
 
 
-def test_the_seed_model_and_predicate_change_the_draws_and_nothing_else_does() -> None:
+def test_samples_depend_on_seed_model_and_predicate_only() -> None:
     inputs = features(3)
     base = converter("orthogonal").from_features(inputs).potential
     assert (converter("orthogonal").from_features(inputs).potential == base).all()
     assert (converter("orthogonal", seed=1).from_features(inputs).potential != base).any()
 
 
-def test_posteriors_that_are_not_finite_are_refused_with_the_id() -> None:
+def test_invalid_posteriors_name_the_item() -> None:
     making = converter("mean")
     good = making.runtime.encode(features(3), ("a", "b", "c"))
     for spoiled in (np.nan, np.inf, -1.0):
@@ -196,7 +196,7 @@ def test_posteriors_that_are_not_finite_are_refused_with_the_id() -> None:
 
 
 def test_posteriors_of_another_model_are_refused() -> None:
-    with pytest.raises(EvidenceError, match="the model's are"):
+    with pytest.raises(EvidenceError, match="posteriors have shape"):
         converter("mean", members=2).from_posteriors(runtime(1).encode(features(2)))
 
 
@@ -215,12 +215,12 @@ def test_keys_must_match_the_items() -> None:
         ({"sampler": "plain", "n_samples": 0}, "n_samples"),
     ],
 )
-def test_a_wrong_setting_is_refused_when_built(config: dict, named: str) -> None:
+def test_invalid_config_is_refused(config: dict, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         ConversionConfig(**config)
 
 
-def test_an_integrator_without_samples_has_none_to_show() -> None:
+def test_sampled_needs_a_sampler() -> None:
     making = converter("mean")
     with pytest.raises(ConfigError, match="draws no samples"):
         making.sampled(making.runtime.encode(features(1)))
@@ -231,7 +231,7 @@ def test_an_integrator_without_samples_has_none_to_show() -> None:
     st.floats(0.05, 20.0),
 )
 @settings(max_examples=100, deadline=None)
-def test_temperature_keeps_distributions_and_their_order(raw: list, temperature: float) -> None:
+def test_temperature_keeps_order_and_normalisation(raw: list, temperature: float) -> None:
     before = np.array(raw) / sum(raw)
     after = tempered(before, temperature)
     assert np.isfinite(after).all()
@@ -251,7 +251,7 @@ def test_no_items_give_no_factors() -> None:
 
 
 def test_ten_thousand_items_at_64_samples_stay_below_500_megabytes() -> None:
-    """All activations at once would take 330 MB a layer; blocks take a few."""
+    """All activations at once would need 330 MB per layer; blocks need a few MB."""
     for sampler, samples in (("orthogonal", 64), ("plain", 64), ("moments", None)):
         making = converter(sampler, samples)
         inputs, keys = features(10_000), np.arange(10_000, dtype=np.uint64)
@@ -262,7 +262,7 @@ def test_ten_thousand_items_at_64_samples_stay_below_500_megabytes() -> None:
         assert 1 < peak < 150, f"{sampler}: {peak:.0f} MB"
 
 
-def test_draws_for_the_uncertainty_are_made_in_blocks_too() -> None:
+def test_samples_for_uncertainty_are_computed_in_blocks() -> None:
     making = converter("plain", 64)
     posteriors = making.runtime.encode(features(10_000))
     tracemalloc.start()

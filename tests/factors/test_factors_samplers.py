@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lpf.errors import ConfigError
-from lpf.factors.keys import context_key, item_keys, mixed
+from lpf.factors.keys import context_key, item_keys, splitmix64
 from lpf.factors.samplers import POOLED, SAMPLERS, check_sampler
 from lpf.factors.samplers import draw as draw_planes
 
 
 def draw(sampler: str, keys: np.ndarray, samples: int, width: int) -> np.ndarray:
-    """Points by item, [N, M, d]."""
+    """Return samples [N, M, d]."""
     return np.ascontiguousarray(draw_planes(sampler, keys, samples, width).swapaxes(0, 1))
 
 
@@ -27,12 +27,12 @@ def test_points_look_like_a_standard_normal(sampler: str, samples: int, width: i
     assert points.dtype == np.float32
     deviation = 1 / np.sqrt(points.size)
     assert abs(points.mean()) < 5 * deviation
-    # Pools repeat their 64 sets with other signs, so squares vary as 64 sets do, not as 400.
+    # Pools have 64 sets, so squares have the variance of 64 sets, not of 400.
     assert abs((points**2).mean() - 1) < 6 * np.sqrt(2 / (64 * samples * width))
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_an_item_gets_its_points_from_its_key_alone(sampler: str) -> None:
+def test_samples_depend_on_the_key_only(sampler: str) -> None:
     together = draw(sampler, KEYS, 8, 64)
     order = np.random.default_rng(0).permutation(len(KEYS))
     assert (draw(sampler, KEYS[order], 8, 64) == together[order]).all()
@@ -49,11 +49,11 @@ def test_different_items_have_independent_points(sampler: str) -> None:
 
 
 @pytest.mark.parametrize("sampler", ["antithetic", "orthogonal"])
-def test_pairs_mirror_each_other(sampler: str) -> None:
+def test_pairs_are_mirrored(sampler: str) -> None:
     np.testing.assert_allclose(draw(sampler, KEYS, 8, 16).sum(axis=1), 0.0, atol=1e-5)
 
 
-def test_orthogonal_directions_stand_at_right_angles() -> None:
+def test_orthogonal_directions_are_orthogonal() -> None:
     half = draw("orthogonal", KEYS[:3], 16, 64)[:, :8].astype(np.float64)
     gram = np.matmul(half, half.swapaxes(1, 2))
     off = gram[:, ~np.eye(8, dtype=bool)]
@@ -74,7 +74,7 @@ def test_more_orthogonal_points_than_dimensions() -> None:
         ("guess", 4, "must be one of"),
     ],
 )
-def test_impossible_numbers_of_samples_are_refused(sampler: str, samples: int, rule: str) -> None:
+def test_invalid_number_of_samples_is_refused(sampler: str, samples: int, rule: str) -> None:
     with pytest.raises(ConfigError, match=rule):
         check_sampler(sampler, samples)
 
@@ -86,20 +86,20 @@ def test_every_pooled_sampler_is_finite_on_large_sets() -> None:
 
 @given(st.lists(st.tuples(st.text(), st.none() | st.text()), min_size=1, max_size=20, unique=True))
 @settings(max_examples=50, deadline=None)
-def test_items_that_differ_have_different_keys(items: list[tuple[str, str | None]]) -> None:
+def test_different_items_have_different_keys(items: list[tuple[str, str | None]]) -> None:
     texts, claims = zip(*items, strict=True)
     keys = item_keys(texts, claims, "reader")
     assert len(set(keys.tolist())) == len(items)
     assert (item_keys(texts, claims, "another") != keys).all()
 
 
-def test_the_context_holds_model_predicate_and_seed() -> None:
+def test_context_key_depends_on_model_predicate_and_seed() -> None:
     base = context_key("model", "p", 0)
     assert len({int(base), *map(int, (
         context_key("model2", "p", 0), context_key("model", "q", 0), context_key("model", "p", 1),
     ))}) == 4  # fmt: skip
 
 
-def test_mixing_spreads_neighbouring_keys() -> None:
-    bits = np.unpackbits(mixed(np.arange(1000, dtype=np.uint64), 2).view(np.uint8))
+def test_splitmix64_decorrelates_neighbouring_keys() -> None:
+    bits = np.unpackbits(splitmix64(np.arange(1000, dtype=np.uint64), 2).view(np.uint8))
     assert abs(bits.mean() - 0.5) < 0.01

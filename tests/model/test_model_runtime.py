@@ -6,7 +6,7 @@ import pytest
 from builders import deterministic_encoder, features, model_config, runtime, sharp_tensors
 from lpf.combine.learned import Aggregator
 from lpf.errors import ArtefactTensorError, ConfigError, EvidenceError, NonFiniteError
-from lpf.factors.convert import for_blocks
+from lpf.factors.blocks import for_blocks
 from lpf.model.config import PredicateHead
 from lpf.model.layout import add_predicate
 from lpf.model.runtime import Runtime

@@ -8,7 +8,8 @@ import pytest
 from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 
 from lpf.errors import TrainingError
-from lpf.factors.tempering import channel_of, softmax, through
+from lpf.factors.label_channel import apply_channel, label_channel
+from lpf.factors.tempering import softmax
 from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
 from lpf.training import Examples, Trained, Trainer, train_head
@@ -124,7 +125,7 @@ def test_the_networks_shape_gives_the_regressions_answers(silent: Examples) -> N
     (drawn,) = learner.drawn(learner.rows("level", "items"), (7,))
     regression = fit_regression(drawn, 0.3, Regression.empty(train.features.shape[1], 3))
     said = softmax(regression.logits(learner.scaling.apply(validation.features)))
-    expected = through(channel_of(runtime.config.head("level")), said)
+    expected = apply_channel(label_channel(runtime.config.head("level")), said)
     np.testing.assert_allclose(item_factors(runtime, "level", validation), expected, atol=1e-3)
 
 

@@ -1,9 +1,9 @@
-"""Circuits over discrete variables: build or learn one, compile it, ask it.
+"""Sum-product networks ("circuits") over discrete variables: build, learn, query, save.
 
-Knows nothing of evidence texts. See docs/circuits.md.
+A stand-alone library; see docs/circuits.md.
 """
 
-from lpf.circuits.chow_liu import learn_chow_liu
+from lpf.circuits.chow_liu import ChowLiuConfig, learn_chow_liu
 from lpf.circuits.circuit import (
     Circuit,
     CircuitBuilder,
@@ -13,16 +13,10 @@ from lpf.circuits.circuit import (
     Variable,
     prior_circuit,
 )
+from lpf.circuits.data_table import DataTable
+from lpf.circuits.em import RefineConfig, Refined, refine
 from lpf.circuits.evaluator import CompiledCircuit, compile_circuit
-from lpf.circuits.learn_spn import learn_spn
-from lpf.circuits.learning import (
-    ChowLiuConfig,
-    LearnSPNConfig,
-    RefineConfig,
-    Refined,
-    Table,
-    refine,
-)
+from lpf.circuits.learn_spn import LearnSPNConfig, learn_spn
 from lpf.circuits.most_probable import MostProbable, most_probable_explanation
 from lpf.circuits.queries import (
     conditional_probability,
@@ -39,6 +33,7 @@ __all__ = [
     "Circuit",
     "CircuitBuilder",
     "CompiledCircuit",
+    "DataTable",
     "Leaf",
     "LearnSPNConfig",
     "MostProbable",
@@ -46,7 +41,6 @@ __all__ = [
     "RefineConfig",
     "Refined",
     "Sum",
-    "Table",
     "Variable",
     "compile_circuit",
     "conditional_probability",

@@ -1,27 +1,40 @@
-"""Chow-Liu: the tree of strongest pairwise dependences, compiled to a circuit."""
+"""Chow-Liu trees: the tree of strongest pairwise dependences, as a circuit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from lpf.circuits.circuit import Circuit, CircuitBuilder, prior_circuit, resolve_priors
+from lpf.circuits.circuit import Circuit, CircuitBuilder, Priors, prior_circuit, resolve_priors
+from lpf.circuits.data_table import DataTable, check_at_least, smoothed
 from lpf.circuits.layout import FloatArray, variable_slots
-from lpf.circuits.learning import ChowLiuConfig, Table, smoothed
 from lpf.circuits.queries import table_information
 
-Priors = Mapping[str, Sequence[float]]
+
+@dataclass(frozen=True)
+class ChowLiuConfig:
+    """Settings of `learn_chow_liu`.
+
+    ``min_rows``: with fewer informative rows the result is `prior_circuit`. ``smoothing``: pseudo
+    counts per value.
+    """
+
+    min_rows: int = 10
+    smoothing: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_at_least("min_rows", self.min_rows, 1)
+        check_at_least("smoothing", self.smoothing, 0.0)
 
 
 def learn_chow_liu(
-    table: Table, config: ChowLiuConfig | None = None, priors: Priors | None = None
+    table: DataTable, config: ChowLiuConfig | None = None, priors: Priors | None = None
 ) -> Circuit:
-    """The best tree over the table's variables, rooted at the first.
+    """Learn the maximum-likelihood tree over the table's variables, rooted at the first.
 
-    Pairs are counted over rows where both are known and smoothed towards independence, so a pair
-    that was never seen together stays independent. With fewer than ``min_rows`` rows that know
-    something, this is `prior_circuit`.
+    Pairs are counted over rows where both values are known and smoothed towards independence, so a
+    pair that never occurs together stays independent.
     """
     config = config or ChowLiuConfig()
     if table.informative_rows < config.min_rows:
@@ -32,9 +45,9 @@ def learn_chow_liu(
 
 
 def maximum_spanning_tree(weights: FloatArray) -> list[list[int]]:
-    """Children of each vertex in the heaviest tree rooted at vertex 0 (Prim). ``weights`` [X, X].
+    """Return the children of each vertex in the maximum spanning tree rooted at 0 (Prim).
 
-    Our own because scipy's takes a weight of zero for a missing edge.
+    ``weights`` is [X, X]. scipy's function does not fit: it treats a weight of zero as no edge.
     """
     size = len(weights)
     children: list[list[int]] = [[] for _ in range(size)]
@@ -50,10 +63,10 @@ def maximum_spanning_tree(weights: FloatArray) -> list[list[int]]:
 
 
 class _Counts:
-    """Smoothed marginals and joints of pairs."""
+    """Smoothed marginal and pairwise distributions of a table."""
 
     def __init__(
-        self, table: Table, smoothing: float, priors: dict[str, tuple[float, ...]]
+        self, table: DataTable, smoothing: float, priors: dict[str, tuple[float, ...]]
     ) -> None:
         self.all = range(len(table.variables))
         self._slots = list(variable_slots(table.variables).values())
@@ -74,7 +87,7 @@ class _Counts:
         return result.reshape(counts.shape)
 
     def conditional(self, first: int, second: int) -> FloatArray:
-        """P(second | first), [V, W]; the marginal of second where first was never seen."""
+        """P(second | first), [V, W]; the marginal of second for values of first without data."""
         joint = self.joint(first, second)
         total = joint.sum(axis=1, keepdims=True)
         known = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0.0)
@@ -86,14 +99,14 @@ class _Counts:
 
 
 class _TreeCircuit:
-    """A tree of conditional tables as a circuit.
+    """Builds the circuit of a tree of conditional distributions.
 
-    A variable with children becomes, for each value of its parent, a sum over its own values; the
-    product below a value is shared by all values of the parent, so the circuit stays linear in
-    the size of the tables.
+    A variable with children becomes one sum over its values for each value of its parent. The
+    products below are shared between these sums, so the circuit is linear in the size of the
+    conditional tables.
     """
 
-    def __init__(self, table: Table, counts: _Counts, children: list[list[int]]) -> None:
+    def __init__(self, table: DataTable, counts: _Counts, children: list[list[int]]) -> None:
         self._variables = table.variables
         self._counts = counts
         self._children = children
@@ -108,7 +121,7 @@ class _TreeCircuit:
         return self._builder.build(root)
 
     def _edges(self) -> list[tuple[int, int]]:
-        """(vertex, parent) of all but the root, parents first."""
+        """Return (vertex, parent) for all vertices but the root, parents first."""
         edges, queue = [], [0]
         for parent in queue:
             for vertex in self._children[parent]:
@@ -119,17 +132,17 @@ class _TreeCircuit:
     def _vertex(
         self, vertex: int, distributions: FloatArray, below: dict[int, list[int]]
     ) -> list[int]:
-        """One node for each distribution over the vertex, i.e. for each value of its parent."""
+        """Return one node per distribution over the vertex, i.e. per value of its parent."""
         name, size = self._variables[vertex].name, distributions.shape[1]
         if not self._children[vertex]:
             return [self._builder.leaf(name, row.tolist()) for row in distributions]
         products = [
             self._builder.product(
                 [
-                    self._builder.indicator(name, place, size),
-                    *(below[child][place] for child in self._children[vertex]),
+                    self._builder.indicator(name, position, size),
+                    *(below[child][position] for child in self._children[vertex]),
                 ]
             )
-            for place in range(size)
+            for position in range(size)
         ]
         return [self._builder.sum(products, row.tolist()) for row in distributions]

@@ -1,12 +1,7 @@
-"""A circuit: variables, nodes and a root. Structure only; `compile_circuit` runs it.
+"""The structure of a circuit: variables, nodes, and the checks that make it valid.
 
-The three kinds of node. Children are indexes into the circuit's tuple of nodes.
-
-Discrete variables: a name and an ordered domain.
-
-What makes a circuit valid. Every failure is a named error that says which node.
-
-Ways to put a circuit together: by hand, or from independent priors.
+A circuit is a DAG of leaves, products and sums. Children are given as indexes into the circuit's
+tuple of nodes. `compile_circuit` prepares a circuit for inference.
 """
 
 from __future__ import annotations
@@ -28,49 +23,8 @@ from lpf.errors import (
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
-    """A categorical distribution over one variable; one probability for each of its values."""
-
-    variable: str
-    probabilities: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """Independent parts: the children's scopes are disjoint."""
-
-    children: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """A mixture: all children have the same scope; one weight for each child."""
-
-    children: tuple[int, ...]
-    weights: tuple[float, ...]
-
-
-Node = Leaf | Product | Sum
-
-
-def children_of(node: Node) -> tuple[int, ...]:
-    return () if isinstance(node, Leaf) else node.children
-
-
-def describe(index: int, node: Node) -> str:
-    """How an error names a node."""
-    if isinstance(node, Leaf):
-        return f"Node {index} (leaf of {node.variable!r})"
-    return f"Node {index} ({type(node).__name__.lower()})"
-
-
-# Weights are used as they are given, so the tolerance bounds the error it lets through.
-NORMALISATION_TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
 class Variable:
-    """A discrete variable. The order of ``values`` is the order of every array about it.
+    """A discrete variable. Every array over it follows the order of ``values``.
 
     Raises MalformedCircuitError for an empty name, an empty domain or a repeated value.
     """
@@ -81,41 +35,151 @@ class Variable:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
         if not self.name:
-            raise MalformedCircuitError("A variable needs a name that is not empty.")
+            raise MalformedCircuitError("A variable needs a non-empty name.")
         if not self.values:
             raise MalformedCircuitError(f"Variable {self.name!r} has no values.")
         if len(set(self.values)) != len(self.values):
-            raise MalformedCircuitError(f"Variable {self.name!r} has a value twice: {self.values}.")
+            raise MalformedCircuitError(
+                f"Variable {self.name!r} has duplicate values: {self.values}."
+            )
 
 
-def check_distribution(numbers: Sequence[float], where: str) -> None:
-    """Raise NotNormalisedError unless the numbers are finite, non-negative and sum to 1."""
-    for number in numbers:
-        if not (isfinite(number) and number >= 0.0):
-            raise NotNormalisedError(f"{where} holds {number!r}; need finite numbers >= 0.")
-    total = sum(numbers)
-    if abs(total - 1.0) > NORMALISATION_TOLERANCE:
-        raise NotNormalisedError(f"{where} sums to {total!r}; it must sum to 1.")
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A categorical distribution over one variable: one probability per value."""
+
+    variable: str
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A factorisation: no two children share a variable."""
+
+    children: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A mixture: all children are over the same variables; one weight per child."""
+
+    children: tuple[int, ...]
+    weights: tuple[float, ...]
+
+
+Node = Leaf | Product | Sum
+Priors = Mapping[str, Sequence[float]]  # a distribution per variable name
+
+
+def children_of(node: Node) -> tuple[int, ...]:
+    return () if isinstance(node, Leaf) else node.children
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A valid circuit. An invalid one raises a CircuitError that names the node."""
+
+    variables: tuple[Variable, ...]
+    nodes: tuple[Node, ...]
+    root: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", tuple(self.variables))
+        object.__setattr__(self, "nodes", tuple(self.nodes))
+        check_circuit(self.variables, self.nodes, self.root)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 (hex) of the content. Depends on the node order, which also affects rounding."""
+        return hash_content(circuit_content(self))
+
+
+def circuit_content(circuit: Circuit) -> dict[str, object]:
+    """Return the circuit as plain JSON values. Floats are written exactly (shortest round trip)."""
+    return {
+        "variables": [[variable.name, list(variable.values)] for variable in circuit.variables],
+        "nodes": [_node_content(node) for node in circuit.nodes],
+        "root": circuit.root,
+    }
+
+
+def hash_content(content: dict[str, object]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _node_content(node: Node) -> list[object]:
+    match node:
+        case Leaf(variable, probabilities):
+            return ["leaf", variable, [float(p) for p in probabilities]]
+        case Product(children):
+            return ["product", list(children)]
+        case Sum(children, weights):
+            return ["sum", list(children), [float(w) for w in weights]]
+
+
+class CircuitBuilder:
+    """Builds a circuit node by node. Each method returns the index of the new node."""
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        self._variables = tuple(variables)
+        self._nodes: list[Node] = []
+
+    def leaf(self, variable: str, probabilities: Sequence[float]) -> int:
+        return self._add(Leaf(variable, tuple(float(p) for p in probabilities)))
+
+    def indicator(self, variable: str, position: int, size: int) -> int:
+        """Add a leaf with probability 1 for one value."""
+        return self.leaf(variable, [float(index == position) for index in range(size)])
+
+    def product(self, children: Sequence[int]) -> int:
+        """Add a product. With a single child, return that child instead."""
+        return children[0] if len(children) == 1 else self._add(Product(tuple(children)))
+
+    def sum(self, children: Sequence[int], weights: Sequence[float]) -> int:
+        return self._add(Sum(tuple(children), tuple(float(w) for w in weights)))
+
+    def build(self, root: int) -> Circuit:
+        """Return the circuit. Raises a CircuitError that names the invalid node."""
+        return Circuit(self._variables, tuple(self._nodes), root)
+
+    def _add(self, node: Node) -> int:
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+
+def prior_circuit(variables: Sequence[Variable], priors: Priors | None = None) -> Circuit:
+    """Return a circuit of independent variables, each with its prior (default: uniform).
+
+    Raises UnknownPredicateError, MalformedCircuitError (wrong size) or NotNormalisedError.
+    """
+    builder = CircuitBuilder(variables)
+    resolved = resolve_priors(variables, priors)
+    leaves = [builder.leaf(name, prior) for name, prior in resolved.items()]
+    return builder.build(builder.product(leaves))
 
 
 def resolve_priors(
-    variables: Sequence[Variable], priors: Mapping[str, Sequence[float]] | None
+    variables: Sequence[Variable], priors: Priors | None
 ) -> dict[str, tuple[float, ...]]:
-    """One distribution per variable: the given one, or uniform where none is given.
+    """Return one distribution per variable: the given one, or a uniform one.
 
     Raises UnknownPredicateError, MalformedCircuitError (wrong size) or NotNormalisedError.
     """
     given = dict(priors or {})
     unknown = sorted(set(given) - {variable.name for variable in variables})
     if unknown:
-        raise UnknownPredicateError(f"Priors for variables that do not exist: {unknown}.")
+        raise UnknownPredicateError(
+            f"Priors for unknown variables {unknown}; the variables are "
+            f"{[variable.name for variable in variables]}."
+        )
     resolved = {}
     for variable in variables:
         size = len(variable.values)
         prior = tuple(float(p) for p in given.get(variable.name, [1.0 / size] * size))
         if len(prior) != size:
             raise MalformedCircuitError(
-                f"The prior of {variable.name!r} has {len(prior)} numbers for {size} values."
+                f"The prior of {variable.name!r} has {len(prior)} probabilities for {size} values."
             )
         check_distribution(prior, f"The prior of {variable.name!r}")
         resolved[variable.name] = prior
@@ -134,14 +198,16 @@ def check_circuit(variables: Sequence[Variable], nodes: Sequence[Node], root: in
     order = topological_order(nodes, root)
     if len(order) != len(nodes):
         lost = sorted(set(range(len(nodes))) - set(order))[0]
-        raise MalformedCircuitError(f"{describe(lost, nodes[lost])} is not reached from the root.")
+        raise MalformedCircuitError(
+            f"{describe(lost, nodes[lost])} is not reachable from the root."
+        )
     _check_scopes(variables, nodes, order)
 
 
 def topological_order(nodes: Sequence[Node], root: int) -> list[int]:
     """Nodes reached from the root, children before parents.
 
-    Written without recursion, so that depth is not bounded by the interpreter's stack.
+    Iterative, so that the depth of a circuit is not limited by Python's recursion limit.
     """
     order: list[int] = []
     open_nodes: set[int] = set()
@@ -169,7 +235,7 @@ def _domains(variables: Sequence[Variable]) -> dict[str, int]:
     if not domains:
         raise MalformedCircuitError("A circuit needs at least one variable.")
     if len(domains) != len(variables):
-        raise MalformedCircuitError("Two variables of the circuit have the same name.")
+        raise MalformedCircuitError("Two variables have the same name.")
     return domains
 
 
@@ -202,7 +268,7 @@ def _check_leaf(name: str, leaf: Leaf, domains: dict[str, int]) -> None:
         raise MalformedCircuitError(f"{name}: the circuit has no variable {leaf.variable!r}.")
     if len(leaf.probabilities) != domains[leaf.variable]:
         raise MalformedCircuitError(
-            f"{name} has {len(leaf.probabilities)} probabilities for a variable of "
+            f"{name} has {len(leaf.probabilities)} probabilities for a variable with "
             f"{domains[leaf.variable]} values."
         )
     check_distribution(leaf.probabilities, name)
@@ -211,7 +277,7 @@ def _check_leaf(name: str, leaf: Leaf, domains: dict[str, int]) -> None:
 def _check_scopes(
     variables: Sequence[Variable], nodes: Sequence[Node], order: Sequence[int]
 ) -> None:
-    # A scope is an integer with one bit for each variable: unions and overlaps stay cheap.
+    # A scope is a bit mask with one bit per variable, so that unions and overlaps are cheap.
     bit = {variable.name: 1 << position for position, variable in enumerate(variables)}
     scopes = [0] * len(nodes)
     for index in order:
@@ -254,87 +320,22 @@ def _names(scope: int, bit: dict[str, int]) -> list[str]:
     return [name for name, flag in bit.items() if scope & flag]
 
 
-@dataclass(frozen=True)
-class Circuit:
-    """A valid circuit; an invalid one cannot be built (raises a CircuitError naming the node)."""
-
-    variables: tuple[Variable, ...]
-    nodes: tuple[Node, ...]
-    root: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "variables", tuple(self.variables))
-        object.__setattr__(self, "nodes", tuple(self.nodes))
-        check_circuit(self.variables, self.nodes, self.root)
-
-    @cached_property
-    def hash(self) -> str:
-        """SHA-256 (hex) of the canonical content. Node order counts: it fixes rounding too."""
-        return hash_content(circuit_content(self))
+# Weights are not renormalised, so this also bounds the error of every probability.
+NORMALISATION_TOLERANCE = 1e-9
 
 
-def circuit_content(circuit: Circuit) -> dict[str, object]:
-    """The circuit as plain JSON values. Floats keep all their bits (shortest round-trip form)."""
-    return {
-        "variables": [[variable.name, list(variable.values)] for variable in circuit.variables],
-        "nodes": [_node_content(node) for node in circuit.nodes],
-        "root": circuit.root,
-    }
+def check_distribution(numbers: Sequence[float], where: str) -> None:
+    """Raise NotNormalisedError unless the numbers are finite, non-negative and sum to 1."""
+    for number in numbers:
+        if not (isfinite(number) and number >= 0.0):
+            raise NotNormalisedError(f"{where} holds {number!r}; need finite numbers >= 0.")
+    total = sum(numbers)
+    if abs(total - 1.0) > NORMALISATION_TOLERANCE:
+        raise NotNormalisedError(f"{where} sums to {total!r}; it must sum to 1.")
 
 
-def hash_content(content: dict[str, object]) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def _node_content(node: Node) -> list[object]:
-    match node:
-        case Leaf(variable, probabilities):
-            return ["leaf", variable, [float(p) for p in probabilities]]
-        case Product(children):
-            return ["product", list(children)]
-        case Sum(children, weights):
-            return ["sum", list(children), [float(w) for w in weights]]
-
-
-class CircuitBuilder:
-    """Collects nodes and gives each an index; `build` checks the whole."""
-
-    def __init__(self, variables: Sequence[Variable]) -> None:
-        self._variables = tuple(variables)
-        self._nodes: list[Node] = []
-
-    def leaf(self, variable: str, probabilities: Sequence[float]) -> int:
-        return self._add(Leaf(variable, tuple(float(p) for p in probabilities)))
-
-    def indicator(self, variable: str, position: int, size: int) -> int:
-        """A leaf that is certain of one value."""
-        return self.leaf(variable, [float(place == position) for place in range(size)])
-
-    def product(self, children: Sequence[int]) -> int:
-        """A product node; a single child is returned as it is."""
-        return children[0] if len(children) == 1 else self._add(Product(tuple(children)))
-
-    def sum(self, children: Sequence[int], weights: Sequence[float]) -> int:
-        return self._add(Sum(tuple(children), tuple(float(w) for w in weights)))
-
-    def build(self, root: int) -> Circuit:
-        """Raises a CircuitError that names the node at fault."""
-        return Circuit(self._variables, tuple(self._nodes), root)
-
-    def _add(self, node: Node) -> int:
-        self._nodes.append(node)
-        return len(self._nodes) - 1
-
-
-def prior_circuit(
-    variables: Sequence[Variable], priors: Mapping[str, Sequence[float]] | None = None
-) -> Circuit:
-    """All variables independent, each with its prior (uniform where none is given).
-
-    What is left when there is nothing to learn from. Raises as `resolve_priors` does.
-    """
-    builder = CircuitBuilder(variables)
-    resolved = resolve_priors(variables, priors)
-    leaves = [builder.leaf(name, prior) for name, prior in resolved.items()]
-    return builder.build(builder.product(leaves))
+def describe(index: int, node: Node) -> str:
+    """Return the name of a node for error messages."""
+    if isinstance(node, Leaf):
+        return f"Node {index} (leaf of {node.variable!r})"
+    return f"Node {index} ({type(node).__name__.lower()})"

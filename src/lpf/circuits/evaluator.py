@@ -1,13 +1,9 @@
-"""The compiled evaluator: likelihoods and marginals, for one query or for many.
+"""Exact inference on a compiled circuit: likelihoods and marginals for one query or many.
 
-Upward and downward passes over a layout, and why the quick one may be trusted.
-
-The linear pass works on inputs scaled into [0, 1]. Every node's value is then in [0, 1] too, and
-the root is affine in each with a slope of at most 1, so all underflow together moves the root by
-less than N x 2**-1022. A root of `SAFE_ROOT` or more is therefore exact to far below the rounding
-of float64. Queries with a smaller root are done again in log space.
-
-Many queries at once: chunks of rows through the linear passes, doubtful rows through logs.
+Queries are computed in linear space and, where that could underflow, again in log space. The linear
+pass works on inputs scaled to [0, 1]. Then every node's value is in [0, 1] too, and the root is
+affine in each node with a slope of at most 1, so that all underflows together change the root by
+less than N x 2**-1022. A root of at least `SAFE_ROOT` is therefore exact to float64 rounding.
 """
 
 from __future__ import annotations
@@ -19,23 +15,23 @@ import numpy as np
 import numpy.typing as npt
 
 from lpf.circuits.circuit import Circuit
-from lpf.circuits.evidence import NO_SOFT, NOTHING, EvidenceEncoder, Hard, Soft
+from lpf.circuits.evidence import NO_HARD, NO_SOFT, EvidenceEncoder, Hard, Soft, impossible_evidence
 from lpf.circuits.layout import FloatArray, IntArray, Layout, SumLayer, build_layout
 from lpf.errors import ImpossibleEvidenceError
 
 SAFE_ROOT = 1e-280
-# Replaces a peak of -inf. Any number would do: such a query is impossible or done in log space.
+# Replaces a peak of -inf. Its value does not matter: such queries are redone in log space.
 _LOWEST_PEAK = -1e300
 
 
 def upward(layout: Layout, values: FloatArray) -> None:
-    """Fill in the value of every node. ``values`` [N, B] has its inputs, in [0, 1], in place."""
+    """Compute the value of every node, [N, B], in place. The inputs must already be in [0, 1]."""
     for layer in layout.layers:
         layer.upward(values)
 
 
 def downward(layout: Layout, values: FloatArray, flow: FloatArray) -> None:
-    """Fill in the flow of every node, [N, B]. The first S rows are the posterior marginals."""
+    """Compute the flow of every node, [N, B], in place. Its first S rows are the marginals."""
     flow.fill(0.0)
     flow[layout.root] = 1.0
     for layer in reversed(layout.layers):
@@ -43,7 +39,7 @@ def downward(layout: Layout, values: FloatArray, flow: FloatArray) -> None:
 
 
 def upward_log(layout: Layout, log_inputs: FloatArray) -> FloatArray:
-    """Log value of every node, [N, B], from log-likelihoods [S, B]; -inf for zero."""
+    """Return the log value of every node, [N, B], from log-likelihoods [S, B]; -inf for zero."""
     values = np.empty((layout.n_rows, log_inputs.shape[1]))
     values[: layout.n_slots] = log_inputs
     for layer in layout.layers:
@@ -52,7 +48,7 @@ def upward_log(layout: Layout, log_inputs: FloatArray) -> FloatArray:
 
 
 def downward_log(layout: Layout, values: FloatArray) -> FloatArray:
-    """The same flow as `downward`, [N, B], from the values of `upward_log`."""
+    """Return the flow of every node, [N, B], from the values of `upward_log`."""
     flow = np.zeros_like(values)
     flow[layout.root] = 1.0
     for layer in reversed(layout.layers):
@@ -61,9 +57,9 @@ def downward_log(layout: Layout, values: FloatArray) -> FloatArray:
 
 
 def scale_inputs(layout: Layout, inputs: FloatArray) -> FloatArray:
-    """Turn log-likelihoods [S, B] into inputs in [0, 1], in place.
+    """Convert log-likelihoods [S, B] to inputs in [0, 1], in place.
 
-    Returns the log of what was taken out, [B].
+    Returns the log of the factor that was divided out, [B].
     """
     peak = inputs[layout.slot_table].max(axis=0)
     np.maximum(peak, _LOWEST_PEAK, out=peak)
@@ -77,7 +73,7 @@ _ROWS_SHOWN = 10
 
 
 def log_likelihoods(layout: Layout, log_inputs: FloatArray) -> FloatArray:
-    """log of each row's evidence, [B], from log-likelihoods [B, S]; -inf where impossible."""
+    """Return the log probability of each row's evidence, [B]; -inf if it is impossible."""
     result = np.empty(len(log_inputs))
     for part, values, _ in _chunks(layout, log_inputs):
         shift = _upward(layout, log_inputs[part], values)
@@ -91,16 +87,16 @@ def log_likelihoods(layout: Layout, log_inputs: FloatArray) -> FloatArray:
 
 
 def posteriors(layout: Layout, log_inputs: FloatArray) -> FloatArray:
-    """Posterior marginals [B, S] from log-likelihoods [B, S].
+    """Return posterior marginals [B, S] from log-likelihoods [B, S].
 
-    Raises ImpossibleEvidenceError naming the rows.
+    Raises ImpossibleEvidenceError, which names the rows.
     """
     result = np.empty(log_inputs.shape)
     for part, values, flow in _chunks(layout, log_inputs):
         _upward(layout, log_inputs[part], values)
         unsafe = values[layout.root] < SAFE_ROOT
         if any_unsafe := bool(unsafe.any()):
-            # Their flows would divide by rounded values; any number does, they are redone below.
+            # Avoids division by rounded values; these rows are recomputed below.
             values[:, unsafe] = 1.0
         downward(layout, values, flow)
         result[part] = flow[: layout.n_slots].T
@@ -112,10 +108,12 @@ def posteriors(layout: Layout, log_inputs: FloatArray) -> FloatArray:
 
 
 def expected_flows(layout: Layout, log_inputs: FloatArray) -> tuple[list[FloatArray], float]:
-    """Flow of each edge of each sum layer, [E], added up over all rows, and the log-likelihood.
+    """Return the flow of each edge of each sum layer, [E], summed over rows, and the likelihood.
 
-    The flow of an edge is how often it was used, in expectation given the evidence. Raises
-    ImpossibleEvidenceError naming the rows.
+    The likelihood is the sum of the rows' log-likelihoods.
+
+    The flow of an edge is the expected number of times it was used, given the evidence. Raises
+    ImpossibleEvidenceError, which names the rows.
     """
     layers = sum_layers(layout)
     totals = [np.zeros(len(layer.edge_weight)) for layer in layers]
@@ -150,7 +148,7 @@ def _add_flows_in_logs(
 
 
 def upward_log_rows(layout: Layout, log_inputs: FloatArray, rows: IntArray) -> FloatArray:
-    """Log values [N, R] of some rows. Raises ImpossibleEvidenceError naming rows and variables."""
+    """Return log values [N, R] of some rows. ImpossibleEvidenceError names rows and variables."""
     values = upward_log(layout, log_inputs[rows].T)
     impossible = rows[np.isneginf(values[layout.root])]
     if impossible.size:
@@ -158,8 +156,8 @@ def upward_log_rows(layout: Layout, log_inputs: FloatArray, rows: IntArray) -> F
         observed = [name for name, slot in layout.slots.items() if given[slot].any()]
         more = " and more" if impossible.size > _ROWS_SHOWN else ""
         raise ImpossibleEvidenceError(
-            f"The evidence about {observed} has probability zero in every world of the circuit, "
-            f"in rows {impossible[:_ROWS_SHOWN].tolist()}{more}."
+            f"The evidence about {observed} has probability zero in rows "
+            f"{impossible[:_ROWS_SHOWN].tolist()}{more}. Nothing was computed."
         )
     return values
 
@@ -167,7 +165,7 @@ def upward_log_rows(layout: Layout, log_inputs: FloatArray, rows: IntArray) -> F
 def _chunks(
     layout: Layout, log_inputs: FloatArray
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-    """Slices of rows, each with work arrays for values and flow, [N, rows], used again."""
+    """Yield slices of rows with work arrays for values and flow, [N, rows], which are reused."""
     size = min(layout.chunk, max(1, len(log_inputs)))
     values = np.empty((layout.n_rows, size))
     flow = np.empty_like(values)
@@ -177,7 +175,7 @@ def _chunks(
 
 
 def _upward(layout: Layout, log_inputs: FloatArray, values: FloatArray) -> FloatArray:
-    """Linear upward pass into ``values``; returns the log of what scaling took out, [B]."""
+    """Linear upward pass into ``values``; returns the log of the scaling factor, [B]."""
     inputs = values[: layout.n_slots]
     inputs[...] = log_inputs.T
     shift = scale_inputs(layout, inputs)
@@ -189,20 +187,21 @@ BatchEvidence = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 
 def compile_circuit(circuit: Circuit) -> CompiledCircuit:
-    """Arrange the circuit for evaluation. Done once; the result is immutable and thread-safe."""
+    """Prepare a circuit for inference. The result is immutable and thread-safe."""
     return CompiledCircuit(circuit)
 
 
 class CompiledCircuit:
     """Exact inference on one circuit.
 
-    Evidence about one query: ``hard`` gives values, ``soft`` likelihood vectors [V] (>= 0, any
-    scale), ``log_soft`` the same in logarithms. A variable may be in several; they multiply. A
-    variable in none is summed out. Unknown names raise UnknownPredicateError, unknown values
-    UnknownValueError, unusable vectors EvidenceError or NonFiniteError.
+    Evidence for one query: ``hard`` maps variables to values, ``soft`` to likelihood vectors [V]
+    (>= 0, any scale), ``log_soft`` to log-likelihood vectors. A variable may be in several of them;
+    they multiply. A variable in none of them is summed out. Unknown names raise
+    UnknownPredicateError, unknown values UnknownValueError, invalid vectors EvidenceError or
+    NonFiniteError.
 
-    Evidence about B queries: log-likelihoods as one array [B, S], where S counts the values of all
-    variables in order, or as arrays [B, V] for some of the variables.
+    Evidence for B queries: log-likelihoods as one array [B, S], where S is the number of values of
+    all variables in order, or as a mapping from some variables to arrays [B, V].
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -211,12 +210,13 @@ class CompiledCircuit:
         self.encoder = EvidenceEncoder(circuit.variables)
 
     def covers(self, variable: str) -> bool:
+        """Return True if the circuit has this variable."""
         return variable in self.layout.slots
 
     def log_likelihood(
-        self, hard: Hard = NOTHING, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
+        self, hard: Hard = NO_HARD, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
     ) -> float:
-        """log of the evidence's probability; -inf when the evidence is impossible."""
+        """Return the log probability of the evidence; -inf if it is impossible."""
         log_inputs = self.encoder.log_inputs(hard, soft, log_soft)
         scaled, shift = self.encoder.scale(log_inputs, {**hard, **soft, **log_soft})
         values = self._upward(scaled)
@@ -226,12 +226,12 @@ class CompiledCircuit:
         return float(self._upward_log(log_inputs)[self.layout.root, 0])
 
     def log_joint(
-        self, variable: str, hard: Hard = NOTHING, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
+        self, variable: str, hard: Hard = NO_HARD, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
     ) -> FloatArray:
-        """log P(variable = y, evidence) for every value y, [V], not normalised.
+        """Return log P(variable = y, evidence) for every value y, [V], not normalised.
 
-        Evidence about the variable itself counts. -inf marks an impossible value; raises
-        ImpossibleEvidenceError when all are.
+        Evidence about the variable itself is included. Impossible values are -inf; raises
+        ImpossibleEvidenceError if all values are impossible.
         """
         slot = self.encoder.slot(variable)
         log_inputs = self.encoder.log_inputs(hard, soft, log_soft)
@@ -250,13 +250,13 @@ class CompiledCircuit:
         else:
             result = self._log_joint_in_logs(slot, log_inputs)
         if result.max() == -inf:
-            self._refuse(hard, soft, log_soft)
+            raise impossible_evidence(hard, soft, log_soft)
         return result
 
     def marginals(
-        self, hard: Hard = NOTHING, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
+        self, hard: Hard = NO_HARD, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
     ) -> dict[str, FloatArray]:
-        """P(variable = y | evidence) for every variable and value, each [V].
+        """Return P(variable = y | evidence) for every variable, each [V].
 
         One upward and one downward pass. Raises ImpossibleEvidenceError.
         """
@@ -269,18 +269,18 @@ class CompiledCircuit:
         else:
             values = self._upward_log(log_inputs)
             if values[self.layout.root, 0] == -inf:
-                self._refuse(hard, soft, log_soft)
+                raise impossible_evidence(hard, soft, log_soft)
             flow = downward_log(self.layout, values)[:, 0]
         return {name: flow[slot] for name, slot in self.layout.slots.items()}
 
     def log_likelihood_batch(self, evidence: BatchEvidence) -> FloatArray:
-        """log of each query's evidence, [B]; -inf where it is impossible."""
+        """Return the log probability of each query's evidence, [B]; -inf if it is impossible."""
         return log_likelihoods(self.layout, self.encoder.batch(evidence))
 
     def marginals_batch(self, evidence: BatchEvidence) -> dict[str, FloatArray]:
-        """Posterior marginals of every variable, each [B, V], for B queries.
+        """Return the marginals of every variable, each [B, V], for B queries.
 
-        Raises ImpossibleEvidenceError naming the rows.
+        Raises ImpossibleEvidenceError, which names the rows.
         """
         posterior = posteriors(self.layout, self.encoder.batch(evidence))
         return {name: posterior[:, slot] for name, slot in self.layout.slots.items()}
@@ -300,9 +300,3 @@ class CompiledCircuit:
         inputs[slot] = np.where(np.eye(len(own), dtype=bool), own, -inf)
         root: FloatArray = upward_log(self.layout, inputs)[self.layout.root]
         return root
-
-    def _refuse(self, hard: Hard, soft: Soft, log_soft: Soft) -> None:
-        observed = sorted({*hard, *soft, *log_soft})
-        raise ImpossibleEvidenceError(
-            f"The evidence about {observed} has probability zero in every world of the circuit."
-        )

@@ -1,7 +1,7 @@
-"""Evidence about variables, turned into the inputs of the evaluator.
+"""Evidence about variables, encoded as inputs of the evaluator.
 
-Every piece of evidence is a likelihood vector over one variable's values: hard evidence is a
-one-hot vector, soft evidence any non-negative vector, a missing variable a vector of ones.
+Every piece of evidence is a likelihood vector over the values of one variable: a one-hot vector for
+hard evidence, any non-negative vector for soft evidence, ones for a variable without evidence.
 """
 
 from __future__ import annotations
@@ -15,27 +15,41 @@ import numpy.typing as npt
 
 from lpf.circuits.circuit import Variable
 from lpf.circuits.layout import FloatArray, variable_slots
-from lpf.errors import EvidenceError, NonFiniteError, UnknownPredicateError, UnknownValueError
+from lpf.errors import (
+    EvidenceError,
+    ImpossibleEvidenceError,
+    NonFiniteError,
+    UnknownPredicateError,
+    UnknownValueError,
+)
 
 Hard = Mapping[str, str]
 Soft = Mapping[str, npt.ArrayLike]
-NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_HARD: Mapping[str, str] = MappingProxyType({})
 NO_SOFT: Mapping[str, npt.ArrayLike] = MappingProxyType({})
 
 
+def impossible_evidence(hard: Hard, soft: Soft, log_soft: Soft) -> ImpossibleEvidenceError:
+    """Return the error for evidence with probability zero."""
+    names = sorted({*hard, *soft, *log_soft})
+    return ImpossibleEvidenceError(
+        f"The evidence about {names} has probability zero. Nothing was computed."
+    )
+
+
 class EvidenceEncoder:
-    """Knows where each variable's values stand in the inputs. ``n_slots`` is their number S."""
+    """Maps variables and values to positions in the inputs. ``n_slots`` is their number S."""
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.slots = variable_slots(variables)
         self.n_slots = sum(len(variable.values) for variable in variables)
         self._values = {
-            variable.name: {value: place for place, value in enumerate(variable.values)}
+            variable.name: {value: position for position, value in enumerate(variable.values)}
             for variable in variables
         }
 
     def slot(self, name: str) -> slice:
-        """Raises UnknownPredicateError."""
+        """Return the inputs of a variable. Raises UnknownPredicateError."""
         slot = self.slots.get(name)
         if slot is None:
             raise UnknownPredicateError(
@@ -43,18 +57,18 @@ class EvidenceEncoder:
             )
         return slot
 
-    def place(self, name: str, value: str) -> int:
-        """The input of one value. Raises UnknownPredicateError or UnknownValueError."""
+    def position(self, name: str, value: str) -> int:
+        """Return the input of one value. Raises UnknownPredicateError or UnknownValueError."""
         slot = self.slot(name)
-        place = self._values[name].get(value)
-        if place is None:
+        position = self._values[name].get(value)
+        if position is None:
             raise UnknownValueError(
-                f"{value!r} is not a value of {name!r}; those are {list(self._values[name])}."
+                f"{value!r} is not a value of {name!r}; choose from {list(self._values[name])}."
             )
-        return int(slot.start) + place
+        return int(slot.start) + position
 
     def log_inputs(self, hard: Hard, soft: Soft, log_soft: Soft) -> list[float]:
-        """Log-likelihood of each value of each variable, [S]."""
+        """Return the log-likelihood of each value of each variable, [S]."""
         inputs = [0.0] * self.n_slots
         for name, vector in soft.items():
             slot = self.slot(name)
@@ -64,16 +78,17 @@ class EvidenceEncoder:
             given = self._logarithmic(name, slot, vector)
             inputs[slot] = [a + b for a, b in zip(inputs[slot], given, strict=True)]
         for name, value in hard.items():
-            place, slot = self.place(name, value), self.slots[name]
-            kept = inputs[place]
+            position, slot = self.position(name, value), self.slots[name]
+            kept = inputs[position]
             inputs[slot] = [-inf] * (slot.stop - slot.start)
-            inputs[place] = kept
+            inputs[position] = kept
         return inputs
 
     def scale(self, log_inputs: list[float], names: Iterable[str]) -> tuple[list[float], float]:
-        """Linear inputs whose largest value per variable is 1, and the log of what was taken out.
+        """Scale inputs to a maximum of 1 per variable; return them and the log of the factor.
 
-        ``names`` are the variables with evidence. A variable whose inputs are all zero keeps them.
+        ``names`` are the variables with evidence. If all inputs of a variable are zero, they stay
+        zero.
         """
         scaled, shift = [1.0] * self.n_slots, 0.0
         for name in names:
@@ -86,7 +101,7 @@ class EvidenceEncoder:
         return scaled, shift
 
     def batch(self, evidence: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> FloatArray:
-        """Log-likelihoods [B, S] from such an array, or from arrays [B, n] for some variables.
+        """Return log-likelihoods [B, S], given as such or as arrays [B, V] for some variables.
 
         Raises EvidenceError (wrong shape) or NonFiniteError (NaN or +infinity).
         """
@@ -96,7 +111,7 @@ class EvidenceEncoder:
             raise EvidenceError(
                 f"Batched evidence has shape {inputs.shape}; need [B, {self.n_slots}]."
             )
-        # One comparison refuses NaN and +inf alike; NaN compares as false.
+        # A single comparison catches NaN and +inf; NaN compares as false.
         if inputs.size and not inputs.max() < inf:
             rows = np.unique(np.nonzero(~(inputs < inf))[0])[:10].tolist()
             raise NonFiniteError(f"Log-likelihoods hold NaN or +infinity in rows {rows}.")
@@ -104,7 +119,9 @@ class EvidenceEncoder:
 
     def _join(self, evidence: Mapping[str, npt.ArrayLike]) -> FloatArray:
         if not evidence:
-            raise EvidenceError("Batched evidence needs one array at least, to give the size B.")
+            raise EvidenceError(
+                "Batched evidence needs at least one array, which gives the batch size."
+            )
         arrays = {name: np.asarray(array, dtype=np.float64) for name, array in evidence.items()}
         rows = next(iter(arrays.values())).shape[0]
         dense = np.zeros((rows, self.n_slots))
@@ -135,7 +152,7 @@ class EvidenceEncoder:
 
 
 def _numbers(name: str, slot: slice, vector: npt.ArrayLike) -> list[float]:
-    # Vectors are a few numbers long: a list is quicker to check than an array.
+    # Vectors are short: a list is faster to check than an array.
     array = np.asarray(vector, dtype=np.float64)
     if array.shape != (slot.stop - slot.start,):
         raise EvidenceError(

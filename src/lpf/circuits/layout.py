@@ -1,15 +1,13 @@
-"""Turns a circuit into layers: which row each node has, and the arrays of each layer.
+"""The compiled form of a circuit: layers of nodes that are evaluated together.
 
-The two kinds of compiled layer, each with its upward and downward pass.
+Work arrays have one row per node and one column per query, [N, B]. The linear passes also accept
+[N], which is faster for a single query. The first S rows are the inputs, one per value of each
+variable, so that a leaf is a weighted sum of inputs.
 
-Rows of the work array are nodes, columns are queries: shape [N, B]. The linear passes also take
-[N], which is quicker for one query. The first S rows are the inputs, one for each value of each
-variable, so that a leaf is just a sum over inputs.
-
-Two number systems. In *linear* space a layer is one small matrix product. In *log* space nothing
-can underflow; it is the reference, and what the evaluator falls back on. The downward pass is the
-same quantity in both: `flow`, the posterior probability that a node takes part, given all the
-evidence. It stays in [0, 1], hence needs no logarithms.
+Each layer has an upward and a downward pass in two number systems. In *linear* space a layer is one
+small matrix product. In *log* space nothing underflows; the evaluator falls back on it. The
+downward pass computes the same quantity in both: the *flow* of a node, the posterior probability
+that it is active given the evidence. A flow lies in [0, 1] and needs no logarithms.
 """
 
 from __future__ import annotations
@@ -36,16 +34,16 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Columns = slice | IntArray
 
-# Turns 0/0 into 0: a node of value 0 has no flow, and only zeros are changed by the maximum.
+# Makes 0/0 equal 0: a node with value 0 has no flow, and the maximum changes only zeros.
 _SMALLEST = np.array(np.nextafter(0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
 class SumLayer:
-    """Mixtures, and leaves. ``matrix`` is [n, C], dense when small and sparse when large.
+    """Sums and leaves. ``matrix`` is [n, C], dense if small and sparse if large.
 
-    ``exclusive``: no other layer has these children, so their flow is set and not added to.
-    The ``edge_*`` arrays hold the same weights one edge a row, grouped by parent.
+    ``exclusive``: no other layer has these children, so their flow is assigned, not accumulated.
+    The ``edge_*`` arrays hold the same weights, one entry per edge, grouped by parent.
     """
 
     nodes: tuple[int, ...]
@@ -75,7 +73,7 @@ class SumLayer:
         anchor = _finite(np.maximum.reduceat(terms, self.edge_starts, axis=0))
         shares = np.exp(terms - anchor[self.edge_parent])
         total = np.add.reduceat(shares, self.edge_starts, axis=0)
-        with np.errstate(divide="ignore"):  # log 0 = -inf is what we mean
+        with np.errstate(divide="ignore"):  # log 0 = -inf is intended
             values[self.rows] = np.log(total) + anchor
 
     def downward_log(self, values: FloatArray, flow: FloatArray) -> None:
@@ -95,16 +93,16 @@ class SumLayer:
         """log(weight x child) of each edge, [E, B]."""
         return values[self.edge_child] + self.edge_log_weight[:, None]
 
-    def possible_children(self, place: int) -> list[int]:
+    def possible_children(self, position: int) -> list[int]:
         """Rows of the children of one node with a weight above zero."""
-        edges = self.edges_of(place)
+        edges = self.edges_of(position)
         rows: list[int] = self.edge_child[edges][self.edge_weight[edges] > 0.0].tolist()
         return rows
 
-    def edges_of(self, place: int) -> slice:
-        """Where the edges of one node of the layer stand."""
-        ends = [*self.edge_starts[place + 1 : place + 2], len(self.edge_parent)]
-        return slice(int(self.edge_starts[place]), int(ends[0]))
+    def edges_of(self, position: int) -> slice:
+        """Return the slice of the ``edge_*`` arrays that belongs to one node of the layer."""
+        ends = [*self.edge_starts[position + 1 : position + 2], len(self.edge_parent)]
+        return slice(int(self.edge_starts[position]), int(ends[0]))
 
     def _share(self, values: FloatArray, flow: FloatArray) -> FloatArray:
         """flow / value of each node, [n, B]; 0 where the value is 0."""
@@ -114,7 +112,10 @@ class SumLayer:
 
 @dataclass(frozen=True, slots=True)
 class ProductLayer:
-    """Products of one arity. ``children`` is [n * arity], a slice where the rows are adjacent."""
+    """Products with the same number of children (``arity``).
+
+    ``children`` is [n * arity], or a slice if the rows are adjacent.
+    """
 
     rows: slice
     arity: int
@@ -139,13 +140,13 @@ class ProductLayer:
         else:
             flow[self.spread_rows] += self.spread.dot(flow[self.rows])
 
-    # The flow through a product does not depend on its value, in whichever space that is.
+    # The flow through a product does not depend on its value, so both spaces are the same.
     def downward_log(self, values: FloatArray, flow: FloatArray) -> None:
         self.downward(values, flow)
 
-    def possible_children(self, place: int) -> list[int]:
+    def possible_children(self, position: int) -> list[int]:
         """Rows of the children of one product of the layer."""
-        first, last = place * self.arity, (place + 1) * self.arity
+        first, last = position * self.arity, (position + 1) * self.arity
         if isinstance(self.children, slice):
             return list(range(self.children.start + first, self.children.start + last))
         rows: list[int] = self.children[first:last].tolist()
@@ -161,29 +162,29 @@ Layer = SumLayer | ProductLayer
 
 
 def _finite(log_values: FloatArray) -> FloatArray:
-    """-inf replaced by 0, for use as a shift only: -inf - (-inf) would be NaN."""
+    """Replace -inf by 0, for use as a shift only: -inf - (-inf) would be NaN."""
     return np.where(np.isneginf(log_values), 0.0, log_values)
 
 
-# Up to this many entries a dense product beats a sparse one.
+# Up to this many entries a dense product is faster than a sparse one.
 _DENSE_LIMIT = 1 << 11
-# OpenBLAS shares out products of 2**18 multiplications or more. On a busy machine its threads then
-# wait for each other (measured: up to 17 times slower), so chunks of queries stay below that.
+# OpenBLAS uses several threads from 2**18 multiplications on. On a busy machine these wait for each
+# other (measured: up to 17 times slower), so chunks of queries stay below that size.
 _MULTIPLICATIONS_LIMIT = (1 << 18) - 1
-# Work arrays of a chunk stay small enough for the allocator to hand out the same memory again;
-# fresh pages from the system cost several times the arithmetic.
+# Work arrays stay small enough for the allocator to reuse the same memory; new pages from the
+# operating system would cost several times the arithmetic.
 _CHUNK_NUMBERS = 1 << 14
-# Below this many queries the overhead of a call outweighs its arithmetic.
+# With fewer queries per chunk, the overhead of the calls dominates.
 _SMALLEST_CHUNK = 128
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Layers in the order of evaluation, children first.
+    """Layers in order of evaluation, children first.
 
-    ``slots`` gives the input rows of each variable, ``slot_table`` [largest V, X] the same as a
-    table and ``slot_variable`` [S] the variable of each. There are ``n_slots`` = S inputs and
-    ``n_rows`` = N rows in all. ``chunk`` is how many queries to work on at once; ``root`` is the
+    ``slots`` gives the input rows of each variable, ``slot_table`` [largest V, X] the same as an
+    array, and ``slot_variable`` [S] the variable of each input. There are ``n_slots`` = S inputs
+    and ``n_rows`` = N rows in total. ``chunk`` is the number of queries per pass; ``root`` is the
     row of the root.
     """
 
@@ -198,6 +199,7 @@ class Layout:
 
 
 def build_layout(circuit: Circuit) -> Layout:
+    """Assign a row to every node and build the layers."""
     slots = variable_slots(circuit.variables)
     sizes = np.array([len(variable.values) for variable in circuit.variables])
     n_slots = int(sizes.sum())
@@ -226,6 +228,7 @@ def _chunk(n_rows: int, layers: tuple[Layer, ...]) -> int:
 
 
 def variable_slots(variables: Iterable[Variable]) -> dict[str, slice]:
+    """Return the input rows of each variable."""
     slots, start = {}, 0
     for variable in variables:
         slots[variable.name] = slice(start, start + len(variable.values))
@@ -234,7 +237,7 @@ def variable_slots(variables: Iterable[Variable]) -> dict[str, slice]:
 
 
 def _slot_table(sizes: IntArray) -> IntArray:
-    # Shorter columns repeat their last input, which leaves a maximum over the column unchanged.
+    # Shorter columns repeat their last input, which does not change the maximum of the column.
     depth = np.minimum(np.arange(sizes.max())[:, None], sizes - 1)
     table: IntArray = depth + (np.cumsum(sizes) - sizes)
     return table
@@ -243,8 +246,8 @@ def _slot_table(sizes: IntArray) -> IntArray:
 def _groups(circuit: Circuit) -> list[list[int]]:
     """Nodes that are evaluated together: same height, same kind, products of the same arity.
 
-    Within a group, nodes stand in breadth-first order from the root, so that the children of one
-    node tend to be neighbours and are read without a copy.
+    Nodes of a group are in breadth-first order from the root, so that the children of one node tend
+    to be adjacent and can be read without a copy.
     """
     nodes = circuit.nodes
     height: dict[int, int] = {}
@@ -259,7 +262,7 @@ def _groups(circuit: Circuit) -> list[list[int]]:
 
 
 def _breadth_first(nodes: Sequence[Node], root: int) -> list[int]:
-    # dict.fromkeys keeps the first of equal entries, hence the order of first visit.
+    # dict.fromkeys removes duplicates and keeps the order of the first visit.
     order, level = {root: None}, [root]
     while level:
         below = dict.fromkeys(child for index in level for child in children_of(nodes[index]))
@@ -285,7 +288,7 @@ def _layer(
 
 
 def _exclusive(nodes: Sequence[Node], groups: list[list[int]]) -> list[bool]:
-    """Whether the children of each group belong to that group only."""
+    """Return, for each group, True if its children belong to no other group."""
     families = [
         {child for index in group for child in children_of(nodes[index])} for group in groups
     ]
@@ -341,12 +344,12 @@ def _product_layer(rows: slice, arity: int, children: IntArray, exclusive: bool)
 
 
 def _operator(weights: FloatArray, row: IntArray, column: IntArray, shape: tuple[int, int]) -> Any:
-    """The matrix with these entries (equal places add up), dense when small."""
+    """Build a matrix from its entries (duplicates add up), dense if small."""
     if shape[0] * shape[1] <= _DENSE_LIMIT:
         dense = np.zeros(shape)
         np.add.at(dense, (row, column), weights)
         return dense
-    from scipy.sparse import csr_array  # slow to import, and small circuits do without
+    from scipy.sparse import csr_array  # slow to import; small circuits do not need it
 
     return csr_array((weights, (row, column)), shape=shape)
 

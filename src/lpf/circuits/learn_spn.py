@@ -1,25 +1,149 @@
-"""LearnSPN: split variables that look independent, else split rows into clusters, and repeat.
+"""LearnSPN (Gens and Domingos, 2013): learns structure and parameters from a table with gaps.
 
-Which variables depend on each other: G-tests on all pairs, from rows where both are known.
-
-Clusters of rows: a mixture of independent categoricals fitted by EM, gaps allowed.
+Recursively: variables that look independent (pairwise G-tests) are split into a product, otherwise
+rows are clustered (a mixture of independent categoricals, fitted by EM) and split into a sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from lpf.circuits.circuit import Circuit, CircuitBuilder, prior_circuit, resolve_priors
+from lpf.circuits.circuit import Circuit, CircuitBuilder, Priors, prior_circuit, resolve_priors
+from lpf.circuits.data_table import DataTable, check_at_least, smoothed
+from lpf.circuits.em import RefineConfig, refine
 from lpf.circuits.layout import FloatArray, IntArray, variable_slots
-from lpf.circuits.learning import LearnSPNConfig, RefineConfig, Table, refine, smoothed
+from lpf.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class LearnSPNConfig:
+    """Settings of `learn_spn`.
+
+    ``min_rows``: with fewer rows, variables are treated as independent; a whole table with fewer
+    informative rows gives `prior_circuit`. ``significance``: level of the independence tests.
+    ``smoothing``: pseudo counts per value. ``clusters``: number of clusters per row split, fitted
+    with up to ``iterations`` EM steps from each of ``restarts`` random starts. ``max_depth``:
+    maximum depth of row splits. ``refinements``: EM steps on all parameters at the end, which
+    corrects for the hard assignment of incomplete rows to clusters.
+    """
+
+    min_rows: int = 30
+    significance: float = 0.01
+    smoothing: float = 1.0
+    clusters: int = 2
+    iterations: int = 100
+    restarts: int = 3
+    max_depth: int = 16
+    refinements: int = 20
+
+    def __post_init__(self) -> None:
+        check_at_least("min_rows", self.min_rows, 1)
+        if not 0.0 < self.significance < 1.0:
+            raise ConfigError(
+                f"must lie between 0 and 1, got {self.significance!r}.", field="significance"
+            )
+        check_at_least("smoothing", self.smoothing, 0.0)
+        check_at_least("clusters", self.clusters, 2)
+        check_at_least("iterations", self.iterations, 1)
+        check_at_least("restarts", self.restarts, 1)
+        check_at_least("max_depth", self.max_depth, 0)
+        check_at_least("refinements", self.refinements, 0)
+
+
+def learn_spn(
+    table: DataTable,
+    config: LearnSPNConfig | None = None,
+    priors: Priors | None = None,
+    *,
+    generator: np.random.Generator,
+) -> Circuit:
+    """Learn a circuit from a table. Probabilities are smoothed towards ``priors``."""
+    config = config or LearnSPNConfig()
+    if table.informative_rows < config.min_rows:
+        return prior_circuit(table.variables, priors)
+    circuit = _Learner(table, config, priors, generator).learn()
+    if not config.refinements:
+        return circuit
+    return refine(circuit, table, RefineConfig(config.refinements, 0.0, config.smoothing)).circuit
+
+
+class _Learner:
+    """The recursion. A part is a subset of rows and variables."""
+
+    def __init__(
+        self,
+        table: DataTable,
+        config: LearnSPNConfig,
+        priors: Priors | None,
+        generator: np.random.Generator,
+    ) -> None:
+        self._config = config
+        self._generator = generator
+        self._one_hot = table.one_hot()
+        self._slots = variable_slots(table.variables)
+        self._priors = resolve_priors(table.variables, priors)
+        self._builder = CircuitBuilder(table.variables)
+
+    def learn(self) -> Circuit:
+        return self._builder.build(self._part(self._one_hot, list(self._slots), depth=0))
+
+    def _part(self, rows: FloatArray, names: list[str], depth: int) -> int:
+        """Return the node for some rows [R, S] and some variables."""
+        if len(names) == 1 or len(rows) < self._config.min_rows:
+            return self._independent(rows, names)
+        local, slots = self._restrict(rows, names)
+        groups = dependent_groups(local, slots, self._config.significance)
+        if len(groups) > 1:
+            return self._split_variables(
+                rows, [[names[i] for i in group] for group in groups], depth
+            )
+        if depth >= self._config.max_depth:
+            return self._independent(rows, names)
+        return self._split_rows(rows, names, depth)
+
+    def _split_variables(self, rows: FloatArray, groups: list[list[str]], depth: int) -> int:
+        return self._builder.product([self._part(rows, group, depth) for group in groups])
+
+    def _split_rows(self, rows: FloatArray, names: list[str], depth: int) -> int:
+        local, slots = self._restrict(rows, names)
+        # A row without known values of these variables belongs to no cluster.
+        known = local.any(axis=1)
+        labels = cluster_rows(
+            local[known],
+            slots,
+            self._config.clusters,
+            self._config.iterations,
+            self._config.restarts,
+            generator=self._generator,
+        )
+        parts = [rows[known][labels == label] for label in np.unique(labels)]
+        if len(parts) == 1:
+            return self._independent(rows, names)
+        children = [self._part(part, names, depth + 1) for part in parts]
+        return self._builder.sum(children, [len(part) / known.sum() for part in parts])
+
+    def _independent(self, rows: FloatArray, names: list[str]) -> int:
+        return self._builder.product([self._leaf(rows, name) for name in names])
+
+    def _leaf(self, rows: FloatArray, name: str) -> int:
+        counts = rows[:, self._slots[name]].sum(axis=0)
+        probabilities = smoothed(counts, self._priors[name], self._config.smoothing)
+        return self._builder.leaf(name, probabilities.tolist())
+
+    def _restrict(self, rows: FloatArray, names: list[str]) -> tuple[FloatArray, list[slice]]:
+        """Return the columns of some variables, and the slice of each variable in them."""
+        blocks = [rows[:, self._slots[name]] for name in names]
+        ends = np.cumsum([block.shape[1] for block in blocks]).tolist()
+        slots = [slice(end - block.shape[1], end) for end, block in zip(ends, blocks, strict=True)]
+        return np.concatenate(blocks, axis=1), slots
 
 
 def independence_p_value(counts: FloatArray) -> float:
-    """p-value of the G-test on a table of counts [V, W]; 1.0 when nothing can be tested.
+    """Return the p-value of the G-test on counts [V, W]; 1.0 if nothing can be tested.
 
-    Degrees of freedom count only the values that occur: an empty row or column tests nothing.
+    Only values that occur count as degrees of freedom.
     """
     used = counts[counts.sum(axis=1) > 0.0][:, counts.sum(axis=0) > 0.0]
     freedom = (used.shape[0] - 1) * (used.shape[1] - 1)
@@ -28,19 +152,19 @@ def independence_p_value(counts: FloatArray) -> float:
     expected = np.outer(used.sum(axis=1), used.sum(axis=0)) / used.sum()
     seen = used > 0.0
     statistic = 2.0 * float((used[seen] * np.log(used[seen] / expected[seen])).sum())
-    # Rounding may leave a statistic of -1e-15 for exact independence.
-    from scipy.special import chdtrc  # slow to import, and only learning needs it
+    from scipy.special import chdtrc  # slow to import; only learning needs it
 
+    # Rounding may give a statistic of -1e-15 for exact independence.
     return float(chdtrc(freedom, max(statistic, 0.0)))
 
 
 def dependent_groups(
     one_hot: FloatArray, slots: list[slice], significance: float
 ) -> list[list[int]]:
-    """Positions in ``slots`` grouped so that no dependence is found between groups.
+    """Group the variables (positions in ``slots``) so that no dependence is found between groups.
 
     ``one_hot`` is [N, S]. The level is divided by the number of pairs (Bonferroni), so that
-    ``significance`` is the chance of joining variables that are all independent.
+    ``significance`` bounds the chance of joining any variables if all are independent.
     """
     counts = one_hot.T @ one_hot
     pairs = [(i, j) for i in range(len(slots)) for j in range(i)]
@@ -55,7 +179,7 @@ def dependent_groups(
     return list(members.values())
 
 
-# Keeps an unseen value of one cluster possible while fitting; the leaves are estimated anew.
+# Keeps values that do not occur in a cluster possible during EM. Leaves are estimated afterwards.
 _FITTING_SMOOTHING = 0.1
 
 
@@ -68,7 +192,7 @@ def cluster_rows(
     *,
     generator: np.random.Generator,
 ) -> IntArray:
-    """Cluster of each row, [N], from the best of several fits. ``one_hot`` is [N, S]."""
+    """Return the cluster of each row, [N], from the best of several fits to ``one_hot`` [N, S]."""
     fits = [_fit(one_hot, slots, clusters, iterations, generator) for _ in range(restarts)]
     best = max(fits, key=lambda fit: fit[0])
     return best[1]
@@ -96,7 +220,7 @@ def _fit(
 
 
 def _log_joint(one_hot: FloatArray, slots: list[slice], shares: FloatArray) -> FloatArray:
-    """log P(row, cluster), [N, K]. A gap contributes nothing: its inputs are zeros."""
+    """Return log P(row, cluster), [N, K]. Missing values contribute nothing: their inputs are 0."""
     counts = shares.T @ one_hot + _FITTING_SMOOTHING
     log_probabilities = np.empty_like(counts)
     for slot in slots:
@@ -105,97 +229,3 @@ def _log_joint(one_hot: FloatArray, slots: list[slice], shares: FloatArray) -> F
     weights = shares.sum(axis=0) + _FITTING_SMOOTHING
     result: FloatArray = one_hot @ log_probabilities.T + np.log(weights / weights.sum())
     return result
-
-
-Priors = Mapping[str, Sequence[float]]
-
-
-def learn_spn(
-    table: Table,
-    config: LearnSPNConfig | None = None,
-    priors: Priors | None = None,
-    *,
-    generator: np.random.Generator,
-) -> Circuit:
-    """A circuit for the table. ``priors`` are what probabilities are smoothed towards.
-
-    With fewer than ``min_rows`` rows that know something, this is `prior_circuit`.
-    """
-    config = config or LearnSPNConfig()
-    if table.informative_rows < config.min_rows:
-        return prior_circuit(table.variables, priors)
-    circuit = _Learner(table, config, priors, generator).learn()
-    if not config.refinements:
-        return circuit
-    return refine(circuit, table, RefineConfig(config.refinements, 0.0, config.smoothing)).circuit
-
-
-class _Learner:
-    """Holds what does not change in the recursion; a part is a set of rows and of variables."""
-
-    def __init__(
-        self,
-        table: Table,
-        config: LearnSPNConfig,
-        priors: Priors | None,
-        generator: np.random.Generator,
-    ) -> None:
-        self._config = config
-        self._generator = generator
-        self._one_hot = table.one_hot()
-        self._slots = variable_slots(table.variables)
-        self._priors = resolve_priors(table.variables, priors)
-        self._builder = CircuitBuilder(table.variables)
-
-    def learn(self) -> Circuit:
-        return self._builder.build(self._part(self._one_hot, list(self._slots), depth=0))
-
-    def _part(self, rows: FloatArray, names: list[str], depth: int) -> int:
-        """Node for some rows [R, S] and some variables."""
-        if len(names) == 1 or len(rows) < self._config.min_rows:
-            return self._independent(rows, names)
-        local, slots = self._restrict(rows, names)
-        groups = dependent_groups(local, slots, self._config.significance)
-        if len(groups) > 1:
-            return self._split_variables(
-                rows, [[names[i] for i in group] for group in groups], depth
-            )
-        if depth >= self._config.max_depth:
-            return self._independent(rows, names)
-        return self._split_rows(rows, names, depth)
-
-    def _split_variables(self, rows: FloatArray, groups: list[list[str]], depth: int) -> int:
-        return self._builder.product([self._part(rows, group, depth) for group in groups])
-
-    def _split_rows(self, rows: FloatArray, names: list[str], depth: int) -> int:
-        local, slots = self._restrict(rows, names)
-        # A row that knows nothing about these variables has no cluster.
-        known = local.any(axis=1)
-        labels = cluster_rows(
-            local[known],
-            slots,
-            self._config.clusters,
-            self._config.iterations,
-            self._config.restarts,
-            generator=self._generator,
-        )
-        parts = [rows[known][labels == label] for label in np.unique(labels)]
-        if len(parts) == 1:
-            return self._independent(rows, names)
-        children = [self._part(part, names, depth + 1) for part in parts]
-        return self._builder.sum(children, [len(part) / known.sum() for part in parts])
-
-    def _independent(self, rows: FloatArray, names: list[str]) -> int:
-        return self._builder.product([self._leaf(rows, name) for name in names])
-
-    def _leaf(self, rows: FloatArray, name: str) -> int:
-        counts = rows[:, self._slots[name]].sum(axis=0)
-        probabilities = smoothed(counts, self._priors[name], self._config.smoothing)
-        return self._builder.leaf(name, probabilities.tolist())
-
-    def _restrict(self, rows: FloatArray, names: list[str]) -> tuple[FloatArray, list[slice]]:
-        """The columns of some variables, and where each variable stands among them."""
-        blocks = [rows[:, self._slots[name]] for name in names]
-        ends = np.cumsum([block.shape[1] for block in blocks]).tolist()
-        slots = [slice(end - block.shape[1], end) for end, block in zip(ends, blocks, strict=True)]
-        return np.concatenate(blocks, axis=1), slots

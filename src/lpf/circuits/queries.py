@@ -1,6 +1,6 @@
-"""Probabilities of assignments, and exact joint tables of a few variables.
+"""Probabilities of assignments, joint tables, entropy and mutual information (in nats).
 
-Entropy and mutual information given evidence, in nats. Exact: from enumerated tables.
+Tables enumerate all assignments of the named variables, so every result is exact.
 """
 
 from __future__ import annotations
@@ -11,32 +11,29 @@ from math import exp, inf, prod
 import numpy as np
 
 from lpf.circuits.evaluator import CompiledCircuit
-from lpf.circuits.evidence import NO_SOFT, NOTHING, Hard, Soft
+from lpf.circuits.evidence import NO_HARD, NO_SOFT, Hard, Soft, impossible_evidence
 from lpf.circuits.layout import FloatArray
-from lpf.errors import ConfigError, ImpossibleEvidenceError
+from lpf.errors import ConfigError
 
 ENUMERATION_LIMIT = 100_000
 
 
 def joint_probability(compiled: CompiledCircuit, assignment: Hard) -> float:
-    """P(assignment); variables that are not in it are summed out. 0.0 if it is impossible."""
+    """Return P(assignment). Other variables are summed out."""
     return exp(compiled.log_likelihood(assignment))
 
 
 def conditional_probability(
     compiled: CompiledCircuit,
     target: Hard,
-    hard: Hard = NOTHING,
+    hard: Hard = NO_HARD,
     soft: Soft = NO_SOFT,
     log_soft: Soft = NO_SOFT,
 ) -> float:
-    """P(target | evidence). Raises ImpossibleEvidenceError when the evidence is impossible."""
+    """Return P(target | evidence). Raises ImpossibleEvidenceError."""
     evidence = compiled.log_likelihood(hard, soft, log_soft)
     if evidence == -inf:
-        raise ImpossibleEvidenceError(
-            f"The evidence about {sorted({*hard, *soft, *log_soft})} has probability zero; "
-            f"no probability of {dict(target)} given it was computed."
-        )
+        raise impossible_evidence(hard, soft, log_soft)
     both = compiled.log_likelihood({**hard, **target}, soft, log_soft)
     contradicts = any(name in hard and hard[name] != value for name, value in target.items())
     return 0.0 if contradicts else exp(both - evidence)
@@ -45,30 +42,29 @@ def conditional_probability(
 def joint_table(
     compiled: CompiledCircuit,
     names: Sequence[str],
-    hard: Hard = NOTHING,
+    hard: Hard = NO_HARD,
     soft: Soft = NO_SOFT,
     log_soft: Soft = NO_SOFT,
     limit: int = ENUMERATION_LIMIT,
 ) -> FloatArray:
-    """P(names | evidence) of all their assignments, one axis for each name.
+    """Return the joint distribution of the named variables given the evidence, one axis per name.
 
-    Exact: each cell is one query. Raises ConfigError above ``limit`` cells or for a repeated name,
-    ImpossibleEvidenceError for impossible evidence.
+    Raises ConfigError for more than ``limit`` cells or a repeated name, and
+    ImpossibleEvidenceError.
     """
     slots = [compiled.encoder.slot(name) for name in names]
     shape = tuple(slot.stop - slot.start for slot in slots)
     _check_table(names, prod(shape), limit)
     base = np.array(compiled.encoder.log_inputs(hard, soft, log_soft))
     inputs = np.tile(base, (prod(shape), 1))
-    for slot, places in zip(slots, np.indices(shape).reshape(len(names), -1), strict=True):
-        inputs[:, slot] = np.where(places[:, None] == np.arange(slot.stop - slot.start), 0.0, -inf)
+    for slot, positions in zip(slots, np.indices(shape).reshape(len(names), -1), strict=True):
+        inputs[:, slot] = np.where(
+            positions[:, None] == np.arange(slot.stop - slot.start), 0.0, -inf
+        )
         inputs[:, slot] += base[slot]
     logs = compiled.log_likelihood_batch(inputs)
     if logs.max() == -inf:
-        raise ImpossibleEvidenceError(
-            f"The evidence about {sorted({*hard, *soft, *log_soft})} has probability zero; "
-            f"no table of {list(names)} was computed."
-        )
+        raise impossible_evidence(hard, soft, log_soft)
     table = np.exp(logs - logs.max())
     result: FloatArray = (table / table.sum()).reshape(shape)
     return result
@@ -76,25 +72,28 @@ def joint_table(
 
 def _check_table(names: Sequence[str], cells: int, limit: int) -> None:
     if not names or len(set(names)) != len(names):
-        raise ConfigError(f"names: need different variables, one at least; got {list(names)}.")
+        raise ConfigError(
+            f"must be one or more different variables, got {list(names)}.", field="names"
+        )
     if cells > limit:
         raise ConfigError(
-            f"names: a table of {list(names)} has {cells} cells, more than limit = {limit}; "
-            "it was not enumerated. Ask for fewer variables or raise the limit."
+            f"the table of {list(names)} has {cells} cells, more than limit={limit}.",
+            field="names",
+            hint="Use fewer variables or raise the limit.",
         )
 
 
 def entropy(
     compiled: CompiledCircuit,
     names: Sequence[str] | None = None,
-    hard: Hard = NOTHING,
+    hard: Hard = NO_HARD,
     soft: Soft = NO_SOFT,
     log_soft: Soft = NO_SOFT,
     limit: int = ENUMERATION_LIMIT,
 ) -> float:
-    """Joint entropy of the named variables (all of them by default) given the evidence.
+    """Return the joint entropy of the named variables (default: all) given the evidence.
 
-    Raises ConfigError when their assignments are more than ``limit``.
+    Raises as `joint_table` does.
     """
     chosen = list(compiled.layout.slots) if names is None else names
     return _entropy(joint_table(compiled, chosen, hard, soft, log_soft, limit))
@@ -104,19 +103,19 @@ def mutual_information(
     compiled: CompiledCircuit,
     first: str,
     second: str,
-    hard: Hard = NOTHING,
+    hard: Hard = NO_HARD,
     soft: Soft = NO_SOFT,
     log_soft: Soft = NO_SOFT,
 ) -> float:
-    """How much one variable tells about another, given the evidence."""
+    """Return the mutual information of two variables given the evidence."""
     return table_information(joint_table(compiled, [first, second], hard, soft, log_soft))
 
 
 def table_information(table: FloatArray) -> float:
-    """Mutual information of the two axes of a table of probabilities [V, W]."""
+    """Return the mutual information of the two axes of a table of probabilities [V, W]."""
     independent = np.outer(table.sum(axis=1), table.sum(axis=0))
     used = table > 0.0
-    # Terms of p log(p/q) instead of a difference of entropies: no cancellation near zero.
+    # Summing p log(p/q) avoids the cancellation of a difference of entropies.
     return float((table[used] * np.log(table[used] / independent[used])).sum())
 
 

@@ -1,4 +1,4 @@
-"""Exact samples from a circuit, with or without evidence."""
+"""Independent samples from a circuit, optionally given evidence."""
 
 from __future__ import annotations
 
@@ -6,37 +6,33 @@ from math import inf
 
 import numpy as np
 
-from lpf.circuits import evaluator as passes
-from lpf.circuits.evaluator import CompiledCircuit
-from lpf.circuits.evidence import NO_SOFT, NOTHING, Hard, Soft
+from lpf.circuits.evaluator import CompiledCircuit, upward_log
+from lpf.circuits.evidence import NO_HARD, NO_SOFT, Hard, Soft, impossible_evidence
 from lpf.circuits.layout import FloatArray, IntArray, Layer, SumLayer
-from lpf.errors import ConfigError, ImpossibleEvidenceError
+from lpf.errors import ConfigError
 
 
 def sample(
     compiled: CompiledCircuit,
     size: int,
-    hard: Hard = NOTHING,
+    hard: Hard = NO_HARD,
     soft: Soft = NO_SOFT,
     log_soft: Soft = NO_SOFT,
     *,
     generator: np.random.Generator,
 ) -> IntArray:
-    """Independent draws from P(all variables | evidence), as places in the domains, [size, X].
+    """Draw from P(all variables | evidence); returns positions of values, [size, X].
 
     One upward pass, then one walk from the root to the inputs for all draws together. Raises
-    ConfigError for a negative size, ImpossibleEvidenceError for impossible evidence.
+    ConfigError for a negative size, and ImpossibleEvidenceError.
     """
     if size < 0:
-        raise ConfigError(f"size: must be >= 0, is {size}.")
+        raise ConfigError(f"must be >= 0, got {size}.", field="size")
     layout = compiled.layout
     log_inputs = np.array(compiled.encoder.log_inputs(hard, soft, log_soft))
-    values = passes.upward_log(layout, log_inputs[:, None])
+    values = upward_log(layout, log_inputs[:, None])
     if values[layout.root, 0] == -inf:
-        raise ImpossibleEvidenceError(
-            f"The evidence about {sorted({*hard, *soft, *log_soft})} has probability zero; "
-            "no sample was drawn."
-        )
+        raise impossible_evidence(hard, soft, log_soft)
     visitors: dict[int, list[IntArray]] = {layout.root: [np.arange(size)]}
     for layer in reversed(layout.layers):
         _descend(layer, values, visitors, generator)
@@ -46,28 +42,28 @@ def sample(
 def _descend(
     layer: Layer, values: FloatArray, visitors: dict[int, list[IntArray]], rng: np.random.Generator
 ) -> None:
-    """Hand the draws that reached each node of the layer on to its children."""
-    for place, row in enumerate(range(layer.rows.start, layer.rows.stop)):
+    """Pass the draws that reached each node of the layer on to its children."""
+    for position, row in enumerate(range(layer.rows.start, layer.rows.stop)):
         draws = np.concatenate(visitors.pop(row, [np.empty(0, dtype=np.int64)]))
         if not draws.size:
             continue
         if isinstance(layer, SumLayer):
-            for child, chosen in _choose(layer, place, row, values, draws, rng):
+            for child, chosen in _choose(layer, position, row, values, draws, rng):
                 visitors.setdefault(child, []).append(chosen)
         else:
-            for child in layer.possible_children(place):
+            for child in layer.possible_children(position):
                 visitors.setdefault(child, []).append(draws)
 
 
 def _choose(
     layer: SumLayer,
-    place: int,
+    position: int,
     row: int,
     values: FloatArray,
     draws: IntArray,
     rng: np.random.Generator,
 ) -> list[tuple[int, IntArray]]:
-    edges = layer.edges_of(place)
+    edges = layer.edges_of(position)
     children = layer.edge_child[edges]
     shares = np.exp(layer.edge_log_weight[edges] + values[children, 0] - values[row, 0])
     picks = rng.choice(len(children), size=draws.size, p=shares / shares.sum())
@@ -75,10 +71,10 @@ def _choose(
 
 
 def _draws(compiled: CompiledCircuit, visitors: dict[int, list[IntArray]], size: int) -> IntArray:
-    # What is left are the inputs: one for each value, visited by the draws that have the value.
+    # Only inputs are left: one per value, visited by the draws that have this value.
     result = np.empty((size, len(compiled.layout.slots)), dtype=np.int64)
     for column, slot in enumerate(compiled.layout.slots.values()):
-        for place, row in enumerate(range(slot.start, slot.stop)):
+        for position, row in enumerate(range(slot.start, slot.stop)):
             for draws in visitors.get(row, []):
-                result[draws, column] = place
+                result[draws, column] = position
     return result

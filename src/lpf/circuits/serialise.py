@@ -1,4 +1,4 @@
-"""Circuits as JSON with a hash. Loading parses data and checks it; it never runs code."""
+"""Circuits as JSON with a hash. Loading checks everything and never runs code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VERSION = 1
 
 
 def dump_circuit(circuit: Circuit) -> str:
-    """The circuit as one JSON document; the same circuit always gives the same text."""
+    """Return the circuit as JSON. The same circuit always gives the same text."""
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -24,10 +24,10 @@ def dump_circuit(circuit: Circuit) -> str:
 
 
 def load_circuit(text: str) -> Circuit:
-    """The circuit of a document made by `dump_circuit`.
+    """Read a circuit written by `dump_circuit`.
 
-    Raises CircuitFormatError when the text is not such a document, has an unknown version or was
-    changed, and another CircuitError when the circuit in it is not valid.
+    Raises CircuitFormatError if the text is not such a document, has an unknown version or was
+    changed, and another CircuitError if the circuit is not valid.
     """
     document = _parse(text)
     try:
@@ -35,7 +35,7 @@ def load_circuit(text: str) -> Circuit:
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, CircuitFormatError) or not _is_plain(error):
             raise
-        raise CircuitFormatError(f"The circuit document is damaged: {error!r}.") from error
+        raise CircuitFormatError(f"The circuit document is corrupted: {error!r}.") from error
     if circuit.hash != document.get("hash"):
         raise CircuitFormatError(
             f"The circuit was changed: its content hashes to {circuit.hash}, "
@@ -53,18 +53,18 @@ def _parse(text: str) -> dict[str, Any]:
         raise CircuitFormatError(f"Not a circuit document: its format is not {FORMAT!r}.")
     if document.get("version") != VERSION:
         raise CircuitFormatError(
-            f"Circuit format version {document.get('version')!r} is not known; "
-            f"this program reads version {VERSION}."
+            f"Unknown circuit format version {document.get('version')!r}; "
+            f"this version of lpf reads version {VERSION}."
         )
     return document
 
 
 def _refuse_constant(name: str) -> float:
-    raise CircuitFormatError(f"A circuit document holds {name}; numbers must be finite.")
+    raise CircuitFormatError(f"The circuit document contains {name}; numbers must be finite.")
 
 
 def _is_plain(error: Exception) -> bool:
-    # Our own errors already say what is wrong with which node.
+    # Errors of this package already name the node.
     return not type(error).__module__.startswith("lpf.")
 
 
@@ -91,19 +91,19 @@ def _node(entry: Any) -> Node:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise CircuitFormatError(f"Expected a text, found {value!r}.")
+        raise CircuitFormatError(f"Expected a string, found {value!r}.")
     return value
 
 
 def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list):
-        raise CircuitFormatError(f"Expected a list of texts, found {values!r}.")
+        raise CircuitFormatError(f"Expected a list of strings, found {values!r}.")
     return tuple(_text(value) for value in values)
 
 
 def _index(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise CircuitFormatError(f"Expected the index of a node, found {value!r}.")
+        raise CircuitFormatError(f"Expected a node index, found {value!r}.")
     return value
 
 

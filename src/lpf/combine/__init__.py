@@ -1,4 +1,4 @@
-"""Algorithms 3 and 4: from the items of an entity to one distribution, with each item's part."""
+"""Algorithms 3 and 4: combine the items of an entity into one distribution."""
 
 from lpf.combine.combined import Combined, Segments, combine_average
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight

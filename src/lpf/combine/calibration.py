@@ -1,15 +1,9 @@
-"""What is fitted on validation data: robust mode's T, ρ and ε, and a temperature for any other.
+"""Calibration: parameters fitted on validation entities.
 
-Validation entities seen with fewer items than they have.
-
-A fit on whole entities alone cannot tell "each item is overconfident" from "the items share their
-errors". Random subsets of every size can.
-
-The fit of robust mode's parameters: T, ρ and ε together, by maximum a posteriori.
-
-One temperature after the fact, for any predictor: the fair comparison, and LPF-Learned's.
-
-How rough probabilities are that were fitted on a few entities.
+`fit_robust` fits the parameters T, ρ and ε of robust mode together (maximum a posteriori). It uses
+each entity with random subsets of its items, of every size: with whole entities alone, "each item
+is overconfident" and "the items share their errors" look the same. `fit_temperature` fits a single
+temperature to the answers of any other method.
 """
 
 from __future__ import annotations
@@ -36,50 +30,27 @@ from lpf.errors import EvidenceError
 from lpf.factors.tempering import log_tempered
 from lpf.types import FloatArray
 
-MAX_SIZES = 20  # of an entity with more items, that many sizes spread evenly from 1 to K
+MAX_SIZES = 20  # subset sizes per entity
 
-
-def draw_subsets(
-    segments: Segments, generator: np.random.Generator
-) -> tuple[NDArray[np.intp], Segments, NDArray[np.intp]]:
-    """One random subset of every size of every entity.
-
-    Returns the rows of all subsets in turn, their segments, and the entity of each subset.
-    """
-    rows: list[NDArray[np.intp]] = []
-    owners: list[int] = []
-    for entity, (start, count) in enumerate(
-        zip(segments.offsets[:-1], segments.counts, strict=True)
-    ):
-        for size in _sizes(int(count)):
-            rows.append(start + np.sort(generator.permutation(count)[:size]))
-            owners.append(entity)
-    counts = np.array([len(chosen) for chosen in rows], dtype=np.intp)
-    flat = np.concatenate(rows) if rows else np.empty(0, dtype=np.intp)
-    return flat.astype(np.intp), Segments.of_counts(counts), np.array(owners, dtype=np.intp)
-
-
-def _sizes(count: int) -> NDArray[np.intp]:
-    if count <= MAX_SIZES:
-        return np.arange(1, count + 1)
-    return np.unique(np.linspace(1, count, MAX_SIZES).round().astype(np.intp))
-
-
-# Priors of the fit. Without them it diverges where nearly every answer is right.
+# Standard deviations of the priors; without priors the fit diverges if almost no answer is wrong.
 LOG_TEMPERATURE_SD = 0.5
 LOGIT_RHO_SD = 1.0
 LOGIT_EPSILON_SD = 1.0
-SLOPE_SD = 1.0  # half-normal: credibility may count for nothing, but never against an item
+SLOPE_SD = 1.0  # half-normal: a higher credibility never makes an item count less
+_LOG_TEMPERATURE_BOUNDS = (-5.0, 5.0)
 
-CROSS_FIT_BELOW = 500  # with fewer entities, what the fit gains is measured on held-out folds
+CROSS_FIT_BELOW = 500  # with fewer entities, the NLL is also measured on held-out folds
 FOLDS = 5
 
 
 @dataclass(frozen=True)
 class LabelledFactors:
-    """Validation entities: Φ at T = 1 [N, V], credibility [N] (NaN unknown), segments, the label
-    of each entity [E], the model's π [V], the prior as logarithms ([V], or [E, V] where known
-    facts differ), groups of copies [N]."""
+    """Factors and labels of validation entities.
+
+    ``potential`` is Φ at T = 1 [N, V], ``credibility`` [N] (NaN if unknown), ``labels`` [E],
+    ``shares`` the class shares π of the model [V], ``log_prior`` [V], or [E, V] if it differs by
+    entity (known facts), ``groups`` the groups of copies [N].
+    """
 
     potential: FloatArray
     credibility: FloatArray
@@ -93,12 +64,12 @@ class LabelledFactors:
         self.segments.check(len(self.potential))
         if len(self.labels) != len(self.segments) or len(self.segments) == 0:
             raise EvidenceError(
-                f"calibration: {len(self.labels)} labels for {len(self.segments)} entities; it "
-                "needs one for each, and at least one entity."
+                f"calibration: got {len(self.labels)} labels for {len(self.segments)} entities; "
+                "needs one label per entity and at least one entity."
             )
         if self.labels.min() < 0 or self.labels.max() >= self.potential.shape[1]:
             raise EvidenceError(
-                f"calibration: labels must lie in 0 to {self.potential.shape[1] - 1}, got "
+                f"calibration: labels must be 0 to {self.potential.shape[1] - 1}, got "
                 f"{int(self.labels.min())} to {int(self.labels.max())}."
             )
         if (self.segments.counts == 0).any():
@@ -106,7 +77,7 @@ class LabelledFactors:
             raise EvidenceError(f"calibration: entities at positions {empty} have no evidence.")
 
     def select(self, entities: NDArray[np.intp]) -> LabelledFactors:
-        """Some of the entities, with their items."""
+        """Return some of the entities, with their items."""
         starts, counts = self.segments.offsets[entities], self.segments.counts[entities]
         rows = np.concatenate(
             [np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)]
@@ -114,7 +85,7 @@ class LabelledFactors:
         return self._rows(rows, Segments.of_counts(counts), entities)
 
     def subsets(self, generator: np.random.Generator) -> LabelledFactors:
-        """Every entity once with each number of its items."""
+        """Return random subsets of the items: one of every size for every entity."""
         rows, segments, owners = draw_subsets(self.segments, generator)
         return self._rows(rows, segments, owners)
 
@@ -135,9 +106,11 @@ class LabelledFactors:
 
 @dataclass(frozen=True)
 class CalibrationFit:
-    """What was fitted and what it gained: mean NLL of whole entities before and after, and after
-    on held-out folds where there are few entities (None otherwise), with the answers about those,
-    ``held_out`` [E, V]. ``converged`` is the optimiser's own word."""
+    """The fitted parameters, and the mean NLL of whole entities before and after the fit.
+
+    With few entities, ``nll_cross_fitted`` is the NLL on held-out folds and ``held_out`` [E, V] are
+    the answers there; None otherwise. ``converged`` is reported by the optimiser.
+    """
 
     parameters: RobustParameters
     entities: int
@@ -148,7 +121,7 @@ class CalibrationFit:
     held_out: FloatArray | None = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers, without the answers."""
+        """Return the numbers, without ``held_out``."""
         plain = asdict(replace(self, held_out=None))
         del plain["held_out"]
         return plain
@@ -157,8 +130,10 @@ class CalibrationFit:
 def fit_robust(
     data: LabelledFactors, *, generator: np.random.Generator, cross_fit: bool = True
 ) -> CalibrationFit:
-    """Fits on random subsets of every size. The generator draws subsets and folds. ``cross_fit``
-    may be left out where only the fit is wanted: it costs five more."""
+    """Fit the parameters of robust mode. The generator draws subsets and folds.
+
+    ``cross_fit=False`` skips the five additional fits on held-out folds.
+    """
     _refuse_impossible(data)
     parameters, converged = _maximise(data.subsets(generator))
     few = cross_fit and FOLDS <= len(data.labels) < CROSS_FIT_BELOW
@@ -175,34 +150,34 @@ def fit_robust(
 
 
 def mean_nll(data: LabelledFactors, parameters: RobustParameters) -> float:
-    """Mean negative log-likelihood of the labels."""
-    return _summed_loss(answered(data, parameters), data.labels) / len(data.labels)
+    """Return the mean negative log-likelihood of the labels."""
+    return _summed_loss(robust_answers(data, parameters), data.labels) / len(data.labels)
 
 
-def answered(data: LabelledFactors, parameters: RobustParameters) -> FloatArray:
-    """Of whole entities, [E, V]."""
-    return _answered(data, _safe_log(data.potential), parameters)
+def robust_answers(data: LabelledFactors, parameters: RobustParameters) -> FloatArray:
+    """Return the answers of robust mode for whole entities, [E, V]."""
+    return _combine(data, _safe_log(data.potential), parameters)
 
 
 def _cross_fitted(data: LabelledFactors, generator: np.random.Generator) -> FloatArray:
-    """Every entity answered with what was fitted to others."""
+    """Return answers [E, V], each from parameters fitted to the other folds."""
     folds = generator.permutation(len(data.labels)) % FOLDS
     answers = np.empty((len(data.labels), data.potential.shape[1]))
     for fold in range(FOLDS):
-        kept, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        fitted, _ = _maximise(data.select(kept).subsets(generator))
-        answers[held] = answered(data.select(held), fitted)
+        rest, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        fitted, _ = _maximise(data.select(rest).subsets(generator))
+        answers[held_out] = robust_answers(data.select(held_out), fitted)
     return answers
 
 
 def _refuse_impossible(data: LabelledFactors) -> None:
-    """No parameter can give probability to a label whose prior is zero."""
+    """Raise EvidenceError for labels with prior zero: no parameters can explain them."""
     prior = np.broadcast_to(data.log_prior, (len(data.labels), data.potential.shape[1]))
     zero = np.flatnonzero(np.isneginf(prior[np.arange(len(data.labels)), data.labels]))
     if len(zero):
         raise EvidenceError(
             f"calibration: the prior gives the labels at positions {zero[:10].tolist()} "
-            "probability zero; correct the labels or the prior."
+            "probability zero. Correct the labels or the prior."
         )
 
 
@@ -214,8 +189,8 @@ def _maximise(data: LabelledFactors) -> tuple[RobustParameters, bool]:
     start = np.array([0.0, float(logit(np.float64(DEFAULT_RHO))), _prior_epsilon(), 0.5])
 
     def loss(point: FloatArray) -> float:
-        found = _answered(data, logs, _parameters(point, seen))
-        return _summed_loss(found, data.labels) + _penalty(point)
+        answers = _combine(data, logs, _parameters(point, seen))
+        return _summed_loss(answers, data.labels) + _penalty(point)
 
     known = bool(np.isfinite(data.credibility).any())
     bounds = [(-3.0, 3.0), (-9.0, 9.0), (-9.0, 9.0), (0.0, 5.0 if known else 0.0)]
@@ -235,7 +210,7 @@ def _parameters(point: FloatArray, seen: Mapping[str, float]) -> RobustParameter
 
 
 def _penalty(point: FloatArray) -> float:
-    """Minus the logarithm of the prior."""
+    """Return the negative log prior (up to a constant)."""
     deviations = (
         point[0] / LOG_TEMPERATURE_SD,
         (point[1] - float(logit(np.float64(DEFAULT_RHO)))) / LOGIT_RHO_SD,
@@ -245,7 +220,7 @@ def _penalty(point: FloatArray) -> float:
     return float(0.5 * sum(deviation**2 for deviation in deviations))
 
 
-def _answered(data: LabelledFactors, logs: FloatArray, parameters: RobustParameters) -> FloatArray:
+def _combine(data: LabelledFactors, logs: FloatArray, parameters: RobustParameters) -> FloatArray:
     return combine_robust(
         np.exp(log_tempered(logs, parameters.temperature)),
         data.credibility,
@@ -267,7 +242,7 @@ def _prior_epsilon() -> float:
 
 
 def _seen_credibility(credibility: FloatArray) -> dict[str, float]:
-    """Its centre and the highest, as parameters."""
+    """Return ``centre`` and ``highest`` of RobustParameters from the known credibilities."""
     known = np.clip(credibility[np.isfinite(credibility)], *CREDIBILITY_BOUNDS)
     if not len(known):
         return {}
@@ -279,25 +254,47 @@ def _safe_log(potential: FloatArray) -> FloatArray:
         return np.log(potential)
 
 
-LOG_TEMPERATURE_SD_TEMPERATURE = (
-    0.5  # prior: log T ~ N(0, 0.5²); without it a fit near the ceiling runs away
-)
-_LOG_BOUNDS = (-5.0, 5.0)
+def draw_subsets(
+    segments: Segments, generator: np.random.Generator
+) -> tuple[NDArray[np.intp], Segments, NDArray[np.intp]]:
+    """Draw one random subset of every size for every entity (at most MAX_SIZES sizes).
+
+    Returns the rows of all subsets, their segments, and the entity of each subset.
+    """
+    rows: list[NDArray[np.intp]] = []
+    owners: list[int] = []
+    for entity, (start, count) in enumerate(
+        zip(segments.offsets[:-1], segments.counts, strict=True)
+    ):
+        for size in _sizes(int(count)):
+            rows.append(start + np.sort(generator.permutation(count)[:size]))
+            owners.append(entity)
+    counts = np.array([len(chosen) for chosen in rows], dtype=np.intp)
+    flat = np.concatenate(rows) if rows else np.empty(0, dtype=np.intp)
+    return flat.astype(np.intp), Segments.of_counts(counts), np.array(owners, dtype=np.intp)
+
+
+def _sizes(count: int) -> NDArray[np.intp]:
+    if count <= MAX_SIZES:
+        return np.arange(1, count + 1)
+    return np.unique(np.linspace(1, count, MAX_SIZES).round().astype(np.intp))
 
 
 def fit_temperature(
     distribution: FloatArray,
     labels: NDArray[np.intp],
-    prior_sd: float = LOG_TEMPERATURE_SD_TEMPERATURE,
+    prior_sd: float = LOG_TEMPERATURE_SD,
 ) -> float:
-    """The temperature [E, V] distributions need to fit the labels [E], by maximum a posteriori.
-    ``prior_sd`` is that of log T: answers known to be on another scale need a wide one."""
+    """Return the temperature that fits distributions [E, V] to labels [E], maximum a posteriori.
+
+    The prior is log T ~ N(0, ``prior_sd``²); use a wide one for answers on another scale.
+    """
     from scipy.optimize import minimize_scalar
 
     if len(distribution) != len(labels) or not len(labels):
         raise EvidenceError(
-            f"{len(labels)} labels for {len(distribution)} answers; a temperature needs as many "
-            "of one as of the other, and at least one."
+            f"got {len(labels)} labels for {len(distribution)} answers; needs one label per answer "
+            "and at least one answer."
         )
     with np.errstate(divide="ignore"):
         logs = np.log(distribution)
@@ -310,19 +307,16 @@ def fit_temperature(
     if not np.isfinite(loss(0.0)):
         impossible = np.flatnonzero(np.isneginf(logs[rows, labels]))[:10].tolist()
         raise EvidenceError(
-            f"answers at positions {impossible} give their label probability zero; no temperature "
-            "can mend that."
+            f"answers at positions {impossible} give their label probability zero. No temperature "
+            "can change that."
         )
-    return float(np.exp(minimize_scalar(loss, bounds=_LOG_BOUNDS, method="bounded").x))
+    return float(np.exp(minimize_scalar(loss, bounds=_LOG_TEMPERATURE_BOUNDS, method="bounded").x))
 
 
-__all__ = ["CalibrationFit", "LabelledFactors", "answered", "fit_robust", "fit_temperature"]
-
-
-# Fewer than this cannot tell a calibrated model from one that is off by 15 points.
+# With fewer entities, a calibrated model cannot be distinguished from one that is off by 15 points.
 FEW_ENTITIES = 40
 
 
 def rough_error(entities: int) -> float:
-    """Half the width of a 95 % interval for a share of about one half: what so few can tell."""
+    """Return half the width of a 95 % interval for a proportion near one half."""
     return min(0.5, 0.98 / math.sqrt(max(1, entities)))

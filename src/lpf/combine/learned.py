@@ -1,9 +1,8 @@
-"""LPF-Learned (Algorithm 3): weigh the items, average their latent means, decode once.
+"""LPF-Learned (Algorithm 3): weight the items, average their latent means, decode once.
 
-The learned aggregator's networks in plain NumPy (Algorithm 3, lines 3-34).
-
-Items come in groups of equal size, [S, E, K, d]: entities with the same number of items need no
-padding and no mask here. Training in torch pads and masks; a contract test holds the two together.
+`Aggregator` evaluates the networks of the learned aggregator in NumPy (lines 3-34). Entities with
+the same number of items are processed together, [S, E, K, d], without padding or masks. Training in
+torch pads and masks; a contract test checks that both agree.
 """
 
 from __future__ import annotations
@@ -13,21 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from lpf.combine.combined import Segments
+from lpf.combine.robust import expit
 from lpf.errors import ConfigError, EvidenceError
 from lpf.factors.convert import geometric_mean
-from lpf.factors.tempering import channel_of, softmax, tempered, through
+from lpf.factors.label_channel import apply_channel, label_channel
+from lpf.factors.tempering import softmax, tempered
 from lpf.model.config import AggregatorConfig
 from lpf.model.runtime import Layer, Runtime, stack
 from lpf.types import SIGMA_FLOOR, Float32Array, FloatArray, Posteriors
 
-# Pairs in one block: their features (2d or 4d float32) then take a few megabytes, however many
-# items an entity has.
+# Pairs per block: limits their features (2d or 4d float32 per pair) to a few megabytes.
 BLOCK_PAIRS = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class ItemWeights:
-    """For each item: its weight (sums to 1 over K), quality, mean consistency. All [S, E, K]."""
+    """Weight (sums to 1 over K), quality and mean consistency of each item, all [S, E, K]."""
 
     weight: FloatArray
     quality: FloatArray
@@ -35,13 +35,15 @@ class ItemWeights:
 
 
 class Aggregator:
-    """Weighs the items of an entity against each other."""
+    """Computes the weights of the items of an entity."""
 
     def __init__(self, runtime: Runtime) -> None:
         if runtime.config.aggregator is None:
             raise ConfigError(
-                "aggregator: this model was trained without one, so the variant 'learned' cannot "
-                "answer. Use the variant 'spn', or train the second stage."
+                "this model was trained without an aggregator, so the variant 'learned' cannot "
+                "answer.",
+                field="aggregator",
+                hint="Use the variant 'spn', or train the second stage.",
             )
         self.config: AggregatorConfig = runtime.config.aggregator
         self._quality = stack(runtime.tensors, "aggregator.quality")
@@ -49,11 +51,12 @@ class Aggregator:
         self._weight = stack(runtime.tensors, "aggregator.weight")
 
     def weigh(self, mu: Float32Array, sigma: Float32Array) -> ItemWeights:
-        """μ and σ [S, E, K, d] -> weights. One item alone gets weight 1."""
+        """Return the weights for μ and σ [S, E, K, d]. A single item gets weight 1."""
         logvar = log_variance(sigma)
         quality = self._item_quality(mu, sigma, logvar)
         consistency = self._mean_consistency(mu, logvar)
-        raw = _softplus(_scores(self._weight, np.stack([quality, consistency], axis=-1)))
+        scores = _scores(self._weight, np.stack([quality, consistency], axis=-1))
+        raw = np.logaddexp(0.0, scores)  # softplus
         return ItemWeights(normalised_weights(raw, self.config), quality, consistency)
 
     def _item_quality(
@@ -62,10 +65,10 @@ class Aggregator:
         parts = [mu, logvar]
         if self.config.mean_sigma_input:
             parts.append(sigma.mean(axis=-1, keepdims=True))
-        return _sigmoid(_scores(self._quality, np.concatenate(parts, axis=-1)))
+        return expit(_scores(self._quality, np.concatenate(parts, axis=-1)))
 
     def _mean_consistency(self, mu: Float32Array, logvar: Float32Array) -> FloatArray:
-        """Mean agreement of each item with the others; 1 for an item alone."""
+        """Return the mean consistency of each item with the others; 1 for a single item."""
         members, entities, count, _ = mu.shape
         result = np.ones((members, entities, count))
         if count == 1:
@@ -79,11 +82,11 @@ class Aggregator:
         return result
 
     def _block(self, mu: Float32Array, logvar: Float32Array, rows: slice) -> FloatArray:
-        """Mean consistency of items ``rows`` with all others of their entity."""
+        """Return the mean consistency of the items ``rows`` with all others of their entity."""
         count = mu.shape[2]
-        pair = _sigmoid(_scores(self._consistency, self._pair(mu, logvar, rows, swapped=False)))
+        pair = expit(_scores(self._consistency, self._pair(mu, logvar, rows, swapped=False)))
         if self.config.symmetric and self.config.pair_input == "concatenation":
-            other = _sigmoid(_scores(self._consistency, self._pair(mu, logvar, rows, swapped=True)))
+            other = expit(_scores(self._consistency, self._pair(mu, logvar, rows, swapped=True)))
             pair = (pair + other) / 2.0
         own = np.arange(count)[rows]
         pair[:, :, np.arange(len(own)), own] = 0.0
@@ -92,7 +95,7 @@ class Aggregator:
     def _pair(
         self, mu: Float32Array, logvar: Float32Array, rows: slice, *, swapped: bool
     ) -> Float32Array:
-        """Features of pairs (i in rows, j), [S, E, rows, K, width]."""
+        """Return features of the pairs (i in rows, j), [S, E, rows, K, width]."""
         left_mu, right_mu = mu[:, :, rows, None], mu[:, :, None]
         left_var, right_var = logvar[:, :, rows, None], logvar[:, :, None]
         if self.config.pair_input == "difference":
@@ -108,7 +111,7 @@ class Aggregator:
 
 
 def normalised_weights(raw: FloatArray, config: AggregatorConfig) -> FloatArray:
-    """Positive scores [..., K] to weights that sum to 1 (Algorithm 3, line 34)."""
+    """Convert positive scores [..., K] to weights that sum to 1 (Algorithm 3, line 34)."""
     if config.normalisation == "l1":
         return np.asarray(raw / raw.sum(axis=-1, keepdims=True))
     weights = np.exp(raw - raw.max(axis=-1, keepdims=True))
@@ -116,12 +119,12 @@ def normalised_weights(raw: FloatArray, config: AggregatorConfig) -> FloatArray:
 
 
 def log_variance(sigma: Float32Array) -> Float32Array:
-    """log σ² with the paper's floor on σ, which a deterministic encoder (σ = 0) sits on."""
+    """Return log σ² with the paper's floor on σ (reached by a deterministic encoder, σ = 0)."""
     return np.asarray(2.0 * np.log(np.maximum(sigma, np.float32(SIGMA_FLOOR))), np.float32)
 
 
 def _scores(layers: tuple[Layer, ...], inputs: Float32Array | FloatArray) -> FloatArray:
-    """A perceptron with one output on [S, ..., width] -> [S, ...]."""
+    """Evaluate a perceptron with one output, [S, ..., width] -> [S, ...]."""
     activation = inputs.astype(np.float32).reshape(inputs.shape[0], -1, inputs.shape[-1])
     for layer in layers[:-1]:
         activation = layer.relu(activation)
@@ -129,22 +132,15 @@ def _scores(layers: tuple[Layer, ...], inputs: Float32Array | FloatArray) -> Flo
     return output.reshape(inputs.shape[:-1]).astype(np.float64)
 
 
-def _sigmoid(score: FloatArray) -> FloatArray:
-    decay = np.exp(-np.abs(score))
-    return np.asarray(np.where(score >= 0, 1.0, decay) / (1.0 + decay))
-
-
-def _softplus(score: FloatArray) -> FloatArray:
-    return np.logaddexp(0.0, score)
-
-
 @dataclass(frozen=True, slots=True)
 class LearnedCombined:
-    """Answers for E entities: ``distribution`` [E, V]; per item [N] the weight (sums to 1 over an
-    entity), quality and mean consistency, averaged over the members of an ensemble; ``mu`` [S, E,
-    d] of the aggregated posterior, with ``sigma``, the exact deviation of a weighted mean of
-    independent Gaussians, and ``logvar``, the paper's Σ wᵢ log σ²ᵢ (None where not configured).
-    ``members`` [S, E, V] is what each member decodes; see ``joined``.
+    """Answers for E entities.
+
+    ``distribution`` [E, V]. ``weight`` (sums to 1 over an entity), ``quality`` and ``consistency``
+    [N] are averages over the members of an ensemble. ``mu`` and ``sigma`` [S, E, d] are those of
+    the aggregated posterior: σ is the standard deviation of a weighted mean of independent
+    Gaussians; ``logvar`` is the paper's Σ wᵢ log σ²ᵢ (None unless configured). ``members``
+    [S, E, V] are the answers of each member.
 
     Weights say how much an item moved the latent code. They do not add up to the answer.
     """
@@ -161,7 +157,7 @@ class LearnedCombined:
 
 
 class LearnedCombiner:
-    """Aggregation under one model, for any predicate it knows."""
+    """Combines items with the learned aggregator of one model."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -174,11 +170,11 @@ class LearnedCombiner:
         predicate: str,
         temperature: float = 1.0,
     ) -> LearnedCombined:
-        """Posteriors of N items -> E answers. Every entity needs at least one item."""
+        """Return answers for E entities from the posteriors of N items, at least one per entity."""
         segments.check(len(posteriors))
         if (segments.counts == 0).any():
             empty = np.flatnonzero(segments.counts == 0)[:10].tolist()
-            raise EvidenceError(f"entities at positions {empty} have no item to aggregate.")
+            raise EvidenceError(f"entities at positions {empty} have no items to aggregate.")
         state = _State.empty(self._runtime, len(segments), len(posteriors))
         for count in np.unique(segments.counts):
             self._equal_counts(posteriors, segments, int(count), state)
@@ -187,7 +183,7 @@ class LearnedCombiner:
     def _equal_counts(
         self, posteriors: Posteriors, segments: Segments, count: int, state: _State
     ) -> None:
-        """Entities with exactly ``count`` items, in one pass."""
+        """Process all entities with exactly ``count`` items."""
         entities = np.flatnonzero(segments.counts == count)
         rows = segments.offsets[entities][:, None] + np.arange(count)
         mu, sigma = posteriors.mu[:, rows], posteriors.sigma[:, rows]
@@ -206,10 +202,10 @@ class LearnedCombiner:
     ) -> LearnedCombined:
         decoder = self._runtime.decoder(predicate)
         z: Float32Array = state.mu.astype(np.float32)
-        channel = channel_of(self._runtime.config.head(predicate))
-        probabilities = through(channel, softmax(decoder.logits(z).astype(np.float64)))
+        channel = label_channel(self._runtime.config.head(predicate))
+        probabilities = apply_channel(channel, softmax(decoder.logits(z).astype(np.float64)))
         return LearnedCombined(
-            joined(probabilities, temperature),
+            join_members(probabilities, temperature),
             state.weight,
             state.quality,
             state.consistency,
@@ -221,14 +217,14 @@ class LearnedCombiner:
         )
 
 
-def joined(members: FloatArray, temperature: float) -> FloatArray:
-    """One answer [E, V] from those of the members [S, E, V]: their geometric mean, tempered."""
+def join_members(members: FloatArray, temperature: float) -> FloatArray:
+    """Return the tempered geometric mean of the members' answers, [S, E, V] -> [E, V]."""
     return tempered(geometric_mean(members), temperature)
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Results while groups of entities are worked through."""
+    """Results for all entities, filled in group by group."""
 
     weight: FloatArray
     quality: FloatArray

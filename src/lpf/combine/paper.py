@@ -1,4 +1,4 @@
-"""Paper mode: log P = log P0 + Σ wᵢ log(Φᵢ + 1e-12), to the letter."""
+"""Paper mode, as published: log P = log P0 + Σ wᵢ log(Φᵢ + 1e-12)."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ WeightForm = Literal["product", "sigmoid"]
 
 @dataclass(frozen=True)
 class PaperParameters:
-    """α and the form of the credibility weight: Algorithm 1's confidence times penalty, or the
-    penalty alone, as section 4 has it."""
+    """α and the form of the credibility weight: confidence times penalty (``product``, Algorithm 1)
+    or the penalty alone (``sigmoid``, section 4)."""
 
     alpha: float = 2.0
     weight_form: WeightForm = "product"
 
     def to_dict(self) -> dict[str, float | str]:
-        """For a record: the settings and the floors that belong to this mode."""
+        """Return the settings and constants of this mode, as stored in records."""
         return {**asdict(self), "log_epsilon": LOG_EPSILON, "sigma_floor": SIGMA_FLOOR}
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.alpha) or self.alpha < 0:
-            raise ConfigError(f"alpha: must be 0 or above, got {self.alpha!r}.")
+            raise ConfigError(f"must be 0 or above, got {self.alpha!r}.", field="alpha")
         if self.weight_form not in get_args(WeightForm):
             raise ConfigError(
-                f"weight_form: must be one of {get_args(WeightForm)}, got {self.weight_form!r}."
+                f"must be one of {get_args(WeightForm)}, got {self.weight_form!r}.",
+                field="weight_form",
             )
 
 
 def credibility_weight(mean_sigma: FloatArray, parameters: PaperParameters) -> FloatArray:
-    """w of each item: 1/(1+exp(α·mean σ)), times 1/(1+mean σ) in the product form. Below 0.5
-    always, and hardly different between items (see docs/paper.md)."""
-    # exp(-x) / (1 + exp(-x)) instead of 1 / (1 + exp(x)): no overflow for large sigma.
+    """Return w per item: 1/(1+exp(α·mean σ)), times 1/(1+mean σ) in the product form.
+
+    It is always below 0.5 and hardly differs between items (see docs/paper.md).
+    """
+    # exp(-x) / (1 + exp(-x)) does not overflow for large sigma.
     decay = np.exp(-parameters.alpha * mean_sigma)
     penalty = decay / (1.0 + decay)
     return penalty / (1.0 + mean_sigma) if parameters.weight_form == "product" else penalty
@@ -47,8 +50,10 @@ def credibility_weight(mean_sigma: FloatArray, parameters: PaperParameters) -> F
 def combine_paper(
     potential: FloatArray, weight: FloatArray, log_prior: FloatArray, segments: Segments
 ) -> Combined:
-    """``potential`` [N, V], ``weight`` [N], ``log_prior`` [E, V] or [V]: the circuit's joint with
-    the known facts, or the schema's prior."""
+    """Combine factors ``potential`` [N, V] with weights [N].
+
+    ``log_prior`` [E, V] or [V] is the circuit's joint with the known facts, or the schema's prior.
+    """
     segments.check(len(potential))
     contributions = weight[:, None] * np.log(potential + LOG_EPSILON)
     return normalised(log_prior, contributions, segments, {"exponent": weight})

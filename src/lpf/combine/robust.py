@@ -1,12 +1,12 @@
 """Robust mode, the default: a product of tempered likelihood ratios.
 
-    Φ'ᵢ = (1-εᵢ)·Φᵢ + εᵢ·π      the item speaks, or says nothing
-    λᵢ  = Φ'ᵢ / π                a likelihood ratio; its mean under π is 1
-    aᵢ  = dᵢ / (1 + (K_eff-1)·ρ) dᵢ = 1/(copies of i), K_eff = Σ dᵢ, ρ: error the items share
+    Φ'ᵢ = (1-εᵢ)·Φᵢ + εᵢ·π      with probability εᵢ the item carries no information
+    λᵢ  = Φ'ᵢ / π                likelihood ratio; its mean under π is 1
+    aᵢ  = dᵢ / (1 + (K_eff-1)·ρ) dᵢ = 1/(copies of i), K_eff = Σ dᵢ, ρ: shared error of items
     P(y | E, F) ∝ P_circuit(y, F) · Π λᵢ(y)^aᵢ
 
-Items of a source that may be unreliable as a whole share one switch more:
-(1-ε_s)·Π λᵢ^aᵢ + ε_s over the items of the source.
+With ``source_epsilon`` ε_s > 0, a source may be unreliable as a whole: the product over its items
+becomes (1-ε_s)·Π λᵢ^aᵢ + ε_s.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from lpf.types import FloatArray
 
 DEFAULT_EPSILON = 0.1
 DEFAULT_RHO = 0.05
-# A credibility of exactly 0 or 1 has an infinite logit: nothing is fitted beyond these bounds.
+# Credibilities are clipped to these bounds: 0 and 1 have an infinite logit.
 CREDIBILITY_BOUNDS = (0.001, 0.999)
 
 
 @dataclass(frozen=True)
 class RobustParameters:
-    """What calibration fits. Unfitted, εᵢ is 1 - credibility, or ``epsilon`` where none is given.
+    """Parameters of robust mode. Without a fit, εᵢ is 1 - credibility, or ``epsilon`` if unknown.
 
-    Fitted, logit εᵢ = logit(epsilon) - slope·(logit credibilityᵢ - centre), so ``epsilon`` is that
-    of an item of typical or unknown credibility, and slope 0 means credibility predicts nothing.
-    A credibility above ``highest``, the highest it was fitted on, counts as that: what none of
-    them earned is not believed of a higher one.
+    With a fit, logit εᵢ = logit(epsilon) - slope·(logit credibilityᵢ - centre): ``epsilon`` applies
+    to items of typical or unknown credibility, and slope 0 means that credibility has no effect.
+    Credibilities above ``highest``, the highest value in the fit, count as ``highest``.
     """
 
     temperature: float = 1.0
@@ -58,7 +57,9 @@ class RobustParameters:
             ("highest", 0.0 < self.highest < 1.0, "between 0 and 1"),
         ):
             if not holds:
-                raise ConfigError(f"robust.{name}: must be {rule}, got {getattr(self, name)!r}.")
+                raise ConfigError(
+                    f"must be {rule}, got {getattr(self, name)!r}.", field=f"robust.{name}"
+                )
 
     def to_dict(self) -> dict[str, float]:
         return {name: float(value) for name, value in asdict(self).items()}
@@ -68,12 +69,14 @@ class RobustParameters:
         known = {field.name for field in fields(cls)}
         unknown = sorted(numbers.keys() - known)
         if unknown:
-            raise ConfigError(f"robust: {unknown} are no parameters; those are {sorted(known)}.")
+            raise ConfigError(
+                f"unknown parameters {unknown}; choose from {sorted(known)}.", field="robust"
+            )
         plain: dict[str, Any] = dict(numbers)
         return cls(**plain | {"fitted": bool(plain.get("fitted", False))})
 
     def item_epsilon(self, credibility: FloatArray) -> FloatArray:
-        """εᵢ [N] for credibilities [N], NaN where none is given."""
+        """Return εᵢ [N] for credibilities [N] (NaN if unknown)."""
         unknown = np.isnan(credibility)
         if not self.fitted:
             return np.where(unknown, self.epsilon, 1.0 - credibility)
@@ -94,13 +97,13 @@ def expit(score: FloatArray) -> FloatArray:
 
 
 def copy_discount(groups: NDArray[np.int64] | None, segments: Segments, count: int) -> FloatArray:
-    """dᵢ = 1/(size of i's group of copies). ``groups`` [N] are numbers within an entity, -1 for an
-    item that stands alone."""
+    """Return dᵢ = 1/(size of i's group of copies). ``groups`` [N] number the groups of an entity;
+    -1 marks an item without copies."""
     discount = np.ones(count)
     if groups is None:
         return discount
     if len(groups) != count:
-        raise EvidenceError(f"{len(groups)} group numbers for {count} items.")
+        raise EvidenceError(f"got {len(groups)} group numbers for {count} items.")
     copied = np.flatnonzero(groups >= 0)
     if not len(copied):
         return discount
@@ -111,9 +114,9 @@ def copy_discount(groups: NDArray[np.int64] | None, segments: Segments, count: i
 
 
 def exponents(discount: FloatArray, rho: float, segments: Segments) -> FloatArray:
-    """aᵢ = dᵢ / (1 + (K_eff - 1)·ρ), [N]."""
+    """Return aᵢ = dᵢ / (1 + (K_eff - 1)·ρ), [N]."""
     effective = segments.sum(discount)
-    # Fewer than one effective item cannot share an error: the denominator never falls below 1.
+    # The denominator must not fall below 1 if K_eff < 1.
     shared = 1.0 + np.maximum(effective - 1.0, 0.0) * rho
     return discount / shared[segments.owner]
 
@@ -121,7 +124,7 @@ def exponents(discount: FloatArray, rho: float, segments: Segments) -> FloatArra
 def log_likelihood_ratios(
     potential: FloatArray, epsilon: FloatArray, shares: FloatArray
 ) -> FloatArray:
-    """log λᵢ [N, V]; -inf only where Φ is 0 and ε is 0: the item rules the value out."""
+    """Return log λᵢ [N, V]; -inf only if Φ and ε are 0 (the item rules the value out)."""
     ratio = (1.0 - epsilon)[:, None] * (potential / shares) + epsilon[:, None]
     with np.errstate(divide="ignore"):
         return np.log(ratio)
@@ -137,9 +140,12 @@ def combine_robust(
     groups: NDArray[np.int64] | None = None,
     sources: NDArray[np.int64] | None = None,
 ) -> Combined:
-    """``potential`` [N, V] at the fitted temperature, ``credibility`` [N] (NaN unknown), ``shares``
-    [V] the model's π, ``log_prior`` [E, V] or [V] the circuit's joint with the known facts.
-    ``sources`` [N] number the sources within an entity, -1 for none."""
+    """Combine factors ``potential`` [N, V], computed at the fitted temperature.
+
+    ``credibility`` [N] (NaN if unknown), ``shares`` [V] the model's π, ``log_prior`` [E, V] or [V]
+    the circuit's joint with the known facts. ``groups`` and ``sources`` [N] number the groups of
+    copies and the sources of an entity, -1 for none.
+    """
     segments.check(len(potential))
     discount = copy_discount(groups, segments, len(potential))
     exponent = exponents(discount, parameters.rho, segments)
@@ -147,7 +153,9 @@ def combine_robust(
     log_ratio = log_likelihood_ratios(potential, epsilon, shares)
     contributions = exponent[:, None] * log_ratio
     if sources is not None and parameters.source_epsilon > 0.0:
-        contributions = _switched(contributions, sources, segments, parameters.source_epsilon)
+        contributions = _with_source_switch(
+            contributions, sources, segments, parameters.source_epsilon
+        )
     parts = {
         "epsilon": epsilon,
         "discount": discount,
@@ -157,11 +165,14 @@ def combine_robust(
     return normalised(log_prior, contributions, segments, parts)
 
 
-def _switched(
+def _with_source_switch(
     contributions: FloatArray, sources: NDArray[np.int64], segments: Segments, epsilon: float
 ) -> FloatArray:
-    """One switch a source: log((1-ε)·exp(Σ) + ε), the correction shared evenly by its items so
-    that contributions still add up to the answer."""
+    """Replace the sum of each source's contributions by log((1-ε)·exp(Σ) + ε).
+
+    The correction is divided evenly among its items, so that contributions still add up to the
+    answer.
+    """
     named = np.flatnonzero(sources >= 0)
     pairs = np.stack([segments.owner[named], sources[named]], axis=1)
     _, member, sizes = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
@@ -173,7 +184,7 @@ def _switched(
     finite = np.isfinite(total)
     correction = np.where(finite, switched - np.where(finite, total, 0.0), 0.0) / sizes[:, None]
     result[named] += correction[member]
-    # A source that rules a value out is still only believed up to its switch.
+    # If a source rules a value out (Σ = -inf), what remains is log ε.
     ruled_out = ~finite[member]
     result[named] = np.where(ruled_out, (switched / sizes[:, None])[member], result[named])
     return result

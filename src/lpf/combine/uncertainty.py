@@ -1,12 +1,8 @@
-"""How sure an answer is: what the evidence leaves open, and what the model does not know.
+"""Uncertainty of an answer: what the evidence leaves open, and what the model does not know.
 
-Entropy and variance of the answer, split by what causes them.
-
-P̂ is the answer given. P_z is the answer on one joint draw of all items' latent codes (and, over an
-ensemble, of the model); P̄ its mean over draws. The answer is not the mean of the draws, because
-combining is not linear, so the gap between the two is reported and not hidden.
-
-The answer on joint draws of the latent codes, for both variants.
+P̂ is the answer. P_z is the answer for one joint sample of all items' latent codes (and of the
+model, with an ensemble); P̄ is the mean of P_z. P̂ differs from P̄, since combining is not linear; the
+difference is reported as ``gap``.
 """
 
 from __future__ import annotations
@@ -19,15 +15,17 @@ import numpy as np
 from lpf.combine.combined import Combined, Segments
 from lpf.combine.learned import LearnedCombined
 from lpf.factors.convert import ConversionConfig, Converter
-from lpf.factors.keys import mixed
+from lpf.factors.keys import splitmix64
 from lpf.factors.tempering import tempered
 from lpf.model.runtime import Runtime, range_ids
 from lpf.types import Float32Array, FloatArray, KeyArray, Posteriors
 
+DRAW_SAMPLER = "plain"  # independent samples; paired ones would understate the variance
+
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """For E answers, each field [E]. Entropies are in nats, variances are summed over values.
+    """Uncertainty of E answers, each field [E]. Entropies in nats, variances summed over values.
 
     entropy of P̂ = aleatoric + epistemic + gap, and
     variance of P̄ = variance_aleatoric + variance_epistemic, both by construction.
@@ -42,6 +40,7 @@ class Uncertainty:
     variance_epistemic: FloatArray
 
     def item(self, position: int) -> dict[str, float]:
+        """Return the numbers of one answer."""
         return {name: float(getattr(self, name)[position]) for name in self.__slots__}
 
 
@@ -52,10 +51,10 @@ def entropy(distribution: FloatArray) -> FloatArray:
 
 
 def decompose(answer: FloatArray, draws: FloatArray) -> Uncertainty:
-    """``answer`` P̂ [E, V], ``draws`` P_z [D, E, V]."""
+    """Return the uncertainty of ``answer`` P̂ [E, V] from ``draws`` P_z [D, E, V]."""
     mean = draws.mean(axis=0)
     total, aleatoric = entropy(mean), entropy(draws).mean(axis=0)
-    # Jensen: never negative, but rounding can leave -1e-17 where all draws agree.
+    # Never negative (Jensen), but rounding can give -1e-17 if all draws agree.
     epistemic = np.maximum(total - aleatoric, 0.0)
     given = entropy(answer)
     spread = draws.var(axis=0).sum(axis=-1)
@@ -71,12 +70,6 @@ def decompose(answer: FloatArray, draws: FloatArray) -> Uncertainty:
     )
 
 
-__all__ = ["Uncertainty", "decompose", "entropy"]
-
-
-DRAW_SAMPLER = "plain"  # draws must be independent: paired ones would understate their spread
-
-
 def spn_uncertainty(
     converter: Converter,
     features: Float32Array,
@@ -85,8 +78,11 @@ def spn_uncertainty(
     combine: Callable[[FloatArray], Combined],
     answer: Combined,
 ) -> Uncertainty:
-    """Draws every item's z together, combines each draw as the answer was combined, and does so
-    for every member of an ensemble."""
+    """Return the uncertainty of the variant ``spn``.
+
+    Samples the latent codes of all items jointly and combines each sample as the answer was
+    combined, for every member of an ensemble.
+    """
     config = replace(converter.config, sampler=DRAW_SAMPLER, n_samples=samples)
     drawing = Converter(converter.runtime, converter.predicate, config)
     posteriors = converter.runtime.encode(features)
@@ -96,8 +92,8 @@ def spn_uncertainty(
 
 
 def entity_keys(keys: KeyArray, segments: Segments) -> KeyArray:
-    """One key an entity, from its items' keys in any order."""
-    spread = mixed(keys, 1)[:, 0]
+    """Return one key per entity from the keys of its items, whatever their order."""
+    spread = splitmix64(keys, 1)[:, 0]
     result = np.zeros(len(segments), dtype=np.uint64)
     np.add.at(result, segments.owner, spread)
     return result
@@ -110,7 +106,7 @@ def learned_uncertainty(
     answer: LearnedCombined,
     keys: KeyArray,
 ) -> Uncertainty:
-    """Draws from the aggregated posterior: the weighted mean of independent Gaussians is one."""
+    """Return the uncertainty of the variant ``learned``: samples of the aggregated posterior."""
     aggregated = Posteriors(
         range_ids(answer.mu.shape[1]),
         answer.mu.astype(np.float32),

@@ -1,4 +1,4 @@
-"""Labelled data: the dataset file, splits, leakage between them, and FEVER's own files."""
+"""Labelled data sets: the dataset file, splits and folds, leakage, FEVER."""
 
 from lpf.datasets.dataset import SPLITS, UNLABELLED, Dataset, DatasetEntity, DatasetItem, Split
 from lpf.datasets.dataset_file import read_dataset, write_dataset

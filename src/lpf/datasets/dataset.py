@@ -1,4 +1,4 @@
-"""Labelled entities with their evidence: what is trained on and what methods are compared on."""
+"""Data sets: labelled entities with their evidence, for training and for comparing methods."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ UNLABELLED = -1
 
 @dataclass(frozen=True, slots=True)
 class DatasetItem:
-    """One piece of evidence. ``labels`` are its own, by predicate, where it has them (mostly it is
-    labelled with its entity's values); items of one ``report_id`` repeat each other."""
+    """One evidence item. ``labels`` are its own labels by predicate; without them it has those of
+    its entity. Items with the same ``report_id`` repeat each other."""
 
     evidence_id: str
     text: str
@@ -38,11 +38,11 @@ class DatasetItem:
 
 @dataclass(frozen=True, slots=True)
 class DatasetEntity:
-    """One entity: its values by predicate, its evidence, and what is known besides.
+    """One entity with its labels by predicate and its evidence.
 
-    ``facts`` are known values of other predicates. ``fields`` is its structured record. ``truth``
-    is what a generator knows of it (see ``domains``); no method but the perfect reader looks at
-    it. Entities of one ``group_id`` must not be split.
+    ``facts`` are known values of other predicates, ``fields`` is a structured record. ``truth`` is
+    written by a generator (see ``domains``) and used only by the perfect reader. Entities with the
+    same ``group_id`` must be in the same split.
     """
 
     entity_id: str
@@ -58,8 +58,8 @@ class DatasetEntity:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Entities under one schema, in the order of their file. ``exclusions`` are sentences on what
-    was left out or changed on the way here; they are no part of what it is."""
+    """Entities under one schema, in file order. ``exclusions`` are sentences about what was left
+    out or changed; they are not part of the data set's identity."""
 
     name: str
     schema: Schema
@@ -68,7 +68,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if not self.entities:
-            raise DatasetError(f"dataset {self.name!r}: has no entities. Nothing was done.")
+            raise DatasetError(f"dataset {self.name!r} has no entities. Nothing was done.")
 
     def __len__(self) -> int:
         return len(self.entities)
@@ -78,23 +78,23 @@ class Dataset:
 
     @property
     def items(self) -> Iterator[DatasetItem]:
-        """All evidence, entity by entity: the rows that arrays of items have."""
+        """All items, entity by entity: the row order of every array of items."""
         return (item for entity in self.entities for item in entity.evidence)
 
     @cached_property
     def offsets(self) -> NDArray[np.intp]:
-        """Where each entity's items begin among all items, and where the last ones end, [E+1]."""
+        """Start of each entity's items among all items, and the end of the last, [E+1]."""
         counts = [len(entity.evidence) for entity in self.entities]
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
 
     def labels(self, predicate: str) -> NDArray[np.intp]:
-        """The position of each entity's value, [E]; UNLABELLED where it has none."""
+        """Return the position of each entity's value, [E]; UNLABELLED if it has none."""
         known = self.schema[predicate].index
         values = (entity.labels.get(predicate) for entity in self.entities)
         return np.array([_position(known, value) for value in values], dtype=np.intp)
 
     def item_labels(self, predicate: str) -> NDArray[np.intp]:
-        """The position of each item's value, [N]: its own, else its entity's."""
+        """Return the position of each item's value, [N]: its own, else its entity's."""
         known = self.schema[predicate].index
         return np.array(
             [
@@ -106,22 +106,23 @@ class Dataset:
         )
 
     def positions(self, split: Split) -> NDArray[np.intp]:
-        """Where the entities of a split stand."""
+        """Return the positions of the entities of a split."""
         return np.flatnonzero([entity.split == split for entity in self.entities])
 
     def select(self, positions: Iterable[int]) -> Dataset:
-        return replace(self, entities=tuple(self.entities[place] for place in positions))
+        """Return the data set with only these entities."""
+        return replace(self, entities=tuple(self.entities[position] for position in positions))
 
     def in_splits(self, splits: Sequence[Split | None]) -> Dataset:
-        """The same entities, each in the split given at its place."""
-        placed = zip(self.entities, splits, strict=True)
+        """Return the data set with these splits, one per entity."""
+        pairs = zip(self.entities, splits, strict=True)
         return replace(
-            self, entities=tuple(replace(entity, split=split) for entity, split in placed)
+            self, entities=tuple(replace(entity, split=split) for entity, split in pairs)
         )
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over all that training can depend on: entities, evidence, labels and splits."""
+        """SHA-256 of everything that training depends on: entities, evidence, labels and splits."""
         hashed = hashlib.sha256(self.schema.hash.encode())
         for entity in self.entities:
             hashed.update(json.dumps(_identity(entity), sort_keys=True).encode() + b"\n")
@@ -133,7 +134,7 @@ def _position(known: Mapping[str, int], value: str | None) -> int:
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """One moment has one text, whatever zone it is told in."""
+    """Convert to UTC, so that a time has the same text whatever its time zone."""
     return moment if moment.tzinfo is None else moment.astimezone(UTC)
 
 

@@ -1,8 +1,6 @@
-"""The dataset file: JSONL, one entity a line. See docs/datasets.md for its fields.
+"""The dataset file: JSONL with one entity per line. Its fields are in docs/datasets.md.
 
-What was left out of a data set, counted, with the first of each kind named.
-
-Lines of a JSONL file, each with its number, or a DatasetError that says which one is wrong.
+Every error names file, line and field. What is left out is counted in `Exclusions`.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ from pathlib import Path
 from typing import Never
 
 from lpf.datasets.dataset import Dataset, DatasetEntity
-from lpf.datasets.json_fields import FieldError, shown
-from lpf.datasets.labelling import Labelling, entity_of, labelling_of, values_of
+from lpf.datasets.json_fields import FieldError, shortened
+from lpf.datasets.labelling import Labelling, entity_to_json, infer_labelling, parse_entity
 from lpf.errors import DatasetError
 from lpf.schema import Schema
 from lpf.storage.atomic_files import write_atomically
@@ -28,89 +26,91 @@ NO_LABEL = ("entity has no label and was left out", "entities have no label and 
 
 
 @dataclass(slots=True)
-class _Kind:
+class _Count:
     count: int
     first: str
 
 
 @dataclass(slots=True)
 class Exclusions:
-    """Counts by kind. A kind is its sentence for one and for several, both without the number:
-    ``("entity has no evidence and was left out", "entities have no ...")``."""
+    """Counts what was left out of a data set, by kind. A kind is a pair of phrases, singular and
+    plural: ``("entity has no evidence and was left out", "entities have no ...")``."""
 
-    _kinds: dict[tuple[str, str], _Kind] = field(default_factory=dict)
+    _kinds: dict[tuple[str, str], _Count] = field(default_factory=dict)
 
     def note(self, kind: tuple[str, str], place: str) -> None:
-        """Counts one more; ``place`` is told if it is the first of its kind."""
-        self._kinds.setdefault(kind, _Kind(0, place)).count += 1
+        """Count one more. ``place`` is shown if it is the first of its kind."""
+        self._kinds.setdefault(kind, _Count(0, place)).count += 1
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Such as "3 entities have no evidence and were left out (first: C0007, line 12)."."""
+        """One sentence per kind: "3 entities have no label and were left out (first: C7)."."""
         return tuple(
-            f"{found.count:,} {one if found.count == 1 else several} (first: {found.first})."
-            for (one, several), found in self._kinds.items()
+            f"{kind.count:,} {singular if kind.count == 1 else plural} (first: {kind.first})."
+            for (singular, plural), kind in self._kinds.items()
         )
 
 
+_ONE_OBJECT = "Write one JSON object per line."
 _BOM = b"\xef\xbb\xbf"
 
 
 def object_lines(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """The number of each line, from 1, and its JSON object. Blank lines are passed over."""
+    """Yield the number of each line, from 1, and its JSON object. Blank lines are skipped."""
     try:
         with path.open("rb") as file:
-            # Bytes end a line at \n alone; texts also end one at marks that JSON allows within.
+            # In binary mode only \n ends a line; text mode also splits at characters JSON allows.
             for number, line in enumerate(file, 1):
                 content = line.removeprefix(_BOM) if number == 1 else line
                 if content.strip():
                     yield number, _object(content, f"{path}, line {number}")
     except OSError as error:
         raise DatasetError(
-            f"{path}: cannot be read ({error.strerror}). Nothing was read. "
-            "Give the path of a JSONL file."
+            f"{path}: cannot be read ({error.strerror}). Nothing was read.",
+            hint="Give the path of a JSONL file.",
         ) from error
 
 
 def _object(line: bytes, place: str) -> dict[str, object]:
     try:
-        found = _DECODER.decode(line.decode())
+        value = _DECODER.decode(line.decode())
     except UnicodeDecodeError as error:
         raise DatasetError(
             f"{place}: is not valid UTF-8 ({error.reason} at byte {error.start + 1}). "
-            "Nothing was read. Save the file as UTF-8."
+            "Nothing was read.",
+            hint="Save the file as UTF-8.",
         ) from error
     except (ValueError, RecursionError) as error:
         raise DatasetError(
-            f"{place}: is not JSON ({error}). Nothing was read. Write one JSON object a line."
+            f"{place}: is not JSON ({error}). Nothing was read.", hint=_ONE_OBJECT
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise DatasetError(
-            f"{place}: must be a JSON object, got a {type(found).__name__}. Nothing was read. "
-            "Write one JSON object a line."
+            f"{place}: must be a JSON object, got a {type(value).__name__}. Nothing was read.",
+            hint=_ONE_OBJECT,
         )
-    return found
+    return value
 
 
 def _refuse_constant(name: str) -> Never:
-    raise ValueError(f"{name} is no number of JSON; write null")
+    raise ValueError(f"{name} is not allowed in JSON; write null")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 _IGNORED = (
-    "label of evidence is no value of what its entity is labelled with; its item is learned from "
-    "as if it said what the entity is",
-    "labels of evidence are no values of what their entities are labelled with; their items are "
-    "learned from as if they said what the entities are",
+    "evidence label is not a value of the predicate and was ignored; the item is trained with its "
+    "entity's label",
+    "evidence labels are not values of the predicate and were ignored; the items are trained with "
+    "their entities' labels",
 )
-_PLAIN = "Use plain JSON values, names without blanks around them, and moments with a zone."
+_PLAIN = "Use plain JSON values, names without surrounding blanks, and times with a time zone."
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    """An entity and the line it stands in."""
+class _NumberedEntity:
+    """An entity and the number of its line."""
 
     line: int
     entity: DatasetEntity
@@ -127,30 +127,33 @@ def read_dataset(
     predicate: str | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """All entities of a file that have evidence and a label; ``exclusions`` tells of the others.
+    """Read the entities of a file that have evidence and a label; ``exclusions`` counts the others.
 
-    ``predicate`` is what is to be learned: what a plain ``label`` is about, and entities without a
-    value of it are left out. Without a ``schema`` the values are those found, sorted. ``name`` is
-    the file's unless given. DatasetError names line and field of what is wrong first.
+    ``predicate`` is the predicate of a plain ``label``; entities without a value for it are left
+    out. Without a ``schema`` the values are those in the file, sorted. ``name`` defaults to the
+    file's name. DatasetError names the first line and field that is wrong.
     """
     path = Path(path)
     exclusions = Exclusions()
-    placed = _with_evidence(_read(path), exclusions)
-    if schema is None and not any(each.entity.labels for each in placed):
-        raise _useless(path, predicate, exclusions)
-    labelling = labelling_of([each.entity for each in placed], schema, predicate)
-    settled = _settled(path, placed, labelling, exclusions)
-    entities = _labelled(settled, predicate, exclusions)
+    numbered = _with_evidence(_read(path), exclusions)
+    if schema is None and not any(each.entity.labels for each in numbered):
+        raise _nothing_usable(path, predicate, exclusions)
+    labelling = infer_labelling([each.entity for each in numbered], schema, predicate)
+    resolved = _resolve_labels(path, numbered, labelling, exclusions)
+    entities = _labelled(resolved, predicate, exclusions)
     if not entities:
-        raise _useless(path, predicate, exclusions)
+        raise _nothing_usable(path, predicate, exclusions)
     return Dataset(name or path.stem, labelling.schema, entities, exclusions.sentences)
 
 
 def write_dataset(path: str | Path, dataset: Dataset) -> None:
-    """Replaces the file as a whole. What is read from it with the same schema is equal to
-    ``dataset``, but for entities without evidence or label; DatasetError where it would not be."""
+    """Write a data set, replacing the file.
+
+    Reading the file with the same schema gives an equal data set, except for entities without
+    evidence or label. DatasetError if it would not; nothing is written then.
+    """
     path = Path(path)
-    ids = _Ids("entity")
+    ids = _UniqueIds("entity")
     labelling = Labelling(dataset.schema, None, None)
     lines = []
     for number, entity in enumerate(dataset, 1):
@@ -159,13 +162,15 @@ def write_dataset(path: str | Path, dataset: Dataset) -> None:
             lines.append(_line(entity, labelling))
         except FieldError as error:
             raise DatasetError(
-                f"{path}: entity {entity.entity_id!r}: {error}. Nothing was written. {error.remedy}"
+                f"{error.problem}. Nothing was written.",
+                field=f"{path}: entity {entity.entity_id!r}: {error.name}",
+                hint=error.hint,
             ) from error
     write_atomically(path, b"".join(lines))
 
 
-class _Ids:
-    """Refuses ids that came before. Those of entities and of evidence may be alike."""
+class _UniqueIds:
+    """Raises FieldError for a repeated id. An entity and an item may have the same id."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -180,55 +185,57 @@ class _Ids:
 
     def _once(self, seen: dict[str, int], identifier: str, field: str, number: int) -> None:
         if identifier in seen:
-            problem = f"{shown(identifier)} stands already in {self._place} {seen[identifier]}"
-            raise FieldError(field, problem, "Give every one an id of its own.")
+            problem = f"{shortened(identifier)} is already used in {self._place} {seen[identifier]}"
+            raise FieldError(field, problem, "Ids must be unique.")
         seen[identifier] = number
 
 
-def _read(path: Path) -> list[_Placed]:
-    ids = _Ids("line")
-    placed = []
+def _read(path: Path) -> list[_NumberedEntity]:
+    ids = _UniqueIds("line")
+    numbered = []
     for line, values in object_lines(path):
         try:
-            entity = entity_of(values)
+            entity = parse_entity(values)
             ids.note(line, entity)
         except FieldError as error:
-            raise _refusal(path, line, error) from error
-        placed.append(_Placed(line, entity))
-    if not placed:
-        raise DatasetError(f"{path}: is empty. Nothing was read. Write one entity a line.")
-    return placed
+            raise line_error(path, line, error) from error
+        numbered.append(_NumberedEntity(line, entity))
+    if not numbered:
+        raise DatasetError(f"{path} is empty. Nothing was read.", hint="Write one entity per line.")
+    return numbered
 
 
-def _with_evidence(placed: Sequence[_Placed], exclusions: Exclusions) -> list[_Placed]:
-    for each in placed:
+def _with_evidence(
+    numbered: Sequence[_NumberedEntity], exclusions: Exclusions
+) -> list[_NumberedEntity]:
+    for each in numbered:
         if not each.entity.evidence:
             exclusions.note(NO_EVIDENCE, each.place)
-    return [each for each in placed if each.entity.evidence]
+    return [each for each in numbered if each.entity.evidence]
 
 
-def _settled(
-    path: Path, placed: Sequence[_Placed], labelling: Labelling, exclusions: Exclusions
-) -> list[_Placed]:
-    """All labels under their predicates."""
-    settled: list[_Placed] = []
-    for each in placed:
+def _resolve_labels(
+    path: Path, numbered: Sequence[_NumberedEntity], labelling: Labelling, exclusions: Exclusions
+) -> list[_NumberedEntity]:
+    """Assign every label to its predicate."""
+    resolved: list[_NumberedEntity] = []
+    for each in numbered:
         try:
-            entity, ignored = labelling.settled(each.entity)
+            entity, ignored = labelling.resolve(each.entity)
         except FieldError as error:
-            raise _refusal(path, each.line, error) from error
-        settled.append(_Placed(each.line, entity))
+            raise line_error(path, each.line, error) from error
+        resolved.append(_NumberedEntity(each.line, entity))
         for value in ignored:
-            exclusions.note(_IGNORED, f"{shown(value)}, line {each.line}")
-    return settled
+            exclusions.note(_IGNORED, f"{shortened(value)}, line {each.line}")
+    return resolved
 
 
 def _labelled(
-    placed: Sequence[_Placed], predicate: str | None, exclusions: Exclusions
+    numbered: Sequence[_NumberedEntity], predicate: str | None, exclusions: Exclusions
 ) -> tuple[DatasetEntity, ...]:
-    """The entities that have a label, of ``predicate`` where one is given."""
+    """Return the entities with a label (for ``predicate``, if given)."""
     labelled = []
-    for each in placed:
+    for each in numbered:
         labels = each.entity.labels
         if labels if predicate is None else predicate in labels:
             labelled.append(each.entity)
@@ -237,27 +244,32 @@ def _labelled(
     return tuple(labelled)
 
 
-def _useless(path: Path, predicate: str | None, exclusions: Exclusions) -> DatasetError:
+def _nothing_usable(path: Path, predicate: str | None, exclusions: Exclusions) -> DatasetError:
     about = "" if predicate is None else f" of {predicate!r}"
     return DatasetError(
-        f"{path}: no entity has both evidence and a label{about}. Nothing was read. "
-        "Give some entity both. " + " ".join(exclusions.sentences)
+        f"{path}: no entity has both evidence and a label{about}. Nothing was read.",
+        hint=" ".join(exclusions.sentences),
     )
 
 
 def _line(entity: DatasetEntity, labelling: Labelling) -> bytes:
     """FieldError where it would be read back as something else, or not at all."""
     try:
-        text = json.dumps(values_of(entity), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(entity_to_json(entity), ensure_ascii=False, allow_nan=False)
         line = text.encode() + b"\n"
     except (TypeError, ValueError) as error:
         raise FieldError("some field", f"cannot be written as JSON ({error})", _PLAIN) from error
-    again, _ = labelling.settled(entity_of(json.loads(text)))
+    read_back, _ = labelling.resolve(parse_entity(json.loads(text)))
     for part in fields(entity):
-        if getattr(again, part.name) != getattr(entity, part.name):
+        if getattr(read_back, part.name) != getattr(entity, part.name):
             raise FieldError(part.name, "would not be read back as it is", _PLAIN)
     return line
 
 
-def _refusal(path: Path, line: int, error: FieldError) -> DatasetError:
-    return DatasetError(f"{path}, line {line}: {error}. Nothing was read. {error.remedy}")
+def line_error(path: Path, line: int, error: FieldError) -> DatasetError:
+    """Return the error for a field of one line of a file."""
+    return DatasetError(
+        f"{error.problem}. Nothing was read.",
+        field=f"{path}, line {line}: {error.name}",
+        hint=error.hint,
+    )

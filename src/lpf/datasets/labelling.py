@@ -1,7 +1,4 @@
-"""Which predicate a label is about, and whether its value is one of the predicate's.
-
-One line of a dataset file as an entity, and an entity as a line.
-"""
+"""Entities to and from JSON, and the predicate that each label belongs to."""
 
 from __future__ import annotations
 
@@ -10,22 +7,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lpf.datasets.dataset import DatasetEntity, DatasetItem
-from lpf.datasets.json_fields import FieldError, Record, shown
+from lpf.datasets.json_fields import FieldError, JsonObject, shortened
 from lpf.schema import Predicate, Schema
 
-# What a plain ``label`` stands under until it is known which predicate it is about. No predicate
-# can be called this.
+# Key of a plain ``label`` until its predicate is known. No predicate can have this name.
 UNNAMED = ""
 
 
-def entity_of(values: Mapping[str, object]) -> DatasetEntity:
-    """FieldError where a field is missing or of the wrong type. Values of labels and facts are not
-    checked here: which are allowed may only be known when all lines are read."""
-    record = Record(values)
+def parse_entity(values: Mapping[str, object]) -> DatasetEntity:
+    """Parse one line. FieldError if a field is missing or of the wrong type.
+
+    Values of labels and facts are checked later, since the allowed values may depend on all lines.
+    """
+    record = JsonObject(values)
     return DatasetEntity(
         entity_id=record.required_identifier("entity_id"),
         labels=_labels(record),
-        evidence=tuple(_item(entry) for entry in record.records("evidence")),
+        evidence=tuple(_item(entry) for entry in record.objects("evidence")),
         claim=record.text("claim"),
         split=record.split("split"),
         group_id=record.identifier("group_id"),
@@ -35,9 +33,8 @@ def entity_of(values: Mapping[str, object]) -> DatasetEntity:
     )
 
 
-def values_of(entity: DatasetEntity) -> dict[str, Any]:
-    """What ``entity_of`` reads; fields that hold nothing are left out, but for those that a reader
-    of the file expects in every line."""
+def entity_to_json(entity: DatasetEntity) -> dict[str, Any]:
+    """Return the JSON object that ``parse_entity`` reads. Optional empty fields are left out."""
     return {
         "entity_id": entity.entity_id,
         "claim": entity.claim,
@@ -50,7 +47,7 @@ def values_of(entity: DatasetEntity) -> dict[str, Any]:
     }
 
 
-def _item(record: Record) -> DatasetItem:
+def _item(record: JsonObject) -> DatasetItem:
     return DatasetItem(
         evidence_id=record.required_identifier("evidence_id"),
         text=record.required_text("text"),
@@ -76,13 +73,13 @@ def _item_values(item: DatasetItem) -> dict[str, Any]:
     }
 
 
-def _labels(record: Record) -> dict[str, str]:
+def _labels(record: JsonObject) -> dict[str, str]:
     named = record.texts("labels")
     plain = record.identifier("label")
     if plain is None:
         return named
     if named:
-        raise record.error("label", "stands beside labels", "Give one of the two.")
+        raise record.error("label", "cannot be given together with labels", "Give one of the two.")
     return {UNNAMED: plain}
 
 
@@ -103,17 +100,20 @@ DEFAULT_PREDICATE = "label"
 
 @dataclass(frozen=True, slots=True)
 class Labelling:
-    """``plain`` is the predicate of a plain ``label``, None where nobody said. ``item_plain`` is
-    the same for evidence: None unless the file labels one predicate alone, since a plain label of
-    evidence is often of another kind (a stance, a score)."""
+    """Assigns labels to predicates.
+
+    ``plain`` is the predicate of a plain ``label`` of an entity, None if unknown. ``item_plain`` is
+    the same for items: None unless the file labels a single predicate, since plain labels of
+    evidence are often of another kind (a stance, a score).
+    """
 
     schema: Schema
     plain: str | None
     item_plain: str | None
 
-    def settled(self, entity: DatasetEntity) -> tuple[DatasetEntity, list[str]]:
-        """The entity with every label under its predicate, and the labels of evidence that are no
-        values and were ignored. FieldError where a label or fact cannot be."""
+    def resolve(self, entity: DatasetEntity) -> tuple[DatasetEntity, list[str]]:
+        """Return the entity with every label assigned to its predicate, and the ignored labels of
+        evidence, which are not values. FieldError for an invalid label or fact."""
         ignored: list[str] = []
         items = tuple(self._item(i, item, ignored) for i, item in enumerate(entity.evidence))
         labels = self._entity_labels(entity.labels)
@@ -130,7 +130,7 @@ class Labelling:
             raise FieldError(
                 "label",
                 f"the schema has several predicates: {names}",
-                "Say which one it is about (predicate=...), or write labels: {predicate: value}.",
+                "Give the predicate (predicate=...), or write labels: {predicate: value}.",
             )
         self._check_value(self.plain, value, "label")
         return {self.plain: value}
@@ -151,8 +151,8 @@ class Labelling:
                 known = [predicate.name for predicate in self.schema]
                 raise FieldError(
                     f"{field}.{name}",
-                    f"is no predicate of the schema, which has {known}",
-                    "Add it to the schema or take it out of the file.",
+                    f"is not a predicate of the schema, which has {known}",
+                    "Add it to the schema or remove it from the file.",
                 )
             self._check_value(name, value, f"{field}.{name}")
 
@@ -161,19 +161,22 @@ class Labelling:
         if value not in predicate.index:
             raise FieldError(
                 field,
-                f"{shown(value)} is not a value of {name!r}; its values are "
+                f"{shortened(value)} is not a value of {name!r}; its values are "
                 f"{list(predicate.values)}",
                 "Correct the label or the schema.",
             )
 
 
-def labelling_of(
+def infer_labelling(
     entities: Sequence[DatasetEntity], schema: Schema | None, predicate: str | None
 ) -> Labelling:
-    """The labelling of a file. Without a schema, its predicates and values are those found; plain
-    labels are about ``predicate``, or one called "label"; some entity must have one then."""
+    """Return the labelling of a file.
+
+    Without a schema, predicates and values are those in the file, and plain labels belong to
+    ``predicate`` (default: "label"); at least one entity must have a label then.
+    """
     if schema is None:
-        schema = _schema_found(entities, predicate or DEFAULT_PREDICATE)
+        schema = _infer_schema(entities, predicate or DEFAULT_PREDICATE)
         plain: str | None = predicate or DEFAULT_PREDICATE
     else:
         plain = predicate or _only(p.name for p in schema)
@@ -183,8 +186,8 @@ def labelling_of(
     return Labelling(schema, plain, _only(name for name in named if name is not None))
 
 
-def _schema_found(entities: Sequence[DatasetEntity], plain: str) -> Schema:
-    """Predicates that are labelled come before those that are only known as facts."""
+def _infer_schema(entities: Sequence[DatasetEntity], plain: str) -> Schema:
+    """Labelled predicates come first, then those that occur only in evidence and facts."""
     labelled: dict[str, set[str]] = {}
     known: dict[str, set[str]] = {}
     for entity in entities:
@@ -197,12 +200,13 @@ def _schema_found(entities: Sequence[DatasetEntity], plain: str) -> Schema:
     return Schema(tuple(Predicate(name, tuple(sorted(values[name]))) for name in names))
 
 
-def _note(found: dict[str, set[str]], labels: Mapping[str, str], plain: str) -> None:
+def _note(values: dict[str, set[str]], labels: Mapping[str, str], plain: str) -> None:
     for name, value in labels.items():
-        found.setdefault(plain if name == UNNAMED else name, set()).add(value)
+        values.setdefault(plain if name == UNNAMED else name, set()).add(value)
 
 
 def _only(names: Iterable[str]) -> str | None:
-    found: Iterator[str] = iter(names)
-    first = next(found, None)
-    return first if next(found, None) is None else None
+    """Return the name if there is exactly one, else None."""
+    remaining: Iterator[str] = iter(names)
+    first = next(remaining, None)
+    return first if next(remaining, None) is None else None

@@ -1,4 +1,4 @@
-"""What two splits share, and so what a method may have learned by heart before it is judged."""
+"""Leakage: what two splits share, so that a method may have memorised test data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from lpf.datasets.dataset import SPLITS, Dataset, DatasetEntity, Split
 
 LeakKind = Literal["entity_id", "group_id", "claim", "text", "source", "report_id"]
-# A source that many entities share (a register, a newspaper) tells nothing of any one of them.
+# A source of many entities (a register, a newspaper) is not specific to any of them.
 SPECIFIC_SOURCE = 0.05
 EXAMPLES = 3
 _LONGEST_EXAMPLE = 60
@@ -27,7 +27,9 @@ _NAMES: dict[LeakKind, tuple[str, str]] = {
 @dataclass(frozen=True, slots=True)
 class Leak:
     """``count`` different things of ``kind`` in the first split are also in the second.
-    ``entities`` is how many entities of the first hold one of them, of its ``of_entities``."""
+
+    They occur in ``entities`` of the ``of_entities`` entities of the first split.
+    """
 
     kind: LeakKind
     splits: tuple[Split, Split]
@@ -38,34 +40,37 @@ class Leak:
 
     @property
     def sentence(self) -> str:
-        judged, learned = self.splits
-        one, several = _NAMES[self.kind]
+        later, earlier = self.splits
+        singular, plural = _NAMES[self.kind]
         things = (
-            f"1 {one} of {judged!r} is"
+            f"1 {singular} of {later!r} is"
             if self.count == 1
-            else (f"{self.count:,} {several} of {judged!r} are")
+            else f"{self.count:,} {plural} of {later!r} are"
         )
         return (
-            f"{things} also in {learned!r}, in {self.entities:,} of its {self.of_entities:,} "
+            f"{things} also in {earlier!r}, in {self.entities:,} of its {self.of_entities:,} "
             f"entities (first: {_shortened(self.examples[0])!r})."
         )
 
 
 def find_leakage(dataset: Dataset) -> tuple[Leak, ...]:
-    """What any two splits share, split by split. Texts and claims count as the same whatever their
-    case and blanks; a source counts where fewer than 5 % of all entities have it."""
+    """Return what any two splits share.
+
+    Texts and claims are compared without case and white space. A source counts only if fewer than
+    5 % of all entities have it.
+    """
     sides = {split: _Side([e for e in dataset if e.split == split]) for split in SPLITS}
     common = _common_sources(dataset)
     leaks: list[Leak] = []
-    for learned, judged in combinations(SPLITS, 2):
+    for earlier, later in combinations(SPLITS, 2):
         for kind in get_args(LeakKind):
             ignored = common if kind == "source" else frozenset()
-            leaks += _leak(kind, (judged, learned), sides[judged], sides[learned], ignored)
+            leaks += _leak(kind, (later, earlier), sides[later], sides[earlier], ignored)
     return tuple(leaks)
 
 
 class _Side:
-    """What the entities of one split hold, by kind: each thing with the positions that hold it."""
+    """The things in one split, by kind, each with the positions of the entities that have it."""
 
     def __init__(self, entities: list[DatasetEntity]) -> None:
         self.size = len(entities)
@@ -79,16 +84,16 @@ class _Side:
 def _leak(
     kind: LeakKind,
     splits: tuple[Split, Split],
-    judged: _Side,
-    learned: _Side,
+    later: _Side,
+    earlier: _Side,
     ignored: Iterable[str],
 ) -> Iterator[Leak]:
-    known = learned.holders[kind].keys() - set(ignored)
-    shared = {thing: held for thing, held in judged.holders[kind].items() if thing in known}
+    known = earlier.holders[kind].keys() - set(ignored)
+    shared = {thing: held for thing, held in later.holders[kind].items() if thing in known}
     if shared:
         touched = set().union(*shared.values())
         examples = tuple(shared)[:EXAMPLES]
-        yield Leak(kind, splits, len(shared), len(touched), judged.size, examples)
+        yield Leak(kind, splits, len(shared), len(touched), later.size, examples)
 
 
 def _common_sources(dataset: Dataset) -> frozenset[str]:

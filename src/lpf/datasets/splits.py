@@ -1,7 +1,4 @@
-"""Splits and folds: whole groups, every value in its share, alike on every machine.
-
-Placing groups into parts of stated shares, for every value at once.
-"""
+"""Splits and folds: groups stay together, values are stratified, results are reproducible."""
 
 from __future__ import annotations
 
@@ -16,17 +13,18 @@ from lpf.datasets.dataset import SPLITS, UNLABELLED, Dataset, Split
 from lpf.errors import ConfigError, DatasetError
 
 
-def placed_groups(
+def place_groups(
     counts: NDArray[np.int64], shares: Sequence[float], generator: np.random.Generator
 ) -> NDArray[np.intp]:
-    """The part of each group, [G], for the number of entities it has of each value, [G, V].
+    """Return the part of each group, [G], given its number of entities of each value, [G, V].
 
-    The largest groups are placed first, equal ones in random order, each into the part that brings
+    The largest groups are placed first, equal ones in random order. Each goes to the part where it
+    reduces
 
         Σ_parts Σ_values (wanted - placed)² / share
 
-    down most, of those parts that have room for it or else the most room. Plain Python numbers are
-    alike on every machine, so that no near tie falls another way elsewhere.
+    most, among the parts that have room for it (or else the most room). Computed with plain Python
+    numbers, so that near ties are resolved in the same way on every machine.
     """
     order = generator.permutation(len(counts))
     order = order[np.argsort(-counts.sum(axis=1)[order], kind="stable")]
@@ -49,7 +47,7 @@ def placed_groups(
 
 
 def rounded_shares(total: int, shares: Sequence[float]) -> list[int]:
-    """Whole numbers that sum to ``total``, by largest remainder."""
+    """Round the shares of ``total`` to integers with the same sum (largest remainder)."""
     exact = [share * total for share in shares]
     whole = [math.floor(number) for number in exact]
     by_remainder = sorted(range(len(shares)), key=lambda part: whole[part] - exact[part])
@@ -59,7 +57,7 @@ def rounded_shares(total: int, shares: Sequence[float]) -> list[int]:
 
 
 def _gain(row: Sequence[int], wanted: Sequence[float]) -> float:
-    """How much Σ wanted² falls where ``row`` is taken from ``wanted``."""
+    """Return the reduction of Σ wanted² if ``row`` is subtracted from ``wanted``."""
     return math.fsum(
         count * (2.0 * want - count) for count, want in zip(row, wanted, strict=True) if count
     )
@@ -69,7 +67,7 @@ DEFAULT_SHARES = (0.7, 0.15, 0.15)
 LEAST_IN_TRAIN = 2
 _TOLERANCE = 1e-9
 _NOT_TRAINED = "Nothing was trained."
-_MEND = "Add entities, or take the splits out of the data set to have them assigned anew."
+_HINT = "Add entities, or remove the splits from the data set to have them assigned again."
 
 
 def assign_splits(
@@ -80,13 +78,13 @@ def assign_splits(
     seed: int,
     also: Sequence[str] = (),
 ) -> Dataset:
-    """The entities in train, validation and test.
+    """Assign every entity to train, validation or test.
 
-    Splits that every entity has are kept; where these are train and test alone, validation is
-    taken out of train, and ``exclusions`` says so. Else all are assigned: no group is split, and
-    every value of ``predicate``, and of those in ``also``, is in each split as near to ``shares``
-    as the groups allow.
-    DatasetError where only some entities have a split.
+    If all entities have a split, it is kept; if there is no validation, some training entities
+    become validation entities, and ``exclusions`` says so. If no entity has a split, all are
+    assigned: groups stay together, and the values of ``predicate`` and of the predicates in
+    ``also`` are stratified as well as the groups allow. DatasetError if only some entities have a
+    split.
     """
     _check_shares(shares)
     given = {entity.split for entity in dataset}
@@ -104,35 +102,42 @@ def assign_splits(
 def grouped_folds(
     dataset: Dataset, predicate: str, folds: int, seed: int, also: Sequence[str] = ()
 ) -> tuple[NDArray[np.intp], ...]:
-    """The positions of each fold's entities, rising: disjoint, together all, placed by the same
-    rules as splits. DatasetError where what is outside a fold would lack a value."""
+    """Return the positions of the entities of each fold, sorted; assigned by the rules of splits.
+
+    DatasetError if all entities with some value are in one fold.
+    """
     predicates = (predicate, *also)
     groups = len(set(_group_names(dataset)))
     if not 2 <= folds <= groups:
         raise ConfigError(
-            f"folds: must be 2 to {groups}, as many as the data set has groups, got {folds}."
+            f"must be 2 to {groups}, the number of groups in the data set, got {folds}.",
+            field="folds",
         )
     parts = _parts(dataset, predicates, np.arange(len(dataset)), (1.0 / folds,) * folds, seed)
-    found = tuple(np.flatnonzero(parts == fold) for fold in range(folds))
+    positions = tuple(np.flatnonzero(parts == fold) for fold in range(folds))
     for name in predicates:
-        _check_folds(dataset, name, found)
-    return found
+        _check_folds(dataset, name, positions)
+    return positions
 
 
 def require_trainable(dataset: Dataset, predicate: str) -> None:
-    """DatasetError unless every entity has a value of ``predicate`` and a split, there are train
-    and validation, and every value is in each split, twice in train. A data set without test
-    entities can be trained on; it is judged elsewhere."""
+    """Raise DatasetError unless the data set can be trained on.
+
+    Every entity needs a value of ``predicate`` and a split, and every value must occur in each
+    split, at least twice in train. Test entities are optional.
+    """
     values = dataset.schema[predicate].values
-    problem = _gap(dataset, predicate) or _class_gap(dataset.labels(predicate), values)
+    problem = _entity_problem(dataset, predicate) or _class_problem(
+        dataset.labels(predicate), values
+    )
     for split in SPLITS:
-        problem = problem or _split_gap(dataset, predicate, split)
+        problem = problem or _split_problem(dataset, predicate, split)
     if problem:
         raise DatasetError(f"dataset {dataset.name!r}: {problem}")
 
 
-def _gap(dataset: Dataset, predicate: str) -> str | None:
-    """What some entity lacks."""
+def _entity_problem(dataset: Dataset, predicate: str) -> str | None:
+    """Return the problem if an entity has no value or no split."""
     unlabelled = [entity.entity_id for entity in dataset if predicate not in entity.labels]
     if unlabelled:
         return (
@@ -149,35 +154,35 @@ def _gap(dataset: Dataset, predicate: str) -> str | None:
     return None
 
 
-def _class_gap(labels: NDArray[np.intp], values: Sequence[str]) -> str | None:
-    """Which value nobody has."""
+def _class_problem(labels: NDArray[np.intp], values: Sequence[str]) -> str | None:
+    """Return the problem if a value has no entity."""
     present = [value for number, value in enumerate(values) if number in labels]
     if len(present) == 1:
         return (
-            f"all entities have the value {present[0]!r}; there is nothing to tell apart. "
+            f"all entities have the value {present[0]!r}; there is nothing to distinguish. "
             f"{_NOT_TRAINED} Add entities of other values."
         )
-    lacking = [value for value in values if value not in present]
-    if lacking:
+    missing = [value for value in values if value not in present]
+    if missing:
         return (
-            f"no entity has the value {lacking[0]!r}. {_NOT_TRAINED} "
-            "Add entities that have it, or take it out of the schema."
+            f"no entity has the value {missing[0]!r}. {_NOT_TRAINED} "
+            "Add entities that have it, or remove it from the schema."
         )
     return None
 
 
-def _split_gap(dataset: Dataset, predicate: str, split: Split) -> str | None:
-    """Which value a split has too few of."""
+def _split_problem(dataset: Dataset, predicate: str, split: Split) -> str | None:
+    """Return the problem if a split has too few entities of a value."""
     positions = dataset.positions(split)
     if not len(positions):
-        return None if split == "test" else f"{split!r} has no entities. {_NOT_TRAINED} {_MEND}"
+        return None if split == "test" else f"{split!r} has no entities. {_NOT_TRAINED} {_HINT}"
     values = dataset.schema[predicate].values
     counts = np.bincount(dataset.labels(predicate)[positions], minlength=len(values))
     needed = LEAST_IN_TRAIN if split == "train" else 1
     for value, count in zip(values, counts.tolist(), strict=True):
         if count < needed:
-            found = "no entity" if count == 0 else f"only {count} entity"
-            return f"{split!r} has {found} of the value {value!r}. {_NOT_TRAINED} {_MEND}"
+            number = "no entity" if count == 0 else f"only {count} entity"
+            return f"{split!r} has {number} of the value {value!r}. {_NOT_TRAINED} {_HINT}"
     return None
 
 
@@ -188,7 +193,7 @@ def _parts(
     shares: Sequence[float],
     seed: int,
 ) -> NDArray[np.intp]:
-    """The number of the part of each of the entities at ``positions``."""
+    """Return the part of each entity at ``positions``."""
     names = _group_names(dataset)
     numbers: dict[str, int] = {}
     group = np.array([numbers.setdefault(names[place], len(numbers)) for place in positions])
@@ -197,7 +202,7 @@ def _parts(
         axis=1,
     )
     generator = np.random.Generator(np.random.PCG64(seed))
-    parts: NDArray[np.intp] = placed_groups(counts, shares, generator)[group]
+    parts: NDArray[np.intp] = place_groups(counts, shares, generator)[group]
     return parts
 
 
@@ -208,14 +213,14 @@ def _counts(
     group: NDArray[np.intp],
     groups: int,
 ) -> NDArray[np.int64]:
-    """How many entities of each value a group has, those without a value last."""
+    """Return the number of entities per group and value; the last column is without a value."""
     counts = np.zeros((groups, len(dataset.schema[predicate].values) + 1), dtype=np.int64)
     np.add.at(counts, (group, dataset.labels(predicate)[positions]), 1)  # UNLABELLED is -1
     return counts
 
 
 def _group_names(dataset: Dataset) -> list[str]:
-    """The group of each entity. One without is its own, and no named group is called like it."""
+    """Return the group of each entity; an entity without a group is a group of its own."""
     return [
         f"entity {entity.entity_id}" if entity.group_id is None else f"group {entity.group_id}"
         for entity in dataset
@@ -233,7 +238,7 @@ def _with_validation(
         "validation" if place in taken else entity.split for place, entity in enumerate(dataset)
     ]
     note = (
-        f"{len(taken):,} of {len(train):,} entities of 'train' were made 'validation', "
+        f"{len(taken):,} of {len(train):,} entities of 'train' were moved to 'validation', "
         f"since the data set has none (seed {seed})."
     )
     return replace(dataset.in_splits(splits), exclusions=(*dataset.exclusions, note))
@@ -243,8 +248,8 @@ def _partly_assigned(dataset: Dataset) -> DatasetError:
     without = [entity.entity_id for entity in dataset if entity.split is None]
     return DatasetError(
         f"dataset {dataset.name!r}: {len(without):,} of {len(dataset):,} entities have no split "
-        f"(first: {without[0]}), the others have one. No splits were assigned. "
-        "Give every entity a split, or none."
+        f"(first: {without[0]}), the others have one. No splits were assigned.",
+        hint="Give every entity a split, or none.",
     )
 
 
@@ -252,8 +257,9 @@ def _check_shares(shares: tuple[float, float, float]) -> None:
     sums = abs(sum(shares) - 1.0) <= _TOLERANCE
     if len(shares) != len(SPLITS) or not sums or min(shares[:2]) <= 0 or shares[2] < 0:
         raise ConfigError(
-            "shares: must be those of train, validation and test, sum to 1, and be above 0 "
-            f"(that of test may be 0), got {shares!r}."
+            "must be three numbers above 0 (train, validation, test; test may be 0) with sum 1, "
+            f"got {shares!r}.",
+            field="shares",
         )
 
 
@@ -261,11 +267,11 @@ def _check_folds(dataset: Dataset, predicate: str, folds: Sequence[NDArray[np.in
     labels = dataset.labels(predicate)
     present = set(labels.tolist()) - {UNLABELLED}
     for number, fold in enumerate(folds, 1):
-        lacking = present - set(np.delete(labels, fold).tolist())
-        if lacking:
-            value = dataset.schema[predicate].values[min(lacking)]
+        missing = present - set(np.delete(labels, fold).tolist())
+        if missing:
+            value = dataset.schema[predicate].values[min(missing)]
             raise DatasetError(
                 f"dataset {dataset.name!r}: all entities with {predicate} = {value!r} are in fold "
-                f"{number}, since they are of one group. No folds were made. "
-                "Add entities of this value in other groups."
+                f"{number}, since they are in one group. No folds were made.",
+                hint="Add entities with this value in other groups.",
             )

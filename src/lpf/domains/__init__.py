@@ -1,4 +1,4 @@
-"""Synthetic domains: declarations, and a generator that knows the exact answers."""
+"""Synthetic domains: declarations and a generator of data sets with exact answers."""
 
 from lpf.domains.declaration import Aspect, Domain, Related
 from lpf.domains.generator import evidence_model, generate, generate_test, known_facts, write_facts

@@ -1,7 +1,4 @@
-"""What a domain is: a question, a related one, an entity's record, and sentences about it.
-
-The structured record of an entity: what kinds of field there are, and their values.
-"""
+"""Declaration of a domain: predicates, fields of the entities' records, and sentences."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ Value = str | int | float | bool
 
 
 class Field(Protocol):
-    """A field makes its value from ``draws`` uniform numbers in [0, 1), and rises with them.
+    """A field of an entity's record. Its value increases with ``draws`` uniform numbers in [0, 1).
 
-    ``weight`` says how much it speaks for the last value of the domain, ``is_text`` whether
-    sentences may name it, and ``is_shared`` whether entities of one group have it in common.
+    ``weight``: how much a high value speaks for the last value of the predicate. ``is_text``:
+    sentences may contain it. ``is_shared``: entities of one group have the same value.
     """
 
     @property
@@ -47,7 +44,7 @@ class Field(Protocol):
 
 @dataclass(frozen=True)
 class NameField:
-    """One draw from each list, joined."""
+    """A name joined from one random entry of each list in ``parts``."""
 
     name: str
     parts: tuple[tuple[str, ...], ...]
@@ -72,7 +69,7 @@ class NameField:
 
 @dataclass(frozen=True)
 class ChoiceField:
-    """One of several words, or (kind ``year``) of several years."""
+    """One of several words or, with kind ``year``, of several years."""
 
     name: str
     choices: tuple[str, ...] | tuple[int, ...]
@@ -97,7 +94,7 @@ class ChoiceField:
 
 @dataclass(frozen=True)
 class NumberField:
-    """A number between two, with ``decimals``; of kind ``integer`` a whole one."""
+    """A number between ``low`` and ``high``, rounded to ``decimals`` (kind ``integer``: to 0)."""
 
     name: str
     low: float
@@ -122,7 +119,7 @@ class NumberField:
 
 @dataclass(frozen=True)
 class FlagField:
-    """True for the upper half of the draws."""
+    """A boolean, True for draws above 0.5."""
 
     name: str
     weight: float = 0.0
@@ -139,12 +136,13 @@ class FlagField:
         return uniform[0] > 0.5
 
 
+# Facts about a past year do not become stale.
 LASTING_DAYS = 3650.0
 
 
 @dataclass(frozen=True)
 class Related:
-    """A second predicate; ``table`` is P(its value | main value), a row a main value."""
+    """A second predicate; ``table`` is P(its value | main value), one row per main value."""
 
     predicate: str
     values: tuple[str, ...]
@@ -153,8 +151,8 @@ class Related:
 
 @dataclass(frozen=True)
 class Aspect:
-    """One side of the matter: who speaks of it, and a cell of sentences for each symbol: first the
-    single values in their order, then the pairs of neighbours."""
+    """A topic of evidence: its sources, and the sentences for each symbol (single values first,
+    then pairs of adjacent values)."""
 
     name: str
     sources: tuple[str, ...]
@@ -163,8 +161,8 @@ class Aspect:
 
 @dataclass(frozen=True)
 class Domain:
-    """A declaration, checked. ``grouped_by`` names the field of years in which one and the same
-    thing comes again as a further entity; None where entities are unrelated."""
+    """A domain. ``grouped_by`` names the field of years if the same thing appears as one entity per
+    year (a group); None if entities are unrelated."""
 
     name: str
     letter: str
@@ -182,7 +180,7 @@ class Domain:
 
     @cached_property
     def symbols(self) -> tuple[tuple[str, ...], ...]:
-        """What each numbered symbol shows: a value, or two that it leaves open."""
+        """What each symbol shows: one value, or two adjacent values."""
         return (*((value,) for value in self.values), *pairwise(self.values))
 
     @property
@@ -204,7 +202,7 @@ class Domain:
 
     @cached_property
     def years(self) -> tuple[int, ...]:
-        """The years that a group goes through; empty where there are no groups."""
+        """The years of a group; empty if there are no groups."""
         for field in self.fields:
             if field.name == self.grouped_by and isinstance(field, ChoiceField):
                 return tuple(int(year) for year in field.choices if field.kind == "year")
@@ -212,15 +210,14 @@ class Domain:
 
     @cached_property
     def dated_by(self) -> str | None:
-        """The field whose year an entity's evidence belongs to: the first one of years, if any."""
+        """The field with the year of the evidence: the first field of years, or None."""
         dated = [one for one in self.fields if isinstance(one, ChoiceField) and one.kind == "year"]
         return dated[0].name if dated else None
 
     def schema(self, shares: tuple[float, ...] | None = None) -> Schema:
-        """Both predicates, with the priors that ``shares`` (else the domain's own) give them."""
+        """Return the schema of both predicates; priors follow ``shares`` (or the domain's)."""
         prior = shares or self.shares
         implied = tuple(float(share) for share in np.array(prior) @ self.table)
-        # What is known of a year that is over does not go out of date with the calendar.
         related = Predicate(self.related.predicate, self.related.values, implied, LASTING_DAYS)
         main = Predicate(self.predicate, self.values, prior, LASTING_DAYS, self.task)
         return Schema((main, related), (Relation((main.name, related.name)),))

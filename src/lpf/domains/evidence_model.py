@@ -1,8 +1,8 @@
-"""The chances that lie between an entity's value and what an item seems to say.
+"""The probabilities that connect the value of an entity with what its items show.
 
-An item shows a *symbol*: one value, or a pair of neighbours that it leaves open. Symbols are
-numbered: ``g`` alone is g, the pair (g, g+1) is V + g. The generator draws from these chances and
-the perfect reader inverts them, so both take them from here:
+An item shows a *symbol*: one value, or a pair of adjacent values. Symbol g is the value g, symbol
+V + g the pair (g, g+1). The generator draws from these probabilities, and the perfect reader
+inverts them:
 
     value y ─ borderline? ─► apparent v ─ noise η ─► grade g ─ ambiguous? ─► symbol s
 """
@@ -22,14 +22,14 @@ from lpf.errors import ConfigError
 from lpf.types import FloatArray
 
 DAYS_PER_YEAR = 365.25
-# Credibilities are kept as written down, so that a reader of the file has what the model used.
+# The model uses credibilities as rounded in the file.
 CREDIBILITY_DECIMALS = 3
 _NODES = 64
 
 
 @dataclass(frozen=True)
 class EvidenceModel:
-    """The model of one domain's evidence: its parameters and the shares [V] of its values."""
+    """The evidence model of one domain: its parameters and the shares [V] of its values."""
 
     parameters: GeneratorParameters
     shares: tuple[float, ...]
@@ -37,13 +37,15 @@ class EvidenceModel:
     def __post_init__(self) -> None:
         if len(self.shares) < 2 or min(self.shares) <= 0.0:
             raise ConfigError(
-                f"generator.shares: must be two or more numbers above 0, got {self.shares}."
+                f"must be two or more numbers above 0, got {self.shares}.", field="generator.shares"
             )
-        leftover = self.borderline_chances[:, 0]
+        leftover = self.borderline_probabilities[:, 0]
         if leftover.min() < 0.0:
             raise ConfigError(
-                f"generator.borderline: {self.parameters.borderline} does not fit between the "
-                f"thresholds of shares {self.shares}: bands would overlap. Choose a smaller one."
+                f"{self.parameters.borderline} does not fit between the thresholds of shares "
+                f"{self.shares}: the bands would overlap.",
+                field="generator.borderline",
+                hint="Choose a smaller number.",
             )
 
     @property
@@ -52,12 +54,12 @@ class EvidenceModel:
 
     @cached_property
     def band(self) -> float:
-        """δ: how far on each side of a threshold, in ranks from 0 to 1, entities are borderline."""
+        """δ: entities within this distance of a threshold (in rank) are borderline."""
         return self.parameters.borderline / (2 * (self.size - 1))
 
     @cached_property
-    def borderline_chances(self) -> FloatArray:
-        """P(b | y), [V, 3]: not borderline, towards the value below, towards the one above."""
+    def borderline_probabilities(self) -> FloatArray:
+        """P(b | y), [V, 3]: not borderline, towards the value below, towards the value above."""
         beside = self.band / np.array(self.shares)
         below, above = beside.copy(), beside.copy()
         below[0] = above[-1] = 0.0
@@ -65,31 +67,31 @@ class EvidenceModel:
 
     @cached_property
     def other_grades(self) -> FloatArray:
-        """P(g | v, noise), [V, V]: never v itself, and half as often with every step further."""
+        """P(g | v, noise), [V, V]: never v itself, and halved with every further step."""
         steps = np.abs(np.subtract.outer(np.arange(self.size), np.arange(self.size)))
         weights = np.where(steps > 0, 0.5 ** (steps - 1.0), 0.0)
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     @cached_property
-    def symbol_chances(self) -> FloatArray:
+    def symbol_probabilities(self) -> FloatArray:
         """P(s | g), [V, 2V-1]."""
-        chances = np.zeros((self.size, 2 * self.size - 1))
-        chances[:, : self.size] = (1.0 - self.parameters.ambiguity) * np.eye(self.size)
+        probabilities = np.zeros((self.size, 2 * self.size - 1))
+        probabilities[:, : self.size] = (1.0 - self.parameters.ambiguity) * np.eye(self.size)
         for grade in range(self.size):
             pairs = [low for low in (grade - 1, grade) if 0 <= low < self.size - 1]
-            chances[grade, [self.size + low for low in pairs]] = self.parameters.ambiguity / len(
-                pairs
+            probabilities[grade, [self.size + low for low in pairs]] = (
+                self.parameters.ambiguity / len(pairs)
             )
-        return chances
+        return probabilities
 
     def credibility(self, uniform: FloatArray) -> FloatArray:
-        """Scaled Beta draws from uniform ones, rounded as they are written."""
+        """Convert uniform draws to credibilities (a scaled Beta distribution), rounded."""
         low, high = self.parameters.credibility_range
         scaled = low + (high - low) * betaincinv(*self.parameters.credibility_beta, uniform)
         return np.asarray(np.round(scaled, CREDIBILITY_DECIMALS))
 
     def noise(self, credibility: FloatArray, age_days: NDArray[np.int64]) -> FloatArray:
-        """η of items: the chance that the grade is not the apparent value."""
+        """Return η per item: the probability that the grade differs from the apparent value."""
         fresh = self._fresh_noise(self._standardised(credibility))
         years = age_days / DAYS_PER_YEAR
         return np.asarray(1.0 - (1.0 - fresh) * np.exp2(-self.parameters.drift * years))
@@ -106,7 +108,7 @@ class EvidenceModel:
 
     @cached_property
     def _offset(self) -> float:
-        """a of η(c) = expit(a - κ·z(c)), so that η has ``contradiction`` as its mean over c."""
+        """a in η(c) = expit(a - κ·z(c)), such that the mean of η over c is ``contradiction``."""
         a, b = self.parameters.credibility_beta
         nodes, weights = roots_jacobi(_NODES, b - 1.0, a - 1.0)
         mean, deviation = _beta_moments(a, b)

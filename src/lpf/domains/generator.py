@@ -1,9 +1,4 @@
-"""Data sets of a domain: labelled entities, their texts, and the perfect reader's answers.
-
-Ids and texts for entities that were drawn: what turns numbers into a data set.
-
-The known facts of a generated data set, as a file that ``lpf facts add`` takes.
-"""
+"""Generates data sets of a domain, with the exact answers of the perfect reader."""
 
 from __future__ import annotations
 
@@ -31,14 +26,14 @@ from lpf.schema import Schema
 from lpf.storage.atomic_files import write_atomically
 from lpf.types import FloatArray
 
-REFERENCE = datetime(2025, 1, 1, tzinfo=UTC)  # of a domain without years
-# How often another wording is tried where an entity has the drawn one already.
+REFERENCE = datetime(2025, 1, 1, tzinfo=UTC)  # for domains without years
+# How often another wording is drawn if the entity already has it.
 _TRIES = 20
 
 
 @dataclass(frozen=True)
-class Part:
-    """Entities drawn together, before splits and texts. ``first`` is the number of the first."""
+class DrawnEntities:
+    """Entities before splits and texts. ``first`` is the number of the first entity."""
 
     path: tuple[str, ...]
     first: int
@@ -49,8 +44,8 @@ class Part:
 
 
 def reference_date(domain: Domain, fields: Mapping[str, Any]) -> datetime:
-    """The moment an entity is judged at: the end of the year after its own, so that notes of the
-    last two years speak of that year or were written after it."""
+    """Return the reference date of an entity: the end of the year after its own, so that evidence
+    of the last two years is about its year or later."""
     if domain.dated_by is None:
         return REFERENCE
     return datetime(int(fields[domain.dated_by]) + 2, 1, 1, tzinfo=UTC)
@@ -58,7 +53,7 @@ def reference_date(domain: Domain, fields: Mapping[str, Any]) -> datetime:
 
 @dataclass(frozen=True)
 class Assembly:
-    """Turns what was drawn into entities with ids and texts."""
+    """Builds entities with ids and texts from what was drawn."""
 
     domain: Domain
     parameters: GeneratorParameters
@@ -69,8 +64,8 @@ class Assembly:
     def schema(self) -> Schema:
         return self.domain.schema(self.parameters.shares)
 
-    def bare(self, part: Part) -> Iterator[DatasetEntity]:
-        """The entities without their texts, which depend on the split."""
+    def bare(self, part: DrawnEntities) -> Iterator[DatasetEntity]:
+        """Yield the entities without texts, which depend on the split."""
         domain, records = self.domain, part.records
         for place, fields in enumerate(records.fields):
             related = domain.related.values[records.related[place]]
@@ -86,19 +81,19 @@ class Assembly:
             )
 
     def entities(
-        self, part: Part, splits: Sequence[Split | None], first_item: int
+        self, part: DrawnEntities, splits: Sequence[Split | None], first_item: int
     ) -> list[DatasetEntity]:
-        made = []
+        entities = []
         number = first_item
         for place, (entity, split) in enumerate(zip(self.bare(part), splits, strict=True)):
             assert split is not None  # every entity was assigned one
             items = self._items(part, place, entity, split, number)
-            made.append(replace(entity, split=split, evidence=items))
+            entities.append(replace(entity, split=split, evidence=items))
             number += len(items)
-        return made
+        return entities
 
     def _items(
-        self, part: Part, place: int, entity: DatasetEntity, split: Split, number: int
+        self, part: DrawnEntities, place: int, entity: DatasetEntity, split: Split, number: int
     ) -> tuple[DatasetItem, ...]:
         symbols = part.symbols
         count = int(symbols.counts[place])
@@ -106,40 +101,42 @@ class Assembly:
         origins = symbols.origins[place, :count].tolist()
         texts = self._texts(part, place, entity, split)
         reference = reference_date(self.domain, entity.fields)
-        made = []
+        items = []
         for i, (origin, text) in enumerate(zip(origins, texts, strict=True)):
             aspect = self.domain.aspects[symbols.aspects[place, i]]
             shown = self.domain.symbols[symbols.symbols[place, i]]
             copy_of = ids[origin] if origin != i else None
-            made.append(
+            items.append(
                 DatasetItem(
                     evidence_id=ids[i],
                     text=text,
                     source=aspect.sources[symbols.sources[place, i]],
                     credibility=float(symbols.credibility[place, i]),
                     timestamp=reference - timedelta(days=int(symbols.age_days[place, i])),
-                    # Items of one report name its first; most reports have only one item.
+                    # A report is named by its first item; None if it has only one.
                     report_id=ids[origin] if origins.count(origin) > 1 else None,
                     truth={"aspect": aspect.name, "symbol": list(shown), "copy_of": copy_of},
                 )
             )
-        return tuple(made)
+        return tuple(items)
 
-    def _texts(self, part: Part, place: int, entity: DatasetEntity, split: Split) -> list[str]:
-        """A text an item. A copy says the sentence of its original in other words."""
+    def _texts(
+        self, part: DrawnEntities, place: int, entity: DatasetEntity, split: Split
+    ) -> list[str]:
+        """Return one text per item. A copy is another wording of its original's sentence."""
         symbols = part.symbols
         generator = stream(self.seed, *part.path, "texts", place)
-        texts_of = [field.name for field in self.domain.fields if field.is_text]
-        words = {name: str(entity.fields[name]) for name in texts_of}
+        text_fields = [field.name for field in self.domain.fields if field.is_text]
+        words = {name: str(entity.fields[name]) for name in text_fields}
         used: set[str] = set()
-        made: list[tuple[SentencePool, Filling]] = []
+        drawn: list[tuple[SentencePool, Filling]] = []
         texts = []
         for i, origin in enumerate(symbols.origins[place, : symbols.counts[place]].tolist()):
             aspect = self.domain.aspects[symbols.aspects[place, i]]
             cell = aspect.cells[symbols.symbols[place, i]]
-            sentence, filling = made[origin] if origin < i else (None, Filling(words, generator))
+            sentence, filling = drawn[origin] if origin < i else (None, Filling(words, generator))
             sentence, wording = self._wording(cell, split, sentence, used, generator)
-            made.append((sentence, filling))
+            drawn.append((sentence, filling))
             used.add(wording)
             texts.append(filling.text(wording))
         return texts
@@ -152,8 +149,8 @@ class Assembly:
         used: set[str],
         generator: np.random.Generator,
     ) -> tuple[SentencePool, str]:
-        """One that the entity does not have yet, as long as there are others: of the sentence, if
-        one is given, else of any of the cell."""
+        """Draw a wording that the entity does not have yet, if possible: of ``sentence`` if given,
+        else of any sentence of the cell."""
         for attempt in range(2 * _TRIES):
             if sentence is not None and attempt < _TRIES:
                 drawn = sentence, sentence.draw(generator)
@@ -163,7 +160,7 @@ class Assembly:
                 break
         return drawn
 
-    def _truth(self, part: Part, place: int) -> Mapping[str, Any]:
+    def _truth(self, part: DrawnEntities, place: int) -> Mapping[str, Any]:
         domain, records = self.domain, part.records
         towards = int(records.towards[place])
         return {
@@ -181,8 +178,8 @@ class Assembly:
         return f"{entity_id}_{self.domain.evidence_letter}{number:03d}"
 
 
-def _by_value(domain: Domain, chances: FloatArray) -> dict[str, float]:
-    return dict(zip(domain.values, map(float, chances), strict=True))
+def _by_value(domain: Domain, probabilities: FloatArray) -> dict[str, float]:
+    return dict(zip(domain.values, map(float, probabilities), strict=True))
 
 
 def generate(
@@ -193,20 +190,22 @@ def generate(
     extra_test: int = 0,
     prefix: str | None = None,
 ) -> Dataset:
-    """``parameters.entities`` entities, split 70/15/15 by group with each value in proportion, and
-    ``extra_test`` more in ``test``. ``prefix`` stands before every id. The same arguments give the
-    same data set on every machine."""
+    """Generate ``parameters.entities`` entities and ``extra_test`` additional test entities.
+
+    The former are split 70/15/15 by group and stratified by value. ``prefix`` is prepended to every
+    id. The same arguments give the same data set on every machine.
+    """
     _check_number("seed", seed, 0)
     _check_number("extra_test", extra_test, 0)
-    part = _drawn(domain, parameters, parameters.entities, seed, "main", 1)
-    made = Assembly(domain, parameters, seed, prefix or "")
-    bare = Dataset(domain.name, made.schema, tuple(made.bare(part)))
+    part = _draw_entities(domain, parameters, parameters.entities, seed, "main", 1)
+    assembly = Assembly(domain, parameters, seed, prefix or "")
+    bare = Dataset(domain.name, assembly.schema, tuple(assembly.bare(part)))
     splits = [entity.split for entity in assign_splits(bare, domain.predicate, seed=seed)]
-    entities = made.entities(part, splits, first_item=1)
+    entities = assembly.entities(part, splits, first_item=1)
     if extra_test:
-        more = _drawn(domain, parameters, extra_test, seed, "extra", len(entities) + 1)
+        more = _draw_entities(domain, parameters, extra_test, seed, "extra", len(entities) + 1)
         items = sum(len(entity.evidence) for entity in entities)
-        entities += made.entities(more, ["test"] * extra_test, first_item=items + 1)
+        entities += assembly.entities(more, ["test"] * extra_test, first_item=items + 1)
     return replace(bare, entities=tuple(entities))
 
 
@@ -218,34 +217,37 @@ def generate_test(
     entities: int,
     prefix: str | None = None,
 ) -> Dataset:
-    """Test entities only, drawn apart from those that ``generate`` makes of the same seed."""
+    """Generate test entities only, different from those of ``generate`` with the same seed."""
     _check_number("seed", seed, 0)
     _check_number("entities", entities, 1)
-    part = _drawn(domain, parameters, entities, seed, "test", 1)
-    made = Assembly(domain, parameters, seed, prefix or "")
-    texts = made.entities(part, ["test"] * entities, first_item=1)
-    return Dataset(domain.name, made.schema, tuple(texts))
+    part = _draw_entities(domain, parameters, entities, seed, "test", 1)
+    assembly = Assembly(domain, parameters, seed, prefix or "")
+    test_entities = assembly.entities(part, ["test"] * entities, first_item=1)
+    return Dataset(domain.name, assembly.schema, tuple(test_entities))
 
 
 def evidence_model(domain: Domain, parameters: GeneratorParameters) -> EvidenceModel:
-    """The chances behind a domain's evidence; ConfigError where the parameters do not fit it."""
+    """Return the evidence model of a domain; ConfigError if the parameters do not fit it."""
     shares = parameters.shares or domain.shares
     if len(shares) != len(domain.values):
         raise ConfigError(
-            f"generator.shares: must be {len(domain.values)} numbers, one for each of "
-            f"{list(domain.values)}, got {list(shares)}. Nothing was generated."
+            f"must be {len(domain.values)} numbers, one for each of {list(domain.values)}, "
+            f"got {list(shares)}. Nothing was generated.",
+            field="generator.shares",
         )
     return EvidenceModel(parameters, shares)
 
 
 def _check_number(name: str, number: int, least: int) -> None:
     if number < least:
-        raise ConfigError(f"{name}: must be at least {least}, got {number}. Nothing was generated.")
+        raise ConfigError(
+            f"must be at least {least}, got {number}. Nothing was generated.", field=name
+        )
 
 
-def _drawn(
+def _draw_entities(
     domain: Domain, parameters: GeneratorParameters, count: int, seed: int, name: str, first: int
-) -> Part:
+) -> DrawnEntities:
     model = evidence_model(domain, parameters)
     path = (domain.name, name)
     records = draw_records(domain, model, count, seed=seed, path=path)
@@ -257,14 +259,14 @@ def _drawn(
         model, symbols.symbols, symbols.credibility, symbols.age_days, symbols.original
     )
     known = with_fact(posterior, domain.table, records.related, records.known)
-    return Part(path, first, records, symbols, posterior, known)
+    return DrawnEntities(path, first, records, symbols, posterior, known)
 
 
 SOURCE = "generator"
 
 
 def known_facts(domain: Domain, dataset: Dataset) -> Iterator[dict[str, str]]:
-    """A row a fact; each held at the moment its entity is judged at."""
+    """Yield one row per known fact, dated with the reference date of its entity."""
     for entity in dataset:
         moment = reference_date(domain, entity.fields).isoformat()
         for predicate, value in entity.facts.items():
@@ -278,7 +280,7 @@ def known_facts(domain: Domain, dataset: Dataset) -> Iterator[dict[str, str]]:
 
 
 def write_facts(path: str | Path, domain: Domain, dataset: Dataset) -> int:
-    """Writes JSONL, replacing the file as a whole; says how many facts it holds."""
+    """Write the known facts as JSONL for ``lpf facts add``; returns their number."""
     lines = [json.dumps(row) + "\n" for row in known_facts(domain, dataset)]
     write_atomically(Path(path), "".join(lines).encode())
     return len(lines)

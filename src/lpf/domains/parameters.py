@@ -1,4 +1,4 @@
-"""How many entities are made, and how hard their evidence is to read."""
+"""Parameters of the generator: how many entities, and how noisy their evidence is."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NOTHING = "none"
 
 @dataclass(frozen=True)
 class GeneratorParameters:
-    """All that the generator can be told; ``docs/domains.md`` says what each number does.
+    """Parameters of the generator; ``docs/domains.md`` explains each one.
 
-    Every number is a part of the model that the perfect reader inverts, so none is only cosmetic.
+    The perfect reader knows and uses all of them.
     """
 
     entities: int = 900
@@ -68,17 +68,17 @@ class GeneratorParameters:
     def _check(self, holds: bool, name: str, rule: str) -> None:
         if not holds:
             raise ConfigError(
-                f"generator.{name}: must be {rule}, got {getattr(self, name)!r}. "
-                "Nothing was generated."
+                f"must be {rule}, got {getattr(self, name)!r}. Nothing was generated.",
+                field=f"generator.{name}",
             )
 
 
 PRESETS: Mapping[str, GeneratorParameters] = MappingProxyType(
     {
-        # Independent noise. Fixed by looking at single items alone: a reader trained on 630
-        # entities then gets .82 to .88 of the validation items right, as in the paper's tables.
+        # Independent noise, chosen so that a model trained on 630 entities reads .82 to .88 of the
+        # single validation items correctly, as in the paper's tables.
         "paper": GeneratorParameters(),
-        # Errors that items share, copies, gaps and ageing evidence: what real files are like.
+        # Shared errors, copies, missing and ageing evidence, as in real data.
         "hard": GeneratorParameters(
             contradiction=0.04,
             borderline=0.15,
@@ -91,19 +91,19 @@ PRESETS: Mapping[str, GeneratorParameters] = MappingProxyType(
 
 
 def preset(name: str) -> GeneratorParameters:
-    """The parameters of that name; ConfigError where there are none."""
+    """Return the preset with this name. Raises ConfigError."""
     if name not in PRESETS:
-        raise ConfigError(f"preset: must be one of {sorted(PRESETS)}, got {name!r}.")
+        raise ConfigError(f"must be one of {sorted(PRESETS)}, got {name!r}.", field="preset")
     return PRESETS[name]
 
 
 def with_settings(base: GeneratorParameters, settings: Iterable[str]) -> GeneratorParameters:
-    """``base`` with texts such as ``copies=0.2`` or ``shares=0.2,0.3,0.5`` applied to it."""
+    """Return ``base`` changed by settings such as ``copies=0.2`` or ``shares=0.2,0.3,0.5``."""
     changes: dict[str, object] = {}
     for setting in settings:
         name, sign, value = setting.partition("=")
         if not sign:
-            raise ConfigError(f"generator: must be NAME=VALUE, got {setting!r}.")
+            raise ConfigError(f"must be NAME=VALUE, got {setting!r}.", field="generator")
         changes[name.strip()] = _parsed(name.strip(), value.strip())
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -111,7 +111,9 @@ def with_settings(base: GeneratorParameters, settings: Iterable[str]) -> Generat
 def _parsed(name: str, value: str) -> object:
     kinds = {field.name: str(field.type) for field in fields(GeneratorParameters)}
     if name not in kinds:
-        raise ConfigError(f"generator.{name}: is no parameter; those are {sorted(kinds)}.")
+        raise ConfigError(
+            f"unknown parameter; choose from {sorted(kinds)}.", field=f"generator.{name}"
+        )
     kind = kinds[name]
     if value.lower() == _NOTHING and "None" in kind:
         return None
@@ -120,7 +122,9 @@ def _parsed(name: str, value: str) -> object:
             return _numbers(value, 2 if kind.count("float") == 2 else None)
         return value if kind == "Unseen" else int(value) if "int" in kind else float(value)
     except ValueError:
-        raise ConfigError(f"generator.{name}: must be of type {kind}, got {value!r}.") from None
+        raise ConfigError(
+            f"must be of type {kind}, got {value!r}.", field=f"generator.{name}"
+        ) from None
 
 
 def _numbers(value: str, count: int | None) -> tuple[float, ...]:

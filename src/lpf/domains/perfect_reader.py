@@ -1,10 +1,10 @@
-"""The exact posterior of whoever reads every text perfectly and knows how it came about.
+"""The perfect reader: the exact posterior given the symbols of all items and the model.
 
     P(y | s, c, t) ∝ P(y) Σ_b P(b|y) Πᵢ Σ_v P(v|y,b) Σ_g P(g|v, ηᵢ) P(sᵢ|g)
 
-over the items that are no copies: a copy repeats its original and says nothing new. Nothing can be
-better calibrated or sharper on average, so it is the ceiling that methods are measured against. It
-reads the texts alone, not the structured fields, and one entity at a time.
+over the items that are not copies, since a copy adds no information. No method can have a lower
+expected NLL from the texts of one entity alone, so it is the upper bound for comparisons. It does
+not use the structured fields or other entities.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def posteriors(
     age_days: NDArray[np.int64],
     original: NDArray[np.bool_],
 ) -> FloatArray:
-    """P(y | items), [E, V]. The arrays are [E, K]; ``original`` is False for copies and padding."""
+    """Return P(y | items), [E, V], from [E, K]; ``original`` is False for copies and padding."""
     seen = np.where(original[..., None], _likelihood(model, symbols, credibility, age_days), 1.0)
     pull = model.parameters.pull
     states = [
@@ -38,23 +38,23 @@ def posteriors(
         _product((1.0 - pull) * seen + pull * np.roll(seen, 1, axis=-1)),
         _product((1.0 - pull) * seen + pull * np.roll(seen, -1, axis=-1)),
     ]
-    # Rolling wraps around at the ends, where the chance of being borderline that way is zero.
-    chances = _log(model.borderline_chances.T[:, None, :])
-    joint = np.logaddexp.reduce(chances + np.stack(states), axis=0)
+    # np.roll wraps around at the ends, where the probability of being borderline is zero.
+    probabilities = _log(model.borderline_probabilities.T[:, None, :])
+    joint = np.logaddexp.reduce(probabilities + np.stack(states), axis=0)
     return _normalised(joint + np.log(model.shares))
 
 
 def with_fact(
     posterior: FloatArray, table: FloatArray, related: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> FloatArray:
-    """The posterior [E, V] when the related value [E] is known as well, where it is ``known``."""
-    told = np.where(known[:, None], table.T[related], 1.0)
-    joint = posterior * told
+    """Return the posterior [E, V] given also the related value [E] where it is ``known``."""
+    likelihood = np.where(known[:, None], table.T[related], 1.0)
+    joint = posterior * likelihood
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 def perfect_answers(dataset: Dataset, *, with_facts: bool = False) -> FloatArray:
-    """The stored posteriors of a generated data set, [E, V]; DatasetError where it has none."""
+    """Return the stored posteriors of a generated data set, [E, V]. Raises DatasetError."""
     predicate = next(iter(dataset.schema))
     key = POSTERIOR_WITH_FACTS if with_facts else POSTERIOR
     rows = [[_stored(entity, key)[value] for value in predicate.values] for entity in dataset]
@@ -64,8 +64,9 @@ def perfect_answers(dataset: Dataset, *, with_facts: bool = False) -> FloatArray
 def _stored(entity: DatasetEntity, key: str) -> Mapping[str, float]:
     if entity.truth is None or key not in entity.truth:
         raise DatasetError(
-            f"entity {entity.entity_id!r}: truth.{key}: is missing, so that there is no perfect "
-            "answer to compare with. Only generated data sets have one."
+            "is missing, so there is no perfect answer to compare with.",
+            field=f"entity {entity.entity_id!r}: truth.{key}",
+            hint="Only generated data sets have it.",
         )
     stored: Mapping[str, float] = entity.truth[key]
     return stored
@@ -77,21 +78,21 @@ def _likelihood(
     credibility: FloatArray,
     age_days: NDArray[np.int64],
 ) -> FloatArray:
-    """P(s | v) of each item, [E, K, V]."""
+    """Return P(s | v) per item, [E, K, V]."""
     noise = model.noise(credibility, age_days)[..., None]
-    clear = model.symbol_chances.T[symbols]
-    blurred = (model.other_grades @ model.symbol_chances).T[symbols]
+    clear = model.symbol_probabilities.T[symbols]
+    blurred = (model.other_grades @ model.symbol_probabilities).T[symbols]
     return np.asarray((1.0 - noise) * clear + noise * blurred)
 
 
 def _product(likelihood: FloatArray) -> FloatArray:
-    """Log of the product over items, [E, V]."""
+    """Return the log of the product over items, [E, V]."""
     return np.asarray(_log(likelihood).sum(axis=1))
 
 
-def _log(chances: FloatArray) -> FloatArray:
+def _log(probabilities: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        return np.log(chances)
+        return np.log(probabilities)
 
 
 def _normalised(joint: FloatArray) -> FloatArray:

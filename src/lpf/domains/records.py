@@ -1,4 +1,4 @@
-"""Entities before any text: their fields, the value these decide on, and what is known besides."""
+"""Draws the records of entities: fields, the value they determine, and the related value."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from lpf.datasets.splits import rounded_shares
 from lpf.domains.declaration import Domain, Value
 from lpf.domains.evidence_model import EvidenceModel
 from lpf.domains.streams import uniforms
 from lpf.types import FloatArray
 
 NOT_BORDERLINE = -1
-# Of the score's spread, what the fields do not explain.
+# Standard deviation of the part of the score that the fields do not explain, relative to theirs.
 SCORE_NOISE = 0.5
 _SCORE_DECIMALS = 3
-_EXTRA_DRAWS = 3  # the score's noise, the related value, and whether that is known
-_SMALLEST = 2.0**-54  # a uniform draw of exactly 0 would be an infinite normal one
+_EXTRA_DRAWS = 3  # noise of the score, related value, whether it is known
+_SMALLEST = 2.0**-54  # the normal quantile of 0 is infinite
 
 
 @dataclass(frozen=True)
 class Records:
-    """E entities: the position of each value, its rank from 0 to 1, the value it is borderline
-    towards, the related value and whether it is a known fact, and the fields."""
+    """Records of E entities.
+
+    ``values``: position of the value. ``ranks``: rank of the score from 0 to 1. ``towards``: the
+    value an entity is borderline towards, or NOT_BORDERLINE. ``related``: position of the related
+    value. ``known``: True if it is a known fact.
+    """
 
     values: NDArray[np.int64]
     ranks: FloatArray
@@ -38,7 +43,7 @@ class Records:
 def draw_records(
     domain: Domain, model: EvidenceModel, count: int, *, seed: int, path: tuple[str, ...]
 ) -> Records:
-    """``count`` entities, ranked among themselves, so that the shares of their values hold."""
+    """Draw ``count`` entities. Values follow from the rank of the score, so shares are exact."""
     own, shared = _draws(domain, count, seed, path)
     normal = _normals(domain, own, shared)
     values, ranks = labels_by_rank(_scores(domain, normal, own), model.shares)
@@ -56,27 +61,18 @@ def draw_records(
 def labels_by_rank(
     scores: FloatArray, shares: Sequence[float]
 ) -> tuple[NDArray[np.int64], FloatArray]:
-    """The value of each entity, the last for the highest scores, and its rank from 0 to 1."""
+    """Return the value of each entity (the last value for the highest scores) and its rank."""
     order = np.argsort(scores, kind="stable")
     places = np.empty(len(scores), dtype=np.int64)
     places[order] = np.arange(len(scores))
-    by_place = np.repeat(np.arange(len(shares)), exact_counts(shares, len(scores)))
+    by_place = np.repeat(np.arange(len(shares)), rounded_shares(len(scores), shares))
     return by_place[places], (places + 0.5) / len(scores)
-
-
-def exact_counts(shares: Sequence[float], total: int) -> NDArray[np.int64]:
-    """Whole numbers nearest to the shares with the right sum (largest remainders)."""
-    wanted = np.array(shares) * total
-    counts: NDArray[np.int64] = np.floor(wanted).astype(np.int64)
-    largest = np.argsort(counts - wanted, kind="stable")
-    counts[largest[: total - counts.sum()]] += 1
-    return counts
 
 
 def borderline_towards(
     values: NDArray[np.int64], ranks: FloatArray, model: EvidenceModel
 ) -> NDArray[np.int64]:
-    """The value across the threshold that an entity stands within the band of, else -1."""
+    """Return the value across the nearest threshold if the rank is within the band, else -1."""
     ends = np.concatenate([[-np.inf], _thresholds(values, model.size), [np.inf]])
     below, above = ranks - ends[values], ends[values + 1] - ranks
     neighbour = np.where(below < above, values - 1, values + 1)
@@ -92,7 +88,7 @@ def _thresholds(values: NDArray[np.int64], size: int) -> FloatArray:
 def _draws(
     domain: Domain, count: int, seed: int, path: tuple[str, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    """Uniform draws of each entity, and those of the group it belongs to."""
+    """Return uniform draws per entity, and those of its group."""
     width = sum(field.draws for field in domain.fields) + _EXTRA_DRAWS
     own = uniforms(seed, (*path, "record"), range(count), width)
     if not domain.years:
@@ -103,7 +99,7 @@ def _draws(
 
 
 def _normals(domain: Domain, own: FloatArray, shared: FloatArray) -> FloatArray:
-    """Standard normal draws; entities of one group have half of each one's variance in common."""
+    """Return standard normal draws; entities of one group share half of their variance."""
     normal = ndtri(np.maximum(own, _SMALLEST))
     if domain.years:
         normal = (normal + ndtri(np.maximum(shared, _SMALLEST))) / np.sqrt(2.0)
@@ -119,17 +115,17 @@ def _scores(domain: Domain, normal: FloatArray, own: FloatArray) -> FloatArray:
 def _fields(
     domain: Domain, own: FloatArray, shared: FloatArray, weighted: FloatArray, ranks: FloatArray
 ) -> list[Mapping[str, Value]]:
-    made: list[dict[str, Value]] = [{} for _ in ranks]
+    records: list[dict[str, Value]] = [{} for _ in ranks]
     start = 0
     for field in domain.fields:
         source = weighted if field.weight else shared if field.is_shared else own
         for record, draws in zip(
-            made, source[:, start : start + field.draws].tolist(), strict=True
+            records, source[:, start : start + field.draws].tolist(), strict=True
         ):
             record[field.name] = field.value(draws)
         start += field.draws
-    for entity, record in enumerate(made):
+    for entity, record in enumerate(records):
         if domain.grouped_by is not None:
             record[domain.grouped_by] = domain.years[entity % len(domain.years)]
         record[domain.score_field] = round(float(ranks[entity]), _SCORE_DECIMALS)
-    return list(made)
+    return list(records)

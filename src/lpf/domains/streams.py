@@ -1,4 +1,4 @@
-"""Random numbers by name, so that nothing depends on the order in which things are drawn."""
+"""Named random streams, so that results do not depend on the order of drawing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lpf.types import FloatArray
 
 
 def stream(seed: int, *path: str | int) -> np.random.Generator:
-    """The generator of one thing: the same seed and path give the same numbers everywhere."""
+    """Return a generator; the same seed and path give the same numbers on every machine."""
     words = [step if isinstance(step, int) else _word(step) for step in path]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
 
 
 def uniforms(seed: int, path: tuple[str, ...], members: Iterable[int], width: int) -> FloatArray:
-    """Uniform numbers [members, width], each row from its member's own stream."""
+    """Return uniform numbers [members, width], one stream per row."""
     rows = [stream(seed, *path, member).random(width) for member in members]
     return np.array(rows, dtype=np.float64).reshape(len(rows), width)
 

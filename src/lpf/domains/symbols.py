@@ -1,7 +1,7 @@
-"""What each item is to say, before any of it is put into words.
+"""Draws what each item shows, before it is put into words.
 
-All chances are those of ``EvidenceModel``. An entity has a row of uniform numbers, and all that its
-items are follows from it, for many entities at once.
+Everything about the items of an entity follows from one row of uniform numbers and the
+probabilities of ``EvidenceModel``; many entities are drawn at once.
 """
 
 from __future__ import annotations
@@ -22,43 +22,45 @@ _PER_ITEM = (
     *("missing", "copy", "original", "credibility", "age", "source"),
     *("pull", "noise", "grade", "ambiguity", "neighbour"),
 )
-Whole = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Symbols:
-    """Items of E entities, [E, K] each. Row e has ``counts[e]`` items, the rest is padding.
-    ``origins`` is an item's own place, or for a copy that of the item it repeats."""
+    """Items of E entities, arrays [E, K]. Row e has ``counts[e]`` items, the rest is padding.
+    ``origins`` is the item's own position, or for a copy the position of its original."""
 
-    counts: Whole
-    origins: Whole
-    aspects: Whole
-    sources: Whole
+    counts: IntArray
+    origins: IntArray
+    aspects: IntArray
+    sources: IntArray
     credibility: FloatArray
-    age_days: Whole
-    symbols: Whole
+    age_days: IntArray
+    symbols: IntArray
 
     @property
     def original(self) -> NDArray[np.bool_]:
-        """Whether an item is there and no copy."""
+        """True for items that exist and are not copies, [E, K]."""
         places = np.arange(self.origins.shape[1])
         return np.asarray((places < self.counts[:, None]) & (self.origins == places))
 
 
 def draws_needed(parameters: GeneratorParameters, aspects: int) -> int:
-    """How many uniform numbers an entity's items are made from."""
+    """Return the number of uniform numbers needed per entity."""
     return parameters.items * len(_PER_ITEM) + 1 + _rounds(parameters, aspects) * aspects
 
 
 def draw_symbols(
     model: EvidenceModel,
-    values: Whole,
-    towards: Whole,
+    values: IntArray,
+    towards: IntArray,
     source_counts: Sequence[int],
     uniform: FloatArray,
 ) -> Symbols:
-    """Items of entities with these values [E], borderline ``towards`` others [E] or -1.
-    ``source_counts`` says how many sources each aspect has; ``uniform`` is [E, draws_needed]."""
+    """Draw the items of entities with these values [E], borderline ``towards`` others [E] or -1.
+
+    ``source_counts`` is the number of sources per aspect; ``uniform`` is [E, draws_needed].
+    """
     parameters = model.parameters
     of_items = uniform[:, : parameters.items * len(_PER_ITEM)]
     by_name = of_items.reshape(len(values), parameters.items, len(_PER_ITEM)).transpose(2, 0, 1)
@@ -75,11 +77,11 @@ def draw_symbols(
     return Symbols(
         counts,
         origins,
-        _from(aspects, origins),
-        _from(sources, origins),
+        _copied(aspects, origins),
+        _copied(sources, origins),
         credibility,
         _ages(first_age, origins, drawn["age"]),
-        _from(symbols, origins),
+        _copied(symbols, origins),
     )
 
 
@@ -87,25 +89,25 @@ def _rounds(parameters: GeneratorParameters, aspects: int) -> int:
     return -(-parameters.items // aspects)
 
 
-def _below(limit: int | Whole, uniform: FloatArray) -> Whole:
-    """Whole numbers from 0 to ``limit`` - 1, equally likely."""
+def _below(limit: int | IntArray, uniform: FloatArray) -> IntArray:
+    """Convert uniform numbers to integers from 0 to ``limit`` - 1."""
     return np.floor(uniform * limit).astype(np.int64)
 
 
-def _from(content: Whole, origins: Whole) -> Whole:
-    """What each item has of the item it repeats."""
+def _copied(content: IntArray, origins: IntArray) -> IntArray:
+    """Replace the content of copies by that of their originals."""
     return np.take_along_axis(content, origins, axis=1)
 
 
-def _counts(parameters: GeneratorParameters, uniform: FloatArray, missing: FloatArray) -> Whole:
-    """Items are lost before any is copied: a copy is never there without its original."""
+def _counts(parameters: GeneratorParameters, uniform: FloatArray, missing: FloatArray) -> IntArray:
+    """Return the number of items. Only the number is reduced, so a copy always has its original."""
     least = parameters.items if parameters.items_min is None else parameters.items_min
     planned = least + _below(parameters.items - least + 1, uniform)
     stays = (missing >= parameters.missing) & (np.arange(parameters.items) < planned[:, None])
     return np.asarray(np.maximum(stays.sum(axis=1), 1))
 
 
-def _origins(parameters: GeneratorParameters, copy: FloatArray, which: FloatArray) -> Whole:
+def _origins(parameters: GeneratorParameters, copy: FloatArray, which: FloatArray) -> IntArray:
     is_copy = copy < parameters.copies
     is_copy[:, 0] = False
     is_original = (~is_copy).astype(np.int64)
@@ -115,35 +117,35 @@ def _origins(parameters: GeneratorParameters, copy: FloatArray, which: FloatArra
     return np.where(is_copy, repeated, np.arange(is_copy.shape[1]))
 
 
-def _aspects(uniform: FloatArray, origins: Whole, aspects: int) -> Whole:
-    """Originals go through all aspects in random order before one comes again."""
+def _aspects(uniform: FloatArray, origins: IntArray, aspects: int) -> IntArray:
+    """Assign aspects to originals: all aspects in random order before one is repeated."""
     order = np.argsort(uniform.reshape(len(origins), -1, aspects), axis=2).reshape(len(origins), -1)
     is_original = origins == np.arange(origins.shape[1])
     number = np.cumsum(is_original, axis=1) - 1
     return np.take_along_axis(order, number, axis=1)
 
 
-def _ages(first: Whole, origins: Whole, uniform: FloatArray) -> Whole:
-    """A copy appears up to 30 days after its original."""
-    younger = np.maximum(_from(first, origins) - _below(COPY_DELAY_DAYS + 1, uniform), 0)
+def _ages(first: IntArray, origins: IntArray, uniform: FloatArray) -> IntArray:
+    """Return ages in days. A copy appears up to 30 days after its original."""
+    younger = np.maximum(_copied(first, origins) - _below(COPY_DELAY_DAYS + 1, uniform), 0)
     return np.where(origins == np.arange(origins.shape[1]), first, younger)
 
 
-def _apparent(pull: float, values: Whole, towards: Whole, uniform: FloatArray) -> Whole:
+def _apparent(pull: float, values: IntArray, towards: IntArray, uniform: FloatArray) -> IntArray:
     pulled = (towards[:, None] != NOT_BORDERLINE) & (uniform < pull)
     return np.where(pulled, towards[:, None], values[:, None])
 
 
 def _grades(
-    model: EvidenceModel, apparent: Whole, noise: FloatArray, drawn: dict[str, FloatArray]
-) -> Whole:
+    model: EvidenceModel, apparent: IntArray, noise: FloatArray, drawn: dict[str, FloatArray]
+) -> IntArray:
     steps = np.cumsum(model.other_grades, axis=1)[apparent, :-1]
     other = (drawn["grade"][..., None] >= steps).sum(axis=-1)
     return np.where(drawn["noise"] < noise, other, apparent)
 
 
-def _shown(model: EvidenceModel, grades: Whole, drawn: dict[str, FloatArray]) -> Whole:
-    """The symbol: the grade, or the pair of it and a neighbour."""
+def _shown(model: EvidenceModel, grades: IntArray, drawn: dict[str, FloatArray]) -> IntArray:
+    """Return the symbols: the grade, or a pair of the grade and an adjacent value."""
     lower = np.where(drawn["neighbour"] < 0.5, grades - 1, grades)
     pair = model.size + np.clip(lower, 0, model.size - 2)
     return np.where(drawn["ambiguity"] < model.parameters.ambiguity, pair, grades)

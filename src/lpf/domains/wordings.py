@@ -1,11 +1,11 @@
-"""Sentences with alternatives, and who may use which of their wordings.
+"""Sentences with alternatives and slots, and which split may use which wording.
 
 A sentence such as ``{Late|Overdue} returns were {filed|sent in} by [company_name].`` has four
-wordings, numbered in mixed radix, so that the k-th is known without listing them. Each wording (or
-each sentence) belongs to one split for good: a hash decides, not a seed, so that no two data sets
-of a domain mix them.
+wordings, numbered in mixed radix, so that the k-th is computed without listing them. Each wording
+(or each sentence) belongs to one split. A hash decides which one, not a seed, so that the splits of
+all data sets of a domain use different wordings.
 
-Open places in sentences: ``[field]``, ``[3..7]``, ``[1.5..3.5]`` and ``[month]``.
+Slots are ``[field]``, ``[3..7]``, ``[1.5..3.5]`` and ``[month]``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from lpf.datasets.dataset import SPLITS, Split
 from lpf.domains.parameters import Unseen
 from lpf.errors import DatasetError
 
-# A sentence with more wordings is sampled, not listed; that none of them fell to a split, with a
-# fifth of them each, is then out of the question.
+# A sentence with more wordings is sampled, not listed; it certainly has wordings in every split.
 MOST_LISTED = 4096
 _MOST_TRIES = 10_000
 _GROUP = re.compile(r"\{([^{}]*)\}")
@@ -35,25 +34,27 @@ _FIFTHS: tuple[Split, ...] = ("train", "train", "train", "validation", "test")
 
 @dataclass(frozen=True)
 class Sentence:
-    """A line of a declaration, in pieces: each is a choice of texts, often of only one."""
+    """A line of a declaration, split into pieces: each is a tuple of alternative texts."""
 
     line: str
     pieces: tuple[tuple[str, ...], ...]
 
     @classmethod
     def parse(cls, line: str) -> Sentence:
-        """DatasetError says what is wrong with the line; the caller says where it stands."""
+        """Parse a line. The caller adds file and key to the DatasetError."""
         parts = _GROUP.split(line)
         literal, groups = parts[::2], [tuple(part.split("|")) for part in parts[1::2]]
         for options in groups:
             if len(options) < 2 or len(set(options)) < len(options):
-                raise DatasetError(f"{{{'|'.join(options)}}} needs different alternatives: {line}")
+                raise DatasetError(
+                    f"{{{'|'.join(options)}}} needs two or more different alternatives: {line}"
+                )
         pieces = [(literal[0],)]
         for options, after in zip(groups, literal[1:], strict=True):
             pieces += [options, (after,)]
         for option in (option for piece in pieces for option in piece):
             if re.search(r"[{}\[\]|]", _SLOT.sub("", option)):
-                raise DatasetError(f"a stray bracket or bar: {line}")
+                raise DatasetError(f"unmatched bracket or bar: {line}")
         return cls(line, tuple(piece for piece in pieces if piece != ("",)))
 
     @property
@@ -62,11 +63,11 @@ class Sentence:
 
     @cached_property
     def count(self) -> int:
-        """How many wordings it has."""
+        """Number of wordings."""
         return math.prod(map(len, self.pieces))
 
     def wording(self, number: int) -> str:
-        """The wording of that number, with its slots still open and blanks collapsed."""
+        """Return the wording with this number, with unfilled slots and single blanks."""
         chosen = []
         for piece in reversed(self.pieces):
             number, place = divmod(number, len(piece))
@@ -76,27 +77,32 @@ class Sentence:
 
 @dataclass(frozen=True)
 class SentencePool:
-    """A sentence as one split may use it. ``numbers`` are its wordings there; None for all of them,
-    or, where ``own`` is given, for too many to list: then each drawn one is asked about."""
+    """The wordings of a sentence that one split may use.
+
+    ``numbers`` lists them; None means all wordings or, if there are too many to list, those for
+    which ``own`` returns True.
+    """
 
     sentence: Sentence
     numbers: tuple[int, ...] | None = None
     own: Callable[[str], bool] | None = None
 
     def draw(self, generator: np.random.Generator) -> str:
-        """One of its wordings, each as likely as the others."""
+        """Draw one of the wordings, all equally likely."""
         if self.numbers is not None:
             return self.sentence.wording(self.numbers[int(generator.integers(len(self.numbers)))])
         for _ in range(_MOST_TRIES):
             wording = self.sentence.wording(int(generator.integers(self.sentence.count)))
             if self.own is None or self.own(wording):
                 return wording
-        raise DatasetError(f"none of {_MOST_TRIES} wordings may be used: {self.sentence.line}")
+        raise DatasetError(
+            f"none of {_MOST_TRIES} drawn wordings belongs to the split: {self.sentence.line}"
+        )
 
 
 @dataclass(frozen=True)
 class WordingCell:
-    """All sentences of one aspect that show one symbol. ``place`` is domain/aspect/symbol."""
+    """The sentences of one aspect that show one symbol. ``place`` is domain/aspect/symbol."""
 
     place: str
     sentences: tuple[Sentence, ...]
@@ -106,23 +112,24 @@ class WordingCell:
         return sum(sentence.count for sentence in self.sentences)
 
     def pool(self, split: Split, unseen: Unseen) -> tuple[SentencePool, ...]:
-        """What a split draws from: every sentence with something in the split."""
+        """Return the sentences of a split, each with its wordings there."""
         by_split = self._by_wording if unseen == "wordings" else self._by_sentence
         if not by_split[split]:
             raise DatasetError(
-                f"{self.place}: too few {unseen} for a part of their own in the split {split!r}. "
-                "Nothing was generated; add sentences or alternatives."
+                f"too few {unseen} for the split {split!r}. Nothing was generated.",
+                field=self.place,
+                hint="Add sentences or alternatives.",
             )
         return by_split[split]
 
     def wording_split(self, wording: str) -> Split:
-        """Whose a wording is where wordings are kept apart."""
+        """Return the split of a wording (with ``unseen="wordings"``)."""
         return _split_of(self.place, wording)
 
     def draw(
         self, split: Split, unseen: Unseen, generator: np.random.Generator
     ) -> tuple[SentencePool, str]:
-        """A wording of the split: a sentence uniformly, then uniformly one of its wordings."""
+        """Draw a sentence of the split, then one of its wordings, both uniformly."""
         pools = self.pool(split, unseen)
         chosen = pools[int(generator.integers(len(pools)))]
         return chosen, chosen.draw(generator)
@@ -132,12 +139,12 @@ class WordingCell:
         return {
             split: tuple(pool for pool in pools if pool.numbers != ())
             for split, pools in zip(
-                SPLITS, zip(*map(self._apart, self.sentences), strict=True), strict=True
+                SPLITS, zip(*map(self._wordings_by_split, self.sentences), strict=True), strict=True
             )
         }
 
-    def _apart(self, sentence: Sentence) -> list[SentencePool]:
-        """The sentence as each split may use it, in the order of the splits."""
+    def _wordings_by_split(self, sentence: Sentence) -> list[SentencePool]:
+        """Return the wordings of a sentence for each split, in the order of SPLITS."""
         if sentence.count > MOST_LISTED:
             return [
                 SentencePool(sentence, own=partial(_is_of, self.place, split)) for split in SPLITS
@@ -150,7 +157,7 @@ class WordingCell:
 
     @cached_property
     def _by_sentence(self) -> Mapping[Split, tuple[SentencePool, ...]]:
-        """By rank of the hash, so that each split has its share of every cell."""
+        """Split sentences by the rank of their hash, so that shares are exact in every cell."""
         ranked = sorted(self.sentences, key=lambda sentence: _hashed(self.place, sentence.line))
         validation, test = max(1, len(ranked) // 5), max(1, -(-len(ranked) // 5))
         train = max(0, len(ranked) - validation - test)
@@ -180,26 +187,28 @@ MONTHS = (
 MONTH = "month"
 _SLOT_AND_ARTICLE = re.compile(r"(\b[Aa] )?\[([^\[\]]*)\]")
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)")
-# A "u" is left alone: it is "an umpire" but "a union".
+# Not "u": it is "an umpire" but "a union".
 _VOWELS = tuple("aeioAEIO")
 
 
 def check_slots(sentence: Sentence, names: Sequence[str]) -> None:
-    """DatasetError for a slot that is neither a field of ``names`` nor a month nor a range."""
+    """Raise DatasetError for a slot that is not a field in ``names``, a month or a range."""
     for slot in sentence.slots:
         ends = _RANGE.fullmatch(slot)
         if ends and not float(ends[1]) < float(ends[2]):
-            raise DatasetError(f"[{slot}] is no rising range: {sentence.line}")
+            raise DatasetError(f"[{slot}] is not an increasing range: {sentence.line}")
         if not ends and slot != MONTH and slot not in names:
             raise DatasetError(
-                f"unknown slot [{slot}]; it may be a range such as [3..7], [{MONTH}] or one of "
+                f"unknown slot [{slot}]; use a range such as [3..7], [{MONTH}] or one of "
                 f"{sorted(names)}: {sentence.line}"
             )
 
 
 class Filling:
-    """What slots are filled with: the entity's fields, and numbers and months that are drawn once,
-    so that a text and its copies in other words name the same ones."""
+    """Fills slots with the entity's fields and with random numbers and months.
+
+    These are drawn once, so that a text and its copies contain the same ones.
+    """
 
     def __init__(self, fields: Mapping[str, str], generator: np.random.Generator) -> None:
         self._fields = fields
@@ -207,7 +216,7 @@ class Filling:
         self._drawn: dict[tuple[str, int], str] = {}
 
     def text(self, wording: str) -> str:
-        """The wording with its slots filled and its first letter raised."""
+        """Return the wording with filled slots and a capital first letter."""
         seen: Counter[str] = Counter()
 
         def filled(match: re.Match[str]) -> str:
@@ -236,7 +245,7 @@ def _drawn(slot: str, generator: np.random.Generator) -> str:
 
 
 def _number(low: str, high: str, generator: np.random.Generator) -> str:
-    """A number from low to high, with as many decimals as they are written with."""
+    """Draw a number from low to high, with as many decimals as these have."""
     decimals = max(len(end.partition(".")[2]) for end in (low, high))
     scale = 10**decimals
     drawn = int(generator.integers(round(float(low) * scale), round(float(high) * scale) + 1))

@@ -1,4 +1,4 @@
-"""Algorithm 1: from latent posteriors to soft factors."""
+"""Algorithm 1: from latent posteriors to factors."""
 
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.factors.keys import context_key, item_keys

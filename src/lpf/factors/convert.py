@@ -1,112 +1,40 @@
-"""ConvertLatentToFactors (Algorithm 1), for one item and for thousands in one pass.
-
-Work on many rows in blocks that stay in a core's cache, one block a core at a time.
-
-NumPy's element-wise work uses one core and large intermediates fall out of cache; blocks on
-threads cure both (NumPy releases the interpreter's lock). While blocks run, BLAS itself is held to
-one thread, or the threads would fight over the cores.
-"""
+"""From latent posteriors to factors (Algorithm 1), for one item or thousands at once."""
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from time import perf_counter
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.factors import moments
+from lpf.factors.blocks import for_blocks
 from lpf.factors.keys import context_key, feature_keys
+from lpf.factors.label_channel import apply_channel, label_channel
 from lpf.factors.samplers import DETERMINISTIC, PAIRED, check_sampler, choose, draw, pool_of
-from lpf.factors.tempering import channel_of, softmax, tempered, through
+from lpf.factors.tempering import softmax, tempered
 from lpf.model.runtime import Runtime, check_shape, range_ids, refuse_non_finite, refuse_overflow
 from lpf.types import Factors, Float32Array, FloatArray, KeyArray, Posteriors
 
-BlockWork = Callable[[slice], None]
-
-
-def for_blocks(work: BlockWork, count: int, block: int) -> None:
-    """Calls ``work`` on slices that cover range(count). Errors of a block are raised here."""
-    slices = [slice(start, min(start + block, count)) for start in range(0, count, block)]
-    if len(slices) <= 1:
-        for one in slices:
-            work(one)
-        return
-    with _SINGLE_THREADED_BLAS.held():
-        for _ in _workers(os.getpid()).map(work, slices):
-            pass
-
-
-@lru_cache(maxsize=1)
-def _workers(process: int) -> ThreadPoolExecutor:
-    """Kept between calls, so that the threads' scratch arrays are. A forked child has none of its
-    parent's threads, hence one pool a process."""
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="lpf-block")
-
-
-class _BlasThreads:
-    """BLAS keeps its number of threads for the whole process, so overlapping callers must share
-    one change: the first sets it, the last one puts it back."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders = 0
-        self._limit: object = None
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        self._enter()
-        try:
-            yield
-        finally:
-            self._leave()
-
-    def _enter(self) -> None:
-        with self._lock:
-            self._holders += 1
-            if self._holders == 1:
-                self._limit = _controller().limit(limits=1, user_api="blas")
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
-                self._limit.restore_original_limits()  # type: ignore[attr-defined]
-
-
-@lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    """Looks for the BLAS libraries once; it takes milliseconds."""
-    return ThreadpoolController()
-
-
-_SINGLE_THREADED_BLAS = _BlasThreads()
-
-
 DEFAULT_SAMPLES = 16  # the paper's M
 
-# Rows of decoder input in a block: small enough for a core's cache, large enough that handing the
-# interpreter's lock from thread to thread does not count.
+# Rows of decoder input per block: few enough for a core's cache, and enough that the interpreter
+# lock does not matter.
 BLOCK_ROWS = 8192
-MOMENT_ROWS = 128  # an item in moments takes the room of about that many samples
+MOMENT_ROWS = 128  # with ``moments`` an item needs as much memory as about this many samples
 
-# Seconds of encoding and of converting, one pair a block.
+# Seconds spent on encoding and on conversion, one pair per block.
 StepTimes = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class ConversionConfig:
-    """How q(z|e) becomes Φ: by which integrator, with how many samples, at which temperature.
+    """How q(z|e) becomes a factor Φ: the integrator (``sampler``), samples and temperature.
 
-    ``mean`` decodes at the posterior's mean, ``moments`` integrates without sampling. Both draw
-    nothing: they refuse ``n_samples``, and ``seed`` makes no difference to them.
+    ``mean`` decodes the mean of the posterior, ``moments`` integrates without sampling. Neither
+    draws samples: ``n_samples`` is not allowed and ``seed`` has no effect.
     """
 
     sampler: str = "mean"
@@ -116,22 +44,22 @@ class ConversionConfig:
 
     def __post_init__(self) -> None:
         if self.sampler in DETERMINISTIC and self.n_samples is not None:
-            raise ConfigError(f"n_samples: does not apply to the sampler {self.sampler!r}.")
+            raise ConfigError(f"does not apply to the sampler {self.sampler!r}.", field="n_samples")
         check_sampler(self.sampler, 1 if self.sampler in DETERMINISTIC else self.samples)
         if not self.temperature > 0 or not np.isfinite(self.temperature):
-            raise ConfigError(f"temperature: must be above 0, got {self.temperature!r}.")
+            raise ConfigError(f"must be above 0, got {self.temperature!r}.", field="temperature")
 
     @property
     def samples(self) -> int:
-        """M, or 0 for an integrator that draws none."""
+        """Number of samples M; 0 for ``mean`` and ``moments``."""
         if self.sampler in DETERMINISTIC:
             return 0
         return DEFAULT_SAMPLES if self.n_samples is None else self.n_samples
 
 
 class Converter:
-    """Factors of one predicate under one model. Everything that does not depend on the items is
-    prepared here, once."""
+    """Computes factors of one predicate with one model. Reuse it: what does not depend on the items
+    is prepared once."""
 
     def __init__(self, runtime: Runtime, predicate: str, config: ConversionConfig) -> None:
         self.runtime = runtime
@@ -139,7 +67,7 @@ class Converter:
         self.config = config
         self.values = runtime.config.head(predicate).values
         self._decoder = runtime.decoder(predicate)
-        self._channel = channel_of(runtime.config.head(predicate))
+        self._channel = label_channel(runtime.config.head(predicate))
         self._context = context_key(runtime.version, predicate, config.seed)
         self._integrate = self._integrator()
         rows = MOMENT_ROWS if config.sampler == "moments" else max(1, config.samples)
@@ -152,8 +80,11 @@ class Converter:
         ids: Sequence[str] = (),
         times: StepTimes | None = None,
     ) -> Factors:
-        """Encodes and converts [N, width] features block by block, keeping no posterior.
-        ``times`` collects how long each of the two took."""
+        """Encode and convert features [N, width] block by block.
+
+        ``keys`` [N] seed the samples of each item (default: from the features). ``times`` collects
+        the durations of both steps.
+        """
         ids = ids if len(ids) else range_ids(len(features))
         check_shape(features, ids, self.runtime.config.encoder.input_width)
         keys = self._question_keys(feature_keys(features) if keys is None else keys, len(features))
@@ -164,15 +95,16 @@ class Converter:
             mean_sigma = np.empty(len(features))
 
             def work(block: slice) -> None:
-                found = self._from_block(features[block], keys[block], ids[block], times)
-                potential[block], mean_sigma[block] = found
+                potential[block], mean_sigma[block] = self._from_block(
+                    features[block], keys[block], ids[block], times
+                )
 
             for_blocks(work, len(features), self._block)
         refuse_overflow(ids, potential, mean_sigma)
         return self._factors(ids, potential, mean_sigma)
 
     def from_posteriors(self, posteriors: Posteriors, keys: KeyArray | None = None) -> Factors:
-        """Converts posteriors [S, N, d] made before."""
+        """Convert posteriors [S, N, d]."""
         self._check(posteriors)
         count = len(posteriors)
         keys = self._keys_of(posteriors, keys)
@@ -188,17 +120,16 @@ class Converter:
         return self._factors(posteriors.evidence_ids, potential, posteriors.mean_sigma)
 
     def sampled(self, posteriors: Posteriors, keys: KeyArray | None = None) -> FloatArray:
-        """p(y|z) of every draw, [S, N, M, V], for the uncertainty of an answer; y is the entity's
-        value."""
+        """Return p(y|z) for every sample, [S, N, M, V]; y is the value of the entity."""
         if not self.config.samples:
-            raise ConfigError(f"sampler: {self.config.sampler!r} draws no samples.")
+            raise ConfigError(f"{self.config.sampler!r} draws no samples.", field="sampler")
         keys, samples = self._keys_of(posteriors, keys), self.config.samples
         drawn = np.empty((self.runtime.members, len(posteriors), samples, len(self.values)))
 
         def work(block: slice) -> None:
             mu, sigma = posteriors.mu[:, block], posteriors.sigma[:, block]
             decoded = self._decode_samples(mu, sigma, keys[block])
-            drawn[:, block] = through(self._channel, decoded.transpose(0, 3, 2, 1))
+            drawn[:, block] = apply_channel(self._channel, decoded.transpose(0, 3, 2, 1))
 
         for_blocks(work, len(posteriors), self._block)
         return drawn
@@ -206,25 +137,24 @@ class Converter:
     def _from_block(
         self, features: Float32Array, keys: KeyArray, ids: Sequence[str], times: StepTimes | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Potentials [n, V] and mean σ [n] of a block's features."""
+        """Return potentials [n, V] and mean σ [n] for the features of one block."""
         refuse_non_finite(features, ids)
         begun = perf_counter()
-        # An exploded network overflows here; its factors are refused afterwards, by name.
+        # Overflow is reported afterwards, with the ids of the items.
         with np.errstate(over="ignore", invalid="ignore"):
             mu, sigma = self.runtime.encode_arrays(features)
             encoded = perf_counter()
-            found = self._block_potential(mu, sigma, keys), _mean_sigma(sigma)
+            potential, mean_sigma = self._block_potential(mu, sigma, keys), _mean_sigma(sigma)
         if times is not None:
             times.append((encoded - begun, perf_counter() - encoded))
-        return found
+        return potential, mean_sigma
 
     def _block_potential(self, mu: Float32Array, sigma: Float32Array, keys: KeyArray) -> FloatArray:
-        said = through(self._channel, self._integrate(mu, sigma, keys))
-        potential = geometric_mean(said)
-        return tempered(potential, self.config.temperature)
+        members = apply_channel(self._channel, self._integrate(mu, sigma, keys))
+        return tempered(geometric_mean(members), self.config.temperature)
 
     def _integrator(self) -> Callable[[Float32Array, Float32Array, KeyArray], FloatArray]:
-        """[S, N, d] -> Φ [S, N, V]."""
+        """Return the function (μ, σ [S, N, d], keys [N]) -> Φ [S, N, V]."""
         if self.config.sampler == "mean":
             return lambda mu, sigma, keys: self._at_mean(mu)
         if self.config.sampler == "moments":
@@ -237,33 +167,33 @@ class Converter:
     def _by_sampling(self, mu: Float32Array, sigma: Float32Array, keys: KeyArray) -> FloatArray:
         drawn = self._decode_samples(mu, sigma, keys)
         mean = np.add.reduce(drawn, axis=2).swapaxes(1, 2).astype(np.float64)
-        # Dividing by the sum in place of M also takes out float32's rounding.
+        # Dividing by the sum instead of M also removes float32 rounding errors.
         mean /= np.add.reduce(mean, axis=2, keepdims=True)
         return np.asarray(mean)
 
     def _decode_samples(
         self, mu: Float32Array, sigma: Float32Array, keys: KeyArray
     ) -> Float32Array:
-        """p(y|z) [S, V, M, N]. Samples lie outside items: what belongs to an item then repeats over
-        whole planes, and the arithmetic runs along contiguous memory."""
+        """Return p(y|z) [S, V, M, N]. Items are the last axis, so that arithmetic with per-item
+        arrays runs along contiguous memory."""
         mirrored = self.config.sampler in PAIRED
-        return self._decoder.around(mu, self._swing(sigma, keys), mirrored=mirrored)
+        return self._decoder.around(mu, self._scaled_noise(sigma, keys), mirrored=mirrored)
 
-    def _swing(self, sigma: Float32Array, keys: KeyArray) -> Float32Array:
-        """σ ⊙ ε [S, M, N, d], of mirror pairs the first half alone."""
+    def _scaled_noise(self, sigma: Float32Array, keys: KeyArray) -> Float32Array:
+        """Return σ ⊙ ε [S, M, N, d]; for mirrored pairs only the first half."""
         members, count, width = sigma.shape
         sampler, samples = self.config.sampler, self.config.samples
         drawn = samples // 2 if sampler in PAIRED else samples
-        swing = self.runtime.scratch.array("swing", (members, drawn, count, width))
+        noise = self.runtime.scratch.array("swing", (members, drawn, count, width))
         if sampler == "plain":
-            np.multiply(draw(sampler, keys, samples, width), sigma[:, None], out=swing)
-            return swing
+            np.multiply(draw(sampler, keys, samples, width), sigma[:, None], out=noise)
+            return noise
         chosen, signs = choose(keys, width)
         pool = pool_of(sampler, samples, width)[:drawn]
-        # Straight into place and scaled there: one array less in the cache.
-        points = pool.take(chosen, axis=1, out=swing[-1], mode="clip")
-        np.multiply(points, (sigma * signs)[:, None], out=swing)
-        return swing
+        # Written and scaled in place, which needs one array less in the cache.
+        points = pool.take(chosen, axis=1, out=noise[-1], mode="clip")
+        np.multiply(points, (sigma * signs)[:, None], out=noise)
+        return noise
 
     def _keys_of(self, posteriors: Posteriors, keys: KeyArray | None) -> KeyArray:
         own = feature_keys(posteriors.mu[0]) if keys is None else keys
@@ -278,7 +208,7 @@ class Converter:
         expected = (self.runtime.members, self.runtime.config.encoder.latent_width)
         if (posteriors.mu.shape[0], posteriors.mu.shape[2]) != expected:
             raise EvidenceError(
-                f"posteriors have shape {posteriors.mu.shape}, the model's are "
+                f"posteriors have shape {posteriors.mu.shape}, the model needs "
                 f"[{expected[0]}, N, {expected[1]}]."
             )
         finite = np.isfinite(posteriors.mu).all(axis=(0, 2))
@@ -287,7 +217,7 @@ class Converter:
             named = [posteriors.evidence_ids[int(i)] for i in np.flatnonzero(~finite)]
             raise NonFiniteError(
                 f"posteriors of {len(named)} item(s) are not finite or have a negative sigma: "
-                f"{', '.join(named[:10])}. Nothing was answered."
+                f"{', '.join(named[:10])}. Nothing was computed."
             )
 
     def _factors(
@@ -306,8 +236,11 @@ class Converter:
 
 
 def geometric_mean(potential: FloatArray) -> FloatArray:
-    """Normalised geometric mean over members: [S, N, V] -> [N, V]. A value that one member rules
-    out is out; members that together rule out every value give NaN, which is refused."""
+    """Return the normalised geometric mean over members, [S, N, V] -> [N, V].
+
+    A value with probability zero in one member gets zero. If this leaves no value, the result is
+    NaN, which is refused later.
+    """
     if potential.shape[0] == 1:
         return np.asarray(potential[0])
     with np.errstate(divide="ignore"):
@@ -319,5 +252,5 @@ def geometric_mean(potential: FloatArray) -> FloatArray:
 
 def _mean_sigma(sigma: Float32Array) -> FloatArray:
     members, _, width = sigma.shape
-    # float64 before dividing: the weight must follow from the number that a record keeps.
+    # Divide in float64: records store this number, and weights are recomputed from it.
     return np.asarray(np.add.reduce(sigma, axis=(0, 2)).astype(np.float64) / (members * width))

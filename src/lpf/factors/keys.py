@@ -1,8 +1,8 @@
-"""Where an item's randomness comes from: from what it is, not from where it stands.
+"""Keys that seed the samples of each item.
 
-An item's key is a hash of its text, claim and reader; it is mixed with the model, predicate and
-seed of the question. So a factor is the same in any order and any company, and the errors of
-different items stay independent.
+The key of an item is a hash of its text, claim and reader, combined with the model, predicate and
+seed of the question. So the factor of an item does not depend on the order or number of items in a
+batch, and the sampling errors of different items are independent.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
 def content_key(text: str, claim: str | None) -> bytes:
-    """16 bytes that stand for a text and the claim it is read against."""
+    """Return a hash (16 bytes) of a text and the claim it is read with."""
     return _digest(16, text, claim)
 
 
 def item_keys(texts: Sequence[str], claims: Sequence[str | None], reader_id: str) -> KeyArray:
-    """One key per item, [N]. Equal texts read against equal claims have equal keys."""
+    """Return one key per item, [N]. Items with equal text and claim have equal keys."""
     pairs = zip(texts, claims, strict=True)
     return stored_keys([content_key(text, claim) for text, claim in pairs], reader_id)
 
 
 def stored_keys(content_keys: Sequence[bytes], reader_id: str) -> KeyArray:
-    """The same keys from ``content_key``s made before, without the texts."""
+    """Return the keys of `item_keys` from stored results of `content_key`."""
     halves = np.frombuffer(b"".join(content_keys), dtype="<u8").reshape(-1, 2)
     return np.asarray(halves[:, 0] ^ _reader_key(reader_id), dtype=np.uint64)
 
 
 def feature_keys(features: Float32Array) -> KeyArray:
-    """Keys for items known by their features [N, width] alone: equal rows have equal keys."""
+    """Return keys for items without text, from their features [N, width]."""
     bits = np.ascontiguousarray(features, np.float32).view(np.uint32).astype(np.uint64)
-    odd = mixed(np.arange(bits.shape[1], dtype=np.uint64), 1)[:, 0] | np.uint64(1)
+    odd = splitmix64(np.arange(bits.shape[1], dtype=np.uint64), 1)[:, 0] | np.uint64(1)
     return np.asarray((bits * odd).sum(axis=1, dtype=np.uint64))
 
 
 def context_key(model_version: str, predicate: str, seed: int) -> np.uint64:
-    """What a question adds to the key of every item."""
+    """Return what is combined (xor) with the key of every item of a question."""
     return np.uint64(_hash_64(model_version, predicate, str(seed)))
 
 
-def mixed(keys: KeyArray, streams: int) -> KeyArray:
-    """``streams`` fresh 64-bit numbers a key, [N, streams] (the SplitMix64 generator started at
-    the key): vectorised, so that thousands of items cost no more than a few array operations."""
+def splitmix64(keys: KeyArray, streams: int) -> KeyArray:
+    """Return ``streams`` random 64-bit numbers per key, [N, streams], from the SplitMix64 generator
+    seeded with the key. Vectorised over keys."""
     state = keys[:, None] + _STEPS[:streams]
     state ^= state >> _SHIFTS[0]
     state *= _MIX_1
@@ -76,7 +76,7 @@ def _hash_64(*parts: str | None) -> int:
 def _digest(size: int, *parts: str | None) -> bytes:
     digest = hashlib.blake2b(digest_size=size)
     for part in parts:
-        # The length keeps ("ab", "c") apart from ("a", "bc"); -1 keeps None apart from "".
+        # The length distinguishes ("ab", "c") from ("a", "bc"), and -1 distinguishes None from "".
         encoded = b"" if part is None else part.encode()
         digest.update((-1 if part is None else len(encoded)).to_bytes(8, "little", signed=True))
         digest.update(encoded)

@@ -1,8 +1,8 @@
-"""E[softmax(decoder(z))] for z ~ N(μ, diag σ²) without sampling.
+"""E[softmax(decoder(z))] for z ~ N(μ, diag σ²) without sampling (moment matching).
 
-Gaussian moments are carried through every ReLU layer: each unit keeps its mean, its linear part
-along z (so that correlations survive) and an uncorrelated remainder. The logits are then nearly
-Gaussian, and a few Gauss-Hermite nodes integrate the softmax over their K-1 contrasts.
+Gaussian moments are propagated through every ReLU layer: each unit has a mean, a part that is
+linear in z (which keeps correlations) and an uncorrelated remainder. The logits are then nearly
+Gaussian, and the softmax is integrated over their V-1 contrasts by Gauss-Hermite quadrature.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from lpf.model.runtime import Decoder, Layer
 from lpf.types import Float32Array, FloatArray
 
-# Nodes on each contrast: as many as keep their product affordable. With more than five contrasts
-# (six values), cubature of degree 3 with 2(K-1) nodes takes over.
+# Quadrature nodes per contrast; their product must stay small. With more than five contrasts (six
+# values), cubature of degree 3 with 2(V-1) nodes is used instead.
 NODES_BY_CONTRASTS = {1: 7, 2: 5, 3: 5, 4: 3, 5: 3}
 Remainder = tuple[Float32Array, Float32Array]
 
@@ -25,7 +25,7 @@ _ROOT_TWO_PI = np.float32(np.sqrt(2.0 * np.pi))
 
 
 def integrate(decoder: Decoder, mu: Float32Array, sigma: Float32Array) -> FloatArray:
-    """Φ [S, N, V] for posteriors [S, N, d]."""
+    """Return Φ [S, N, V] for posteriors [S, N, d]."""
     members = [_one_member(decoder, s, mu[s], sigma[s]) for s in range(mu.shape[0])]
     return np.stack(members)
 
@@ -50,7 +50,7 @@ def _relu_layer(
     linear: Float32Array | None,
     remainders: list[Remainder],
 ) -> tuple[Float32Array, Float32Array, list[Remainder]]:
-    """One affine map and ReLU. ``linear`` [N, units, d] is the part along z, scaled by σ; a
+    """One affine map and ReLU. ``linear`` [N, units, d] is the part linear in z, scaled by σ; a
     remainder (map [N or 1, units, u], variance [N, u]) is noise added at an earlier layer."""
     weight, bias = layer.weight[member], layer.bias[member, 0]
     if linear is None:
@@ -63,7 +63,7 @@ def _relu_layer(
     for mapping, noise in carried:
         variance = variance + np.einsum("nuk,nk->nu", mapping * mapping, noise)
     rectified, gain, spread = _relu_moments(centre, variance)
-    # What the linear part does not explain of a unit's variance is its own noise.
+    # The variance that the linear part does not explain is independent noise of the unit.
     own = np.maximum(spread - gain * gain * variance, np.float32(0))
     identity = np.eye(own.shape[1], dtype=np.float32)[None]
     passed = [(mapping * gain[:, :, None], noise) for mapping, noise in carried]
@@ -73,7 +73,7 @@ def _relu_layer(
 def _relu_moments(
     centre: Float32Array, variance: Float32Array
 ) -> tuple[Float32Array, Float32Array, Float32Array]:
-    """Mean, mean slope and variance of max(x, 0) for x ~ N(centre, variance)."""
+    """Return mean, mean slope and variance of max(x, 0) for x ~ N(centre, variance)."""
     from scipy.special import ndtr  # scipy is slow to import and only needed here
 
     deviation = np.sqrt(variance)
@@ -88,7 +88,7 @@ def _relu_moments(
 def _head_covariance(
     head: Float32Array, linear: Float32Array | None, remainders: list[Remainder]
 ) -> FloatArray:
-    """Covariance of the logits, [N, V, V]."""
+    """Return the covariance of the logits, [N, V, V]."""
     assert linear is not None  # a decoder has at least one hidden layer
     along = np.matmul(head[None], linear).astype(np.float64)
     covariance = np.matmul(along, along.swapaxes(1, 2))
@@ -120,8 +120,10 @@ def _contrast_covariance(covariance: FloatArray) -> FloatArray:
 
 
 def _cholesky(matrices: FloatArray) -> FloatArray:
-    """Lower factors of [N, n, n] that may be singular (σ = 0 gives zeros), which LAPACK refuses.
-    A column without variance of its own is zero, and the factor is continuous in the input."""
+    """Return lower Cholesky factors of [N, n, n] that may be singular (σ = 0), unlike LAPACK's.
+
+    A column without variance is zero, so the factor is continuous in the input.
+    """
     factor = np.zeros_like(matrices)
     for column in range(matrices.shape[1]):
         rest = matrices[:, column:, column] - np.einsum(

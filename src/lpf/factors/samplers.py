@@ -1,9 +1,9 @@
-"""Points ε ~ N(0, I) for the Monte Carlo integral, chosen by the items' keys.
+"""Samples ε ~ N(0, I) for Monte Carlo integration, determined by the items' keys.
 
-Except for ``plain``, which draws afresh for every item, the points come from a small pool of sets
-made once for each (sampler, M, d). An item's key picks the set and flips the sign of each
-dimension: all sets are symmetric in law, so the flipped set is as good as the first, and a flip
-costs N·d operations where a new set would cost N·M·d draws.
+``plain`` draws independent samples for every item. The other samplers use a pool of point sets that
+is computed once per (sampler, M, d): the key of an item selects a set and flips the sign of each
+dimension. The distribution of a set is symmetric, so flipping does not change it, and it costs only
+N·d operations instead of N·M·d draws.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.errors import ConfigError
-from lpf.factors.keys import mixed
+from lpf.factors.keys import splitmix64
 from lpf.types import Float32Array, KeyArray
 
 PointSet = Callable[[int, int, np.random.Generator], np.ndarray]
 
-POOL_SIZE = 64  # a power of two: the set is picked by masking bits
+POOL_SIZE = 64  # a power of two, so that a bit mask selects the set
 _SET_MASK = np.uint64(POOL_SIZE - 1)
 _SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-_SIGNS = _SIGNS.astype(np.float32)  # [256, 8]: the signs that a byte stands for
-_POOL_SEED = 20  # any number; another one gives other sets of the same law
+_SIGNS = _SIGNS.astype(np.float32)  # [256, 8]: the eight signs encoded by each byte
+_POOL_SEED = 20  # arbitrary
 
 
 def _antithetic(count: int, width: int, generator: np.random.Generator) -> np.ndarray:
-    """M/2 independent points and their mirror images."""
+    """M/2 independent points and their negatives."""
     half = generator.standard_normal((count // 2, width))
     return np.concatenate([half, -half])
 
 
 def _orthogonal(count: int, width: int, generator: np.random.Generator) -> np.ndarray:
-    """Mirror pairs along directions at right angles, with the lengths of Gaussian points."""
+    """Pairs ±x along orthogonal directions, with the lengths of Gaussian points."""
     blocks, left = [], count // 2
     while left > 0:
         directions, _ = np.linalg.qr(generator.standard_normal((width, width)))
@@ -47,13 +47,13 @@ def _orthogonal(count: int, width: int, generator: np.random.Generator) -> np.nd
 
 
 def _sobol(count: int, width: int, generator: np.random.Generator) -> np.ndarray:
-    """A scrambled Sobol sequence carried over by the inverse of the normal distribution."""
+    """A scrambled Sobol sequence, mapped by the inverse normal distribution function."""
     from scipy.special import ndtri  # scipy is slow to import and only needed here
     from scipy.stats import qmc
 
     sequence = qmc.Sobol(width, scramble=True, rng=generator)
     cube = sequence.random_base2(count.bit_length() - 1)
-    # Scrambling can land on 0, whose normal quantile is -inf; the open cube starts half a cell in.
+    # Scrambling can give exactly 0, whose normal quantile is -inf.
     return np.asarray(ndtri(np.maximum(cube, 2.0**-33)))
 
 
@@ -61,25 +61,28 @@ POOLED: Mapping[str, PointSet] = MappingProxyType(
     {"antithetic": _antithetic, "orthogonal": _orthogonal, "sobol": _sobol}
 )
 SAMPLERS = ("plain", *POOLED)
-PAIRED = ("antithetic", "orthogonal")  # the second half of a set mirrors the first
+PAIRED = ("antithetic", "orthogonal")  # the second half of a set is the negative of the first
 DETERMINISTIC = ("mean", "moments")
 
 
 def check_sampler(sampler: str, n_samples: int) -> None:
-    """ConfigError for an unknown sampler, or a number of samples it cannot use."""
+    """Raise ConfigError for an unknown sampler or an invalid number of samples."""
     if sampler not in SAMPLERS + DETERMINISTIC:
-        raise ConfigError(f"sampler: must be one of {SAMPLERS + DETERMINISTIC}, got {sampler!r}.")
+        raise ConfigError(
+            f"must be one of {SAMPLERS + DETERMINISTIC}, got {sampler!r}.", field="sampler"
+        )
     if n_samples < 1:
-        raise ConfigError(f"n_samples: must be at least 1, got {n_samples!r}.")
+        raise ConfigError(f"must be at least 1, got {n_samples!r}.", field="n_samples")
     if sampler in PAIRED and n_samples % 2:
-        raise ConfigError(f"n_samples: {sampler} draws pairs and needs an even number, got "
-                          f"{n_samples}.")  # fmt: skip
+        raise ConfigError(
+            f"{sampler} draws pairs and needs an even number, got {n_samples}.", field="n_samples"
+        )
     if sampler == "sobol" and n_samples & (n_samples - 1):
-        raise ConfigError(f"n_samples: sobol needs a power of two, got {n_samples}.")
+        raise ConfigError(f"sobol needs a power of two, got {n_samples}.", field="n_samples")
 
 
 def draw(sampler: str, keys: KeyArray, n_samples: int, width: int) -> Float32Array:
-    """Points [M, N, d]; item n's depend on ``keys[n]`` alone."""
+    """Return samples [M, N, d]; those of item n depend only on ``keys[n]``."""
     if sampler == "plain":
         return _draw_plain(keys, n_samples, width)
     chosen, signs = choose(keys, width)
@@ -87,12 +90,11 @@ def draw(sampler: str, keys: KeyArray, n_samples: int, width: int) -> Float32Arr
 
 
 def choose(keys: KeyArray, width: int) -> tuple[NDArray[np.intp], Float32Array]:
-    """Which set of the pool each item takes, [N], and the signs it flips it by, [N, d]. Who scales
-    points by σ can flip σ instead."""
+    """Return the point set of each item, [N], and the signs of its dimensions, [N, d]."""
     words = (width + 63) // 64
-    numbers = mixed(keys, 1 + words)
+    numbers = splitmix64(keys, 1 + words)
     chosen = (numbers[:, 0] & _SET_MASK).astype(np.intp)
-    # Each byte of the other numbers is eight signs, looked up together.
+    # Each byte of the remaining numbers encodes eight signs.
     eights = numbers[:, 1:].copy().view(np.uint8)
     signs = _SIGNS.take(eights, axis=0, mode="clip").reshape(len(keys), 64 * words)
     return chosen, signs[:, :width]
@@ -108,7 +110,7 @@ def _draw_plain(keys: KeyArray, n_samples: int, width: int) -> Float32Array:
 
 @lru_cache(maxsize=16)
 def pool_of(sampler: str, n_samples: int, width: int) -> Float32Array:
-    """[M, POOL_SIZE, d], the same on every machine up to the last bits of its linear algebra."""
+    """Return the point sets [M, POOL_SIZE, d]; equal on every machine up to rounding."""
     sets = [
         POOLED[sampler](n_samples, width, np.random.default_rng([_POOL_SEED, number]))
         for number in range(POOL_SIZE)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lpf.combine.combined import Combined, Segments, combine_average, normalised
-from lpf.combine.learned import LearnedCombiner, joined
+from lpf.combine.learned import LearnedCombiner, join_members
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
 from lpf.errors import ReplayError, UnknownEvidenceError
@@ -87,7 +87,7 @@ def recombined(fields: Mapping[str, Any], factors: Mapping[str, Any] | None) -> 
         return _only(normalised(base, nothing, Segments.one(0), {}).distribution)
     if method == "learned":
         members = np.array(factors["members"])[:, None]
-        return _only(joined(members, context["temperature"]))
+        return _only(join_members(members, context["temperature"]))
     potential = np.array(factors["potential"])
     if method == "average":
         return _only(combine_average(potential, Segments.one(len(potential))).distribution)

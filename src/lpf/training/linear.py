@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.combine.calibration import CalibrationFit, fit_robust
-from lpf.factors.tempering import channel_of, softmax, through
+from lpf.factors.label_channel import apply_channel, label_channel
+from lpf.factors.tempering import softmax
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
 from lpf.training.examples import Examples
@@ -251,7 +252,7 @@ class LinearTrials:
 
 def _path(one: LinearRows, scaled: Float32Array) -> Iterator[tuple[float, FloatArray]]:
     for penalty, regression in fit_path(one.rows, len(one.head.values)):
-        yield penalty, through(channel_of(one.head), softmax(regression.logits(scaled)))
+        yield penalty, apply_channel(label_channel(one.head), softmax(regression.logits(scaled)))
 
 
 def _is_past_the_best(losses: Sequence[float]) -> bool:

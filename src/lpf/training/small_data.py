@@ -19,11 +19,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.combine.calibration import CalibrationFit, answered, fit_robust
+from lpf.combine.calibration import CalibrationFit, fit_robust, robust_answers
 from lpf.datasets import grouped_folds
 from lpf.errors import DatasetError
 from lpf.factors.convert import geometric_mean
-from lpf.factors.tempering import channel_of, through
+from lpf.factors.label_channel import apply_channel, label_channel
 from lpf.model.artefact import OUT_OF_FOLD
 from lpf.model.config import PredicateHead
 from lpf.model.layout import fresh_tensors
@@ -228,7 +228,7 @@ class FewNetworks:
         potential = np.empty((len(self.folded.everything), said.shape[2]))
         for fold, (head, rows) in enumerate(zip(heads, held, strict=True)):
             members = said[fold * per_fold : (fold + 1) * per_fold, : len(rows)]
-            potential[rows] = geometric_mean(through(channel_of(head), members))
+            potential[rows] = geometric_mean(apply_channel(label_channel(head), members))
         items = self.folded.examples.dataset.items
         refuse_overflow([item.evidence_id for item in items], potential)
         return potential
@@ -381,7 +381,7 @@ class _Few:
         )
         fit = fit_robust(data, generator=np.random.default_rng(SUBSETS_SEED))
         # A handful is not enough to fit to others than those judged.
-        answers = answered(data, fit.parameters) if fit.held_out is None else fit.held_out
+        answers = robust_answers(data, fit.parameters) if fit.held_out is None else fit.held_out
         return _Judged(fit, score(answers, labels[places], predicate.prior))
 
     def _cautions(self, scores: Mapping[str, Scores]) -> list[str]:

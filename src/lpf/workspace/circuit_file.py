@@ -63,11 +63,11 @@ def learn_from_rows(
     folder: Path, schema: Schema, rows: Sequence[Mapping[str, str]]
 ) -> LearnedCircuit:
     """As ``learn_circuit``, from known values by predicate, a row an entity."""
-    from lpf.circuits import Table, dump_circuit, learn_chow_liu
+    from lpf.circuits import DataTable, dump_circuit, learn_chow_liu
 
     variables = [Variable(predicate.name, predicate.values) for predicate in schema]
     priors = {predicate.name: predicate.prior for predicate in schema}
-    circuit = learn_chow_liu(Table.from_rows(variables, rows), priors=priors)
+    circuit = learn_chow_liu(DataTable.from_rows(variables, rows), priors=priors)
     write_atomically(folder / FILE_NAME, dump_circuit(circuit).encode())
     compiled = compile_circuit(circuit)
     pairs = sorted({pair for one in schema.relations for pair in combinations(one.between, 2)})

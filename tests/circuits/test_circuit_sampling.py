@@ -1,4 +1,4 @@
-"""Samples follow the circuit, also given evidence, and are repeatable."""
+"""Samples follow the posterior and are reproducible."""
 
 from math import inf
 
@@ -37,7 +37,7 @@ def test_frequencies_follow_the_posterior(seed):
     assert chi2.sf(statistic, common.sum()) > 1e-4
 
 
-def test_the_generator_decides():
+def test_same_seed_gives_same_samples():
     compiled = compile_circuit(mixture())
     first, again, other = (
         sample(compiled, 50, generator=np.random.default_rng(seed)) for seed in (1, 1, 2)
@@ -47,14 +47,14 @@ def test_the_generator_decides():
     assert (first != other).any()
 
 
-def test_size_zero_and_negative():
+def test_negative_size_is_refused():
     compiled = compile_circuit(mixture())
     assert sample(compiled, 0, generator=np.random.default_rng(0)).shape == (0, 8)
     with pytest.raises(ConfigError, match="size"):
         sample(compiled, -1, generator=np.random.default_rng(0))
 
 
-def test_impossible_evidence():
+def test_sampling_refuses_impossible_evidence():
     builder = CircuitBuilder([Variable("a", ("x", "y"))])
     compiled = compile_circuit(builder.build(builder.indicator("a", 0, 2)))
     with pytest.raises(ImpossibleEvidenceError):

@@ -1,4 +1,4 @@
-"""Every way a circuit can be invalid has its own error, and the error names the node."""
+"""Invalid circuits raise specific errors that name the node."""
 
 import pytest
 from circuit_strategies import random_circuit
@@ -44,7 +44,12 @@ INVALID = [
         MalformedCircuitError,
         "cycle",
     ),
-    ("not reached", [LEAF_A, LEAF_B, Sum((1,), (1.0,))], MalformedCircuitError, "Node 0.*reached"),
+    (
+        "not reachable",
+        [LEAF_A, LEAF_B, Sum((1,), (1.0,))],
+        MalformedCircuitError,
+        "Node 0.*reachable",
+    ),
     ("not covered", [LEAF_A], MalformedCircuitError, r"cover.*'b'"),
 ]
 
@@ -60,24 +65,24 @@ def test_invalid_circuits_are_refused(nodes, error, message):
 
 
 @pytest.mark.parametrize("root", [-1, 5, True, 0.0])
-def test_a_root_that_does_not_exist(root):
+def test_invalid_root_is_refused(root):
     with pytest.raises(MalformedCircuitError, match="root"):
         Circuit((A,), (LEAF_A,), root)
 
 
 @pytest.mark.parametrize("variables", [(), (A, A)])
-def test_variables_that_cannot_be_used(variables):
+def test_missing_or_duplicate_variables_are_refused(variables):
     with pytest.raises(MalformedCircuitError):
         Circuit(variables, (LEAF_A,), 0)
 
 
 @pytest.mark.parametrize(("name", "values"), [("", ("x",)), ("a", ()), ("a", ("x", "x"))])
-def test_invalid_variables(name, values):
+def test_invalid_variable_is_refused(name, values):
     with pytest.raises(MalformedCircuitError):
         Variable(name, values)
 
 
-def test_a_deep_circuit_is_no_problem():
+def test_deep_circuit_is_valid():
     nodes = [LEAF_A, *(Sum((index,), (1.0,)) for index in range(5000))]
     assert Circuit((A,), tuple(nodes), 5000).root == 5000
 
@@ -97,7 +102,7 @@ def test_builder_returns_the_only_child_of_a_product():
     assert builder.product([leaf]) == leaf
 
 
-def test_prior_circuit():
+def test_prior_circuit_checks_its_priors():
     circuit = prior_circuit([A, B], {"a": [0.9, 0.1]})
     assert circuit.nodes == (Leaf("a", (0.9, 0.1)), LEAF_B, Product((0, 1)))
     with pytest.raises(UnknownPredicateError, match="'c'"):

@@ -1,4 +1,4 @@
-"""The compiled evaluator against hand-worked numbers and against enumeration of every world."""
+"""Inference compared with results worked out by hand and with enumeration."""
 
 from math import inf, log
 
@@ -49,7 +49,7 @@ def certain():
     return compile_circuit(builder.build(builder.sum(pairs, [0.5, 0.5])))
 
 
-def test_prior_by_hand(weather):
+def test_marginals_without_evidence(weather):
     # P(yes) = .3*.9 + .7*.1 = .34; P(wet) = .3*.8 + .7*.2 = .38
     marginals = weather.marginals()
     assert marginals["rain"] == pytest.approx([0.34, 0.66], abs=1e-15)
@@ -57,13 +57,13 @@ def test_prior_by_hand(weather):
     assert weather.log_likelihood() == pytest.approx(0.0, abs=1e-15)
 
 
-def test_hard_evidence_by_hand(weather):
+def test_marginals_with_hard_evidence(weather):
     # P(yes, wet) = .3*.72 + .7*.02 = .23; P(yes | wet) = .23 / .38
     assert weather.log_likelihood({"rain": "yes", "lawn": "wet"}) == pytest.approx(log(0.23))
     assert weather.marginals({"lawn": "wet"})["rain"][0] == pytest.approx(0.23 / 0.38, abs=1e-15)
 
 
-def test_soft_evidence_by_hand(weather):
+def test_log_joint_with_soft_evidence(weather):
     # likelihood (2, 1) on lawn: yes: .3*.9*1.8 + .7*.1*1.2 = .57; no: .3*.1*1.8 + .7*.9*1.2 = .81
     joint = weather.log_joint("rain", soft={"lawn": np.array([2.0, 1.0])})
     assert np.exp(joint) == pytest.approx([0.57, 0.81], abs=1e-15)
@@ -77,26 +77,26 @@ def test_hard_and_soft_about_one_variable_multiply(weather):
     assert np.exp(both) == pytest.approx([0.5 * 0.23, 0.5 * 0.15], abs=1e-15)
 
 
-def test_evidence_about_the_variable_asked_counts(weather):
+def test_log_joint_includes_evidence_about_its_variable(weather):
     joint = weather.log_joint("rain", {"lawn": "wet"}, {"rain": [0.0, 3.0]})
     assert joint[0] == -inf
     assert joint[1] == pytest.approx(log(3.0 * 0.15))
     assert weather.log_joint("rain", {"rain": "yes"}).tolist() == [pytest.approx(log(0.34)), -inf]
 
 
-def test_a_known_fact_changes_the_answer_about_another_variable(weather):
+def test_evidence_changes_other_variables(weather):
     assert weather.log_joint("rain", {"lawn": "wet"})[0] - weather.log_joint("rain")[0] != 0.0
     wet, dry = (weather.marginals({"lawn": value})["rain"][0] for value in ("wet", "dry"))
     assert wet > 0.6
     assert dry < 0.2
 
 
-def test_soft_evidence_has_no_scale(weather):
+def test_scale_of_soft_evidence_does_not_matter(weather):
     small = weather.marginals(soft={"lawn": [2e-200, 1e-200]})["rain"]
     assert small == pytest.approx(weather.marginals(soft={"lawn": [2.0, 1.0]})["rain"], abs=1e-15)
 
 
-def test_covers(weather):
+def test_covers_known_variables(weather):
     assert weather.covers("rain")
     assert not weather.covers("snow")
 
@@ -120,26 +120,26 @@ def compare(case: Case, tolerance: float = 1e-12) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(cases())
-def test_enumeration_agrees(case):
+def test_inference_agrees_with_enumeration(case):
     compare(case)
 
 
 @settings(max_examples=150, deadline=None)
 @given(cases(zeros=0.3))
-def test_enumeration_agrees_with_zeros(case):
+def test_inference_agrees_with_enumeration_with_zeros(case):
     compare(case)
 
 
 @settings(max_examples=100, deadline=None)
 @given(cases(zeros=0.2, scale=400.0))
-def test_enumeration_agrees_where_linear_numbers_underflow(case):
-    # Log-likelihoods of thousands: the rounding of a sum of them is 1e-12 of it, hence 1e-11.
+def test_inference_agrees_with_enumeration_under_underflow(case):
+    # Log-likelihoods in the thousands: their sum has a rounding error of about 1e-12 of itself.
     compare(case, tolerance=1e-11)
 
 
 @settings(max_examples=60, deadline=None)
 @given(cases(zeros=0.2))
-def test_linear_soft_evidence_is_the_same_as_logarithmic(case):
+def test_soft_and_log_soft_evidence_agree(case):
     compiled = compile_circuit(case.circuit)
     linear = {name: np.exp(vector) for name, vector in case.soft.items()}
     found = compiled.log_likelihood(case.hard, linear)
@@ -148,7 +148,7 @@ def test_linear_soft_evidence_is_the_same_as_logarithmic(case):
 
 @settings(max_examples=60, deadline=None)
 @given(cases(zeros=0.2, scale=100.0))
-def test_batch_equals_single(case):
+def test_batch_agrees_with_single_queries(case):
     compiled = compile_circuit(case.circuit)
     rows = np.stack([case.log_inputs, np.zeros_like(case.log_inputs), case.log_inputs])
     logs = compiled.log_likelihood_batch(rows)
@@ -163,7 +163,7 @@ def test_batch_equals_single(case):
         np.testing.assert_allclose(batch[name][2], numbers, rtol=0.0, atol=1e-12)
 
 
-def test_large_batch_with_doubtful_rows_in_every_chunk():
+def test_large_batch_with_underflow_in_every_chunk():
     circuit = mixture()
     compiled = compile_circuit(circuit)
     rng = np.random.default_rng(3)
@@ -176,7 +176,7 @@ def test_large_batch_with_doubtful_rows_in_every_chunk():
             np.testing.assert_allclose(batch[name][row], numbers, rtol=0.0, atol=1e-11)
 
 
-def test_batch_from_arrays_of_some_variables(weather):
+def test_batch_evidence_for_some_variables(weather):
     found = weather.marginals_batch({"lawn": [[0.0, -inf], [-inf, 0.0], [0.0, 0.0]]})
     assert found["rain"][:, 0] == pytest.approx([0.23 / 0.38, 0.11 / 0.62, 0.34], abs=1e-15)
     expected = [[1.0, 0.0], [0.0, 1.0], [0.38, 0.62]]
@@ -188,7 +188,7 @@ def test_empty_batch(weather):
     assert weather.marginals_batch(np.empty((0, 4)))["rain"].shape == (0, 2)
 
 
-def test_log_joint_keeps_values_too_small_for_linear_numbers():
+def test_log_joint_keeps_tiny_values():
     builder = CircuitBuilder([RAIN, LAWN])
     leaves = [builder.leaf("rain", [1e-300, 1.0 - 1e-300]), builder.leaf("lawn", [1e-300, 1.0])]
     compiled = compile_circuit(builder.build(builder.product(leaves)))
@@ -197,9 +197,9 @@ def test_log_joint_keeps_values_too_small_for_linear_numbers():
 
 
 @pytest.mark.parametrize("exponent", range(120, 200, 5))
-def test_nothing_is_rounded_on_the_way_to_underflow(exponent):
+def test_no_precision_is_lost_near_underflow(exponent):
     # Two components, (p, p) and (3p, 3p) for (yes, wet): the posterior is 1 to 9 whatever p is.
-    # From p = 1e-154 on, p * p is below what float64 can hold with all its digits.
+    # From p = 1e-154 on, p * p is a subnormal float64 or zero.
     p = 10.0**-exponent
     builder = CircuitBuilder([RAIN, LAWN])
     parts = [
@@ -220,7 +220,7 @@ def test_nothing_is_rounded_on_the_way_to_underflow(exponent):
 
 
 def _with_cause(p):
-    """The same two components, with a third variable that tells which one it was."""
+    """The same two components, with a third variable that identifies the component."""
     builder = CircuitBuilder([RAIN, LAWN, Variable("cause", ("first", "second"))])
     parts = [
         builder.product(
@@ -234,15 +234,15 @@ def _with_cause(p):
     return builder.build(builder.sum(parts, [0.5, 0.5]))
 
 
-def test_likelihoods_too_small_for_linear_numbers_still_decide(certain):
-    # rain = yes is 1e-400 as likely, yet lawn = wet leaves no other world.
+def test_tiny_likelihoods_still_count(certain):
+    # rain = yes has likelihood 1e-400, but lawn = wet allows nothing else.
     logs = {"rain": [-921.0, 0.0]}
     assert certain.log_likelihood({"lawn": "wet"}, log_soft=logs) == pytest.approx(log(0.5) - 921.0)
     assert certain.marginals({"lawn": "wet"}, log_soft=logs)["rain"].tolist() == [1.0, 0.0]
     assert certain.log_joint("rain", log_soft=logs) == pytest.approx([log(0.5) - 921.0, log(0.5)])
 
 
-def test_impossible_evidence_is_refused_by_name(certain):
+def test_impossible_evidence_names_the_variables(certain):
     evidence = {"rain": "yes", "lawn": "dry"}
     assert certain.log_likelihood(evidence) == -inf
     with pytest.raises(ImpossibleEvidenceError, match="'lawn', 'rain'"):
@@ -253,7 +253,7 @@ def test_impossible_evidence_is_refused_by_name(certain):
         certain.marginals(soft={"rain": [0.0, 0.0]})
 
 
-def test_impossible_rows_are_named(certain):
+def test_impossible_evidence_in_a_batch_names_the_rows(certain):
     rows = np.zeros((30, 4))
     rows[5:25] = [0.0, -inf, -inf, 0.0]
     with pytest.raises(ImpossibleEvidenceError, match=r"\['rain', 'lawn'\].*\[5, 6, .* and more"):
@@ -261,7 +261,7 @@ def test_impossible_rows_are_named(certain):
     assert np.isneginf(certain.log_likelihood_batch(rows)).sum() == 20
 
 
-def test_unknown_names_and_values(weather):
+def test_unknown_variables_and_values_are_refused(weather):
     with pytest.raises(UnknownPredicateError, match="snow"):
         weather.log_joint("snow")
     with pytest.raises(UnknownPredicateError, match="snow"):
@@ -282,13 +282,13 @@ def test_unknown_names_and_values(weather):
         ([inf, 1.0], NonFiniteError),
     ],
 )
-def test_unusable_soft_evidence(weather, vector, error):
+def test_invalid_soft_evidence_is_refused(weather, vector, error):
     with pytest.raises(error, match="rain"):
         weather.marginals(soft={"rain": vector})
 
 
 @pytest.mark.parametrize("number", [float("nan"), inf])
-def test_unusable_log_evidence(weather, number):
+def test_invalid_log_soft_evidence_is_refused(weather, number):
     with pytest.raises(NonFiniteError, match="rain"):
         weather.marginals(log_soft={"rain": [number, 0.0]})
     with pytest.raises(NonFiniteError, match=r"rows \[1\]"):
@@ -298,7 +298,7 @@ def test_unusable_log_evidence(weather, number):
 @pytest.mark.parametrize(
     "evidence", [np.zeros(4), np.zeros((2, 3)), {}, {"rain": np.zeros((2, 3))}]
 )
-def test_batched_evidence_of_the_wrong_shape(weather, evidence):
+def test_batch_of_the_wrong_shape_is_refused(weather, evidence):
     with pytest.raises(EvidenceError):
         weather.marginals_batch(evidence)
 

@@ -7,7 +7,7 @@ import pytest
 
 from lpf.errors import ConfigError
 from lpf.factors.convert import ConversionConfig, Converter
-from lpf.factors.tempering import channel_of, through
+from lpf.factors.label_channel import apply_channel, label_channel
 from lpf.model.config import EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.layout import fresh_tensors
 from lpf.model.runtime import Runtime
@@ -26,22 +26,24 @@ def features() -> np.ndarray:
     return np.random.default_rng(3).standard_normal((7, 12)).astype(np.float32)
 
 
-def test_a_hand_worked_case() -> None:
-    said = np.array([[0.2, 0.5, 0.3]])
+def test_channel_by_hand() -> None:
+    probabilities = np.array([[0.2, 0.5, 0.3]])
     head = PredicateHead("level", ("low", "medium", "high"), (), CHANNEL)
     np.testing.assert_allclose(
-        through(channel_of(head), said), [[0.1 + 0.05, 0.4, 0.1 + 0.05 + 0.3]], atol=1e-15
+        apply_channel(label_channel(head), probabilities),
+        [[0.1 + 0.05, 0.4, 0.1 + 0.05 + 0.3]],
+        atol=1e-15,
     )
 
 
-def test_without_one_nothing_changes() -> None:
-    assert channel_of(PredicateHead("level", ("low", "high"))) is None
-    said = np.array([[0.2, 0.8]])
-    assert through(None, said) is said
+def test_no_channel_changes_nothing() -> None:
+    assert label_channel(PredicateHead("level", ("low", "high"))) is None
+    probabilities = np.array([[0.2, 0.8]])
+    assert apply_channel(None, probabilities) is probabilities
 
 
 @pytest.mark.parametrize("sampler", ["mean", "moments", "plain", "sobol"])
-def test_every_integrator_speaks_through_it(sampler: str) -> None:
+def test_every_sampler_applies_the_channel(sampler: str) -> None:
     config = ConversionConfig(sampler)
     plain, mapped = (
         Converter(runtime(channel), "level", config).from_features(features()).potential
@@ -51,8 +53,8 @@ def test_every_integrator_speaks_through_it(sampler: str) -> None:
     assert np.abs(mapped - plain).max() > 0.01
 
 
-def test_members_speak_before_they_are_averaged() -> None:
-    """The geometric mean is taken over what each says of the entity."""
+def test_channel_is_applied_before_averaging_members() -> None:
+    """The geometric mean is over the members' probabilities of the entity's value."""
     both = runtime(CHANNEL, (1, 2))
     potential = Converter(both, "level", ConversionConfig()).from_features(features()).potential
     alone = [
@@ -63,7 +65,7 @@ def test_members_speak_before_they_are_averaged() -> None:
     np.testing.assert_allclose(potential, joined / joined.sum(axis=1, keepdims=True), atol=1e-6)
 
 
-def test_draws_for_the_uncertainty_speak_through_it_too() -> None:
+def test_samples_for_uncertainty_use_the_channel() -> None:
     config = ConversionConfig("plain", 8)
     plain, mapped = (
         Converter(runtime(channel), "level", config).sampled(runtime(()).encode(features()))
@@ -72,7 +74,7 @@ def test_draws_for_the_uncertainty_speak_through_it_too() -> None:
     np.testing.assert_allclose(mapped, plain @ np.array(CHANNEL), atol=1e-6)
 
 
-def test_a_config_keeps_it_and_one_without_is_written_as_before() -> None:
+def test_config_stores_the_channel() -> None:
     for channel in ((), CHANNEL):
         config = runtime(channel).config
         document = json.loads(json.dumps(config.to_dict()))
@@ -89,6 +91,6 @@ def test_a_config_keeps_it_and_one_without_is_written_as_before() -> None:
         ((1.5, -0.5, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
     ],
 )
-def test_one_that_is_none_is_refused(channel: tuple[tuple[float, ...], ...]) -> None:
+def test_invalid_channel_is_refused(channel: tuple[tuple[float, ...], ...]) -> None:
     with pytest.raises(ConfigError, match="'level': channel must be empty, or have one row"):
         runtime(channel)

@@ -1,4 +1,4 @@
-"""Learning from tables with gaps: dependence is found, independence kept, priors respected."""
+"""Learning from tables with gaps: Chow-Liu, LearnSPN and EM."""
 
 from math import log
 
@@ -10,21 +10,21 @@ from scipy.stats import chi2_contingency
 from lpf.circuits import (
     ChowLiuConfig,
     CircuitBuilder,
+    DataTable,
     LearnSPNConfig,
     RefineConfig,
-    Table,
     Variable,
     compile_circuit,
     learn_chow_liu,
     learn_spn,
     mutual_information,
     prior_circuit,
+    refine,
     sample,
 )
-from lpf.circuits import learning as refine
 from lpf.circuits.chow_liu import maximum_spanning_tree
+from lpf.circuits.data_table import smoothed
 from lpf.circuits.learn_spn import dependent_groups, independence_p_value
-from lpf.circuits.learning import smoothed
 from lpf.errors import (
     ConfigError,
     EvidenceError,
@@ -43,13 +43,13 @@ def rng(seed=0):
 
 
 def dependent_table(rows=400, gaps=0.2, seed=0):
-    """b copies a nine times in ten; c has nothing to do with them."""
+    """b equals a nine times in ten; c is independent of both."""
     generator = rng(seed)
     a = generator.integers(2, size=rows)
     b = np.where(generator.random(rows) < 0.9, a, 1 - a)
     codes = np.stack([a, b, generator.integers(3, size=rows)], axis=1)
     codes[generator.random(codes.shape) < gaps] = -1
-    return Table((A, B, C), codes)
+    return DataTable((A, B, C), codes)
 
 
 LEARNERS = {
@@ -63,7 +63,7 @@ def learner(request):
     return LEARNERS[request.param]
 
 
-def test_known_facts_change_the_answer(learner):
+def test_learned_dependence_changes_marginals(learner):
     compiled = compile_circuit(learner(dependent_table()))
     given_x = compiled.marginals({"b": "x"})["a"]
     given_y = compiled.marginals({"b": "y"})["a"]
@@ -71,37 +71,37 @@ def test_known_facts_change_the_answer(learner):
     assert given_y[0] == pytest.approx(0.1, abs=0.06)
 
 
-def test_independence_is_kept(learner):
+def test_independent_variables_stay_independent(learner):
     compiled = compile_circuit(learner(dependent_table(rows=2000)))
-    # 2 x 1600 complete pairs x information is chi-square with 2 degrees: a mean of 0.0006
+    # 2 x 1600 pairs x information is chi-square with 2 degrees of freedom: its mean is 0.0006
     assert mutual_information(compiled, "a", "c") < 0.003
     assert mutual_information(compiled, "a", "b") == pytest.approx(0.368, abs=0.05)
 
 
-def test_learning_is_repeatable(learner):
+def test_learning_is_reproducible(learner):
     table = dependent_table()
     assert learner(table).hash == learner(table).hash
 
 
 @pytest.mark.parametrize("codes", [np.empty((0, 3), dtype=int), [[-1, -1, -1]] * 100, [[0, 0, 0]]])
-def test_nothing_to_learn_from_gives_the_prior(learner, codes):
+def test_too_few_rows_give_the_prior(learner, codes):
     priors = {"a": [0.9, 0.1]}
-    table = Table((A, B, C), np.array(codes))
+    table = DataTable((A, B, C), np.array(codes))
     assert learner(table, priors=priors) == prior_circuit((A, B, C), priors)
 
 
-def test_a_variable_nobody_knows_keeps_its_prior(learner):
+def test_variable_without_data_keeps_its_prior(learner):
     codes = dependent_table().codes.copy()
     codes[:, 2] = -1
-    circuit = learner(Table((A, B, C), codes), priors={"c": [0.7, 0.2, 0.1]})
+    circuit = learner(DataTable((A, B, C), codes), priors={"c": [0.7, 0.2, 0.1]})
     marginals = compile_circuit(circuit).marginals({"a": "x"})
     assert marginals["c"] == pytest.approx([0.7, 0.2, 0.1], abs=1e-9)
 
 
-def test_rows_that_know_nothing_teach_nothing():
+def test_empty_rows_are_ignored():
     full = dependent_table(gaps=0.0)
     empty = np.full((2000, 3), -1)
-    padded = Table(full.variables, np.concatenate([full.codes, empty]))
+    padded = DataTable(full.variables, np.concatenate([full.codes, empty]))
     config = LearnSPNConfig(refinements=0)
     share = [
         compile_circuit(learn_spn(table, config, generator=rng())).marginals()["a"][0]
@@ -113,8 +113,8 @@ def test_rows_that_know_nothing_teach_nothing():
 def test_learned_circuits_explain_new_rows_better_than_independence(learner):
     truth = compile_circuit(mixture(seed=5, variables=6, components=3))
     variables = truth.circuit.variables
-    train = Table(variables, sample(truth, 3000, generator=rng(1)))
-    test = Table(variables, sample(truth, 2000, generator=rng(2))).log_inputs()
+    train = DataTable(variables, sample(truth, 3000, generator=rng(1)))
+    test = DataTable(variables, sample(truth, 2000, generator=rng(2))).log_inputs()
     learned = compile_circuit(learner(train)).log_likelihood_batch(test).mean()
     counts = train.one_hot().sum(axis=0).reshape(6, 3)
     names = [variable.name for variable in variables]
@@ -129,7 +129,7 @@ def test_chow_liu_by_hand():
     # Counts of (a, b): xx 3, xy 1, yy 4; no smoothing. P(a)=(.5,.5), P(b|x)=(.75,.25), P(b|y)=(0,1)
     codes = [[0, 0]] * 3 + [[0, 1]] + [[1, 1]] * 4
     config = ChowLiuConfig(min_rows=1, smoothing=0.0)
-    compiled = compile_circuit(learn_chow_liu(Table((A, B), np.array(codes)), config))
+    compiled = compile_circuit(learn_chow_liu(DataTable((A, B), np.array(codes)), config))
     assert compiled.log_likelihood({"a": "x", "b": "y"}) == pytest.approx(log(0.125))
     assert compiled.marginals({"b": "y"})["a"] == pytest.approx([0.2, 0.8])
 
@@ -141,10 +141,10 @@ def test_chow_liu_recovers_a_chain():
         noise = generator.random(2000) < 0.3
         columns.append(np.where(noise, generator.integers(3, size=2000), columns[-1]))
     variables = tuple(Variable(f"v{i}", ("x", "y", "z")) for i in range(5))
-    compiled = compile_circuit(learn_chow_liu(Table(variables, np.stack(columns, axis=1))))
+    compiled = compile_circuit(learn_chow_liu(DataTable(variables, np.stack(columns, axis=1))))
     information = [mutual_information(compiled, "v0", f"v{i}") for i in range(1, 5)]
     assert information == sorted(information, reverse=True)
-    # In a chain, v1 tells all about v0 that v2 could.
+    # In a chain, v0 and v2 are independent given v1.
     assert mutual_information(compiled, "v0", "v2", {"v1": "x"}) == pytest.approx(0.0, abs=1e-12)
 
 
@@ -160,32 +160,32 @@ def test_g_test_agrees_with_scipy():
     assert independence_p_value(counts) == pytest.approx(expected, rel=1e-12)
 
 
-def test_g_test_ignores_values_that_do_not_occur():
+def test_g_test_ignores_unused_values():
     counts = np.array([[30.0, 14.0], [22.0, 25.0]])
     padded = np.array([[30.0, 0.0, 14.0], [0.0, 0.0, 0.0], [22.0, 0.0, 25.0]])
     assert independence_p_value(padded) == independence_p_value(counts)
 
 
 @pytest.mark.parametrize("counts", [np.zeros((2, 2)), [[5.0, 3.0], [0.0, 0.0]], [[7.0]]])
-def test_g_test_without_freedom(counts):
+def test_g_test_without_degrees_of_freedom_gives_one(counts):
     assert independence_p_value(np.array(counts)) == 1.0
 
 
-def test_g_test_rejects_true_independence_as_often_as_it_says():
+def test_g_test_has_the_stated_significance():
     generator = rng(7)
     slots = [slice(0, 3), slice(3, 6)]
     wrong = 0
     for _ in range(400):
         one_hot = np.hstack([np.eye(3)[generator.integers(3, size=300)] for _ in slots])
         wrong += len(dependent_groups(one_hot, slots, 0.05)) == 1
-    assert 6 <= wrong <= 36  # 20 expected; beyond 3.7 standard deviations something is broken
+    assert 6 <= wrong <= 36  # expected: 20 +- 3.7 standard deviations
 
 
 def test_refine_never_lowers_the_likelihood():
     truth = compile_circuit(mixture(seed=2, variables=5, components=3))
     codes = sample(truth, 500, generator=rng(1))
     codes[rng(2).random(codes.shape) < 0.3] = -1
-    table = Table(truth.circuit.variables, codes)
+    table = DataTable(truth.circuit.variables, codes)
     start = mixture(seed=9, variables=5, components=3)
     result = refine(start, table, RefineConfig(iterations=40, tolerance=0.0))
     history = np.array(result.log_likelihoods)
@@ -196,65 +196,65 @@ def test_refine_never_lowers_the_likelihood():
 
 
 def test_refine_by_hand():
-    # One leaf: EM is counting. Three x, one y, one gap, which counts as the leaf's own guess.
-    table = Table((A,), np.array([[0], [0], [0], [1]]))
+    # With one leaf EM is counting. A gap counts as the leaf's current distribution.
+    table = DataTable((A,), np.array([[0], [0], [0], [1]]))
     result = refine(prior_circuit([A]), table)
     assert result.circuit.nodes[0].probabilities == (0.75, 0.25)
-    gap = Table((A,), np.array([[0], [0], [0], [1], [-1]]))
+    gap = DataTable((A,), np.array([[0], [0], [0], [1], [-1]]))
     one_step = refine(prior_circuit([A]), gap, RefineConfig(iterations=1))
     assert one_step.circuit.nodes[0].probabilities == pytest.approx((0.7, 0.3))
     smooth = refine(prior_circuit([A]), table, RefineConfig(iterations=1, smoothing=1.0))
     assert smooth.circuit.nodes[0].probabilities == pytest.approx((4 / 6, 2 / 6))
 
 
-def test_refine_in_logs():
-    # 1200 binary variables: a row's probability is 2**-1200, out of reach of linear numbers.
+def test_refine_with_underflow():
+    # 1200 binary variables: a row's probability 2**-1200 underflows.
     variables = [Variable(f"v{i}", ("x", "y")) for i in range(1200)]
-    table = Table(tuple(variables), np.zeros((4, 1200), dtype=int))
+    table = DataTable(tuple(variables), np.zeros((4, 1200), dtype=int))
     result = refine(prior_circuit(variables), table, RefineConfig(iterations=2))
     assert result.log_likelihoods[0] == pytest.approx(4 * 1200 * log(0.5))
     assert result.log_likelihoods[-1] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_refine_keeps_what_no_row_uses_and_zeros():
+def test_refine_keeps_zeros_and_unused_nodes():
     builder = CircuitBuilder([A])
     leaves = [builder.indicator("a", 0, 2), builder.leaf("a", [0.4, 0.6])]
     circuit = builder.build(builder.sum(leaves, [1.0, 0.0]))
-    result = refine(circuit, Table((A,), np.array([[0], [0]])), RefineConfig(smoothing=1.0))
+    result = refine(circuit, DataTable((A,), np.array([[0], [0]])), RefineConfig(smoothing=1.0))
     assert result.circuit.nodes[0] == circuit.nodes[0]
     assert result.circuit.nodes[1].probabilities == pytest.approx((0.4, 0.6))
     assert result.circuit.nodes[2].weights == (1.0, 0.0)
-    unused = refine(circuit, Table((A,), np.array([[0], [0]])))
+    unused = refine(circuit, DataTable((A,), np.array([[0], [0]])))
     assert unused.circuit == circuit
     with pytest.raises(ImpossibleEvidenceError, match=r"rows \[1\]"):
-        refine(circuit, Table((A,), np.array([[0], [1]])))
+        refine(circuit, DataTable((A,), np.array([[0], [1]])))
 
 
-def test_refine_on_nothing_and_on_other_variables():
+def test_refine_checks_the_variables():
     circuit = prior_circuit([A])
-    assert refine(circuit, Table((A,), np.empty((0, 1), dtype=int))).circuit == circuit
+    assert refine(circuit, DataTable((A,), np.empty((0, 1), dtype=int))).circuit == circuit
     with pytest.raises(EvidenceError):
-        refine(circuit, Table((B,), np.array([[0]])))
+        refine(circuit, DataTable((B,), np.array([[0]])))
 
 
-def test_rows_with_gaps():
-    table = Table.from_rows([A, C], [{"a": "y"}, {"a": None, "c": "z"}, {}])
+def test_table_from_rows_with_gaps():
+    table = DataTable.from_rows([A, C], [{"a": "y"}, {"a": None, "c": "z"}, {}])
     assert table.codes.tolist() == [[1, -1], [-1, 2], [-1, -1]]
     assert table.informative_rows == 2
     assert table.one_hot().tolist() == [[0, 1, 0, 0, 0], [0, 0, 0, 0, 1], [0] * 5]
     assert table.log_inputs()[0].tolist() == [-np.inf, 0, 0, 0, 0]
 
 
-def test_rows_that_cannot_be_used():
+def test_invalid_rows_are_refused():
     with pytest.raises(UnknownPredicateError, match=r"Row 1.*'d'"):
-        Table.from_rows([A], [{}, {"d": "x"}])
+        DataTable.from_rows([A], [{}, {"d": "x"}])
     with pytest.raises(UnknownValueError, match=r"Row 0.*'q'"):
-        Table.from_rows([A], [{"a": "q"}])
+        DataTable.from_rows([A], [{"a": "q"}])
     with pytest.raises(UnknownValueError, match="Row 1"):
-        Table((A,), np.array([[0], [2]]))
+        DataTable((A,), np.array([[0], [2]]))
     for codes in ([[0, 0]], [0, 1], [[0.0]]):
         with pytest.raises(EvidenceError):
-            Table((A,), np.array(codes))
+            DataTable((A,), np.array(codes))
 
 
 @pytest.mark.parametrize(
@@ -277,6 +277,6 @@ def test_rows_that_cannot_be_used():
         (RefineConfig, "smoothing", -0.1),
     ],
 )
-def test_configs_name_field_and_value(config, field, value):
+def test_invalid_config_names_the_field(config, field, value):
     with pytest.raises(ConfigError, match=f"{field}.*{value}"):
         config(**{field: value})

@@ -1,4 +1,4 @@
-"""Other people's libraries as referees: SPFlow on circuits, pyAgrum on Bayesian networks."""
+"""Inference compared with SPFlow (circuits) and pyAgrum (Bayesian networks)."""
 
 import warnings
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from circuit_strategies import mixture
 
-from lpf.circuits import Table, Variable, compile_circuit, learn_chow_liu, mutual_information
+from lpf.circuits import DataTable, Variable, compile_circuit, learn_chow_liu, mutual_information
 from lpf.circuits.chow_liu import maximum_spanning_tree
 from lpf.circuits.circuit import Leaf
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def torch():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # their imports are not ours to mend
+        warnings.simplefilter("ignore")  # warnings of their imports
         import torch
     return torch
 
@@ -45,7 +45,7 @@ def test_spflow_agrees(torch, variables, size, components):
     rng = np.random.default_rng(0)
     codes = rng.integers(size, size=(300, variables))
     codes[rng.random(codes.shape) < 0.5] = -1
-    inputs = Table(circuit.variables, codes).log_inputs()
+    inputs = DataTable(circuit.variables, codes).log_inputs()
 
     def theirs(table):
         data = torch.from_numpy(np.where(table < 0, np.nan, table.astype(float)))
@@ -77,11 +77,11 @@ def chow_liu_rows(seed):
     variables = tuple(
         Variable(f"v{i}", tuple(f"a{k}" for k in range(n))) for i, n in enumerate(sizes)
     )
-    return Table(variables, np.stack(columns, axis=1))
+    return DataTable(variables, np.stack(columns, axis=1))
 
 
 def agrum_network(gum, compiled, children):
-    """The tree as a Bayesian network, its tables read off the circuit's pairwise joints."""
+    """The tree as a Bayesian network with tables from the circuit's pairwise joints."""
     variables = compiled.circuit.variables
     network = gum.BayesNet()
     for variable in variables:
