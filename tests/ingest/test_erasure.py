@@ -137,7 +137,7 @@ def test_an_unknown_item_cannot_be_erased(either_store: EvidenceStore, tmp_path:
         erase_evidence("S1", either_store, tmp_path)
 
 
-@pytest.mark.parametrize("killed_at", ["rest", "forget_keys", "scrub", "erasure_done"])
+@pytest.mark.parametrize("killed_at", ["rest", "clear_erased_keys", "scrub", "finish_erasures"])
 def test_an_interrupted_erasure_is_finished_by_another(
     either_store: EvidenceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str
 ) -> None:
@@ -146,7 +146,7 @@ def test_an_interrupted_erasure_is_finished_by_another(
     row_id, key = either_store.get("S1").row_id, either_store.get("S1").content_key
     killed_in(either_store, monkeypatch, killed_at, folder)
     (pending,) = either_store.pending_erasures()
-    forgotten = killed_at in ("scrub", "erasure_done")
+    forgotten = killed_at in ("scrub", "finish_erasures")
     assert pending == PendingErasure("S1", row_id, bytes(len(key)) if forgotten else key)
     put_back = folder / "x.rejects.jsonl"
     put_back.write_text(json.dumps({"row": secret}) + "\n")

@@ -53,7 +53,7 @@ def contents(store: EvidenceStore) -> list:
     """All that must be the same after an interruption: everything but salts and moments."""
     return [
         (item.row_id, item.evidence, item.content_key, item.content_hash)
-        for item in store.listed(limit=100_000)
+        for item in store.page(limit=100_000)
     ]
 
 
@@ -105,7 +105,7 @@ def test_doing_it_again_changes_nothing_and_reads_nothing(
 def test_items_without_an_id_are_numbered_by_entity(store: EvidenceStore, tmp_path: Path) -> None:
     take([row(text_content=f"t{n}") for n in range(3)] + [row(entity_id="C2")], store, tmp_path)
     take([row(text_content="t9"), row(text_content="t1")], store, tmp_path)
-    ids = [item.evidence.evidence_id for item in store.listed()]
+    ids = [item.evidence.evidence_id for item in store.page()]
     assert ids == ["C1_E001", "C1_E002", "C1_E003", "C2_E001", "C1_E004"]
 
 
@@ -114,14 +114,14 @@ def test_a_number_that_is_taken_or_was_erased_is_passed_over(
 ) -> None:
     take([row(evidence_id="C1_E002", entity_id="C2")], store, tmp_path)
     take([row(text_content=f"t{n}") for n in range(3)], store, tmp_path)
-    assert [item.evidence.evidence_id for item in store.listed("C1")] == [
+    assert [item.evidence.evidence_id for item in store.page("C1")] == [
         "C1_E001",
         "C1_E003",
         "C1_E004",
     ]
     store.erase("C1_E004")
     take([row(text_content="t9")], store, tmp_path)
-    assert store.listed("C1")[-1].evidence.evidence_id == "C1_E005"
+    assert store.page("C1")[-1].evidence.evidence_id == "C1_E005"
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_an_id_of_another_form_is_no_number(
 ) -> None:
     take([row(evidence_id=given_id)], store, tmp_path)
     take([row(text_content="b"), row(evidence_id="Y", text_content="c")], store, tmp_path)
-    assert store.listed()[1].evidence.evidence_id == "C1_E001"
+    assert store.page()[1].evidence.evidence_id == "C1_E001"
 
 
 def test_the_longest_number_counts(store: EvidenceStore, tmp_path: Path) -> None:
     take([row(evidence_id="C1_E999999999")], store, tmp_path)
     for text in ("b", "c"):
         take([row(text_content=text)], store, tmp_path)
-    ids = [item.evidence.evidence_id for item in store.listed()]
+    ids = [item.evidence.evidence_id for item in store.page()]
     assert ids[1:] == ["C1_E1000000000", "C1_E1000000001"]
 
 
@@ -249,7 +249,7 @@ def test_names_of_the_greatest_length_are_taken(
     rows = [row(entity_id=entity_id, evidence_id=random_name(512), **given)]
     rows += [row(entity_id=entity_id, text_content="b", **given)]
     assert take(rows, either_store, tmp_path, schema=schema).added == 2
-    numbered = either_store.listed(entity_id)[1].evidence.evidence_id
+    numbered = either_store.page(entity_id)[1].evidence.evidence_id
     again = [row(entity_id=entity_id, evidence_id=numbered, text_content="b", **given)]
     assert take(again, either_store, tmp_path, schema=schema).unchanged == 1
 

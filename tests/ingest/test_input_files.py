@@ -264,7 +264,7 @@ def test_a_time_without_a_zone_is_in_utc(store: EvidenceStore, tmp_path: Path) -
         tmp_path / "a.csv", [row(evidence_id=f"E{n}", timestamp=t) for n, t in enumerate(times)]
     )
     ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
-    found = [item.evidence.timestamp for item in store.listed()]
+    found = [item.evidence.timestamp for item in store.page()]
     assert found == [
         datetime(2026, 1, 25, 15, 42, 33, tzinfo=UTC),
         datetime(2026, 1, 25, tzinfo=UTC),

@@ -20,7 +20,7 @@ def take(rows: list[dict], store: EvidenceStore, folder: Path, **options: object
 
 
 def texts_of(store: EvidenceStore) -> list[str]:
-    return [item.evidence.text_content for item in store.listed(limit=1000)]
+    return [item.evidence.text_content for item in store.page(limit=1000)]
 
 
 @pytest.mark.parametrize("meets_after", [4, 8])
@@ -83,7 +83,7 @@ def test_a_batch_that_is_overtaken_often_is_read_once(
     rows = [row(text_content=text) for text in ("a", "b", "UNREADABLE")]
     outcome = take(rows, store, tmp_path, reader=reader)
     assert (outcome.added, outcome.rejected, reader.texts_read) == (2, 1, 2)
-    assert [item.evidence.evidence_id for item in store.listed()][-2:] == ["C1_E021", "C1_E022"]
+    assert [item.evidence.evidence_id for item in store.page()][-2:] == ["C1_E021", "C1_E022"]
 
 
 def test_rejects_that_are_written_after_an_erasure_are_kept(

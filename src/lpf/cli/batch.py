@@ -276,11 +276,11 @@ def answers_file(target: str, *, held_back: bool) -> Iterator[IO[str]]:
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[str]]:
-    from lpf.storage.atomic_files import whole_file
+    from lpf.storage.atomic_files import atomic_file
 
     if not path.parent.is_dir():
         raise ConfigError(f"{path}: its folder does not exist. Nothing was answered.")
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
         yield text
         text.flush()

@@ -70,11 +70,11 @@ def finish_erasure(
 ) -> Erasure:
     """Call it once indexes and caches have forgotten the items. An erasure that ends with a warning
     stays one of the store's ``pending_erasures``."""
-    store.forget_keys(begun.items)
+    store.clear_erased_keys(begun.items)
     warning = scrub(store.database, wait_seconds)
     if warning:
         return replace(begun, warnings=(*begun.warnings, warning))
-    store.erasure_done(item.evidence_id for item in begun.items)
+    store.finish_erasures(item.evidence_id for item in begun.items)
     return begun
 
 

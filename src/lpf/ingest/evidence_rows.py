@@ -21,7 +21,7 @@ from lpf.ingest.input_files import TEXT_NAMES, InputFile, InputRow
 from lpf.schema import Schema
 from lpf.storage.evidence import NewEvidence
 from lpf.storage.facts import FIRST_YEAR
-from lpf.storage.values import LONGEST_NAME, to_micros, too_long, unkeepable
+from lpf.storage.values import LONGEST_NAME, length_problem, text_problem, to_micros
 from lpf.types import Evidence, EvidenceType
 
 
@@ -68,7 +68,7 @@ def text_field(values: Values, name: str) -> str | None:
     value = values.get(name)
     if value is None or value == "":
         return None
-    problem = unkeepable(value)
+    problem = text_problem(value)
     if problem:
         raise RowError(name, problem)
     return str(value)
@@ -93,7 +93,7 @@ def label_field(values: Values, name: str) -> str | None:
 def identifier_field(values: Values, name: str) -> str | None:
     """The same where things go by it: it must be short enough for an index."""
     label = label_field(values, name)
-    problem = None if label is None else too_long(label, name)
+    problem = None if label is None else length_problem(label, name)
     if problem:
         raise RowError(name, problem)
     return label

@@ -189,7 +189,7 @@ class Ingestion:
         self._drafts.check_columns(file)
         self._reader_number = store.reader_number(reader.reader_id, reader.width)
         self._settler = Settler(store)
-        self._rejects = RejectsFile(rejects_folder, file.name, store.erased)
+        self._rejects = RejectsFile(rejects_folder, file.name, store.erasure_times)
         self._batch, self._progress, self._total = batch, progress, file.total
         self._read = self._added = self._unchanged = self._rejected = self._dated_later = 0
         self._problems: list[Problem] = []

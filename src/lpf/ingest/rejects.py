@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from lpf.errors import StoreBusyError
 from lpf.ingest.evidence_rows import Problem
 from lpf.storage.atomic_files import sync, wipe, write_atomically
-from lpf.storage.values import iso, unkeepable
+from lpf.storage.values import iso, text_problem
 from lpf.types import Evidence
 
 ENDING = ".rejects.jsonl"
@@ -121,7 +121,7 @@ def _evidence_id(problem: Problem) -> str:
     """The id that the row gives, be it a number; empty where it gives none that could be one."""
     given = problem.row.get("evidence_id") if isinstance(problem.row, dict) else None
     text = str(given) if isinstance(given, str | int) else ""
-    return "" if unkeepable(text) else text.strip()
+    return "" if text_problem(text) else text.strip()
 
 
 _OLD = ".old"

@@ -44,7 +44,7 @@ class Settler:
         """Every draft in its order, as if those before it had been added."""
         given = [draft.evidence.evidence_id for draft in drafts if draft.has_id]
         taken = self._hashes(given)
-        erased = self._store.erased(given)
+        erased = self._store.erasure_times(given)
         unnamed = [draft for draft in drafts if not draft.has_id]
         known = self._contents([draft.content_hash for draft in unnamed])
         self._know_entities({draft.evidence.entity_id for draft in unnamed})
@@ -100,7 +100,7 @@ class Settler:
                 for before, after in zip(drafts, named, strict=True)
                 if not before.has_id
             ]
-            clashes = {*self._hashes(given_here), *self._store.erased(given_here)}
+            clashes = {*self._hashes(given_here), *self._store.erasure_times(given_here)}
             if not clashes:
                 break
             taken |= clashes

@@ -19,7 +19,7 @@ from lpf.ledger.formats import EXPORT_FORMAT
 from lpf.ledger.identity import broken, read_identity, require_blob, require_body, require_bytes
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.records import record_id
-from lpf.storage.atomic_files import whole_file
+from lpf.storage.atomic_files import atomic_file
 from lpf.storage.database import Database
 
 
@@ -28,7 +28,7 @@ def export(database: Database, path: Path) -> int:
     records. Records that are appended meanwhile are left out. LedgerBrokenError where a body is
     not the one that its hash was made of."""
     try:
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             records = _write(database, file)
     except OSError as error:
         raise LedgerError(

@@ -15,8 +15,8 @@ from lpf.ledger import statements
 from lpf.ledger.formats import HASH_BYTES, TILE_HEIGHT, TILE_WIDTH
 from lpf.ledger.identity import broken, require_bytes, require_leaf
 from lpf.ledger.merkle import fold
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Connection, Database, Row
+from lpf.storage.statements import Prepared
 
 Read = Callable[[Prepared, Sequence[Any]], list[Row]]
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, LargeBinary, Select, case, cast, func, literal_column, select
 
 from lpf.ledger.verifier.findings import Findings
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Database, Row
+from lpf.storage.statements import Prepared
 from lpf.storage.tables import ledger, ledger_blobs, ledger_identity, ledger_tiles, query_texts
 
 Column = ColumnElement[Any]
