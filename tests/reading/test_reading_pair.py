@@ -62,7 +62,7 @@ def test_open_reader_opens_a_reader_by_name(cache_dir: Path, minilm: MiniLMReade
 
 
 def test_a_setting_of_another_reader_is_rejected() -> None:
-    with pytest.raises(ConfigError, match="precision, threads: .*minilm"):
+    with pytest.raises(ConfigError, match=r"precision, threads: .*minilm"):
         open_reader("sentence-transformers:model", precision="int8", threads=2)
 
 
