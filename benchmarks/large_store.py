@@ -1,4 +1,4 @@
-"""Whether a store that has grown answers as a small one does."""
+"""Compare lookups in a large store with those in a small one, and measure proofs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ RECORDS = 1_000_000
 
 def run() -> list[Row]:
     with a_workspace() as workspace, without_cache(workspace):
-        small = look_up_seconds(workspace, ENTITIES)
+        small = lookup_seconds(workspace, ENTITIES)
         for start in range(ENTITIES, ROWS // ITEMS, CHUNK):
             add_evidence(workspace, range(start, min(start + CHUNK, ROWS // ITEMS)))
-        large = look_up_seconds(workspace, ROWS // ITEMS)
-        return [look_up(small, large), *proofs(workspace)]
+        large = lookup_seconds(workspace, ROWS // ITEMS)
+        return [lookup_row(small, large), *proof_rows(workspace)]
 
 
-def look_up_seconds(workspace: Workspace, entities: int) -> float:
-    """Median of look-ups of entities spread over the store, each asked twice: the first time may
-    be the disk's, the second is the look-up's."""
+def lookup_seconds(workspace: Workspace, entities: int) -> float:
+    """Median time of lookups of entities spread over the store. Each is done twice, so that the
+    second one does not wait for the disk."""
     as_of = time.time_ns() // 1000
 
     def one(number: int) -> None:
@@ -42,15 +42,15 @@ def look_up_seconds(workspace: Workspace, entities: int) -> float:
 
 
 def median_seconds(work: Callable[[int], object], repeats: int) -> float:
-    taken = []
+    seconds = []
     for number in range(repeats):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         work(number)
-        taken.append(time.perf_counter() - begun)
-    return statistics.median(taken)
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
 
 
-def look_up(small: float, large: float) -> Row:
+def lookup_row(small: float, large: float) -> Row:
     ratio = large / small
     return Row(
         f"look-up among {ROWS:,} rows",
@@ -63,23 +63,23 @@ def look_up(small: float, large: float) -> Row:
     )
 
 
-def proofs(workspace: Workspace) -> list[Row]:
-    """A proof of inclusion among a million records, and what it takes to verify them all."""
+def proof_rows(workspace: Workspace) -> list[Row]:
+    """Inclusion proofs among a million records, and verification of all of them."""
     record = {"entity_id": "C0001", "predicate": "level", "confidence": 0.5, "top_value": "high"}
     drafts = [Draft(record)] * CHUNK
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for _ in range(RECORDS // CHUNK):
         workspace.ledger.append_many(drafts)
-    rate = RECORDS / (time.perf_counter() - begun)
+    rate = RECORDS / (time.perf_counter() - started)
     workspace.ledger.checkpoint()
     proof = median_seconds(
         lambda number: prove_inclusion(workspace.database, record_id(1 + number * 7919 % RECORDS)),
         200,
     )
-    begun = time.perf_counter()
+    started = time.perf_counter()
     checked = verify(workspace.database)
     assert checked.ok, checked.findings
-    verified = checked.records / (time.perf_counter() - begun)
+    verified = checked.records / (time.perf_counter() - started)
     return [
         Row(f"a proof of inclusion among {RECORDS:,} records", 1e3 * proof, "ms",
             "", None, "<= 2 ms", proof <= 2e-3),

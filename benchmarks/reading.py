@@ -1,6 +1,6 @@
-"""The default reader against sentence-transformers: sentences a second, and the first sentence.
+"""Compare the default reader with sentence-transformers: throughput and cold start.
 
-Both sides have the same weights, texts and threads. Prints nothing by itself; `run` gives rows.
+Both use the same weights, texts and number of threads.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def make_texts(count: int = TEXT_COUNT, seed: int = 7) -> list[str]:
 
 
 def run() -> list[Row]:
-    """Every row of this benchmark; about two minutes."""
+    """All rows of this benchmark; takes about two minutes."""
     with tempfile.TemporaryDirectory() as cache:
-        # Cold starts first: a torch loaded in this process would take memory and threads.
+        # Cold starts first: once loaded, torch takes memory and threads of this process.
         return [_cold_start(cache), *_throughput(cache)]
 
 

@@ -96,7 +96,7 @@ def test_groups_reach_fit_and_arrays_and_numbers_will_do() -> None:
         ({"validation_share": 0.0}, "validation_share: must lie between 0 and 1"),
         ({"random_state": None}, "random_state: must be a whole number"),
         ({"copy_similarity": 2.0}, "copy_similarity"),
-        ({"reader": "maxilm"}, "reader must be"),
+        ({"reader": "maxilm"}, "reader: must be"),
         ({"prior": (0.5, 0.4)}, "prior: must have a number above 0"),
         ({"checkpoint": "some"}, "checkpoint: is for the method 'transformer' alone"),
         ({"transformer": TransformerConfig()}, "transformer: is for the method 'transformer'"),

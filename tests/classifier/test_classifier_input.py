@@ -109,7 +109,7 @@ def test_labels_that_cannot_be_learned_from_are_refused(
         ({"validation_share": 1.0}, "validation_share: must lie between 0 and 1"),
         ({"random_state": None}, "random_state: must be a whole number"),
         ({"copy_similarity": 2.0}, "copy_similarity"),
-        ({"reader": "maxilm"}, "reader must be"),
+        ({"reader": "maxilm"}, "reader: must be"),
         ({"prior": (0.5, 0.4)}, "prior: must have a number above 0 for each of the classes"),
         ({"prior": {"good": 1.0}}, "prior: must have"),
         ({"prior": (1.0, 0.0)}, "prior: must have"),

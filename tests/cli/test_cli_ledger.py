@@ -38,7 +38,7 @@ def test_records_are_shown(asked) -> None:
     newest = asked.json("ledger", "show", "--last", 2)["records"]
     assert [record["record_id"] for record in newest] == ["INF00000003", RECORD]
     assert "prior" in asked("ledger", "show", "--last", 2).stdout
-    assert "has no such record" in asked.error("ledger", "show", "INF00000009")
+    assert "is not in the ledger" in asked.error("ledger", "show", "INF00000009")
     assert "give the ID" in asked.error("ledger", "show")
 
 
@@ -55,7 +55,7 @@ def test_the_words_of_a_question_are_shown_until_they_are_erased(lpf) -> None:
     assert shown == f"Erased the words of 1 question.\n{second}: was asked without words.\n"
     assert "asked with  words erased" in lpf("ledger", "show", first).stdout
     assert lpf.json("ledger", "forget", first)["without_words"] == {first: "its words are erased"}
-    assert "has no such record" in lpf.error("ledger", "forget", "INF00000009")
+    assert "is not in the ledger" in lpf.error("ledger", "forget", "INF00000009")
 
 
 def test_words_that_were_changed_can_be_forgotten(lpf) -> None:

@@ -1,4 +1,4 @@
-"""What every cache must do, whatever is behind it; and what Redis may do to one."""
+"""The contract of every cache, and how the Redis cache handles failures."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 
 from lpf.errors import CacheUnavailableError, ConfigError, StoreUnavailableError
 from lpf.storage.cache import Cache, CacheStats, MemoryCache, NoCache, TieredCache, open_cache
-from lpf.storage.redis_cache import Breaker, RedisCache
+from lpf.storage.redis_cache import CircuitBreaker, RedisCache
 from servers import RedisServer
 
 ITEM, OTHER = b"i" * 16, b"o" * 16
 PART, ANOTHER = b"factor/v1", b"posterior/v1"
 BINARY = bytes(range(256))
-REST = 0.5
-TIMEOUT = 0.2  # more than by default: the machine that runs the tests may be busy
+RETRY = 0.5
+TIMEOUT = 0.2  # longer than the default: the test machine may be busy
 
 
 def redis_cache(server: RedisServer) -> RedisCache:
     prefix = f"test-{os.getpid()}"
-    return RedisCache(server.url, prefix=prefix, timeout_seconds=TIMEOUT, rest_seconds=REST)
+    return RedisCache(server.url, prefix=prefix, timeout_seconds=TIMEOUT, retry_seconds=RETRY)
 
 
 BUILDERS: dict[str, Callable[[RedisServer], Cache]] = {
@@ -45,8 +45,8 @@ def cache(request: pytest.FixtureRequest, redis_server: RedisServer) -> Iterator
 
 
 @pytest.fixture(params=[kind for kind in BUILDERS if kind != "off"])
-def keeping(request: pytest.FixtureRequest, redis_server: RedisServer) -> Iterator[Cache]:
-    """Those that keep what they are given."""
+def storing(request: pytest.FixtureRequest, redis_server: RedisServer) -> Iterator[Cache]:
+    """All caches that store values."""
     opened = BUILDERS[request.param](redis_server)
     yield opened
     opened.clear()
@@ -64,26 +64,26 @@ def shared(redis_server: RedisServer) -> Iterator[RedisCache]:
 
 
 @pytest.mark.parametrize("kind", BUILDERS)
-def test_each_is_a_cache(kind: str, redis_server: RedisServer) -> None:
+def test_each_kind_is_a_cache(kind: str, redis_server: RedisServer) -> None:
     assert isinstance(BUILDERS[kind](redis_server), Cache)
 
 
-def test_what_was_never_put_is_missed(cache: Cache) -> None:
+def test_unknown_items_are_misses(cache: Cache) -> None:
     assert cache.get_many([ITEM, OTHER], PART) == [None, None]
     assert cache.stats().misses == 2
 
 
-def test_nothing_asked_nothing_answered(cache: Cache) -> None:
+def test_empty_calls_are_allowed(cache: Cache) -> None:
     cache.put_many([], PART, [])
     assert cache.get_many([], PART) == []
 
 
-def test_forgetting_what_is_not_there_is_no_fault(cache: Cache) -> None:
+def test_forgetting_an_unknown_item_does_nothing(cache: Cache) -> None:
     cache.forget(ITEM)
     cache.clear()
 
 
-def test_off_keeps_nothing() -> None:
+def test_off_stores_nothing() -> None:
     cache = NoCache()
     cache.put_many([ITEM], PART, [b"value"])
     assert cache.get_many([ITEM], PART) == [None]
@@ -91,80 +91,80 @@ def test_off_keeps_nothing() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"\0", BINARY, b"x" * 100_000])
-def test_any_bytes_come_back_as_they_were(keeping: Cache, value: bytes) -> None:
-    keeping.put_many([ITEM], PART, [value])
-    assert keeping.get_many([ITEM], PART) == [value]
-    assert keeping.stats().hits == 1
+def test_any_bytes_can_be_stored(storing: Cache, value: bytes) -> None:
+    storing.put_many([ITEM], PART, [value])
+    assert storing.get_many([ITEM], PART) == [value]
+    assert storing.stats().hits == 1
 
 
 @pytest.mark.parametrize("item", [b"*" * 16, b"\r\n{}\0[?]\\:^-" + b"a" * 5, b"\xff" * 16])
-def test_any_bytes_are_a_key(keeping: Cache, item: bytes) -> None:
-    keeping.put_many([item], BINARY, [b"value"])
-    assert keeping.get_many([item, ITEM], BINARY) == [b"value", None]
-    keeping.clear()
-    assert keeping.get_many([item], BINARY) == [None]
+def test_any_bytes_can_be_a_key(storing: Cache, item: bytes) -> None:
+    storing.put_many([item], BINARY, [b"value"])
+    assert storing.get_many([item, ITEM], BINARY) == [b"value", None]
+    storing.clear()
+    assert storing.get_many([item], BINARY) == [None]
 
 
-def test_answers_keep_the_order_of_the_question(keeping: Cache) -> None:
-    keeping.put_many([ITEM, OTHER], PART, [b"1", b"2"])
-    assert keeping.get_many([OTHER, b"?" * 16, ITEM, OTHER], PART) == [b"2", None, b"1", b"2"]
+def test_values_come_in_the_order_of_the_items(storing: Cache) -> None:
+    storing.put_many([ITEM, OTHER], PART, [b"1", b"2"])
+    assert storing.get_many([OTHER, b"?" * 16, ITEM, OTHER], PART) == [b"2", None, b"1", b"2"]
 
 
-def test_the_later_value_counts(keeping: Cache) -> None:
-    keeping.put_many([ITEM, ITEM], PART, [b"first", b"second"])
-    assert keeping.get_many([ITEM], PART) == [b"second"]
-    keeping.put_many([ITEM], PART, [b"third, and longer"])
-    assert keeping.get_many([ITEM], PART) == [b"third, and longer"]
+def test_a_later_value_replaces_an_earlier_one(storing: Cache) -> None:
+    storing.put_many([ITEM, ITEM], PART, [b"first", b"second"])
+    assert storing.get_many([ITEM], PART) == [b"second"]
+    storing.put_many([ITEM], PART, [b"third, and longer"])
+    assert storing.get_many([ITEM], PART) == [b"third, and longer"]
 
 
-def test_parts_are_kept_apart_and_forgotten_together(keeping: Cache) -> None:
-    keeping.put_many([ITEM, OTHER], PART, [b"1", b"2"])
-    keeping.put_many([ITEM], ANOTHER, [b"3"])
-    assert keeping.get_many([ITEM], ANOTHER) == [b"3"]
-    keeping.forget(ITEM)
-    assert keeping.get_many([ITEM, OTHER], PART) == [None, b"2"]
-    assert keeping.get_many([ITEM], ANOTHER) == [None]
+def test_parts_are_separate_but_forgotten_together(storing: Cache) -> None:
+    storing.put_many([ITEM, OTHER], PART, [b"1", b"2"])
+    storing.put_many([ITEM], ANOTHER, [b"3"])
+    assert storing.get_many([ITEM], ANOTHER) == [b"3"]
+    storing.forget(ITEM)
+    assert storing.get_many([ITEM, OTHER], PART) == [None, b"2"]
+    assert storing.get_many([ITEM], ANOTHER) == [None]
 
 
-def test_clearing_leaves_nothing(keeping: Cache) -> None:
+def test_clear_removes_everything(storing: Cache) -> None:
     items = [number.to_bytes(16, "big") for number in range(1000)]
-    keeping.put_many(items, PART, items)
-    assert keeping.get_many(items, PART) == items
-    keeping.clear()
-    assert keeping.get_many(items, PART) == [None] * 1000
+    storing.put_many(items, PART, items)
+    assert storing.get_many(items, PART) == items
+    storing.clear()
+    assert storing.get_many(items, PART) == [None] * 1000
 
 
-def test_values_of_another_number_than_items_are_refused(keeping: Cache) -> None:
+def test_there_must_be_one_value_per_item(storing: Cache) -> None:
     with pytest.raises(ValueError, match="zip"):
-        keeping.put_many([ITEM, OTHER], PART, [b"only one"])
+        storing.put_many([ITEM, OTHER], PART, [b"only one"])
 
 
-def test_threads_neither_lose_nor_mix_values(keeping: Cache) -> None:
+def test_threads_do_not_lose_or_mix_up_values(storing: Cache) -> None:
     def work(thread: int) -> None:
         own = [bytes([thread, number]) * 8 for number in range(20)]
         for number in range(10):
-            keeping.put_many(own[number:], PART, own[number:])
-            assert keeping.get_many(own[number:], PART) == own[number:]
-            keeping.forget(own[number])
-            assert keeping.get_many(own[number + 1 :], PART) == own[number + 1 :]
+            storing.put_many(own[number:], PART, own[number:])
+            assert storing.get_many(own[number:], PART) == own[number:]
+            storing.forget(own[number])
+            assert storing.get_many(own[number + 1 :], PART) == own[number + 1 :]
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
-    assert keeping.stats().failures == 0
+    assert storing.stats().failures == 0
 
 
-def test_what_was_forgotten_is_not_put_back(keeping: Cache) -> None:
-    """By a question that was under way during the erasure."""
-    keeping.put_many([ITEM, OTHER], PART, [b"1", b"2"])
-    keeping.forget(ITEM)
-    keeping.put_many([ITEM, OTHER], PART, [b"1", b"3"])
-    assert keeping.get_many([ITEM, OTHER], PART) == [None, b"3"]
+def test_a_forgotten_item_is_not_stored_again(storing: Cache) -> None:
+    """By a question that was in progress during the erasure."""
+    storing.put_many([ITEM, OTHER], PART, [b"1", b"2"])
+    storing.forget(ITEM)
+    storing.put_many([ITEM, OTHER], PART, [b"1", b"3"])
+    assert storing.get_many([ITEM, OTHER], PART) == [None, b"3"]
 
 
 # Memory
 
 
-def test_memory_drops_what_was_used_longest_ago() -> None:
+def test_memory_drops_the_least_recently_used_item() -> None:
     cache = MemoryCache(max_bytes=8000)
     items = [bytes([number]) * 16 for number in range(5)]
     cache.put_many(items[:4], PART, [b"x" * 1400] * 4)
@@ -174,7 +174,7 @@ def test_memory_drops_what_was_used_longest_ago() -> None:
     assert kept == [True, False, True, True, True]
 
 
-def test_memory_counts_what_it_holds() -> None:
+def test_memory_counts_entries_and_bytes() -> None:
     cache = MemoryCache()
     cache.put_many([ITEM], PART, [b"x" * 1000])
     once = cache.stats()
@@ -186,7 +186,7 @@ def test_memory_counts_what_it_holds() -> None:
     assert (cache.stats().entries, cache.stats().bytes) == (0, 0)
 
 
-def test_memory_does_not_keep_what_is_larger_than_itself() -> None:
+def test_memory_does_not_store_values_larger_than_its_limit() -> None:
     cache = MemoryCache(max_bytes=2000)
     cache.put_many([ITEM], PART, [b"x" * 3000])
     assert (cache.stats().entries, cache.stats().bytes) == (0, 0)
@@ -199,7 +199,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if record.levelno == logging.WARNING]
 
 
-def test_an_outage_costs_one_attempt_and_is_said_once(
+def test_an_outage_costs_one_attempt_and_is_logged_once(
     shared: RedisCache, redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     shared.put_many([ITEM], PART, [b"value"])
@@ -208,23 +208,23 @@ def test_an_outage_costs_one_attempt_and_is_said_once(
         shared.put_many([ITEM], PART, [b"value"])
         assert shared.get_many([ITEM], PART) == [None]
     assert shared.stats().failures == 1
-    time.sleep(REST)
+    time.sleep(RETRY)
     assert shared.get_many([ITEM], PART) == [None]
     assert shared.stats().failures == 2
     assert len(warnings_in(caplog)) == 1
 
 
-def test_after_an_outage_it_is_used_again(shared: RedisCache, redis_server: RedisServer) -> None:
+def test_redis_is_used_again_after_an_outage(shared: RedisCache, redis_server: RedisServer) -> None:
     shared.put_many([ITEM], PART, [b"value"])
     redis_server.stop()
     assert shared.get_many([ITEM], PART) == [None]
     redis_server.start()
-    time.sleep(REST)
+    time.sleep(RETRY)
     shared.put_many([ITEM], PART, [b"again"])
     assert shared.get_many([ITEM], PART) == [b"again"]
 
 
-def test_a_restart_between_two_calls_is_not_noticed(
+def test_a_restart_between_two_calls_is_not_a_failure(
     shared: RedisCache, redis_server: RedisServer
 ) -> None:
     shared.put_many([ITEM], PART, [b"value"])
@@ -235,7 +235,7 @@ def test_a_restart_between_two_calls_is_not_noticed(
     assert shared.stats().failures == 0
 
 
-def test_a_redis_that_hangs_holds_a_question_up_only_once(
+def test_a_hanging_redis_delays_only_one_call(
     shared: RedisCache, redis_server: RedisServer
 ) -> None:
     shared.put_many([ITEM], PART, [b"value"])
@@ -245,21 +245,19 @@ def test_a_redis_that_hangs_holds_a_question_up_only_once(
         assert shared.get_many([ITEM], PART) == [None]
     assert time.perf_counter() - started < 10 * TIMEOUT
     redis_server.resume()
-    time.sleep(REST)
+    time.sleep(RETRY)
     assert shared.get_many([ITEM], PART) == [b"value"]
 
 
-def test_an_erasure_that_did_not_happen_says_so(
-    shared: RedisCache, redis_server: RedisServer
-) -> None:
+def test_a_failed_erasure_raises(shared: RedisCache, redis_server: RedisServer) -> None:
     redis_server.stop()
-    with pytest.raises(CacheUnavailableError, match="was not removed from the shared cache"):
+    with pytest.raises(CacheUnavailableError, match="not completely removed"):
         shared.forget(ITEM)
-    with pytest.raises(CacheUnavailableError, match="not removed"):
+    with pytest.raises(CacheUnavailableError, match="not completely removed"):
         shared.clear()
 
 
-def test_an_erasure_does_not_wait_for_the_rest_to_end(
+def test_an_erasure_does_not_wait_for_the_circuit_breaker(
     shared: RedisCache, redis_server: RedisServer
 ) -> None:
     shared.put_many([ITEM], PART, [b"value"])
@@ -267,11 +265,11 @@ def test_an_erasure_does_not_wait_for_the_rest_to_end(
     assert shared.get_many([ITEM], PART) == [None]
     redis_server.resume()
     shared.forget(ITEM)
-    time.sleep(REST)
+    time.sleep(RETRY)
     assert shared.get_many([ITEM], PART) == [None]
 
 
-def test_a_failed_erasure_still_empties_the_memory_in_front(
+def test_a_failed_erasure_still_clears_the_memory_cache(
     shared: RedisCache, redis_server: RedisServer
 ) -> None:
     tiered = TieredCache(MemoryCache(), shared)
@@ -290,7 +288,7 @@ def test_a_flush_is_a_miss(shared: RedisCache, redis_server: RedisServer) -> Non
     assert shared.stats().failures == 0
 
 
-def test_damaged_and_foreign_values_are_misses(
+def test_damaged_and_misplaced_values_are_misses(
     shared: RedisCache, redis_server: RedisServer
 ) -> None:
     shared.put_many([ITEM, OTHER], PART, [b"a value", b"another"])
@@ -308,7 +306,7 @@ def test_damaged_and_foreign_values_are_misses(
     assert shared.get_many([ITEM], ANOTHER) == [None]
 
 
-def test_a_key_of_another_type_spoils_only_itself(
+def test_a_key_of_another_type_affects_only_its_item(
     shared: RedisCache, redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with redis_server.client() as client:
@@ -327,7 +325,7 @@ def test_a_key_of_another_type_spoils_only_itself(
 @pytest.mark.parametrize(
     "trouble", [{"maxmemory": "1"}, {"min-replicas-to-write": "1"}], ids=["full", "no replica"]
 )
-def test_a_redis_that_refuses_writes_still_answers(
+def test_a_redis_that_rejects_writes_still_answers(
     shared: RedisCache, redis_server: RedisServer, trouble: dict[str, str]
 ) -> None:
     shared.put_many([ITEM], PART, [b"value"])
@@ -349,7 +347,7 @@ def test_a_read_only_replica_still_answers(shared: RedisCache, redis_server: Red
         shared.forget(ITEM)
 
 
-def test_values_are_kept_for_their_time(redis_server: RedisServer) -> None:
+def test_values_expire(redis_server: RedisServer) -> None:
     with redis_server.client() as client:
         for seconds, expected in ((100, range(98, 101)), (None, [-1])):
             cache = RedisCache(redis_server.url, prefix="timed", ttl_seconds=seconds)
@@ -360,7 +358,7 @@ def test_values_are_kept_for_their_time(redis_server: RedisServer) -> None:
             cache.close()
 
 
-def test_clearing_leaves_other_prefixes_alone(redis_server: RedisServer) -> None:
+def test_clear_leaves_other_prefixes_alone(redis_server: RedisServer) -> None:
     caches = [RedisCache(redis_server.url, prefix=prefix) for prefix in ("a*", "ab", "a")]
     for cache in caches:
         cache.put_many([ITEM], PART, [b"value"])
@@ -371,7 +369,7 @@ def test_clearing_leaves_other_prefixes_alone(redis_server: RedisServer) -> None
         cache.close()
 
 
-def test_memory_is_filled_from_what_others_put(shared: RedisCache) -> None:
+def test_memory_is_filled_from_the_shared_cache(shared: RedisCache) -> None:
     tiered = TieredCache(MemoryCache(), shared)
     shared.put_many([ITEM], PART, [b"from another process"])
     for _ in range(2):
@@ -380,9 +378,9 @@ def test_memory_is_filled_from_what_others_put(shared: RedisCache) -> None:
     assert (stats.kind, stats.hits, stats.misses, stats.entries) == ("memory+redis", 2, 2, 1)
 
 
-def test_a_value_erased_while_on_its_way_is_not_remembered() -> None:
+def test_a_value_erased_while_being_fetched_is_not_stored() -> None:
     class Slow(MemoryCache):
-        """While it answers, the item is erased by somebody else."""
+        """The item is erased while it answers."""
 
         def get_many(self, items: list[bytes], part: bytes) -> list[bytes | None]:  # type: ignore[override]
             found = super().get_many(items, part)
@@ -397,15 +395,15 @@ def test_a_value_erased_while_on_its_way_is_not_remembered() -> None:
     assert tiered.stats().entries == 0
 
 
-def test_after_a_rest_only_one_caller_tries() -> None:
+def test_after_an_outage_one_caller_at_a_time_tries_again() -> None:
     moment = 0.0
-    breaker = Breaker("redis://there", rest_seconds=5.0, clock=lambda: moment)
+    breaker = CircuitBreaker("redis://there", retry_seconds=5.0, clock=lambda: moment)
     breaker.failed(ConnectionError("gone"), outage=True)
-    assert not breaker.lets_through()
+    assert not breaker.allows_call()
     moment = 5.0
-    assert [breaker.lets_through() for _ in range(3)] == [True, False, False]
+    assert [breaker.allows_call() for _ in range(3)] == [True, False, False]
     breaker.succeeded()
-    assert breaker.lets_through()
+    assert breaker.allows_call()
 
 
 # Opening
@@ -422,21 +420,21 @@ def test_after_a_rest_only_one_caller_tries() -> None:
         ("unix:///nowhere.sock", TieredCache),
     ],
 )
-def test_an_address_means_a_cache(url: str | None, kind: type[Cache]) -> None:
-    """A Redis need not be there: it may come later."""
+def test_open_cache_returns_the_cache_for_a_url(url: str | None, kind: type[Cache]) -> None:
+    """Redis need not be running when the cache is opened."""
     cache = open_cache(url)
     assert type(cache) is kind
     cache.close()
 
 
 @pytest.mark.parametrize("url", ["", "redis", "memcached://user:secret@there", "Memory"])
-def test_other_addresses_are_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match=r"cache\.url: must be") as told:
+def test_other_cache_urls_are_rejected(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"cache\.url: must be") as caught:
         open_cache(url)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(caught.value)
 
 
-def test_settings_out_of_range_are_refused() -> None:
+def test_settings_out_of_range_are_rejected() -> None:
     with pytest.raises(ConfigError, match="max_bytes"):
         open_cache("memory", max_bytes=0)
     with pytest.raises(ConfigError, match="ttl_seconds"):
@@ -447,15 +445,15 @@ def test_settings_out_of_range_are_refused() -> None:
         open_cache("redis://there:notaport")
 
 
-def test_passwords_are_not_told() -> None:
+def test_passwords_are_not_shown() -> None:
     cache = RedisCache("redis://user:secret@localhost:1/0", timeout_seconds=0.01)
-    with pytest.raises(CacheUnavailableError) as told:
+    with pytest.raises(CacheUnavailableError) as caught:
         cache.forget(ITEM)
-    assert "secret" not in str(told.value)
-    assert "localhost:1/0" in str(told.value)
+    assert "secret" not in str(caught.value)
+    assert "localhost:1/0" in str(caught.value)
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(StoreUnavailableError, match=r"lpf\[redis\]"):
         open_cache("redis://localhost")

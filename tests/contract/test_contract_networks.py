@@ -54,7 +54,7 @@ def test_encoder_and_decoder_agree(shape: str, members: int) -> None:
 @pytest.mark.parametrize("members", [1, 2])
 @pytest.mark.parametrize("name", AGGREGATORS)
 def test_aggregators_agree_with_padding_and_masks(name: str, members: int) -> None:
-    """torch pads entities of 1 to 6 items to one size and masks; NumPy takes each as it is."""
+    """torch pads entities of 1 to 6 items to one size and masks; NumPy needs no padding."""
     model = runtime(members, aggregator=AGGREGATORS[name])
     counts = [1, 2, 6, 3]
     posteriors = model.encode(features(sum(counts)))
@@ -99,7 +99,7 @@ def test_gradients_reach_every_tensor() -> None:
     assert not silent
 
 
-def test_tensors_come_back_from_torch_as_they_went() -> None:
+def test_tensors_survive_the_conversion_to_torch_and_back() -> None:
     tensors = runtime(2).tensors
     back = networks.to_numpy(networks.to_torch(tensors))
     assert all((back[name] == tensors[name]).all() for name in tensors)

@@ -1,4 +1,4 @@
-"""What every reader must do, whatever is behind it."""
+"""The contract of every reader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ITEMS = [ReadRequest(text, f"Claim {n % 2}.", {"rating": n}) for n, text in enum
 
 def sentence_transformer() -> Reader:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its dependencies warn while they are imported
+        warnings.simplefilter("ignore")  # its dependencies emit warnings on import
         return SentenceTransformerReader(str(installed_weights()))
 
 
@@ -65,26 +65,26 @@ def test_no_items_give_no_rows(reader: Reader) -> None:
     assert features.dtype == np.float32
 
 
-def test_one_item_reads_as_it_does_among_others(reader: Reader) -> None:
+def test_an_item_has_the_same_features_alone_and_among_others(reader: Reader) -> None:
     alone = np.stack([reader.read(item.text, item.claim, item.fields) for item in ITEMS])
     np.testing.assert_allclose(alone, reader.read_many(ITEMS), atol=1e-6, rtol=0)
 
 
-def test_rows_keep_the_order(reader: Reader) -> None:
+def test_rows_are_in_the_order_of_the_items(reader: Reader) -> None:
     backwards = reader.read_many(ITEMS[::-1])
     np.testing.assert_allclose(backwards[::-1], reader.read_many(ITEMS), atol=1e-6, rtol=0)
 
 
-def test_reading_twice_gives_the_same_bits(reader: Reader) -> None:
+def test_reading_twice_gives_equal_features(reader: Reader) -> None:
     np.testing.assert_array_equal(reader.read_many(ITEMS), reader.read_many(ITEMS))
 
 
-def test_claim_counts_exactly_if_it_says_so(reader: Reader) -> None:
+def test_features_depend_on_the_claim_if_uses_claim(reader: Reader) -> None:
     first, second = reader.read("A text.", "One claim."), reader.read("A text.", "Another thing.")
     assert np.allclose(first, second, atol=1e-6) != reader.uses_claim
 
 
-def test_fields_count_exactly_if_it_says_so(reader: Reader) -> None:
+def test_features_depend_on_the_fields_if_uses_fields(reader: Reader) -> None:
     first = reader.read("A text.", "A claim.", {"rating": 1})
     second = reader.read("A text.", "A claim.", {"rating": 5})
     assert np.allclose(first, second, atol=1e-6) != reader.uses_fields
@@ -98,18 +98,18 @@ def test_progress_ends_at_the_total(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", "  ", None, 7])
-def test_unusable_text_is_refused_by_index(reader: Reader, bad: object) -> None:
+def test_an_invalid_text_is_named_by_its_index(reader: Reader, bad: object) -> None:
     items = [ReadRequest("A text.", "A claim."), ReadRequest(bad, "A claim.")]  # type: ignore[arg-type]
-    with pytest.raises(EvidenceError, match="item 1"):
+    with pytest.raises(EvidenceError, match=r"items\[1\]"):
         reader.read_many(items)
 
 
-def test_id_is_stable_and_says_precision_and_length(reader: Reader) -> None:
+def test_the_id_is_stable_and_contains_precision_and_length(reader: Reader) -> None:
     assert reader.reader_id == reader.reader_id
     assert "precision=" in reader.reader_id
     assert "max_length=" in reader.reader_id
 
 
-def test_no_two_readers_share_an_id(cache: Path) -> None:
+def test_readers_have_different_ids(cache: Path) -> None:
     ids = [build(cache).reader_id for build in BUILDERS.values()]
     assert len(set(ids)) == len(ids)

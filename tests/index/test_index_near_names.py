@@ -1,4 +1,4 @@
-"""Names near one that nobody has."""
+"""Entity IDs similar to an unknown one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def give_fact(filled: Filled, entity: str) -> None:
     store.add([NewFact(entity, "p", "low", moment, 1.0, None, where="here")])
 
 
-def test_who_is_named_by_an_item_or_a_fact_is_known(filled: Filled) -> None:
+def test_an_entity_with_an_item_or_a_fact_is_known(filled: Filled) -> None:
     give(filled, "B001")
     give_fact(filled, "B002")
     database = filled.store.database
@@ -34,7 +34,7 @@ def test_who_is_named_by_an_item_or_a_fact_is_known(filled: Filled) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("typed", "expected"),
     [
         ("B0O17", "B0017"),  # a letter for a digit
         ("b0017", "B0017"),
@@ -48,28 +48,28 @@ def test_who_is_named_by_an_item_or_a_fact_is_known(filled: Filled) -> None:
         ("Globex", "Globex Corporation"),
     ],
 )
-def test_the_nearest_comes_first(filled: Filled, typed: str, meant: str) -> None:
+def test_the_most_similar_id_comes_first(filled: Filled, typed: str, expected: str) -> None:
     give(filled, *(f"B{number:04d}" for number in (17, 107, 512, 999)))
-    if meant not in ("B0017", "B0999"):
-        give(filled, meant)
-    assert near_names(filled.store.database, typed)[0] == meant
+    if expected not in ("B0017", "B0999"):
+        give(filled, expected)
+    assert near_names(filled.store.database, typed)[0] == expected
 
 
-def test_what_is_not_near_is_not_told(filled: Filled) -> None:
+def test_dissimilar_ids_are_not_returned(filled: Filled) -> None:
     assert near_names(filled.store.database, "B001") == []
     give(filled, "B001", "Acme", "Zeta")
     assert near_names(filled.store.database, "Quux 9") == []
     assert near_names(filled.store.database, "Q" * 500) == []
 
 
-def test_three_at_most_and_the_same_each_time(filled: Filled) -> None:
+def test_at_most_three_ids_are_returned(filled: Filled) -> None:
     give(filled, *(f"B{number:03d}" for number in range(30)))
     assert near_names(filled.store.database, "B0O1") == ["B001", "B010", "B011"]
 
 
-def test_one_entity_with_very_many_items_hides_no_other(small: Filled) -> None:
+def test_an_entity_with_many_items_does_not_hide_others(small: Filled) -> None:
     give(small, "B0015", items=3000)
     give(small, "B0017")
-    begun = perf_counter()
+    started = perf_counter()
     assert near_names(small.store.database, "B0O17") == ["B0017"]
-    assert perf_counter() - begun < 1.0
+    assert perf_counter() - started < 1.0

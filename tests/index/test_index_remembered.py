@@ -103,7 +103,7 @@ def test_a_change_in_the_store_past_this_package_counts_at_once(filled: Filled) 
     add_some(filled)
     index = index_of(filled)
     assert "new" in ask(index).ids
-    with filled.store.database.writing() as connection:
+    with filled.store.database.transaction() as connection:
         connection.execute("UPDATE evidence SET credibility = 0.1 WHERE evidence_id = 'new'")
     assert "new" not in ask(index).ids
 
@@ -111,7 +111,7 @@ def test_a_change_in_the_store_past_this_package_counts_at_once(filled: Filled) 
 def test_within_a_transaction_nothing_is_remembered(filled: Filled) -> None:
     add_some(filled)
     index = index_of(filled)
-    with suppress(KeyError), filled.store.database.writing() as connection:
+    with suppress(KeyError), filled.store.database.transaction() as connection:
         connection.execute("UPDATE evidence SET credibility = 0.1 WHERE evidence_id = 'new'")
         assert "new" not in ask(index).ids
         raise KeyError

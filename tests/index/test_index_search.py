@@ -1,4 +1,4 @@
-"""Search over a real store: every kind of index, and every way its file can be wrong."""
+"""Search by text: every kind of index, and damaged or outdated vector files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from made_up import WIDTH, Filled, MadeUpReader, unit_vectors
 
 from lpf.errors import ConfigError, EvidenceError, StorageError
 from lpf.index import FeatureSource, IndexConfig, VectorIndex, forget_rows, pair_text_part
-from lpf.index.faiss_index import ExactNearest, KindChoice, SomeRows
+from lpf.index.faiss_index import ExactNearest, KindChoice, VectorRows
 from lpf.reading.pair import PairReader
 
 KINDS: tuple[KindChoice, ...] = ("flat", "ivf_flat", "ivf_pq")
@@ -44,7 +44,9 @@ def vectors() -> np.ndarray:
 
 
 @pytest.fixture(params=KINDS)
-def made(request: pytest.FixtureRequest, small: Filled, vectors: np.ndarray, tmp_path: Path):
+def index_of_kind(
+    request: pytest.FixtureRequest, small: Filled, vectors: np.ndarray, tmp_path: Path
+):
     """An index of each kind over the same vectors, not yet built."""
     fill(small, vectors)
     return VectorIndex(source_of(small, 16), tmp_path / "vectors", IndexConfig(kind=request.param))
@@ -55,25 +57,29 @@ def the_file(tmp_path: Path, suffix: str = "faiss") -> Path:
     return found
 
 
-def test_every_kind_finds_what_its_manifest_promises(made: VectorIndex, vectors) -> None:
-    manifest = made.manifest
-    queries = unit_vectors(COUNT + 40, 16, clusters=40)[COUNT:]  # of the same kind, yet unseen
-    found = [set(ids(made.search(query))) & set(nearest(vectors, query)) for query in queries]
+def test_every_kind_reaches_the_recall_in_its_manifest(index_of_kind: VectorIndex, vectors) -> None:
+    manifest = index_of_kind.manifest
+    queries = unit_vectors(COUNT + 40, 16, clusters=40)[
+        COUNT:
+    ]  # from the same distribution, but not in the store
+    found = [
+        set(ids(index_of_kind.search(query))) & set(nearest(vectors, query)) for query in queries
+    ]
     assert manifest.recall >= 0.95
     assert manifest.target_reached
     assert sum(map(len, found)) / 400 >= manifest.recall - 0.05
     assert manifest.count == COUNT
 
 
-def test_similarity_is_the_exact_cosine(made: VectorIndex, vectors) -> None:
-    hits = made.search(3.0 * vectors[7])
+def test_similarity_is_the_exact_cosine(index_of_kind: VectorIndex, vectors) -> None:
+    hits = index_of_kind.search(3.0 * vectors[7])
     assert ids(hits)[0] == "e00007"
     expected = [vectors[hit.row_id - 1] @ vectors[7] for hit in hits]
     assert [hit.similarity for hit in hits] == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_manifest_says_what_the_file_is(made: VectorIndex, tmp_path: Path) -> None:
-    manifest = made.manifest
+def test_the_manifest_describes_the_file(index_of_kind: VectorIndex, tmp_path: Path) -> None:
+    manifest = index_of_kind.manifest
     written = json.loads(the_file(tmp_path, "json").read_text())
     assert written["kind"] == manifest.kind
     assert written["reader_id"] == "made-up"
@@ -82,23 +88,23 @@ def test_the_manifest_says_what_the_file_is(made: VectorIndex, tmp_path: Path) -
     assert set(written["versions"]) == {"lpf", "faiss"}
 
 
-def test_a_target_that_is_not_reached_is_stated(small: Filled, tmp_path: Path) -> None:
-    """One byte for 16 numbers without structure, and no more compared than asked for."""
+def test_a_missed_recall_target_is_reported(small: Filled, tmp_path: Path) -> None:
+    """One byte for 16 random numbers, and no reranking."""
     fill(small, unit_vectors(COUNT, 16))
     config = IndexConfig(kind="ivf_pq", pq_bytes=1, rerank=1)
     manifest = VectorIndex(source_of(small, 16), tmp_path / "vectors", config).manifest
     assert not manifest.target_reached
     assert manifest.recall < 0.95
-    assert manifest.nprobe < manifest.lists, "more lists do not help then"
+    assert manifest.nprobe < manifest.lists, "more lists do not help here"
 
 
-def test_one_missed_of_ten_is_a_recall_of_nine_tenths() -> None:
-    """Whichever it is, and the query itself counts for nothing."""
+def test_recall_counts_the_missed_neighbours() -> None:
+    """Whichever is missed, and not counting the query itself."""
     units = unit_vectors(200, 16)
     rows = np.arange(1, 201)
-    exact = ExactNearest(SomeRows(rows[:1], units[:1]), 10)
+    exact = ExactNearest(VectorRows(rows[:1], units[:1]), 10)
     for half in (slice(0, 100), slice(100, 200)):
-        exact.see(rows[half], units[half])
+        exact.add(rows[half], units[half])
     cosines = units @ units[0]
     ranked = np.argsort(-cosines)
     for missed in (1, 5, 10):
@@ -124,7 +130,7 @@ def flip_a_byte(path: Path) -> None:
     ],
     ids=["flipped", "truncated", "emptied", "deleted"],
 )
-def test_a_damaged_file_is_made_anew(
+def test_a_damaged_file_is_rebuilt(
     small: Filled, vectors, tmp_path: Path, damage, suffix: str
 ) -> None:
     fill(small, vectors[:300])
@@ -137,7 +143,7 @@ def test_a_damaged_file_is_made_anew(
     assert the_file(tmp_path).read_bytes() == sound
 
 
-def test_a_file_of_another_format_or_width_is_made_anew(
+def test_a_file_of_another_format_or_width_is_rebuilt(
     small: Filled, vectors, tmp_path: Path
 ) -> None:
     fill(small, vectors[:50])
@@ -150,21 +156,21 @@ def test_a_file_of_another_format_or_width_is_made_anew(
         assert json.loads(path.read_text())["format"] == 1
 
 
-def test_new_items_are_found_before_the_file_is_made_anew(
-    made: VectorIndex, small: Filled, vectors, tmp_path: Path
+def test_new_items_are_found_before_the_file_is_rebuilt(
+    index_of_kind: VectorIndex, small: Filled, vectors, tmp_path: Path
 ) -> None:
-    made.rebuild()
+    index_of_kind.rebuild()
     before = the_file(tmp_path).read_bytes()
     for seed, start in ((5, COUNT), (6, COUNT + 10)):
         more = unit_vectors(10, 16, seed=seed)
         fill(small, more, start)
-        hits = made.search(more[4], 3)
+        hits = index_of_kind.search(more[4], 3)
         assert hits[0].evidence_id == f"e{start + 4:05d}"
         assert hits[0].similarity == pytest.approx(1.0, abs=1e-5)
     assert the_file(tmp_path).read_bytes() == before
 
 
-def test_too_many_new_items_make_it_anew(small: Filled, vectors, tmp_path: Path) -> None:
+def test_too_many_new_items_cause_a_rebuild(small: Filled, vectors, tmp_path: Path) -> None:
     fill(small, vectors[:100])
     config = IndexConfig(stale_share=0.1, stale_items=5)
     index = VectorIndex(source_of(small, 16), tmp_path / "vectors", config)
@@ -175,8 +181,8 @@ def test_too_many_new_items_make_it_anew(small: Filled, vectors, tmp_path: Path)
     assert index.manifest.count == 116
 
 
-def test_vectors_added_among_known_rows_make_it_anew(small: Filled, tmp_path: Path) -> None:
-    """Rows that had no features when the file was made are not after its last row."""
+def test_vectors_added_to_older_rows_cause_a_rebuild(small: Filled, tmp_path: Path) -> None:
+    """Rows that had no features when the file was built are not after its last row."""
     small.add("late")
     small.add("early", reader=MadeUpReader())
     source = source_of(small)
@@ -186,22 +192,22 @@ def test_vectors_added_among_known_rows_make_it_anew(small: Filled, tmp_path: Pa
     assert ids(index.search("text of late")) == ["late", "early"]
 
 
-def test_erased_items_are_not_found_even_by_another_process(
-    made: VectorIndex, small: Filled, vectors, tmp_path: Path
+def test_items_erased_by_another_process_are_not_found(
+    index_of_kind: VectorIndex, small: Filled, vectors, tmp_path: Path
 ) -> None:
-    made.rebuild()
+    index_of_kind.rebuild()
     small.store.erase("e00007")
-    assert "e00007" not in ids(made.search(vectors[7]))
+    assert "e00007" not in ids(index_of_kind.search(vectors[7]))
     assert vectors[7].tobytes() not in the_file(tmp_path).read_bytes()
 
 
-def test_forgetting_leaves_nothing_in_the_folder(
-    made: VectorIndex, small: Filled, vectors, tmp_path: Path
+def test_forgotten_rows_are_in_no_file(
+    index_of_kind: VectorIndex, small: Filled, vectors, tmp_path: Path
 ) -> None:
-    kind = made.manifest.kind
-    held = the_file(tmp_path).open("rb")  # the old file's own bytes, after it lost its name
+    kind = index_of_kind.manifest.kind
+    held = the_file(tmp_path).open("rb")  # to read the old file after it is unlinked
     gone = small.store.erase("e00007")
-    made.forget(gone.row_id)
+    index_of_kind.forget(gone.row_id)
     manifest = json.loads(the_file(tmp_path, "json").read_text())
     assert manifest["count"] == COUNT - 1
     assert manifest["kind"] == kind
@@ -210,11 +216,11 @@ def test_forgetting_leaves_nothing_in_the_folder(
     with held:
         assert not any(held.read())
     after = the_file(tmp_path).read_bytes()
-    assert "e00007" not in ids(made.search(vectors[7]))
+    assert "e00007" not in ids(index_of_kind.search(vectors[7]))
     assert the_file(tmp_path).read_bytes() == after, "forgetting was enough"
 
 
-def test_forgetting_one_does_not_hide_that_another_was_erased(
+def test_forgetting_one_row_does_not_hide_another_erasure(
     small: Filled, vectors, tmp_path: Path
 ) -> None:
     fill(small, vectors[:50])
@@ -226,8 +232,8 @@ def test_forgetting_one_does_not_hide_that_another_was_erased(
     assert vectors[8].tobytes() not in the_file(tmp_path).read_bytes()
 
 
-def test_no_centroid_is_a_vector(small: Filled, tmp_path: Path) -> None:
-    """A lonely vector must not live on as the centre of its list."""
+def test_no_centroid_equals_a_vector(small: Filled, tmp_path: Path) -> None:
+    """A vector alone in its list must not remain as the centroid."""
     vectors = unit_vectors(COUNT, 16, clusters=3)
     vectors[::200] = unit_vectors(10, 16, seed=1)
     fill(small, vectors)
@@ -237,7 +243,7 @@ def test_no_centroid_is_a_vector(small: Filled, tmp_path: Path) -> None:
     assert max(content.count(vector.tobytes()) for vector in vectors) == 1
 
 
-def test_forgetting_with_a_damaged_file_wipes_it(small: Filled, vectors, tmp_path: Path) -> None:
+def test_forgetting_wipes_a_damaged_file(small: Filled, vectors, tmp_path: Path) -> None:
     fill(small, vectors[:50])
     index = VectorIndex(source_of(small, 16), tmp_path / "vectors")
     index.rebuild()
@@ -246,10 +252,10 @@ def test_forgetting_with_a_damaged_file_wipes_it(small: Filled, vectors, tmp_pat
     assert not list((tmp_path / "vectors").glob("*.faiss"))
 
 
-def test_forgetting_reaches_the_files_of_all_readers(
+def test_forgetting_covers_the_files_of_all_readers(
     small: Filled, vectors, tmp_path: Path, never_opened
 ) -> None:
-    """A change of reader leaves the old one's file behind, and the vector in it."""
+    """After a change of reader, the old reader's file still contains the vector."""
     fill(small, vectors[:50])
     other = FeatureSource(small.store, "other", 4, never_opened)
     read = unit_vectors(50, 4)
@@ -268,7 +274,7 @@ def test_forgetting_reaches_the_files_of_all_readers(
     assert "e00007" not in ids(before.search(vectors[7], 50))
 
 
-def test_forgetting_wipes_what_a_crash_left_of_another_reader(
+def test_forgetting_wipes_leftovers_of_another_reader(
     small: Filled, vectors, tmp_path: Path
 ) -> None:
     fill(small, vectors[:50])
@@ -280,9 +286,7 @@ def test_forgetting_wipes_what_a_crash_left_of_another_reader(
     assert not any(leftover.exists() for leftover in leftovers)
 
 
-def test_a_file_that_missed_an_erasure_is_wiped_by_the_next(
-    small: Filled, vectors, tmp_path: Path
-) -> None:
+def test_a_file_that_missed_an_erasure_is_wiped(small: Filled, vectors, tmp_path: Path) -> None:
     fill(small, vectors[:50])
     VectorIndex(source_of(small, 16), tmp_path / "vectors").rebuild()
     gone = [small.store.erase(name).row_id for name in ("e00007", "e00008")]
@@ -290,7 +294,7 @@ def test_a_file_that_missed_an_erasure_is_wiped_by_the_next(
     assert not list((tmp_path / "vectors").glob("*.faiss"))
 
 
-def test_forgetting_where_nothing_was_built_needs_no_faiss(small: Filled, tmp_path: Path) -> None:
+def test_forgetting_without_files_needs_no_faiss(small: Filled, tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
         "from lpf.storage.database import Database\n"
@@ -304,7 +308,7 @@ def test_forgetting_where_nothing_was_built_needs_no_faiss(small: Filled, tmp_pa
     assert not (tmp_path / "vectors").exists()
 
 
-def test_what_a_crash_left_is_wiped(small: Filled, vectors, tmp_path: Path) -> None:
+def test_leftovers_of_a_crash_are_wiped(small: Filled, vectors, tmp_path: Path) -> None:
     fill(small, vectors[:50])
     index = VectorIndex(source_of(small, 16), tmp_path / "vectors")
     index.rebuild()
@@ -316,7 +320,7 @@ def test_what_a_crash_left_is_wiped(small: Filled, vectors, tmp_path: Path) -> N
     assert not any(leftover.exists() for leftover in leftovers)
 
 
-def test_filters(filled: Filled, tmp_path: Path) -> None:
+def test_hits_pass_the_filters(filled: Filled, tmp_path: Path) -> None:
     reader = MadeUpReader()
     filled.add("a", reader=reader, credibility=0.2)
     filled.add("b", reader=reader, credibility=0.9, predicate="q")
@@ -334,12 +338,14 @@ def test_filters(filled: Filled, tmp_path: Path) -> None:
     assert hit.similarity == pytest.approx(1.0)
 
 
-def test_a_filter_that_few_pass_is_still_filled(made: VectorIndex, small: Filled, vectors) -> None:
-    """Far from the query, and in lists that it would not look into."""
+def test_a_filter_that_few_items_pass_still_finds_them(
+    index_of_kind: VectorIndex, small: Filled, vectors
+) -> None:
+    """The items are far from the query, in lists that it would not search."""
     far = -vectors[:3] / np.linalg.norm(vectors[:3], axis=1, keepdims=True)
     small.add("x", "y", "z", vectors=far, width=16, predicate="rare")
-    made.rebuild()
-    assert set(ids(made.search(vectors[0], 3, predicate="rare"))) == {"x", "y", "z"}
+    index_of_kind.rebuild()
+    assert set(ids(index_of_kind.search(vectors[0], 3, predicate="rare"))) == {"x", "y", "z"}
 
 
 def test_an_empty_store_has_no_hits(small: Filled, tmp_path: Path) -> None:
@@ -349,7 +355,7 @@ def test_an_empty_store_has_no_hits(small: Filled, tmp_path: Path) -> None:
     assert ids(index.search("anything")) == ["a"]
 
 
-def test_with_claims_texts_are_found_by_their_own_part(small: Filled, tmp_path: Path) -> None:
+def test_search_uses_the_text_part_of_pair_features(small: Filled, tmp_path: Path) -> None:
     pair = PairReader(MadeUpReader())
     small.add("a", "b", reader=pair, claim="the claim")
     part = pair_text_part(pair.width)
@@ -359,7 +365,7 @@ def test_with_claims_texts_are_found_by_their_own_part(small: Filled, tmp_path: 
     assert hit.similarity == pytest.approx(1.0)
 
 
-def test_two_processes_may_build_at_once(small: Filled, vectors, tmp_path: Path) -> None:
+def test_two_processes_can_build_at_once(small: Filled, vectors, tmp_path: Path) -> None:
     fill(small, vectors[:500])
     program = (
         "import sys; from pathlib import Path; import numpy as np\n"
@@ -375,14 +381,14 @@ def test_two_processes_may_build_at_once(small: Filled, vectors, tmp_path: Path)
     assert [process.communicate()[0].strip() for process in running] == ["10", "10"]
 
 
-def test_a_folder_that_cannot_be_used_is_named(small: Filled, tmp_path: Path) -> None:
+def test_an_unusable_folder_is_named(small: Filled, tmp_path: Path) -> None:
     (tmp_path / "vectors").write_text("a file")
     index = VectorIndex(source_of(small), tmp_path / "vectors")
     with pytest.raises(StorageError, match=r"vectors.*Nothing was searched or changed"):
         index.search("anything")
 
 
-def test_wrong_calls_are_refused(small: Filled, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(small: Filled, tmp_path: Path) -> None:
     index = VectorIndex(source_of(small), tmp_path / "vectors")
     with pytest.raises(ConfigError, match="k: must be at least 1"):
         index.search("anything", 0)
@@ -399,27 +405,25 @@ def test_wrong_calls_are_refused(small: Filled, tmp_path: Path) -> None:
         ({"stale_share": -0.1}, "stale_share"),
     ],
 )
-def test_settings_out_of_range_are_named(settings: dict, name: str) -> None:
+def test_index_settings_out_of_range_are_named(settings: dict, name: str) -> None:
     with pytest.raises(ConfigError, match=rf"index\.vectors\.{name}: must be"):
         IndexConfig(**settings)
 
 
-def test_the_kind_follows_the_size() -> None:
+def test_the_kind_depends_on_the_size() -> None:
     config = IndexConfig()
     assert [config.kind_for(count) for count in (0, 49_999, 50_000)] == ["flat", "flat", "ivf_flat"]
     assert IndexConfig(kind="ivf_pq").kind_for(100) == "flat"
 
 
-def test_faiss_is_imported_by_a_search_only() -> None:
+def test_importing_the_index_does_not_import_faiss() -> None:
     program = "import sys, lpf.index; assert 'faiss' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ivf_flat", "ivf_pq"])
-def test_recall_at_a_size_where_lists_matter(
-    small: Filled, tmp_path: Path, kind: KindChoice
-) -> None:
+def test_recall_of_a_large_index(small: Filled, tmp_path: Path, kind: KindChoice) -> None:
     drawn = unit_vectors(60_120, 32, clusters=300)
     vectors, queries = drawn[:60_000], drawn[60_000:]
     fill(small, vectors)

@@ -12,7 +12,7 @@ from lpf.storage.migrations import migrate
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[EvidenceStore]:
-    """A store in a file, for what does not depend on the database."""
+    """A SQLite store, for tests that do not depend on the database."""
     with Database(tmp_path / "store.db", busy_seconds=10.0) as database:
         migrate(database)
         yield EvidenceStore(database)
@@ -20,7 +20,7 @@ def store(tmp_path: Path) -> Iterator[EvidenceStore]:
 
 @pytest.fixture
 def either_store(store_url: str) -> Iterator[EvidenceStore]:
-    """A store of each kind in turn."""
+    """A SQLite store and a PostgreSQL store in turn."""
     with Database(store_url, busy_seconds=10.0) as database:
         migrate(database)
         yield EvidenceStore(database)

@@ -1,4 +1,4 @@
-"""What the tests of ingestion share: a quick reader, a schema, and ways to write files."""
+"""Shared by the tests of ingestion: a fast reader, a schema, and helpers that write files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONE_PREDICATE = Schema((LEVELS,))
 
 
 class HashReader(Reader):
-    """Unit vectors from a hash of text and claim: deterministic, and nothing to load."""
+    """Unit vectors from a hash of text and claim: deterministic, with nothing to load."""
 
     def __init__(self, uses_claim: bool = False, unreadable: str = "UNREADABLE") -> None:
         self._uses_claim = uses_claim
@@ -45,7 +45,7 @@ class HashReader(Reader):
         requests = as_requests(items)
         for number, request in enumerate(requests):
             if self._unreadable in request.text:
-                raise EvidenceError(f"item {number}: cannot be read")
+                raise EvidenceError("cannot be read.", field=f"items[{number}].text")
         self.texts_read += len(requests)
         rows = [_vector(f"{request.text}|{request.claim}") for request in requests]
         return np.stack(rows).astype(np.float32)

@@ -1,4 +1,4 @@
-"""After an erasure, no file of the workspace holds the text."""
+"""After an erasure, no file of the workspace contains the text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def forms(text: str) -> list[bytes]:
 
 
 def pieces(text: str) -> list[bytes]:
-    """A text may be spread over pages: each part of it must be gone."""
+    """Parts of the text, since it may be spread over several pages."""
     parts = [text[start : start + 40] for start in range(0, max(1, len(text) - 40), 40)]
     return [form for part in parts for form in forms(part)]
 
@@ -57,7 +57,7 @@ def holders(folder: Path, text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", [SHORT, LONG], ids=["short", "long"])
 @pytest.mark.parametrize("checkpointed", [True, False])
-def test_no_file_holds_an_erased_text(
+def test_no_file_contains_an_erased_text(
     store: EvidenceStore, tmp_path: Path, text: str, checkpointed: bool
 ) -> None:
     others = [row(text_content=f"other {n} " + "x" * n * 40) for n in range(40)]
@@ -78,11 +78,11 @@ def test_no_file_holds_an_erased_text(
 
 
 @pytest.mark.parametrize("seed", [3, 8, 12])
-def test_texts_that_moved_between_pages_are_gone_too(
+def test_copies_left_by_moved_rows_are_removed(
     store: EvidenceStore, tmp_path: Path, seed: int
 ) -> None:
-    """A deletion makes SQLite move rows together, and the places they left keep a copy. With these
-    seeds copies outlive their rows in SQLite 3.40 where the store is not rewritten."""
+    """A deletion makes SQLite move other rows, and their old places keep a copy. With these seeds
+    such copies survive in SQLite 3.40 unless the store is rewritten."""
     store.database.connection.execute("PRAGMA synchronous=OFF")
     chance = random.Random(seed)
     texts = {f"S{number}": random_text(chance) for number in range(120)}
@@ -101,13 +101,15 @@ def random_text(chance: random.Random) -> str:
     return " ".join(f"{chance.getrandbits(64):016x}" for _ in range(length))
 
 
-def test_a_reader_of_an_older_state_is_told_of(store: EvidenceStore, tmp_path: Path) -> None:
+def test_a_process_reading_an_old_snapshot_causes_a_warning(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
     take([row(evidence_id="S1", text_content=SHORT)], store, tmp_path)
     with Database(store.database.path) as other:
         other.connection.execute("BEGIN")
         other.connection.execute("SELECT count(*) FROM evidence").fetchone()
         erasure = erase_evidence("S1", store, tmp_path, wait_seconds=0.1)
-        assert "may hold the text still" in erasure.warnings[0]
+        assert "may still contain the text" in erasure.warnings[0]
         assert [item.evidence_id for item in store.pending_erasures()] == ["S1"]
         other.connection.execute("COMMIT")
     assert scrub(store.database) is None
@@ -116,7 +118,7 @@ def test_a_reader_of_an_older_state_is_told_of(store: EvidenceStore, tmp_path: P
     assert store.pending_erasures() == []
 
 
-def test_a_reader_that_ends_soon_is_waited_for(store: EvidenceStore, tmp_path: Path) -> None:
+def test_an_erasure_waits_for_a_short_read(store: EvidenceStore, tmp_path: Path) -> None:
     take([row(evidence_id="S1", text_content=SHORT)], store, tmp_path)
     with Database(store.database.path) as other:
         connection = other.connection
@@ -130,15 +132,15 @@ def test_a_reader_that_ends_soon_is_waited_for(store: EvidenceStore, tmp_path: P
 
 def test_an_unknown_item_cannot_be_erased(either_store: EvidenceStore, tmp_path: Path) -> None:
     take([row(evidence_id="S2")], either_store, tmp_path)
-    with pytest.raises(UnknownEvidenceError, match="'S1': is not in the store"):
+    with pytest.raises(UnknownEvidenceError, match="'S1' is not in the store"):
         erase_evidence(["S2", "S1"], either_store, tmp_path)
     assert either_store.count() == 1
     with pytest.raises(UnknownEvidenceError, match="is not in the store"):
         erase_evidence("S1", either_store, tmp_path)
 
 
-@pytest.mark.parametrize("killed_at", ["rest", "forget_keys", "scrub", "erasure_done"])
-def test_an_interrupted_erasure_is_finished_by_another(
+@pytest.mark.parametrize("killed_at", ["rest", "clear_erased_keys", "scrub", "finish_erasures"])
+def test_an_interrupted_erasure_is_completed_by_another(
     either_store: EvidenceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str
 ) -> None:
     folder, secret = tmp_path / "bad", row(evidence_id="S1", text_content=LONG)
@@ -146,7 +148,7 @@ def test_an_interrupted_erasure_is_finished_by_another(
     row_id, key = either_store.get("S1").row_id, either_store.get("S1").content_key
     killed_in(either_store, monkeypatch, killed_at, folder)
     (pending,) = either_store.pending_erasures()
-    forgotten = killed_at in ("scrub", "erasure_done")
+    forgotten = killed_at in ("scrub", "finish_erasures")
     assert pending == PendingErasure("S1", row_id, bytes(len(key)) if forgotten else key)
     put_back = folder / "x.rejects.jsonl"
     put_back.write_text(json.dumps({"row": secret}) + "\n")
@@ -162,7 +164,7 @@ def test_an_interrupted_erasure_is_finished_by_another(
 def killed_in(
     store: EvidenceStore, monkeypatch: pytest.MonkeyPatch, step: str, folder: Path
 ) -> None:
-    """An erasure of S1 that ends when it comes to ``step``."""
+    """An erasure of S1 that is interrupted at ``step``."""
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -176,7 +178,7 @@ def killed_in(
             finish_erasure(begun, store)
 
 
-def test_an_erasure_that_is_killed_before_the_store_is_reached_can_be_repeated(
+def test_an_erasure_interrupted_in_the_rejects_can_be_repeated(
     store: EvidenceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = row(evidence_id="S1", text_content=SHORT)
@@ -200,7 +202,7 @@ def erased(store: EvidenceStore, folder: Path) -> Erasure:
     return erase_evidence("S1", store, folder)
 
 
-def test_an_erased_item_is_known_by_id_and_moment_only(
+def test_only_id_and_time_of_an_erased_item_remain(
     either_store: EvidenceStore, tmp_path: Path
 ) -> None:
     erasure = erased(either_store, tmp_path)
@@ -211,9 +213,7 @@ def test_an_erased_item_is_known_by_id_and_moment_only(
     assert either_store.state(reader)[0::2] == (1, 1)
 
 
-def test_a_postgres_that_cannot_rewrite_its_tables_is_told_of(
-    postgres: object, tmp_path: Path
-) -> None:
+def test_a_locked_postgres_table_causes_a_warning(postgres: object, tmp_path: Path) -> None:
     url = postgres.fresh_url()  # type: ignore[attr-defined]
     with Database(url, busy_seconds=0.3) as database, psycopg.connect(url) as other:
         migrate(database)
@@ -221,6 +221,6 @@ def test_a_postgres_that_cannot_rewrite_its_tables_is_told_of(
         take([row(evidence_id="S1", text_content=LONG)], store, tmp_path)
         other.execute("LOCK TABLE features IN ACCESS SHARE MODE")
         (warning,) = erase_evidence("S1", store, tmp_path).warnings
-        assert "its bytes may be there still" in warning
+        assert "its bytes may still be in the files" in warning
         other.rollback()
         assert scrub(database) is None

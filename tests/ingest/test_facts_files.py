@@ -1,4 +1,4 @@
-"""Facts out of files."""
+"""Reading facts from files."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ def test_facts_are_read_from_every_kind_of_file(tmp_path: Path, name: str, write
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (fact(timestamp=None), "f.jsonl, line 2: timestamp: is missing"),
-        (fact(confidence="sure"), "f.jsonl, line 2: confidence: must be a number"),
-        (fact(value=None), "f.jsonl, line 2: value: is missing"),
-        (fact(timestamp="0205-01-25"), "f.jsonl, line 2: timestamp: .* 1900 .* got '0205-01-25'"),
-        (["fact"], "f.jsonl, line 2: must be a JSON object"),
+        (fact(timestamp=None), r"timestamp: is missing \(.*f.jsonl, line 2\)"),
+        (fact(confidence="sure"), r"confidence: must be a number.*f.jsonl, line 2\)"),
+        (fact(value=None), r"value: is missing \(.*f.jsonl, line 2\)"),
+        (fact(timestamp="0205-01-25"), r"timestamp: .* 1900 .* got '0205-01-25'.*line 2\)"),
+        (["fact"], r"must be a JSON object.*f.jsonl, line 2\)"),
     ],
 )
-def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, wrong: object, message: str) -> None:
+def test_an_invalid_row_is_named(tmp_path: Path, wrong: object, message: str) -> None:
     path = write_jsonl(tmp_path / "f.jsonl", [fact(), wrong])
     with pytest.raises(InputFileError, match=message) as caught:
         list(read_facts(path))
     assert "No fact was added" in str(caught.value)
 
 
-def test_a_fact_the_store_refuses_is_named_by_its_line(
+def test_a_fact_rejected_by_the_store_is_named_by_its_line(
     store: EvidenceStore, tmp_path: Path
 ) -> None:
     facts = FactStore(store.database, SCHEMA)
     path = write_jsonl(tmp_path / "f.jsonl", [fact(), fact(value="huge")])
-    with pytest.raises(FactError, match=rf"^{path}, line 2: value: 'huge'"):
+    with pytest.raises(FactError, match=rf"^value: 'huge'.*{path}, line 2\)"):
         facts.add(list(read_facts(path)))
     assert facts.count() == 0
     write_jsonl(path, [fact(), fact(value="high")])
@@ -69,14 +69,14 @@ def test_a_fact_the_store_refuses_is_named_by_its_line(
     assert facts.add(list(read_facts(path))) == []
 
 
-def test_blanks_around_names_are_no_part_of_them(tmp_path: Path) -> None:
+def test_whitespace_around_names_in_fact_files_is_ignored(tmp_path: Path) -> None:
     blank = fact(entity_id=" C1\t", predicate="level ", value=" low", source=" audit ")
     (read,) = read_facts(write_csv(tmp_path / "f.csv", [blank]))
     assert (read.entity_id, read.predicate, read.value) == ("C1", "level", "low")
     assert read.source == "audit"
 
 
-def test_a_header_may_be_written_otherwise(tmp_path: Path) -> None:
+def test_header_case_and_separator_are_flexible(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text("Entity_ID; Predicate;VALUE;timestamp\nC1;level;low;2026-01-25\n")
     (read,) = read_facts(path)
@@ -84,15 +84,15 @@ def test_a_header_may_be_written_otherwise(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "write"), [("f.jsonl", write_jsonl), ("f.csv", write_csv)])
-def test_a_mistyped_confidence_makes_no_fact_sure(tmp_path: Path, name: str, write: object) -> None:
+def test_a_mistyped_confidence_column_is_rejected(tmp_path: Path, name: str, write: object) -> None:
     path = write(tmp_path / name, [fact(confidense=0.5, remark="?")])  # type: ignore[operator]
-    with pytest.raises(InputFileError, match=r"confidense: is no field.*did you mean confidence\?"):
+    with pytest.raises(InputFileError, match=r"confidense: .*did you mean confidence\?"):
         list(read_facts(path))
     other = write(tmp_path / f"other-{name}", [fact(remark="?")])  # type: ignore[operator]
     assert len(list(read_facts(other))) == 1
 
 
-def test_missing_columns_are_told_once(tmp_path: Path) -> None:
+def test_missing_fact_columns_are_named(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "f.csv", [{"entity_id": "C1", "value": "low"}])
     with pytest.raises(InputFileError, match=r"\['predicate', 'timestamp'\] are missing"):
         list(read_facts(path))

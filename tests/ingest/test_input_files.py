@@ -1,4 +1,4 @@
-"""Rows out of files, each with its line, whatever else the file holds."""
+"""Reading rows from JSONL, CSV and Parquet files, with their line numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ingest.parts import SCHEMA, HashReader, row, write_csv, write_jsonl
 from lpf.errors import InputFileError
 from lpf.ingest import ingest
-from lpf.ingest.evidence_rows import DraftReader
+from lpf.ingest.evidence_drafts import DraftReader
 from lpf.ingest.input_files import InputRow, open_input
 from lpf.storage.evidence import EvidenceStore
 
@@ -31,7 +31,7 @@ def rows_of(path: Path) -> list[InputRow]:
     return list(open_input(path).rows())
 
 
-def test_json_lines_with_bom_windows_ends_and_blank_lines(tmp_path: Path) -> None:
+def test_jsonl_with_bom_windows_line_ends_and_blank_lines(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", b'\xef\xbb\xbf{"a": 1}\r\n\r\n{"a": "\xc3\xa9"}')
     assert rows_of(path) == [InputRow(1, {"a": 1}), InputRow(3, {"a": "é"})]
 
@@ -45,7 +45,7 @@ def test_json_lines_with_bom_windows_ends_and_blank_lines(tmp_path: Path) -> Non
         (b"[" * 200_000, "is not valid JSON"),
     ],
 )
-def test_a_json_line_that_cannot_be_read_is_told_with_its_line(
+def test_an_invalid_json_line_is_reported_with_its_line(
     tmp_path: Path, line: bytes, error: str
 ) -> None:
     path = written(tmp_path / "a.jsonl", b'{"a": 1}\n' + line + b'\n{"a": 2}\n')
@@ -72,7 +72,7 @@ def test_csv_lines_are_counted_through_quoted_line_ends(tmp_path: Path) -> None:
         (b'C1,level,"a"b\n', 3, "is not valid CSV"),
     ],
 )
-def test_a_csv_record_that_cannot_be_read_is_told_with_its_line(
+def test_an_invalid_csv_record_is_reported_with_its_line(
     tmp_path: Path, record: bytes, line: int, error: str
 ) -> None:
     content = HEADER.encode() + b"C0,level,before\n" + record + b"C9,level,after\n"
@@ -86,7 +86,7 @@ def test_a_csv_record_that_cannot_be_read_is_told_with_its_line(
 @pytest.mark.parametrize(
     ("opening", "line"), [('C1,level,"open\n', 3), ('C1,"le\nvel","open\n', 4), ('C1,a"b,"\n', 3)]
 )
-def test_a_quote_that_is_never_closed_is_told_where_it_opens(
+def test_an_unclosed_quote_is_reported_where_it_opens(
     tmp_path: Path, opening: str, line: int, end: str
 ) -> None:
     hidden = "".join(f"C{number},level,\u2028y\n" for number in range(40)).encode()
@@ -94,30 +94,29 @@ def test_a_quote_that_is_never_closed_is_told_where_it_opens(
     before, wrong = rows_of(written(tmp_path / "a.csv", content + b"C9,level,z" + end.encode()))
     last = 2 + opening.count("\n") + 42
     assert (before.error, wrong.line) == ("", line)
-    told = (
+    assert wrong.error == (
         f"opens a quote that is never closed; lines 3 to {last} were not read ({last - 2} in all)"
     )
-    assert wrong.error == told
 
 
-def test_rows_that_a_quote_too_many_hides_are_told(tmp_path: Path) -> None:
+def test_lines_hidden_by_an_extra_quote_are_reported(tmp_path: Path) -> None:
     content = HEADER + 'C1,level,"open\nC2,level,y\nC3,level,"z"\nC4,level,w\n'
     wrong, after = rows_of(written(tmp_path / "a.csv", content))
     assert (wrong.line, after.values["text"]) == (2, "w")
     assert wrong.error.endswith("; lines 2 to 4 were not read")
 
 
-def test_a_header_with_a_quote_that_is_never_closed_is_refused(tmp_path: Path) -> None:
+def test_a_header_with_an_unclosed_quote_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="line 1: opens a quote that is never closed"):
         open_input(written(tmp_path / "a.csv", 'entity_id,"text\nC1,x\n'))
 
 
-def test_a_long_cell_is_no_error(tmp_path: Path) -> None:
+def test_a_long_cell_is_accepted(tmp_path: Path) -> None:
     (only,) = rows_of(written(tmp_path / "a.csv", HEADER + "C1,level," + "x" * 500_000))
     assert len(str(only.values["text"])) == 500_000
 
 
-def test_parquet_gives_plain_values_and_cuts_nanoseconds(tmp_path: Path) -> None:
+def test_parquet_gives_plain_values_and_truncates_nanoseconds(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     columns = {
         "entity_id": pyarrow.array([1, 2]),
@@ -150,7 +149,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path / "a.parquet", "PAR1")
-    with pytest.raises(InputFileError, match="is not sound Parquet"):
+    with pytest.raises(InputFileError, match="not a valid Parquet file"):
         open_input(path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputFileError, match=r"pip install 'lpf\[parquet\]'"):
@@ -162,16 +161,16 @@ def test_parquet_without_pyarrow_says_what_to_install(
     [
         ("a.jsonl", "", "is empty"),
         ("a.csv", "", "is empty"),
-        ("a.xlsx", "x", "files end in .jsonl, .csv or .parquet"),
-        ("a.csv", "\n\n", "has no names of columns"),
-        ("a.csv", "a,b,a\n", r"columns \['a'\] stand twice"),
+        ("a.xlsx", "x", "must end in .jsonl, .csv or .parquet"),
+        ("a.csv", "\n\n", "has no column names"),
+        ("a.csv", "a,b,a\n", r"repeated columns \['a'\]"),
         ("a.csv", b"a,\xff\n", "line 1: is not valid UTF-8"),
-        ("a.csv", "Source,source \n", r"columns \['source'\] stand twice"),
-        ("a.csv", HEADER.encode("utf-16"), "is UTF-16; save it as UTF-8"),
-        ("a.jsonl", b"\xfe\xff\x00{", "is UTF-16; save it as UTF-8"),
+        ("a.csv", "Source,source \n", r"repeated columns \['source'\]"),
+        ("a.csv", HEADER.encode("utf-16"), "UTF-16.*save it as UTF-8"),
+        ("a.jsonl", b"\xfe\xff\x00{", "UTF-16.*save it as UTF-8"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused(
+def test_an_invalid_file_is_rejected(
     tmp_path: Path, name: str, content: bytes | str, message: str
 ) -> None:
     with pytest.raises(InputFileError, match=message) as caught:
@@ -179,14 +178,14 @@ def test_a_file_that_cannot_be_used_is_refused(
     assert str(caught.value).startswith(str(tmp_path / name))
 
 
-def test_an_absent_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match=r"absent\.csv: cannot be read: No such file"):
         open_input(tmp_path / "absent.csv")
     with pytest.raises(InputFileError, match="cannot be read"):
         open_input(tmp_path)
 
 
-def test_missing_columns_are_told_once(store: EvidenceStore, tmp_path: Path) -> None:
+def test_missing_evidence_columns_are_named(store: EvidenceStore, tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "entity,predicate\n" + "C1,level\n" * 50)
     with pytest.raises(InputFileError, match=r"\['entity_id', 'text'\] are missing") as caught:
         ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
@@ -201,7 +200,7 @@ def test_missing_columns_are_told_once(store: EvidenceStore, tmp_path: Path) -> 
         ("\t", ("read as separated by tabs",)),
     ],
 )
-def test_what_separates_cells_is_told_by_the_header(
+def test_the_separator_is_detected_from_the_header(
     store: EvidenceStore, tmp_path: Path, separator: str, notes: tuple[str, ...]
 ) -> None:
     lines = [["entity_id", '"predicate"', "text"], ["C1", "level", '"a, b; c\td"'], ["C2", "level"]]
@@ -222,20 +221,22 @@ def test_what_separates_cells_is_told_by_the_header(
         ("a;b", ("a;b",)),
     ],
 )
-def test_commas_separate_unless_another_alone_finds_fields(
+def test_the_separator_is_a_comma_unless_only_another_finds_fields(
     tmp_path: Path, header: str, columns: tuple[str, ...]
 ) -> None:
     file = open_input(written(tmp_path / "a.csv", header + "\n"))
     assert (file.columns, file.notes) == (columns, ())
 
 
-def test_a_quote_that_is_never_closed_is_told_whatever_separates(tmp_path: Path) -> None:
+def test_an_unclosed_quote_is_reported_with_other_separators(tmp_path: Path) -> None:
     content = 'entity_id;text\nC1;x\nC2;"open\nC3;y\n'
     _, wrong = rows_of(written(tmp_path / "a.csv", content))
     assert (wrong.line, "opens a quote that is never closed" in wrong.error) == (3, True)
 
 
-def test_case_and_blanks_of_a_header_do_not_matter(store: EvidenceStore, tmp_path: Path) -> None:
+def test_case_and_whitespace_of_a_header_do_not_matter(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
     header = ["Entity_ID ", " PREDICATE", "Text", " Day"]
     path = written(tmp_path / "a.csv", ",".join(header) + "\nC1,level,a,b\n")
     other = tmp_path / "a.parquet"
@@ -246,14 +247,14 @@ def test_case_and_blanks_of_a_header_do_not_matter(store: EvidenceStore, tmp_pat
         assert (outcome.added, outcome.ignored_columns) == (1, ("Day",))
 
 
-def test_parquet_columns_that_mean_one_field_are_refused(tmp_path: Path) -> None:
+def test_parquet_columns_for_the_same_field_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"text": "a", "Text": "b"}]), path)
-    with pytest.raises(InputFileError, match=r"a\.parquet: columns \['text'\] stand twice"):
+    with pytest.raises(InputFileError, match=r"a\.parquet: repeated columns \['text'\]"):
         open_input(path)
 
 
-def test_a_header_alone_is_a_file_without_rows(store: EvidenceStore, tmp_path: Path) -> None:
+def test_a_file_with_only_a_header_has_no_rows(store: EvidenceStore, tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", HEADER)
     assert ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path).read == 0
 
@@ -264,7 +265,7 @@ def test_a_time_without_a_zone_is_in_utc(store: EvidenceStore, tmp_path: Path) -
         tmp_path / "a.csv", [row(evidence_id=f"E{n}", timestamp=t) for n, t in enumerate(times)]
     )
     ingest(path, store, SCHEMA, HashReader(), rejects_folder=tmp_path)
-    found = [item.evidence.timestamp for item in store.listed()]
+    found = [item.evidence.timestamp for item in store.page()]
     assert found == [
         datetime(2026, 1, 25, 15, 42, 33, tzinfo=UTC),
         datetime(2026, 1, 25, tzinfo=UTC),
@@ -273,7 +274,7 @@ def test_a_time_without_a_zone_is_in_utc(store: EvidenceStore, tmp_path: Path) -
     ]
 
 
-# What can be kept: no half characters, no NUL, and something besides blanks.
+# Texts that can be stored: no lone surrogates, no NUL, not only whitespace.
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 filled = texts.filter(lambda text: bool(text.strip()))
 names = filled.map(str.strip)
@@ -294,7 +295,7 @@ items = st.fixed_dictionaries(
 @pytest.mark.parametrize("write", [write_jsonl, write_csv])
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(items, min_size=1, max_size=5))
-def test_what_is_written_is_read(tmp_path: Path, write: object, rows: list[dict]) -> None:
+def test_written_items_are_read_back(tmp_path: Path, write: object, rows: list[dict]) -> None:
     plain = [
         {name: v.isoformat() if isinstance(v, datetime) else v for name, v in each.items()}
         for each in rows

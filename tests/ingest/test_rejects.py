@@ -1,4 +1,4 @@
-"""Files of rejects: what they keep of a row, and what an erasure takes out of them."""
+"""Rejects files: what is written of a row, and what an erasure removes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from ingest.parts import SCHEMA, HashReader, row, write_jsonl
 from lpf.errors import StoreBusyError
 from lpf.ingest import IngestOutcome, erase_evidence, ingest, ingest_rows, rejects
-from lpf.ingest.rejects import alone_with
+from lpf.ingest.rejects import locked_folder
 from lpf.storage.evidence import EvidenceStore
 
 SECRET = 'Kiełbasa "secret" of Mr. Żak'
@@ -43,7 +43,7 @@ def entries(path: Path) -> list[dict]:
         ("a.csv", b'entity_id,predicate,text\nC1,level,"secret\n'),
     ],
 )
-def test_of_a_row_without_fields_nothing_is_kept_but_its_place(
+def test_of_an_unparsed_row_only_its_line_is_written(
     store: EvidenceStore, tmp_path: Path, name: str, content: bytes
 ) -> None:
     path = tmp_path / name
@@ -56,7 +56,7 @@ def test_of_a_row_without_fields_nothing_is_kept_but_its_place(
 
 
 @pytest.mark.parametrize("given", [" E1", "E1\t", "E1"])
-def test_an_erased_id_is_recognised_with_blanks_around_it(
+def test_an_erased_id_is_recognised_with_whitespace_around_it(
     store: EvidenceStore, tmp_path: Path, given: str
 ) -> None:
     take([row(evidence_id="E1", text_content="harmless")], store, tmp_path)
@@ -69,9 +69,7 @@ def test_an_erased_id_is_recognised_with_blanks_around_it(
     assert entry["row"] == {"evidence_id": "E1"}
 
 
-def test_the_file_of_rejects_has_the_name_of_its_source(
-    store: EvidenceStore, tmp_path: Path
-) -> None:
+def test_the_rejects_file_is_named_after_its_source(store: EvidenceStore, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     path = write_jsonl(tmp_path / "in" / "a.jsonl", [row(credibility=7)])
     outcome = take_file(path, store, tmp_path / "bad")
@@ -79,17 +77,17 @@ def test_the_file_of_rejects_has_the_name_of_its_source(
     assert outcome.rejects_file.name.startswith("a.jsonl.20")
 
 
-def test_bytes_of_parquet_are_not_written_out(store: EvidenceStore, tmp_path: Path) -> None:
+def test_bytes_from_parquet_are_not_written(store: EvidenceStore, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row(text_content=b"secret")]), path)
     outcome = take_file(path, store, tmp_path / "bad")
     (entry,) = entries(outcome.rejects_file)
     assert entry["row"]["text_content"] == "6 bytes"
-    assert entry["error"] == "must be a text, got a value of type bytes"
+    assert entry["error"] == "must be a string, got a value of type bytes"
 
 
 @pytest.mark.parametrize("wrong", [{}, {"credibility": 7}, {"text_content": [SECRET]}])
-def test_an_erased_text_does_not_come_back_with_its_id(
+def test_an_erased_text_is_not_written_again(
     either_store: EvidenceStore, tmp_path: Path, wrong: dict
 ) -> None:
     secret = row(evidence_id=17, text_content=SECRET)
@@ -133,10 +131,10 @@ def test_a_short_text_removes_no_lines_of_others(store: EvidenceStore, tmp_path:
     assert len(entries(outcome.rejects_file)) == 1
 
 
-def test_what_cannot_be_told_apart_goes_with_any_erasure(
+def test_unrecognisable_lines_are_removed_by_any_erasure(
     store: EvidenceStore, tmp_path: Path
 ) -> None:
-    """Half a line of a process that was killed, and rows that were kept as they stood."""
+    """Partly written lines of a killed process, and rows that are not objects."""
     take([row(evidence_id="S1")], store, tmp_path)
     unread = tmp_path / "killed.rejects.jsonl.part"
     whole = '{"file": "x", "line": 1, "row": {"evidence_id": "S2"}}\n'
@@ -145,7 +143,7 @@ def test_what_cannot_be_told_apart_goes_with_any_erasure(
     assert unread.read_text() == whole
 
 
-def test_a_cleaned_file_is_overwritten_and_nothing_is_left_beside_it(
+def test_a_cleaned_file_is_overwritten_and_leaves_no_other_files(
     store: EvidenceStore, tmp_path: Path
 ) -> None:
     folder = tmp_path / "bad"
@@ -159,7 +157,7 @@ def test_a_cleaned_file_is_overwritten_and_nothing_is_left_beside_it(
     assert {path.name for path in folder.iterdir()} == {"rejects.lock", outcome.rejects_file.name}
 
 
-def test_half_a_character_survives_a_cleaning(store: EvidenceStore, tmp_path: Path) -> None:
+def test_a_lone_surrogate_survives_a_cleaning(store: EvidenceStore, tmp_path: Path) -> None:
     take([row(evidence_id="S1", claim="c")], store, tmp_path)
     wrong = [row(text_content="\ud800", claim="c"), row(text_content="\ud800b")]
     outcome = take([*wrong, row(evidence_id="S1", text_content="b")], store, tmp_path)
@@ -167,7 +165,7 @@ def test_half_a_character_survives_a_cleaning(store: EvidenceStore, tmp_path: Pa
     assert [entry["row"] for entry in entries(outcome.rejects_file)] == [None, wrong[1]]
 
 
-def test_a_long_or_odd_name_is_no_failure(store: EvidenceStore, tmp_path: Path) -> None:
+def test_long_and_unusual_source_names_are_accepted(store: EvidenceStore, tmp_path: Path) -> None:
     for name in ("ż" * 120, "posted/by/somebody"):
         outcome = take([row(evidence_id="S1", credibility=7)], store, tmp_path, name)
         assert outcome.rejects_file.parent == tmp_path
@@ -175,15 +173,15 @@ def test_a_long_or_odd_name_is_no_failure(store: EvidenceStore, tmp_path: Path) 
     assert erase_evidence("S1", store, tmp_path).rejects_removed == 2
 
 
-def test_a_folder_that_is_held_too_long_is_told_of(
+def test_a_folder_locked_for_too_long_is_busy(
     store: EvidenceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rejects, "LOCK_SECONDS", 0.1)
-    with alone_with(tmp_path), pytest.raises(StoreBusyError, match="another process"):
+    with locked_folder(tmp_path), pytest.raises(StoreBusyError, match="another process"):
         take([row(credibility=7)], store, tmp_path)
 
 
-def test_runs_in_different_threads_have_files_of_their_own(
+def test_runs_in_different_threads_write_separate_files(
     store: EvidenceStore, tmp_path: Path
 ) -> None:
     def run() -> None:

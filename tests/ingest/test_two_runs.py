@@ -1,4 +1,4 @@
-"""Runs that meet on one store: nothing is there twice, and nothing is lost."""
+"""Concurrent ingestions into one store: nothing is added twice or lost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def take(rows: list[dict], store: EvidenceStore, folder: Path, **options: object
 
 
 def texts_of(store: EvidenceStore) -> list[str]:
-    return [item.evidence.text_content for item in store.listed(limit=1000)]
+    return [item.evidence.text_content for item in store.page(limit=1000)]
 
 
 @pytest.mark.parametrize("meets_after", [4, 8])
-def test_the_same_rows_taken_between_two_batches_are_not_there_twice(
+def test_rows_added_by_another_run_between_batches_are_not_added_twice(
     either_store: EvidenceStore, tmp_path: Path, meets_after: int
 ) -> None:
     rows = numbered_rows(16, entities=2)
@@ -40,11 +40,11 @@ def test_the_same_rows_taken_between_two_batches_are_not_there_twice(
     assert sorted(texts_of(either_store)) == sorted(each["text_content"] for each in rows)
 
 
-def test_the_same_rows_taken_while_a_batch_is_read_are_not_there_twice(
+def test_rows_added_by_another_run_during_reading_are_not_added_twice(
     either_store: EvidenceStore, tmp_path: Path
 ) -> None:
-    """The other run adds them under ids that this one would not have used: only their content
-    tells that they are there."""
+    """The other run adds them with IDs that this one would not have generated, so they can only be
+    recognised by their content."""
     rows = [row(text_content=f"text {number}") for number in range(4)]
 
     class Overtaken(HashReader):
@@ -62,20 +62,20 @@ def test_the_same_rows_taken_while_a_batch_is_read_are_not_there_twice(
     assert sorted(texts_of(either_store)) == ["far", *(f"text {number}" for number in range(4))]
 
 
-def test_a_batch_that_is_overtaken_often_is_read_once(
+def test_a_batch_with_many_id_conflicts_is_read_once(
     store: EvidenceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others take the entity's next number again and again, just before this run does."""
+    """Others repeatedly take the next number of the entity just before this run does."""
     others = iter(range(20))
     add = store.add
 
     def overtaken(*given: object) -> None:
         number = next(others, None)
         if number is not None:
-            settled_too = NewEvidence(
+            competitor = NewEvidence(
                 Evidence(f"C1_E{number + 1:03d}", "C1", "level", f"other {number}"), b"0", b"1"
             )
-            add([settled_too], None, None)
+            add([competitor], None, None)
         add(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(store, "add", overtaken)
@@ -83,10 +83,10 @@ def test_a_batch_that_is_overtaken_often_is_read_once(
     rows = [row(text_content=text) for text in ("a", "b", "UNREADABLE")]
     outcome = take(rows, store, tmp_path, reader=reader)
     assert (outcome.added, outcome.rejected, reader.texts_read) == (2, 1, 2)
-    assert [item.evidence.evidence_id for item in store.listed()][-2:] == ["C1_E021", "C1_E022"]
+    assert [item.evidence.evidence_id for item in store.page()][-2:] == ["C1_E021", "C1_E022"]
 
 
-def test_rejects_that_are_written_after_an_erasure_are_kept(
+def test_rejects_written_after_an_erasure_are_not_lost(
     store: EvidenceStore, tmp_path: Path
 ) -> None:
     take([row(evidence_id="S1", text_content="secret")], store, tmp_path)

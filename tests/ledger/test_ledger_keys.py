@@ -1,4 +1,4 @@
-"""Key files and checkpoints as documents of their own."""
+"""Key files and checkpoints."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ def checkpoint():
     return sign(KEY, origin="lpf-0123456789abcdef", size=5, root=b"r" * 32, timestamp=1_700_000)
 
 
-def test_a_new_key_is_secret_from_the_start_and_never_overwritten(tmp_path: Path) -> None:
+def test_a_new_key_is_private_and_never_overwritten(tmp_path: Path) -> None:
     files = create_key(tmp_path)
     assert stat.S_IMODE(files.private.stat().st_mode) == 0o600
     assert public_bytes(load_private(files.private)) == load_public(files.public)
     before = files.private.read_bytes()
-    with pytest.raises(LedgerKeyError, match="exists already"):
+    with pytest.raises(LedgerKeyError, match="already exists"):
         create_key(tmp_path)
     assert files.private.read_bytes() == before
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing that comes after it is done."""
+    """Simulates the end of the process."""
 
 
 STEPS = ["open", "fdopen", "fsync", "link", "fsync again", "open for .pub", "link of .pub"]
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_kill_while_a_key_is_made_leaves_none_or_a_whole_one(
+def test_a_kill_during_key_creation_leaves_no_key_or_a_complete_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     name, times = step.split()[0], 2 if " " in step else 1
     calls, real = [], getattr(os, name)
 
     def killed(*arguments: object) -> object:
-        # Of "open", folders are opened too; they are not counted.
+        # Opening a folder is not counted.
         if name != "open" or len(arguments) == 3:
             calls.append(name)
         if len(calls) == times:
@@ -63,7 +63,7 @@ def test_a_kill_while_a_key_is_made_leaves_none_or_a_whole_one(
     assert public_bytes(load_private(files.private)) == load_public(files.public)
 
 
-def test_a_lost_public_half_is_derived_and_a_lost_private_one_is_not_replaced(
+def test_a_missing_public_key_is_derived_and_a_missing_private_key_is_not_replaced(
     tmp_path: Path,
 ) -> None:
     files = create_key(tmp_path, "audit")
@@ -74,7 +74,7 @@ def test_a_lost_public_half_is_derived_and_a_lost_private_one_is_not_replaced(
     assert create_key(tmp_path, "audit") == files
     assert (files.public.read_bytes(), files.private.read_bytes()) == (public, private)
     files.private.unlink()
-    with pytest.raises(LedgerKeyError, match=r"audit.pub: exists already"):
+    with pytest.raises(LedgerKeyError, match=r"audit.pub already exists"):
         create_key(tmp_path, "audit")
     assert not files.private.exists()
     with pytest.raises(LedgerKeyError, match="cannot be written"):
@@ -82,14 +82,14 @@ def test_a_lost_public_half_is_derived_and_a_lost_private_one_is_not_replaced(
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
-def test_a_key_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_key_readable_by_others_is_rejected(tmp_path: Path, mode: int) -> None:
     files = create_key(tmp_path)
     files.private.chmod(mode)
     with pytest.raises(LedgerKeyError, match="chmod 600"):
         load_private(files.private)
 
 
-def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_key_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "ledger.key"
     with pytest.raises(LedgerKeyError, match="cannot be read"):
         load_private(path)
@@ -110,7 +110,7 @@ def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
         load_private(path)
 
 
-def test_a_checkpoint_survives_its_bytes() -> None:
+def test_a_checkpoint_is_parsed_from_its_bytes() -> None:
     parsed = parse(checkpoint().to_bytes())
     assert parsed == checkpoint()
     parsed.verify()
@@ -135,12 +135,12 @@ def test_a_changed_checkpoint_does_not_verify(field: str, value: object) -> None
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"7", b"\xff"])
-def test_what_is_no_checkpoint_is_refused(data: bytes) -> None:
+def test_an_invalid_checkpoint_is_rejected(data: bytes) -> None:
     with pytest.raises(ProofError, match="not a checkpoint"):
         parse(data)
 
 
 @pytest.mark.parametrize(("field", "value"), [("format", "x"), ("root", "zz"), ("timestamp", 5)])
-def test_a_field_of_the_wrong_form_is_refused(field: str, value: object) -> None:
+def test_an_invalid_checkpoint_field_is_rejected(field: str, value: object) -> None:
     with pytest.raises(ProofError, match="not a checkpoint"):
         parse(json.dumps({**checkpoint().document(), field: value}).encode())

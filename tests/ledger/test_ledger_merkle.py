@@ -1,4 +1,4 @@
-"""Both trees, the writer's and the verifier's, against the definition of RFC 6962."""
+"""The trees of the writer and the verifier, compared with the definition in RFC 6962."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lpf.ledger.verifier.tree import CountingTree, leaf_of
 SIZES = range(71)
 BODIES = [f"record {number}".encode() for number in SIZES]
 LEAVES = [leaf_hash(body) for body in BODIES]
-# The inputs and roots of the certificate transparency project's own tests.
+# Inputs and roots from the tests of the Certificate Transparency project.
 VECTOR_BODIES = [
     bytes.fromhex(text)
     for text in (
@@ -39,7 +39,7 @@ VECTOR_ROOTS = {
 
 
 def naive_root(bodies: list[bytes]) -> bytes:
-    """MTH of RFC 6962, 2.1, word for word."""
+    """MTH of RFC 6962, 2.1, as written there."""
     if not bodies:
         return sha256(b"").digest()
     if len(bodies) == 1:
@@ -65,7 +65,7 @@ def both_roots(bodies: list[bytes]) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize("size", VECTOR_ROOTS)
-def test_known_roots(size: int) -> None:
+def test_roots_of_known_vectors(size: int) -> None:
     expected = bytes.fromhex(VECTOR_ROOTS[size])
     assert both_roots(VECTOR_BODIES[:size]) == (expected, expected)
 
@@ -98,18 +98,18 @@ def test_every_consistency_path_leads_to_both_roots(second: int) -> None:
         path = [node.hex() for node in consistency_path(InMemory(), first, second)]
         assert check_bundle.consistent({"path": path}, old, new)
         for forged in ({**old, "root": "00" * 32}, {**old, "size": first + 1}):
-            with pytest.raises(check_bundle.WrongError):
+            with pytest.raises(check_bundle.InvalidBundleError):
                 check_bundle.consistent({"path": path}, forged, new)
 
 
-def test_tile_entries_are_the_roots_of_what_is_below() -> None:
+def test_tile_entries_are_roots_of_the_level_below() -> None:
     tree = CountingTree()
     leaves = [leaf_hash(str(number).encode()) for number in range(1024)]
     above = [entry for leaf in leaves for entry in tree.add(leaf) if entry[0]]
     assert above == [(1, n, fold(leaves[256 * n : 256 * n + 256])) for n in range(4)]
 
 
-def test_the_verifier_shares_nothing_with_the_writer_but_the_format() -> None:
+def test_the_verifier_shares_only_formats_with_the_writer() -> None:
     folder = Path(lpf.ledger.__file__).parent
     for path in (folder / "verifier").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

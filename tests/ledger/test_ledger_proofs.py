@@ -1,4 +1,4 @@
-"""Proof bundles, checked by the script that stands alone."""
+"""Proof bundles, checked by the standalone script."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KEY_HEX = public_bytes(KEY).hex()
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    """700 records: two full tiles and a rest; checkpoints at 100 and at the end."""
+    """700 records: two full tiles and a partial one; checkpoints at 100 and at the end."""
     folder = tmp_path_factory.mktemp("ledger")
     with opened(folder / "store.db", checkpoint_seconds=3600) as (store, ledger):
         ledger.append_many([draft(number) for number in range(100)])
@@ -54,7 +54,7 @@ def called(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
-def test_the_script_accepts_a_good_bundle_of_each_kind(database: Database, tmp_path: Path) -> None:
+def test_the_script_accepts_a_valid_bundle_of_each_kind(database: Database, tmp_path: Path) -> None:
     inclusion = prove_inclusion(database, "INF00000257")
     done = run_script(tmp_path, inclusion, "--key", KEY_HEX)
     assert (done.returncode, done.stderr) == (0, "")
@@ -64,10 +64,12 @@ def test_the_script_accepts_a_good_bundle_of_each_kind(database: Database, tmp_p
     )
     done = run_script(tmp_path, consistency)
     assert "the first 100 records are unchanged among 700" in done.stdout
-    assert "give --key to check whose" in done.stdout
+    assert "use --key to check whose" in done.stdout
 
 
-def test_the_script_refuses_and_says_why(database: Database, tmp_path: Path) -> None:
+def test_the_script_rejects_an_invalid_bundle_and_says_why(
+    database: Database, tmp_path: Path
+) -> None:
     bundle = prove_inclusion(database, "INF00000257")
     done = run_script(tmp_path, bundle, "--key", public_bytes(OTHER_KEY).hex())
     assert done.returncode == 1
@@ -75,28 +77,30 @@ def test_the_script_refuses_and_says_why(database: Database, tmp_path: Path) -> 
     bundle["body"] = bundle["body"].replace("Zoë", "Zoe")
     done = run_script(tmp_path, bundle)
     assert done.returncode == 1
-    assert "do not lead to the root" in done.stderr
+    assert "do not lead to the signed root" in done.stderr
 
 
 @pytest.mark.parametrize(
     "content",
     ["no JSON", '["nonsense"]', "7", "{}", '{"format": []}', '{"format": "x"}', "\xff", ""],
 )
-def test_what_is_no_bundle_is_a_wrong_call(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_bundle_is_a_usage_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "bundle.json").write_text(content, encoding="latin-1")
     done = called(tmp_path, "bundle.json")
     assert done.returncode == 2
-    assert "bundle.json: cannot be read, or is no bundle of format" in done.stderr
+    assert "bundle.json: cannot be read, or is not a bundle of format" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_wrong_key_or_no_file_is_a_wrong_call(database: Database, tmp_path: Path) -> None:
+def test_an_invalid_key_or_missing_file_is_a_usage_error(
+    database: Database, tmp_path: Path
+) -> None:
     bundle = prove_inclusion(database, "INF00000257")
     (tmp_path / "text.pub").write_text("no key")
     for key in ("none.pub", "text.pub", "x" * 64, "ab", "", "."):
         done = run_script(tmp_path, bundle, "--key", key)
         assert done.returncode == 2, key
-        assert "is no public key of 64 hexadecimal digits" in done.stderr
+        assert "is not a public key of 64 hexadecimal digits" in done.stderr
     done = called(tmp_path, "none.json")
     assert done.returncode == 2
     assert "none.json: cannot be read" in done.stderr
@@ -111,15 +115,15 @@ def test_the_key_may_be_a_file(database: Database, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", [], {}, [[]], {"a": 1}, 1e400])
-def test_a_part_of_another_type_does_not_hold(
+def test_a_part_of_another_type_is_invalid(
     database: Database, tmp_path: Path, value: object
 ) -> None:
     good = prove_inclusion(database, "INF00000257")
     for name in ("body", "index", "path", "checkpoint", "blobs"):
-        with pytest.raises(check_bundle.WrongError):
+        with pytest.raises(check_bundle.InvalidBundleError):
             check_bundle.check({**good, name: value})
     for name in good["checkpoint"]:
-        with pytest.raises(check_bundle.WrongError):
+        with pytest.raises(check_bundle.InvalidBundleError):
             check_bundle.check({**good, "checkpoint": {**good["checkpoint"], name: value}})
     done = run_script(tmp_path, {**good, "checkpoint": value})
     assert done.returncode == 1
@@ -128,7 +132,7 @@ def test_a_part_of_another_type_does_not_hold(
 
 
 @pytest.mark.parametrize("seq", [1, 2, 100, 255, 256, 257, 512, 513, 699, 700])
-def test_records_in_and_between_tiles_are_proved(database: Database, seq: int) -> None:
+def test_records_inside_and_outside_tiles_are_proved(database: Database, seq: int) -> None:
     assert "holds" in check_bundle.check(prove_inclusion(database, record_id(seq)), KEY_HEX)
     if seq <= 100:
         early = prove_inclusion(database, record_id(seq), checkpoint_at(database, 100))
@@ -191,16 +195,16 @@ def with_a_short_signature(bundle: dict[str, Any]) -> None:
         with_a_short_signature,
     ],
 )
-def test_a_changed_inclusion_bundle_is_wrong(
+def test_a_changed_inclusion_bundle_is_invalid(
     database: Database, change: Callable[[dict[str, Any]], None]
 ) -> None:
     bundle = copy.deepcopy(prove_inclusion(database, "INF00000300"))
     change(bundle)
-    with pytest.raises(check_bundle.WrongError):
+    with pytest.raises(check_bundle.InvalidBundleError):
         check_bundle.check(bundle)
 
 
-def test_a_changed_consistency_bundle_is_wrong(database: Database) -> None:
+def test_a_changed_consistency_bundle_is_invalid(database: Database) -> None:
     first, second = checkpoint_at(database, 100), checkpoint_at(database, 700)
     good = prove_consistency(database, first, second)
     assert check_bundle.check(prove_consistency(database, first, first), KEY_HEX)
@@ -211,11 +215,11 @@ def test_a_changed_consistency_bundle_is_wrong(database: Database) -> None:
         {"path": []},
         {"first": good["second"], "second": good["first"]},
     ):
-        with pytest.raises(check_bundle.WrongError):
+        with pytest.raises(check_bundle.InvalidBundleError):
             check_bundle.check({**good, **change})
 
 
-def test_checkpoints_that_do_not_fit_the_store_prove_nothing(database: Database) -> None:
+def test_checkpoints_that_do_not_match_the_store_are_rejected(database: Database) -> None:
     latest = checkpoint_at(database, 700)
     facts = {"origin": latest.origin, "timestamp": latest.timestamp}
     beyond = sign(KEY, size=701, root=b"r" * 32, **facts)
@@ -226,20 +230,20 @@ def test_checkpoints_that_do_not_fit_the_store_prove_nothing(database: Database)
         prove_consistency(database, forked, latest)
     with pytest.raises(ProofError, match="earlier one first"):
         prove_consistency(database, latest, checkpoint_at(database, 100))
-    with pytest.raises(ProofError, match="carries no checkpoint"):
+    with pytest.raises(ProofError, match="has no checkpoint"):
         checkpoint_at(database, 101)
     with pytest.raises(UnknownRecordError):
         prove_inclusion(database, record_id(701))
 
 
-def test_nothing_is_proved_without_a_checkpoint(tmp_path: Path) -> None:
+def test_a_proof_needs_a_checkpoint(tmp_path: Path) -> None:
     with created(tmp_path / "store.db") as database, Ledger(database) as ledger:
         ledger.append(draft())
         with pytest.raises(ProofError, match="no signed checkpoint covers it"):
             prove_inclusion(database, "INF00000001")
 
 
-def test_a_changed_body_is_not_proved(tmp_path: Path) -> None:
+def test_a_changed_body_cannot_be_proved(tmp_path: Path) -> None:
     with created(tmp_path / "store.db") as database:
         with Ledger(database, KEY) as ledger:
             ledger.append(draft())
@@ -251,7 +255,7 @@ def test_a_changed_body_is_not_proved(tmp_path: Path) -> None:
             prove_inclusion(database, "INF00000001")
 
 
-def test_the_scripts_own_ed25519_agrees_with_the_library() -> None:
+def test_the_ed25519_of_the_script_agrees_with_the_library() -> None:
     for number in range(5):
         key = Ed25519PrivateKey.generate()
         message = bytes(range(number * 10))
@@ -260,11 +264,11 @@ def test_the_scripts_own_ed25519_agrees_with_the_library() -> None:
         for place in (0, 31, 32, 63):
             forged = bytearray(signature)
             forged[place] ^= 1
-            with pytest.raises(check_bundle.WrongError):
+            with pytest.raises(check_bundle.InvalidBundleError):
                 check_bundle.check_signature(public_bytes(key), bytes(forged), message)
 
 
-def test_proofs_on_every_store(store_url: str) -> None:
+def test_proofs_work_on_both_databases(store_url: str) -> None:
     with opened(store_url) as (database, ledger):
         ledger.append_many([draft(number) for number in range(300)])
         ledger.checkpoint()

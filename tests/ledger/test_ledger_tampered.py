@@ -1,4 +1,4 @@
-"""Rows that were changed from outside: every look-up refuses them, with the record's name."""
+"""Rows changed from outside: every lookup rejects them and names the record."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def texts(found: Verification) -> list[str]:
 
 
 @pytest.mark.parametrize("change", [AS_TEXT, AS_BYTES, LEAF_AS_TEXT])
-def test_a_changed_record_is_not_given_out(store: Database, tmp_path: Path, change: str) -> None:
+def test_a_changed_record_is_not_returned(store: Database, tmp_path: Path, change: str) -> None:
     reader = LedgerReader(store)
     sound = reader.get("INF00000005")
     execute(store, change)
@@ -65,7 +65,7 @@ def test_a_changed_record_is_not_given_out(store: Database, tmp_path: Path, chan
 
 
 @pytest.mark.parametrize("change", ["REPLACE(body, 'robust', 'paper')", "x'7b7d'", "7"])
-def test_a_changed_blob_is_not_given_out(store: Database, tmp_path: Path, change: str) -> None:
+def test_a_changed_blob_is_not_returned(store: Database, tmp_path: Path, change: str) -> None:
     execute(store, f"UPDATE ledger_blobs SET body = {change}")
     reader = LedgerReader(store)
     record = reader.get("INF00000001")
@@ -80,7 +80,7 @@ def test_a_changed_blob_is_not_given_out(store: Database, tmp_path: Path, change
 
 
 @pytest.mark.parametrize("body", [b"[]", b"no JSON", b"\xff"])
-def test_a_body_that_is_no_object_is_refused(store: Database, body: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_rejected(store: Database, body: bytes) -> None:
     execute(store, "UPDATE ledger SET body = ?, leaf = ? WHERE seq = 5", body, leaf_hash(body))
     with pytest.raises(LedgerBrokenError, match="INF00000005: its body is not"):
         assert LedgerReader(store).get("INF00000005").fields
@@ -97,13 +97,13 @@ def test_a_body_that_is_no_object_is_refused(store: Database, body: bytes) -> No
         "UPDATE ledger_identity SET public_key = HEX(public_key)",
     ],
 )
-def test_nothing_is_appended_to_rows_of_another_form(store: Database, change: str) -> None:
+def test_nothing_is_appended_to_invalid_rows(store: Database, change: str) -> None:
     execute(store, change)
     with pytest.raises(LedgerBrokenError):
         Ledger(store, KEY)
 
 
-def test_tiles_of_another_type_are_refused(tmp_path: Path) -> None:
+def test_tiles_of_the_wrong_type_are_rejected(tmp_path: Path) -> None:
     with opened(tmp_path / "store.db") as (database, ledger):
         ledger.append_many([draft(number) for number in range(600)])
         ledger.checkpoint()
@@ -114,7 +114,7 @@ def test_tiles_of_another_type_are_refused(tmp_path: Path) -> None:
             prove_inclusion(database, "INF00000001")
 
 
-def test_a_checkpoint_of_another_type_is_refused(store: Database, tmp_path: Path) -> None:
+def test_a_checkpoint_of_the_wrong_type_is_rejected(store: Database, tmp_path: Path) -> None:
     execute(store, "UPDATE ledger SET checkpoint = CAST(checkpoint AS TEXT)")
     with pytest.raises(LedgerBrokenError, match="INF00000005: its checkpoint was changed"):
         LedgerReader(store).get("INF00000005")
@@ -124,18 +124,18 @@ def test_a_checkpoint_of_another_type_is_refused(store: Database, tmp_path: Path
         export(store, tmp_path / "export.jsonl")
 
 
-def test_a_ledger_says_whether_it_signs(store: Database) -> None:
+def test_a_ledger_knows_if_it_can_sign(store: Database) -> None:
     assert Ledger(store, KEY).signs
     assert not Ledger(store).signs
 
 
-def test_a_deleted_record_is_missing_and_the_rest_keep_their_names(store: Database) -> None:
+def test_a_deleted_record_is_one_finding(store: Database) -> None:
     execute(store, "DELETE FROM ledger WHERE seq = 7")
-    told = texts(verify(store))
-    assert told[0] == "INF00000007: is missing"
-    assert told[1].startswith("checkpoint of INF00000008: root: expected")
-    assert told[1].endswith("; and 22 later checkpoints")
-    assert len(told) == 2
+    found = texts(verify(store))
+    assert found[0] == "INF00000007: is missing"
+    assert found[1].startswith("checkpoint of INF00000008: root: expected")
+    assert found[1].endswith("; and 22 later checkpoints")
+    assert len(found) == 2
     execute(store, "DELETE FROM ledger WHERE seq BETWEEN 8 AND 9")
     assert (
         texts(verify(store))[0]
@@ -143,18 +143,16 @@ def test_a_deleted_record_is_missing_and_the_rest_keep_their_names(store: Databa
     )
 
 
-def test_one_change_is_told_once(store: Database) -> None:
+def test_one_change_is_reported_once(store: Database) -> None:
     execute(store, AS_TEXT)
-    assert texts(verify(store)) == [
-        "INF00000005: body: is of type text, which does not belong there"
-    ]
+    assert texts(verify(store)) == ["INF00000005: body: has the wrong type text"]
     execute(store, "UPDATE ledger SET body = CAST(body AS BLOB) WHERE seq = 5")
-    told = texts(verify(store))
-    assert [text.split(":")[0] for text in told] == ["INF00000005", "checkpoint of INF00000005"]
-    assert told[1].endswith("; and 25 later checkpoints")
+    found = texts(verify(store))
+    assert [text.split(":")[0] for text in found] == ["INF00000005", "checkpoint of INF00000005"]
+    assert found[1].endswith("; and 25 later checkpoints")
 
 
-def test_records_moved_up_into_a_gap_are_told_once(store: Database) -> None:
+def test_records_moved_into_a_gap_are_reported_once(store: Database) -> None:
     execute(store, "DELETE FROM ledger WHERE seq = 7")
     execute(store, "UPDATE ledger SET seq = seq - 1, checkpoint = NULL WHERE seq > 7")
     assert texts(verify(store)) == [
@@ -168,7 +166,7 @@ def test_an_empty_body_is_found(store: Database) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_a_cap_holds_for_what_is_summed_up_too(store: Database, limit: int) -> None:
+def test_the_limit_of_findings_includes_counted_ones(store: Database, limit: int) -> None:
     execute(store, "UPDATE ledger SET leaf = zeroblob(32) WHERE seq > 20")
     execute(store, "DELETE FROM ledger WHERE seq = 7")
     assert len(verify(store, most_findings=limit).findings) == limit
@@ -177,30 +175,30 @@ def test_a_cap_holds_for_what_is_summed_up_too(store: Database, limit: int) -> N
 @pytest.mark.parametrize(
     "content", ["", "{", "no export", '{"format":"lpf-checkpoint/1"}', "{}\n" * 9]
 )
-def test_a_file_that_is_no_export_is_a_wrong_call(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_an_export_is_rejected(tmp_path: Path, content: str) -> None:
     (tmp_path / "file").write_text(content)
-    with pytest.raises(InputFileError, match="is not an export of a ledger; nothing was verified"):
+    with pytest.raises(InputFileError, match="is not an export of a ledger"):
         verify(tmp_path / "file")
 
 
-def test_a_store_given_as_an_export_is_a_wrong_call(store: Database, tmp_path: Path) -> None:
+def test_a_store_given_as_an_export_is_rejected(store: Database, tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="is not an export"):
         verify(tmp_path / "store.db")
 
 
-def test_a_checkpoint_or_key_that_is_none_is_a_wrong_call(store: Database) -> None:
+def test_an_invalid_trusted_checkpoint_or_key_is_rejected(store: Database) -> None:
     checkpoint = LedgerReader(store).latest_checkpoint()
     assert checkpoint is not None
     unsigned = checkpoint.to_bytes().replace(b'"size":30', b'"size":31')
     for trusted in (b"", b"{", b"[]", b"{}", b"\xff", unsigned):
-        with pytest.raises(InputFileError, match="the trusted checkpoint is none"):
+        with pytest.raises(InputFileError, match="trusted checkpoint"):
             verify(store, trusted=trusted)
     for key in (b"", b"short", bytes(33)):
         with pytest.raises(InputFileError, match="a public key has 32 bytes"):
             verify(store, key)
 
 
-def test_what_a_ledger_was_compared_with_is_said(store: Database) -> None:
+def test_the_result_says_what_the_ledger_was_compared_with(store: Database) -> None:
     key, checkpoint = public_bytes(KEY), LedgerReader(store).latest_checkpoint()
     assert checkpoint is not None
     trusted = checkpoint.to_bytes()

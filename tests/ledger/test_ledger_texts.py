@@ -1,4 +1,4 @@
-"""The words of questions: bound to their records, erasable, and checked like the rest."""
+"""Query texts: bound to their records, erasable, and verified."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lpf.errors import LedgerBrokenError, UnknownRecordError
 from lpf.ledger import LedgerReader, erase_query_texts, export, verify
 
 
-def test_erased_words_are_gone_and_the_ledger_holds(store_url: str, tmp_path: Path) -> None:
+def test_erased_texts_are_gone_and_the_ledger_stays_valid(store_url: str, tmp_path: Path) -> None:
     asked = [asked_in(f"Who asked {number}?", number) for number in range(3)]
     with opened(store_url) as (database, ledger):
         ledger.append_many([draft(9), *(each for each, _ in asked)])
@@ -25,7 +25,7 @@ def test_erased_words_are_gone_and_the_ledger_holds(store_url: str, tmp_path: Pa
         verify(tmp_path / "export.jsonl").require_ok()
 
 
-def test_nothing_is_erased_where_one_is_no_record(tmp_path: Path) -> None:
+def test_nothing_is_erased_if_one_record_is_unknown(tmp_path: Path) -> None:
     asked, text = asked_in("Why?")
     with opened(tmp_path / "store.db") as (database, ledger):
         ledger.append(asked)
@@ -37,13 +37,13 @@ def test_nothing_is_erased_where_one_is_no_record(tmp_path: Path) -> None:
 CHANGES = [
     ("UPDATE query_texts SET text = 'forged'", "commitment: expected"),
     ("UPDATE query_texts SET salt = x'00'", "commitment: expected"),
-    ("UPDATE query_texts SET salt = CAST(salt AS TEXT)", "salt: is of type text"),
-    ("UPDATE query_texts SET text = CAST(text AS BLOB)", "text: is of type blob"),
+    ("UPDATE query_texts SET salt = CAST(salt AS TEXT)", "salt: has the wrong type text"),
+    ("UPDATE query_texts SET text = CAST(text AS BLOB)", "text: has the wrong type blob"),
 ]
 
 
 @pytest.mark.parametrize(("change", "expected"), CHANGES)
-def test_forged_words_are_found_and_not_given_out(
+def test_forged_texts_are_found_and_not_returned(
     tmp_path: Path, change: str, expected: str
 ) -> None:
     asked, text = asked_in("Is it compliant?")
@@ -52,11 +52,11 @@ def test_forged_words_are_found_and_not_given_out(
         execute(database, change)
         found = [str(each) for each in verify(database).findings]
         assert any(f"query text {text.commitment.hex()}: {expected}" in each for each in found)
-        with pytest.raises(LedgerBrokenError, match="were changed"):
+        with pytest.raises(LedgerBrokenError, match="was changed"):
             LedgerReader(database).query_text(text.commitment)
 
 
-def test_words_that_no_record_refers_to_are_found(store_url: str) -> None:
+def test_texts_without_a_record_are_found(store_url: str) -> None:
     asked, _ = asked_in("Is it compliant?")
     _, foreign = asked_in("Slipped in", 1)
     with opened(store_url) as (database, ledger):

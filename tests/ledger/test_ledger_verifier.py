@@ -1,4 +1,4 @@
-"""Tampering, in tables: each way is found, and the finding says where."""
+"""The verifier finds every kind of tampering, and says where."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(folder: Path, tmp_path: Path) -> Iterator[Database]:
-    """A copy that a test may spoil."""
+    """A copy that a test may change."""
     shutil.copy(folder / "store.db", tmp_path / "store.db")
     with Database(tmp_path / "store.db") as database:
         yield database
@@ -59,13 +59,13 @@ def store(folder: Path, tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture(scope="module")
 def trusted(folder: Path) -> bytes:
-    """The checkpoint over two thirds, kept elsewhere."""
+    """The checkpoint over two thirds of the records."""
     line = lines_of(folder / "export.jsonl")[2 * COUNT // 3]
     return line["checkpoint"].encode()
 
 
 def rewritten(path: Path, lines: list[bytes]) -> Path:
-    """An export with other lines, and a last line that fits them: the careful forger's."""
+    """An export with changed lines and a matching last line, as a careful forger would write."""
     content = b"".join(line + b"\n" for line in lines[:-1])
     records = sum(b'"seq":' in line for line in lines[:-1])
     blobs = len(lines) - 2 - records
@@ -79,7 +79,7 @@ def findings(found: Verification) -> str:
     return "\n".join(map(str, found.findings))
 
 
-def test_an_untouched_ledger_holds(folder: Path, store: Database, trusted: bytes) -> None:
+def test_an_unchanged_ledger_is_valid(folder: Path, store: Database, trusted: bytes) -> None:
     for source in (store, folder / "export.jsonl"):
         found = verify(source, public_bytes(KEY), trusted)
         found.require_ok()
@@ -87,11 +87,11 @@ def test_an_untouched_ledger_holds(folder: Path, store: Database, trusted: bytes
         assert found.root == checkpoint_at(store, COUNT).root
 
 
-# Changes of an export: what is done to its lines, and what the findings must say.
+# Changes of an export, and what the findings must contain.
 
 
 def of_record(lines: list[bytes], number: int, change: Callable[[dict], object]) -> None:
-    """Changes a record's line and keeps line, leaf and form consistent."""
+    """Change the body of a record and adjust its leaf."""
     line = json.loads(lines[number])
     fields = json.loads(line["body"])
     body = change(fields)
@@ -261,8 +261,8 @@ def with_a_checkpoint_of_no_size(lines: list[bytes]) -> None:
 HERE = "INF00000010 (export.jsonl, line 11)"
 CASES = [
     (deleted, ["INF00000010: is missing", "line 100): root: expected"]),
-    (swapped, ["INF00000010 (export.jsonl, line 12): seq: stands where INF00000012 belongs"]),
-    (doubled, ["INF00000010 (export.jsonl, line 12): seq: stands where INF00000011 belongs"]),
+    (swapped, ["INF00000010 (export.jsonl, line 12): seq: is in the place of INF00000012"]),
+    (doubled, ["INF00000010 (export.jsonl, line 12): seq: is in the place of INF00000011"]),
     (changed, [f"{HERE}: its body is not the one that was recorded: leaf: expected"]),
     (changed_with_its_leaf, ["checkpoint of INF00000100", "root: expected"]),
     (renumbered, [f"{HERE}: record_id: expected 'INF00000010', found 'INF00000011'"]),
@@ -275,7 +275,7 @@ CASES = [
     (with_no_object, [f"{HERE}: body: expected an object"]),
     (line_with_spaces, ["line 11: not canonical, from byte"]),
     (line_with_a_field_more, ["line 11: expected the fields"]),
-    (line_with_a_field_of_another_type, ["line 11: body: expected a text, found 1"]),
+    (line_with_a_field_of_another_type, ["line 11: body: expected a string, found 1"]),
     (line_with_a_seq_of_another_type, ["line 11: seq: expected a whole number"]),
     (line_with_a_leaf_in_capitals, ["line 11: leaf: expected 64 hexadecimal digits"]),
     (line_that_is_no_json, ["line 11: not canonical JSON"]),
@@ -298,7 +298,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("change", "expected"), CASES, ids=[case[0].__name__ for case in CASES])
-def test_a_careful_forger_of_an_export_is_found(
+def test_a_forged_export_is_found(
     folder: Path, tmp_path: Path, change: Callable[[list[bytes]], None], expected: list[str]
 ) -> None:
     lines = (folder / "export.jsonl").read_bytes().splitlines()
@@ -320,7 +320,7 @@ def test_truncation_needs_a_trusted_checkpoint(
 
 
 def fork(folder: Path, identity_of: Database) -> Path:
-    """Another history under the same name, signed with the right key: what its holder can do."""
+    """Another history with the same origin and key, as the owner of the key could write."""
     origin = LedgerReader(identity_of).identity.origin
     with created(folder / "forked.db") as database:
         execute(database, "UPDATE ledger_identity SET origin = ?", origin)
@@ -350,7 +350,7 @@ def test_a_trusted_checkpoint_must_be_signed_and_of_this_ledger(
     assert "rewritten" in text
 
 
-def test_a_cut_off_file_is_found(folder: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_found(folder: Path, tmp_path: Path) -> None:
     data = (folder / "export.jsonl").read_bytes()
     path = tmp_path / "export.jsonl"
     for cut in (50, len(data) // 2, len(data) - 1):
@@ -362,47 +362,47 @@ def test_a_cut_off_file_is_found(folder: Path, tmp_path: Path) -> None:
     assert "line 304: expected nothing after the last line" in findings(verify(path))
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="cannot be read"):
         verify(tmp_path / "none.jsonl")
 
 
 def undetected(path: Path, copy: Path, count: int, seed: int) -> list[int]:
-    """Places where another byte goes unnoticed although the last line was made to fit."""
+    """Positions where a changed byte is not found although the last line was adjusted."""
     data = path.read_bytes()
     generator = random.Random(seed)
     unseen = []
     for place in generator.sample(range(len(data)), count):
-        spoiled = bytearray(data)
-        spoiled[place] = (spoiled[place] + generator.randrange(1, 256)) % 256
-        copy.write_bytes(spoiled)
-        lines = bytes(spoiled).split(b"\n")
+        changed_data = bytearray(data)
+        changed_data[place] = (changed_data[place] + generator.randrange(1, 256)) % 256
+        copy.write_bytes(changed_data)
+        lines = bytes(changed_data).split(b"\n")
         if place < len(data) - len(data.splitlines()[-1]) - 2 and len(lines) > 2:
             rewritten(copy, lines[:-1])
-        if not found_out(copy):
+        if not is_found(copy):
             unseen.append(place)
     return unseen
 
 
-def found_out(path: Path) -> bool:
+def is_found(path: Path) -> bool:
     try:
         return not verify(path, public_bytes(KEY), most_findings=1).ok
     except InputFileError:
         return True
 
 
-def test_single_bytes_of_an_export(tmp_path: Path) -> None:
+def test_a_changed_byte_of_an_export_is_found(tmp_path: Path) -> None:
     folder = write_ledger(tmp_path, 60)
     assert undetected(folder / "export.jsonl", folder / "copy.jsonl", 300, seed=1) == []
 
 
 @pytest.mark.slow
-def test_thousands_of_single_bytes_of_a_thousand_records(tmp_path: Path) -> None:
+def test_a_changed_byte_of_a_large_export_is_found(tmp_path: Path) -> None:
     folder = write_ledger(tmp_path, 999)
     assert undetected(folder / "export.jsonl", folder / "copy.jsonl", 5000, seed=2) == []
 
 
-# Changes of the store itself.
+# Changes of the store.
 
 
 def leaf_of_new_body(store: Database) -> None:
@@ -431,19 +431,22 @@ STORE_CASES = [
     ("DELETE FROM ledger_identity", "ledger_identity: expected one row, found 0"),
     ("INSERT INTO ledger_identity VALUES ('y', zeroblob(32), 0)", "found 2"),
     ("UPDATE ledger SET checkpoint = x'00' WHERE seq = 100", "checkpoint of INF00000100"),
-    ("UPDATE ledger SET body = CAST(body AS TEXT)", "INF00000010: body: is of type text"),
-    ("UPDATE ledger SET leaf = CAST(leaf AS TEXT)", "INF00000010: leaf: is of type text"),
-    ("UPDATE ledger SET leaf = 1.5 WHERE seq = 10", "INF00000010: leaf: is of type real"),
+    ("UPDATE ledger SET body = CAST(body AS TEXT)", "INF00000010: body: has the wrong type text"),
+    ("UPDATE ledger SET leaf = CAST(leaf AS TEXT)", "INF00000010: leaf: has the wrong type text"),
+    ("UPDATE ledger SET leaf = 1.5 WHERE seq = 10", "INF00000010: leaf: has the wrong type real"),
     (
         "UPDATE ledger SET checkpoint = 'x' WHERE seq = 7",
-        "INF00000007: checkpoint: is of type text",
+        "INF00000007: checkpoint: has the wrong type text",
     ),
-    ("UPDATE ledger_tiles SET hashes = CAST(hashes AS TEXT)", "level 0: hashes: is of type text"),
+    (
+        "UPDATE ledger_tiles SET hashes = CAST(hashes AS TEXT)",
+        "level 0: hashes: has the wrong type text",
+    ),
     ("UPDATE ledger_tiles SET level = x'ff' WHERE level = 1", "tile 0 of level blob: expected"),
-    ("UPDATE ledger_blobs SET body = CAST(body AS TEXT)", "body: is of type text"),
-    ("UPDATE ledger_blobs SET hash = 'x'", "ledger_blobs: hash: is of type text"),
-    ("UPDATE ledger_identity SET public_key = 'x'", "public_key: is of type text"),
-    ("UPDATE ledger_identity SET origin = x'ff'", "origin: is of type blob"),
+    ("UPDATE ledger_blobs SET body = CAST(body AS TEXT)", "body: has the wrong type text"),
+    ("UPDATE ledger_blobs SET hash = 'x'", "ledger_blobs: hash: has the wrong type text"),
+    ("UPDATE ledger_identity SET public_key = 'x'", "public_key: has the wrong type text"),
+    ("UPDATE ledger_identity SET origin = x'ff'", "origin: has the wrong type blob"),
     (
         "UPDATE ledger_tiles SET hashes = CAST(hashes || zeroblob(32) AS BLOB)",
         "tile 0 of level 0: its 8224 bytes do not follow",
@@ -474,12 +477,12 @@ def test_a_change_of_the_store_is_found(
         change(store)
     found = verify(store, public_bytes(KEY), trusted)
     assert expected in findings(found)
-    with pytest.raises(LedgerBrokenError, match="does not hold") as broken:
+    with pytest.raises(LedgerBrokenError, match="not valid") as broken:
         found.require_ok()
     assert len(broken.value.findings) == len(found.findings)
 
 
-def test_numbers_beyond_integers_and_odd_texts_are_read_strictly(tmp_path: Path) -> None:
+def test_unusual_numbers_and_texts_are_parsed_strictly(tmp_path: Path) -> None:
     odd = {"large": 1e20, "small": 5e-324, "text": '\x00\x7f\u2028"\\', "\U00010000": 1}
     whole = {**odd, "format": "lpf-record/1", "record_id": "INF00000001"}
     with created(tmp_path / "store.db") as database:
@@ -488,24 +491,29 @@ def test_numbers_beyond_integers_and_odd_texts_are_read_strictly(tmp_path: Path)
         body = LedgerReader(database).get("INF00000001").body
         assert body == rfc8785.dumps(whole)
         for number in (b"100000000000000000001", b"1" * 500):
-            spoiled = body.replace(b"100000000000000000000", number)
-            execute(database, "UPDATE ledger SET body = ?, leaf = ?", spoiled, leaf_hash(spoiled))
+            changed_data = body.replace(b"100000000000000000000", number)
+            execute(
+                database,
+                "UPDATE ledger SET body = ?, leaf = ?",
+                changed_data,
+                leaf_hash(changed_data),
+            )
             assert "not canonical" in findings(verify(database))
 
 
-def test_no_more_findings_than_asked_for(store: Database) -> None:
+def test_the_number_of_findings_is_limited(store: Database) -> None:
     execute(store, "UPDATE ledger SET leaf = zeroblob(32)")
     assert len(verify(store, most_findings=7).findings) == 7
 
 
-def test_an_empty_ledger_holds(store_url: str, tmp_path: Path) -> None:
+def test_an_empty_ledger_is_valid(store_url: str, tmp_path: Path) -> None:
     with created(store_url) as database:
         verify(database).require_ok()
         assert export(database, tmp_path / "export.jsonl") == 0
         verify(tmp_path / "export.jsonl").require_ok()
 
 
-def test_exports_of_every_store(store_url: str, tmp_path: Path) -> None:
+def test_exports_of_both_databases_are_valid(store_url: str, tmp_path: Path) -> None:
     with opened(store_url) as (database, ledger):
         ledger.append_many([draft(number) for number in range(260)])
         assert export(database, tmp_path / "export.jsonl") == 260
@@ -514,7 +522,7 @@ def test_exports_of_every_store(store_url: str, tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.glob("*export*")] == ["export.jsonl"]
 
 
-def test_a_failed_export_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_failed_export_writes_no_file(tmp_path: Path) -> None:
     with created(tmp_path / "store.db") as database:
         Ledger(database).append(draft())
         with pytest.raises(LedgerError, match="was not exported"):
@@ -528,8 +536,8 @@ def test_a_failed_export_leaves_nothing_behind(tmp_path: Path) -> None:
         assert not list(tmp_path.glob("*export*"))
 
 
-def test_the_golden_files_keep_verifying() -> None:
-    """Written once by these formats' first version; if this fails, ledgers out there fail too."""
+def test_the_golden_files_are_valid() -> None:
+    """Written by the first version of the formats; if this fails, existing ledgers fail too."""
     key = public_bytes(KEY)
     trusted = (GOLDEN / "checkpoint.json").read_bytes()
     found = verify(GOLDEN / "ledger.jsonl", key, trusted)
@@ -540,10 +548,10 @@ def test_the_golden_files_keep_verifying() -> None:
         assert check_bundle.check(json.loads((GOLDEN / bundle).read_text()), key.hex())
 
 
-def test_records_that_come_while_the_store_is_verified_are_no_finding(
+def test_records_appended_during_verification_are_not_findings(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their tiles and texts are in the store before the verifier looks at those tables."""
+    """Their tiles and texts are in the store before the verifier reads those tables."""
     tiles = StoreSource.tiles
 
     def after_others_appended(source: StoreSource) -> Iterator[object]:

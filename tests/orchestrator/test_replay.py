@@ -58,7 +58,7 @@ def test_a_missing_text_is_said_plainly(workspace: Workspace) -> None:
 
 def test_a_text_that_was_changed_in_the_store_is_named(workspace: Workspace) -> None:
     result = workspace.query("C0001", "level")
-    with workspace.database.writing() as connection:
+    with workspace.database.transaction() as connection:
         connection.execute(
             "UPDATE evidence SET text_content = 'Fraud.' WHERE evidence_id = 'C0001_E003'"
         )

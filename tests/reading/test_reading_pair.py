@@ -1,4 +1,4 @@
-"""Reading against a claim, and choosing a reader by name."""
+"""PairReader, and opening a reader by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lpf.reading import MiniLMReader, PairReader, ReadRequest, open_reader
 
 
 class CountingReader(MiniLMReader):
-    """Remembers every text it was asked to read."""
+    """Records every text it reads."""
 
     seen: list[str]
 
@@ -38,33 +38,35 @@ def test_a_shared_claim_is_read_once(cache_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("item", "reason"),
     [
-        ("no claim", "needs a claim"),
-        (ReadRequest("text"), "needs a claim"),
-        (ReadRequest("text", " "), "claim is empty"),
+        ("no claim", "is missing"),
+        (ReadRequest("text"), "is missing"),
+        (ReadRequest("text", " "), "is empty"),
     ],
 )
-def test_item_without_claim_is_refused_by_index(minilm: MiniLMReader, item, reason: str) -> None:
-    with pytest.raises(EvidenceError, match=f"item 1: .*{reason}"):
+def test_an_item_without_claim_is_named_by_its_index(
+    minilm: MiniLMReader, item, reason: str
+) -> None:
+    with pytest.raises(EvidenceError, match=rf"items\[1\]\.claim: {reason}"):
         PairReader(minilm).read_many([ReadRequest("text", "claim"), item])
 
 
-def test_pair_of_a_pair_is_refused(minilm: MiniLMReader) -> None:
+def test_a_pair_of_a_pair_is_rejected(minilm: MiniLMReader) -> None:
     with pytest.raises(ConfigError, match="already reads the claim"):
         PairReader(PairReader(minilm))
 
 
-def test_reader_by_name(cache_dir: Path, minilm: MiniLMReader) -> None:
+def test_open_reader_opens_a_reader_by_name(cache_dir: Path, minilm: MiniLMReader) -> None:
     assert open_reader(cache_dir=cache_dir).reader_id == minilm.reader_id
     assert open_reader(cache_dir=cache_dir, with_claim=True).width == 4 * minilm.width
     assert "int8" in open_reader(precision="int8", cache_dir=cache_dir).reader_id
 
 
-def test_setting_that_does_not_apply_is_refused() -> None:
-    with pytest.raises(ConfigError, match="precision, threads: apply to the reader minilm"):
+def test_a_setting_of_another_reader_is_rejected() -> None:
+    with pytest.raises(ConfigError, match=r"precision, threads: .*minilm"):
         open_reader("sentence-transformers:model", precision="int8", threads=2)
 
 
 @pytest.mark.parametrize("name", ["bert", "", "sentence-transformers:"])
-def test_unknown_reader_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="reader must be"):
+def test_an_unknown_reader_is_rejected(name: str) -> None:
+    with pytest.raises(ConfigError, match="reader: must be"):
         open_reader(name)

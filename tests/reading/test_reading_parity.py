@@ -1,4 +1,4 @@
-"""The same features as sentence-transformers gives for the same weights."""
+"""MiniLMReader gives the same features as sentence-transformers with the same weights."""
 
 from __future__ import annotations
 
@@ -28,44 +28,42 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def referee() -> SentenceTransformerReader:
+def reference() -> SentenceTransformerReader:
     with warnings.catch_warnings():
-        # Its dependencies warn while they are imported; that is not ours to mend.
+        # Its dependencies emit warnings on import.
         warnings.simplefilter("ignore")
         return SentenceTransformerReader(str(installed_weights()))
 
 
-def test_parity_on_varied_texts(minilm: MiniLMReader, referee: SentenceTransformerReader) -> None:
-    ours, theirs = minilm.read_many(TEXTS), referee.read_many(TEXTS)
+def test_parity_on_varied_texts(minilm: MiniLMReader, reference: SentenceTransformerReader) -> None:
+    ours, theirs = minilm.read_many(TEXTS), reference.read_many(TEXTS)
     np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0)
 
 
-def test_every_text_of_up_to_512_tokens_can_be_compared(
-    cache_dir: Path, referee: SentenceTransformerReader
-) -> None:
-    referee._model.max_seq_length = 512
+def test_parity_with_512_tokens(cache_dir: Path, reference: SentenceTransformerReader) -> None:
+    reference._model.max_seq_length = 512
     try:
-        theirs = referee.read(TEXTS[6])
+        theirs = reference.read(TEXTS[6])
     finally:
-        referee._model.max_seq_length = 256
+        reference._model.max_seq_length = 256
     ours = MiniLMReader(cache_dir=cache_dir, max_length=512).read(TEXTS[6])
     np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0)
 
 
-def test_id_holds_name_hash_precision_and_length(referee: SentenceTransformerReader) -> None:
-    name, _, rest = referee.reader_id.partition("@")
+def test_the_reader_id_contains_name_hash_and_length(reference: SentenceTransformerReader) -> None:
+    name, _, rest = reference.reader_id.partition("@")
     assert name == "sentence-transformers:model"
     digest, *settings = rest.split(";")
     assert len(digest) == 16
     assert "max_length=256" in settings
 
 
-def test_model_that_is_not_here_is_not_fetched() -> None:
+def test_a_missing_model_is_not_downloaded() -> None:
     with pytest.raises(ReaderUnavailableError, match="allow_download=True"):
         SentenceTransformerReader("sentence-transformers/no-such-model-on-this-machine")
 
 
-def test_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ReaderUnavailableError, match="pip install sentence-transformers"):
         SentenceTransformerReader("any")

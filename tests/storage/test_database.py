@@ -1,4 +1,4 @@
-"""One store, two databases: transactions, threads, forks, numbers, streams."""
+"""Database on SQLite and PostgreSQL: transactions, threads, forks, numbers, streams."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ import pytest
 from sqlalchemy import bindparam, func, insert, select
 
 from lpf.errors import StorageError, StoreBusyError
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Database
-from lpf.storage.lookups import take_numbers
 from lpf.storage.migrations import migrate, version_of
+from lpf.storage.statements import Prepared
 from lpf.storage.tables import counters
 
 PUT = Prepared(
@@ -45,8 +44,8 @@ def put(database: Database, name: str, value: int = 1) -> None:
 
 
 def put_and(database: Database, name: str, value: int, then: Callable[[], object]) -> None:
-    """One transaction that writes a row and does something more."""
-    with database.writing() as connection:
+    """Write a row and call ``then`` in one transaction."""
+    with database.transaction() as connection:
         database.run(connection, PUT, (name, value))
         then()
 
@@ -62,26 +61,24 @@ def names(database: Database) -> list[str]:
 # Transactions
 
 
-def test_what_was_written_is_read(database: Database) -> None:
+def test_written_rows_are_read(database: Database) -> None:
     put(database, "a", 2**62)
     assert database.row(VALUE, ("a",)) == (2**62,)
     assert database.row(VALUE, ("b",)) is None
     assert database.rows(VALUE, ("b",)) == []
 
 
-def test_many_rows_or_none(database: Database) -> None:
-    with database.writing() as connection:
+def test_run_many_writes_all_rows_or_none(database: Database) -> None:
+    with database.transaction() as connection:
         database.run_many(connection, PUT, [])
         database.run_many(connection, PUT, [("a", 1), ("b", 2)])
-    with pytest.raises(StorageError), database.writing() as connection:
+    with pytest.raises(StorageError), database.transaction() as connection:
         database.run_many(connection, PUT, [("c", 3), ("a", 4)])
     assert names(database) == ["a", "b"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_an_error_undoes_the_transaction_and_is_passed_on(
-    database: Database, error: type[BaseException]
-) -> None:
+def test_an_error_rolls_back_and_is_raised(database: Database, error: type[BaseException]) -> None:
     with pytest.raises(error, match="on purpose"):
         put_and(database, "a", 1, lambda: fail_with(error))
     assert names(database) == []
@@ -89,24 +86,24 @@ def test_an_error_undoes_the_transaction_and_is_passed_on(
     assert names(database) == ["b"]
 
 
-def test_a_refused_statement_undoes_the_transaction(database: Database) -> None:
+def test_a_failed_statement_rolls_back(database: Database) -> None:
     put(database, "a")
     again = partial(database.run, database.connection, PUT, ("a", 1))
-    with pytest.raises(StorageError, match="Nothing of this was written"):
+    with pytest.raises(StorageError, match="Nothing was written"):
         put_and(database, "b", 1, again)
     assert names(database) == ["a"]
     put(database, "b")
 
 
-def test_a_transaction_reads_what_it_wrote_and_others_do_not(database: Database) -> None:
-    with ThreadPoolExecutor(1) as other, database.writing() as connection:
+def test_only_the_transaction_sees_its_uncommitted_rows(database: Database) -> None:
+    with ThreadPoolExecutor(1) as other, database.transaction() as connection:
         database.run(connection, PUT, ("a", 1))
         assert names(database) == ["a"]
         assert other.submit(names, database).result() == []
 
 
-def test_a_transaction_within_another_is_refused(database: Database) -> None:
-    with pytest.raises(StorageError, match="within a transaction already"):
+def test_nested_transactions_are_rejected(database: Database) -> None:
+    with pytest.raises(StorageError, match="already in a transaction"):
         put_and(database, "outer", 1, lambda: put(database, "inner"))
     assert names(database) == []
     put(database, "afterwards")
@@ -116,7 +113,7 @@ def test_a_transaction_within_another_is_refused(database: Database) -> None:
 # Closing, threads, forks
 
 
-def test_a_closed_store_may_be_used_again(database: Database) -> None:
+def test_a_closed_database_can_be_used_again(database: Database) -> None:
     put(database, "a")
     database.close()
     database.close()
@@ -125,7 +122,7 @@ def test_a_closed_store_may_be_used_again(database: Database) -> None:
     put(database, "b")
 
 
-def test_each_thread_has_its_connection(database: Database) -> None:
+def test_each_thread_has_its_own_connection(database: Database) -> None:
     together = threading.Barrier(4)
 
     def connection(_: int) -> int:
@@ -139,22 +136,22 @@ def test_each_thread_has_its_connection(database: Database) -> None:
 
 def open_files() -> int:
     gc.collect()
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - what it lists it also counts
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - the listing itself is one of them
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
-def test_threads_that_ended_leave_no_connection_behind(database: Database) -> None:
+def test_connections_of_finished_threads_are_closed(database: Database) -> None:
     names(database)
     before = open_files()
     for _ in range(20):
         thread = threading.Thread(target=names, args=(database,))
         thread.start()
         thread.join()
-    assert open_files() < before + 5  # SQLite holds a closed file or two back while others are open
+    assert open_files() < before + 5  # SQLite closes some files only with the last connection
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
-def test_a_store_that_was_let_go_leaves_no_connection_behind(store_url: str) -> None:
+def test_connections_of_a_collected_database_are_closed(store_url: str) -> None:
     before = open_files()
     version_of(Database(store_url))
     assert open_files() <= before
@@ -175,7 +172,7 @@ def in_a_fork(work: Iterator[object]) -> int:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_has_connections_of_its_own(database: Database) -> None:
+def test_a_forked_child_has_its_own_connections(database: Database) -> None:
     put(database, "parent")
     inherited = database.connection
 
@@ -199,8 +196,8 @@ def test_a_fork_has_connections_of_its_own(database: Database) -> None:
 
 
 def take(database: Database, name: str, count: int) -> list[int]:
-    with database.writing() as connection:
-        return list(take_numbers(database, connection, name, count))
+    with database.transaction() as connection:
+        return list(database.take_numbers(connection, name, count))
 
 
 def take_some(url: str, times: int) -> list[int]:
@@ -208,16 +205,16 @@ def take_some(url: str, times: int) -> list[int]:
         return [number for _ in range(times) for number in take(database, "series", 3)]
 
 
-def test_numbers_start_at_one_and_series_are_apart(database: Database) -> None:
+def test_each_series_of_numbers_starts_at_one(database: Database) -> None:
     assert take(database, "a", 3) == [1, 2, 3]
     assert take(database, "b", 1) == [1]
     assert take(database, "a", 0) == []
     assert take(database, "a", 2) == [4, 5]
 
 
-def test_numbers_of_an_undone_transaction_are_given_again(database: Database) -> None:
+def test_numbers_of_a_rolled_back_transaction_are_given_again(database: Database) -> None:
     def take_and_fail() -> None:
-        assert take_numbers(database, database.connection, "a", 5) == range(1, 6)
+        assert database.take_numbers(database.connection, "a", 5) == range(1, 6)
         fail_with(ValueError)
 
     with pytest.raises(ValueError, match="on purpose"):
@@ -225,14 +222,14 @@ def test_numbers_of_an_undone_transaction_are_given_again(database: Database) ->
     assert take(database, "a", 1) == [1]
 
 
-def test_threads_take_numbers_without_gap_or_double(database: Database) -> None:
+def test_threads_take_distinct_numbers_without_gaps(database: Database) -> None:
     with ThreadPoolExecutor(8) as pool:
         taken = pool.map(lambda _: take(database, "series", 3), range(80))
         numbers = sorted(number for batch in taken for number in batch)
     assert numbers == list(range(1, 241))
 
 
-def test_processes_take_numbers_without_gap_or_double(database: Database, store_url: str) -> None:
+def test_processes_take_distinct_numbers_without_gaps(database: Database, store_url: str) -> None:
     with ProcessPoolExecutor(3, mp_context=SPAWN) as pool:
         taken = list(pool.map(take_some, [store_url] * 6, [15] * 6))
     assert sorted(chain.from_iterable(taken)) == list(range(1, 6 * 15 * 3 + 1))
@@ -241,8 +238,8 @@ def test_processes_take_numbers_without_gap_or_double(database: Database, store_
 # Streams
 
 
-def test_a_stream_is_of_one_state_while_the_store_goes_on(database: Database) -> None:
-    with database.writing() as connection:
+def test_a_stream_reads_one_snapshot_while_rows_are_added(database: Database) -> None:
+    with database.transaction() as connection:
         database.run_many(connection, PUT, [(f"{number:04}", number) for number in range(25)])
     chunks = []
     for chunk in database.stream(NAMES, size=10):
@@ -253,16 +250,16 @@ def test_a_stream_is_of_one_state_while_the_store_goes_on(database: Database) ->
     assert database.row(COUNT) == (28,)
 
 
-def test_a_stream_within_a_transaction_does_not_see_it(database: Database) -> None:
+def test_a_stream_does_not_see_the_open_transaction(database: Database) -> None:
     put(database, "before")
-    with database.writing() as connection:
+    with database.transaction() as connection:
         database.run(connection, PUT, ("within", 1))
         assert list(database.stream(NAMES)) == [[("before",)]]
 
 
-def test_a_stream_may_be_empty_take_arguments_or_be_left(database: Database) -> None:
+def test_a_stream_may_be_empty_take_arguments_or_be_closed_early(database: Database) -> None:
     assert list(database.stream(NAMES)) == []
-    with database.writing() as connection:
+    with database.transaction() as connection:
         database.run_many(connection, PUT, [(f"{number:04}", number) for number in range(25)])
     assert list(database.stream(VALUE, ("0007",))) == [[(7,)]]
     left = database.stream(NAMES, size=10)
@@ -274,9 +271,9 @@ def test_a_stream_may_be_empty_take_arguments_or_be_left(database: Database) -> 
 # Waiting
 
 
-def test_a_store_that_is_held_too_long_is_busy(database: Database, store_url: str) -> None:
-    with database.writing() as connection, Database(store_url, busy_seconds=0.2) as other:
-        take_numbers(database, connection, "held", 1)
+def test_waiting_too_long_for_a_lock_raises_busy(database: Database, store_url: str) -> None:
+    with database.transaction() as connection, Database(store_url, busy_seconds=0.2) as other:
+        database.take_numbers(connection, "held", 1)
         started = time.perf_counter()
         with pytest.raises(StoreBusyError, match=r"raise store\.busy_seconds"):
             take(other, "held", 1)

@@ -1,4 +1,4 @@
-"""What only one of the two databases can do to a store."""
+"""Behaviour of Database that is specific to PostgreSQL or SQLite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lpf.storage.database import Database
 from lpf.storage.migrations import migrate
 from servers import PostgresServer
 
-# PostgreSQL alone
+# PostgreSQL
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def remote(postgres: PostgresServer) -> Iterator[Database]:
         yield opened
 
 
-def test_a_restart_of_the_server_is_survived(remote: Database, postgres: PostgresServer) -> None:
+def test_a_server_restart_is_survived(remote: Database, postgres: PostgresServer) -> None:
     put(remote, "a")
     for use in (
         lambda: names(remote),
@@ -38,7 +38,7 @@ def test_a_restart_of_the_server_is_survived(remote: Database, postgres: Postgre
     assert names(remote) == ["a", "b"]
 
 
-def test_a_server_that_is_down_is_named_and_found_again(
+def test_a_stopped_server_is_reported_and_used_again_later(
     remote: Database, postgres: PostgresServer
 ) -> None:
     put(remote, "a")
@@ -56,31 +56,31 @@ def test_a_server_that_is_down_is_named_and_found_again(
 
 
 def end_session(database: Database) -> None:
-    """As an administrator would, from another session."""
+    """Terminate the session from another one, as an administrator would."""
     number = database.connection.info.backend_pid
     with ThreadPoolExecutor(1) as other:
         ending = f"SELECT pg_terminate_backend({number}, 5000)"
         other.submit(lambda: database.connection.execute(ending).fetchone()).result()
 
 
-def test_a_connection_lost_within_a_transaction_undoes_it(remote: Database) -> None:
-    def lose_it() -> None:
+def test_a_connection_lost_in_a_transaction_rolls_back(remote: Database) -> None:
+    def lose_connection() -> None:
         end_session(remote)
         names(remote)
 
-    with pytest.raises(StoreUnavailableError, match="Nothing of this was written"):
-        put_and(remote, "a", 1, lose_it)
+    with pytest.raises(StoreUnavailableError, match="Nothing was written"):
+        put_and(remote, "a", 1, lose_connection)
     assert names(remote) == []
     put(remote, "b")
 
 
-def test_a_connection_lost_while_committing_leaves_it_open_and_says_so(remote: Database) -> None:
-    with pytest.raises(StoreUnavailableError, match="look which before repeating"):
+def test_a_connection_lost_during_a_commit_is_reported_as_unknown(remote: Database) -> None:
+    with pytest.raises(StoreUnavailableError, match="check which before repeating"):
         put_and(remote, "a", 1, lambda: end_session(remote))
     put(remote, "b")
 
 
-def test_the_address_may_bring_options(postgres: PostgresServer) -> None:
+def test_the_url_may_contain_options(postgres: PostgresServer) -> None:
     url = f"{postgres.fresh_url()}&options=-c%20statement_timeout%3D1234"
     with Database(url, busy_seconds=3) as database:
         shown = [
@@ -91,18 +91,18 @@ def test_the_address_may_bring_options(postgres: PostgresServer) -> None:
 
 
 @pytest.mark.parametrize("value", ["no number", 2**70])
-def test_a_bad_value_is_no_outage(remote: Database, value: Any) -> None:
+def test_an_invalid_value_is_not_reported_as_an_outage(remote: Database, value: Any) -> None:
     connection = remote.connection
-    with pytest.raises(StorageError) as told:
+    with pytest.raises(StorageError) as caught:
         put(remote, "a", value)
-    assert not isinstance(told.value, StoreUnavailableError)
-    with pytest.raises(StorageError, match="NUL") as told:
+    assert not isinstance(caught.value, StoreUnavailableError)
+    with pytest.raises(StorageError, match="NUL") as caught:
         put(remote, "a zero \0 byte")
-    assert not isinstance(told.value, StoreUnavailableError)
+    assert not isinstance(caught.value, StoreUnavailableError)
     assert remote.connection is connection
 
 
-# SQLite alone
+# SQLite
 
 
 def test_the_pragmas_are_in_force_on_every_connection(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_erased_bytes_are_gone_from_the_files(tmp_path: Path) -> None:
     with Database(tmp_path / "store.db") as database:
         migrate(database)
         put(database, "to be erased " * 50)
-        with database.writing() as connection:
+        with database.transaction() as connection:
             connection.execute("DELETE FROM counters")
     assert all(b"to be erased" not in file.read_bytes() for file in tmp_path.iterdir())
 
@@ -126,8 +126,8 @@ def test_erased_bytes_are_gone_from_the_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["store.db", "sqlite://", "sqlite:///:memory:", "mysql://user:secret@host/name", "::"]
 )
-def test_other_addresses_are_refused(url: str) -> None:
-    """In memory, each thread would have a store of its own."""
-    with pytest.raises(ConfigError, match=r"store\.url: must be") as told:
+def test_other_store_urls_are_rejected(url: str) -> None:
+    """An in-memory SQLite would be a separate store in each thread."""
+    with pytest.raises(ConfigError, match=r"store\.url: must be") as caught:
         Database(url)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Erasures that were begun, on both databases: nobody loses what is left to do."""
+"""Pending erasures, on both databases: what is left to do is never lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def item(evidence_id: str, text: str = "a text", numbered: bool = False) -> NewE
     return NewEvidence(Evidence(evidence_id, "C1", "level", text), content, content, numbered)
 
 
-def test_an_erasure_is_pending_until_it_is_said_to_be_done(store: EvidenceStore) -> None:
+def test_an_erasure_is_pending_until_it_is_finished(store: EvidenceStore) -> None:
     store.add([item("E1"), item("E2", "b"), item("E3")], None, None)
     rows = [store.get(name) for name in ("E1", "E2")]
     expected = [
@@ -35,20 +35,20 @@ def test_an_erasure_is_pending_until_it_is_said_to_be_done(store: EvidenceStore)
     ]
     assert [store.erase("E1"), store.erase("E2")] == expected
     assert EvidenceStore(store.database).pending_erasures() == expected
-    store.erasure_done(["E1"])
+    store.finish_erasures(["E1"])
     assert store.pending_erasures() == expected[1:]
     with pytest.raises(UnknownEvidenceError, match="was erased at"):
         store.erase("E1")
 
 
-def test_a_key_is_overwritten_once_nobody_needs_it(store: EvidenceStore) -> None:
+def test_the_content_key_of_a_pending_erasure_can_be_overwritten(store: EvidenceStore) -> None:
     store.add([item("E1"), item("E2")], None, None)
     first, second = store.erase("E1"), store.erase("E2")
-    store.forget_keys([first])
+    store.clear_erased_keys([first])
     assert store.pending_erasures() == [PendingErasure("E1", first.row_id, bytes(16)), second]
 
 
-def test_a_removal_that_fails_leaves_no_note(
+def test_a_failed_erasure_is_not_pending(
     store: EvidenceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.add([item("E1")], None, None)
@@ -56,17 +56,17 @@ def test_a_removal_that_fails_leaves_no_note(
     def fails(*_: object) -> None:
         raise StorageError("the power is out")
 
-    monkeypatch.setattr(evidence, "note_begun", fails)
+    monkeypatch.setattr(evidence, "now_micros", fails)
     with pytest.raises(StorageError):
         store.erase("E1")
     assert store.pending_erasures() == []
     assert store.get("E1").evidence.text_content == "a text"
 
 
-def test_a_numbered_item_is_not_added_where_its_content_is(store: EvidenceStore) -> None:
+def test_a_numbered_item_with_known_content_is_not_added(store: EvidenceStore) -> None:
     store.add([item("mine")], None, None)
     batch = [item("C1_E001", "new", numbered=True), item("C1_E002", numbered=True)]
-    with pytest.raises(EvidenceError, match=r"\['C1_E002'\]: items with this content"):
+    with pytest.raises(EvidenceError, match=r"\['C1_E002'\]: .*same content"):
         store.add(batch, None, None)
     assert store.count() == 1
     store.add([item("also mine"), batch[0]], None, None)

@@ -1,4 +1,4 @@
-"""The facts store, on both databases."""
+"""The fact store, on both databases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fact(value: str = "low", moment: datetime = NOON, **fields: object) -> NewFa
     return NewFact(value=value, timestamp=moment, **known)
 
 
-def test_the_newest_fact_known_by_then_is_the_answer(store: FactStore) -> None:
+def test_the_newest_fact_up_to_a_date_is_returned(store: FactStore) -> None:
     first, second = store.add([fact("low", source="audit"), fact("high", NOON + HOUR)], NOW)
     at_noon = to_micros(NOON)
     assert store.canonical("C1", "level", at_noon) == ("low", 1.0, at_noon, "audit", first.fact_id)
@@ -44,13 +44,13 @@ def test_the_newest_fact_known_by_then_is_the_answer(store: FactStore) -> None:
     assert store.canonical("C1", "outcome", NOW) is None
 
 
-def test_of_two_facts_of_one_moment_the_one_recorded_later_counts(store: FactStore) -> None:
+def test_with_equal_timestamps_the_fact_recorded_last_counts(store: FactStore) -> None:
     store.add([fact("low"), fact("high")], NOW)
     assert store.canonical("C1", "level", NOW)[0] == "high"
     assert [row[:2] for row in store.of_entity("C1", NOW)] == [("level", "high")]
 
 
-def test_an_entity_has_one_newest_fact_a_predicate(store: FactStore) -> None:
+def test_an_entity_has_one_newest_fact_per_predicate(store: FactStore) -> None:
     known = [fact("low"), fact("high", NOON + HOUR), fact("clean", predicate="outcome")]
     store.add([*known, fact("low", entity_id="C2")], NOW)
     assert [row[:2] for row in store.of_entity("C1", NOW)] == [
@@ -60,7 +60,7 @@ def test_an_entity_has_one_newest_fact_a_predicate(store: FactStore) -> None:
     assert [row[1] for row in store.of_entity("C1", to_micros(NOON))] == ["low", "clean"]
 
 
-def test_what_is_known_already_is_not_added_again(store: FactStore) -> None:
+def test_a_fact_in_the_store_is_not_added_again(store: FactStore) -> None:
     assert len(store.add([fact(), fact(), fact(confidence=0.5)], NOW)) == 2
     assert store.add([fact(), fact(confidence=0.5)], NOW + 1) == []
     assert [added.source for added in store.add([fact(), fact(source="audit")], NOW)] == ["audit"]
@@ -70,39 +70,39 @@ def test_what_is_known_already_is_not_added_again(store: FactStore) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"predicate": "size"}, r"facts\[1\]: predicate: .*'size' is not in the schema"),
-        ({"value": "huge"}, r"facts\[1\]: value: 'huge' is not a value of 'level'"),
-        ({"confidence": 1.5}, r"confidence: must lie in \[0, 1\], got 1.5"),
-        ({"confidence": float("nan")}, r"confidence: must lie in \[0, 1\], got nan"),
-        ({"confidence": "sure"}, r"confidence: must be a number, got 'sure'"),
-        ({"moment": NOON.replace(tzinfo=None)}, r"timestamp: must be a time with its zone"),
-        ({"moment": from_micros(NOW) + timedelta(minutes=6)}, r"timestamp: lies in the future"),
-        ({"moment": NOON.replace(year=205)}, r"timestamp: lies before the year 1900.*got '0205-01"),
+        ({"predicate": "size"}, r"predicate: .*'size'.* \(facts\[1\]\)"),
+        ({"value": "huge"}, r"value: 'huge'.*'level'.* \(facts\[1\]\)"),
+        ({"confidence": 1.5}, r"confidence: .* got 1.5"),
+        ({"confidence": float("nan")}, r"confidence: .* got nan"),
+        ({"confidence": "sure"}, r"confidence: .* got 'sure'"),
+        ({"moment": NOON.replace(tzinfo=None)}, r"timestamp: .* time zone"),
+        ({"moment": from_micros(NOW) + timedelta(minutes=6)}, r"timestamp: .* future"),
+        ({"moment": NOON.replace(year=205)}, r"timestamp: .* 1900.*got '0205-01"),
         ({"entity_id": " "}, r"entity_id: is empty"),
         ({"entity_id": ""}, r"entity_id: is empty"),
-        ({"entity_id": " C4 "}, r"entity_id: has blanks around it: ' C4 '"),
-        ({"predicate": "level "}, r"predicate: has blanks around it: 'level '"),
-        ({"value": "low\n"}, r"value: has blanks around it"),
-        ({"source": "\u00a0audit"}, r"source: has blanks around it"),
-        ({"entity_id": "x" * 8000}, r"entity_id: is 8000 bytes long, at most 500 are allowed"),
-        ({"source": "é" * 300}, r"source: is 600 bytes long, at most 512 are allowed"),
-        ({"entity_id": "a\0b"}, r"entity_id: holds the character NUL"),
+        ({"entity_id": " C4 "}, r"entity_id: .* whitespace: ' C4 '"),
+        ({"predicate": "level "}, r"predicate: .* whitespace: 'level '"),
+        ({"value": "low\n"}, r"value: .* whitespace"),
+        ({"source": "\u00a0audit"}, r"source: .* whitespace"),
+        ({"entity_id": "x" * 8000}, r"entity_id: is 8000 bytes long; at most 500"),
+        ({"source": "é" * 300}, r"source: is 600 bytes long; at most 512"),
+        ({"entity_id": "a\0b"}, r"entity_id: .* NUL"),
         ({"source": "\ud800"}, r"source: is not valid Unicode"),
-        ({"value": "huge", "where": "facts.csv, line 7"}, r"^facts.csv, line 7: value"),
+        ({"value": "huge", "where": "facts.csv, line 7"}, r"value: .*\(facts.csv, line 7\)"),
     ],
 )
-def test_one_wrong_fact_keeps_all_out(store: FactStore, wrong: dict, message: str) -> None:
+def test_no_fact_is_added_if_one_is_invalid(store: FactStore, wrong: dict, message: str) -> None:
     with pytest.raises(FactError, match=message) as caught:
         store.add([fact(), fact(**wrong)], NOW)
     assert "No fact was added" in str(caught.value)
     assert store.count() == 0
 
 
-def test_a_clock_that_is_a_little_ahead_is_no_mistake(store: FactStore) -> None:
+def test_a_timestamp_slightly_in_the_future_is_accepted(store: FactStore) -> None:
     assert store.add([fact(moment=from_micros(NOW) + timedelta(minutes=4))], NOW)
 
 
-def test_a_correction_takes_the_place_of_a_fact_at_every_moment(store: FactStore) -> None:
+def test_a_correction_supersedes_a_fact_for_every_date(store: FactStore) -> None:
     (old,) = store.add([fact("low", source="audit")], NOW)
     new = store.correct(old.fact_id, value="high", confidence=0.75, now=NOW + 5)
     assert (new.value, new.confidence, new.source, new.timestamp) == ("high", 0.75, "audit", NOON)
@@ -112,17 +112,17 @@ def test_a_correction_takes_the_place_of_a_fact_at_every_moment(store: FactStore
     assert [kept.value for kept in history] == ["low", "high"]
     assert history[0].superseded_by == new.fact_id
     assert history[0].superseded_at == from_micros(NOW + 5) == new.recorded_at
-    assert store.listed() == [new]
-    assert store.listed(superseded=True) == history
+    assert store.page() == [new]
+    assert store.page(superseded=True) == history
 
 
-def test_a_fact_moved_to_a_later_moment_does_not_count_before_it(store: FactStore) -> None:
+def test_a_fact_corrected_to_a_later_date_does_not_count_before_it(store: FactStore) -> None:
     (old,) = store.add([fact()], NOW)
     store.correct(old.fact_id, timestamp=NOON + HOUR, now=NOW)
     assert store.canonical("C1", "level", to_micros(NOON)) is None
 
 
-def test_a_withdrawn_fact_counts_no_more_and_is_not_added_again(store: FactStore) -> None:
+def test_a_withdrawn_fact_does_not_count_and_is_not_added_again(store: FactStore) -> None:
     older, newer = store.add([fact("low"), fact("high", NOON + HOUR)], NOW)
     gone = store.withdraw(newer.fact_id, NOW)
     assert (gone.superseded_at, gone.superseded_by) == (from_micros(NOW), None)
@@ -130,7 +130,7 @@ def test_a_withdrawn_fact_counts_no_more_and_is_not_added_again(store: FactStore
     assert store.add([fact("high", NOON + HOUR)], NOW) == []
 
 
-def test_only_a_fact_that_counts_can_be_corrected(store: FactStore) -> None:
+def test_a_superseded_fact_cannot_be_corrected(store: FactStore) -> None:
     (old,) = store.add([fact()], NOW)
     new = store.correct(old.fact_id, value="high", now=NOW)
     with pytest.raises(FactError, match=rf"was superseded by {new.fact_id} at 2026-01-26T"):
@@ -140,27 +140,27 @@ def test_only_a_fact_that_counts_can_be_corrected(store: FactStore) -> None:
     store.withdraw(new.fact_id)
     with pytest.raises(FactError, match="was withdrawn"):
         store.correct(new.fact_id, value="low", now=NOW)
-    with pytest.raises(FactError, match="fact 99: is not in the store"):
+    with pytest.raises(FactError, match="fact 99 is not in the store"):
         store.withdraw(99)
 
 
 @pytest.mark.parametrize("changes", [{}, {"value": "low"}, {"value": "huge"}, {"confidence": 2.0}])
-def test_a_correction_must_be_one(store: FactStore, changes: dict) -> None:
+def test_a_correction_must_change_the_fact_to_a_valid_one(store: FactStore, changes: dict) -> None:
     (old,) = store.add([fact()], NOW)
-    with pytest.raises(FactError, match=f"fact {old.fact_id}:"):
+    with pytest.raises(FactError, match=rf"fact {old.fact_id}\b"):
         store.correct(old.fact_id, now=NOW, **changes)
     assert store.history("C1") == [old]
 
 
 def test_pages_follow_one_another(store: FactStore) -> None:
     added = store.add([fact(entity_id=f"C{n % 2}", moment=NOON + n * HOUR) for n in range(6)], NOW)
-    first = store.listed(limit=4)
-    assert first + store.listed(limit=4, after_fact=first[-1].fact_id) == added
-    assert store.listed(entity_id="C1", predicate="level") == added[1::2]
+    first = store.page(limit=4)
+    assert first + store.page(limit=4, after_fact=first[-1].fact_id) == added
+    assert store.page(entity_id="C1", predicate="level") == added[1::2]
     assert store.history("C1", "outcome") == []
 
 
-def test_the_table_has_the_newest_sure_values_of_every_entity(store: FactStore) -> None:
+def test_table_has_the_newest_confident_values_of_each_entity(store: FactStore) -> None:
     store.add(
         [
             fact("low"),

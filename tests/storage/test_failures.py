@@ -1,4 +1,4 @@
-"""What goes wrong with a store gets its name, a sentence to act on, and leaves the store intact."""
+"""Failures of the database raise a named error with advice, and leave the store intact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lpf.errors import (
     StoreUnavailableError,
 )
 from lpf.storage.database import Database
-from lpf.storage.driver_errors import kind_of, translate_errors
+from lpf.storage.driver_errors import storage_error_class, translate_errors
 from lpf.storage.migrations import NEWEST, migrate
 
 LONG = "x" * 20_000
@@ -43,7 +43,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def assert_intact(path: Path, expected: list[str]) -> None:
-    """By a reader that shares nothing with the store."""
+    """Checked with plain sqlite3."""
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         found = connection.execute("SELECT name FROM counters ORDER BY name")
@@ -51,7 +51,7 @@ def assert_intact(path: Path, expected: list[str]) -> None:
 
 
 def put_until_full(database: Database) -> list[str]:
-    """The rows that were acknowledged before the store said that it is full."""
+    """Write until the store is full; return the rows that were written."""
     kept = names(database)
 
     def put_more() -> None:
@@ -59,12 +59,12 @@ def put_until_full(database: Database) -> list[str]:
             put(database, f"{number:04} {LONG}")
             kept.append(f"{number:04} {LONG}")
 
-    with pytest.raises(StoreFullError, match=r"disk is full.*Nothing of this was written"):
+    with pytest.raises(StoreFullError, match=r"disk is full.*Nothing was written"):
         put_more()
     return sorted(kept)
 
 
-# In words
+# Error classes
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def put_until_full(database: Database) -> list[str]:
         (None, StorageError),
     ],
 )
-def test_what_sqlite_says_has_a_name(code: int | None, kind: type[StorageError]) -> None:
+def test_sqlite_errors_are_classified(code: int | None, kind: type[StorageError]) -> None:
     error = sqlite3.OperationalError("no")
     if code is not None:
         error.sqlite_errorcode = code
-    assert kind_of(error) is kind
+    assert storage_error_class(error) is kind
 
 
 @pytest.mark.parametrize(
@@ -109,41 +109,46 @@ def test_what_sqlite_says_has_a_name(code: int | None, kind: type[StorageError])
         ("23505", StorageError),  # unique_violation
     ],
 )
-def test_what_postgresql_says_has_a_name(state: str, kind: type[StorageError]) -> None:
-    assert kind_of(psycopg.errors.lookup(state)("no")) is kind
+def test_postgresql_errors_are_classified(state: str, kind: type[StorageError]) -> None:
+    assert storage_error_class(psycopg.errors.lookup(state)("no")) is kind
 
 
-def test_what_the_driver_says_by_itself_has_a_name() -> None:
-    assert kind_of(psycopg.OperationalError("the connection is closed")) is StoreUnavailableError
-    assert kind_of(psycopg.DataError("text cannot contain NUL")) is StorageError
-    assert kind_of(psycopg.ProgrammingError("2 placeholders, 1 parameter")) is StorageError
+def test_errors_of_the_driver_itself_are_classified() -> None:
+    assert (
+        storage_error_class(psycopg.OperationalError("the connection is closed"))
+        is StoreUnavailableError
+    )
+    assert storage_error_class(psycopg.DataError("text cannot contain NUL")) is StorageError
+    assert (
+        storage_error_class(psycopg.ProgrammingError("2 placeholders, 1 parameter")) is StorageError
+    )
 
 
-def test_other_errors_are_passed_on() -> None:
+def test_other_errors_are_not_translated() -> None:
     error = ValueError("another matter")
-    with pytest.raises(ValueError, match="another matter") as told, translate_errors("store.db"):
+    with pytest.raises(ValueError, match="another matter") as caught, translate_errors("store.db"):
         raise error
-    assert told.value is error
+    assert caught.value is error
 
 
-# Places
+# Missing files and servers
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailableError, match="missing does not exist"):
         migrate(Database(tmp_path / "missing" / "store.db"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_in_place_of_a_file_is_no_store(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailableError, match="cannot be reached"):
         migrate(Database(tmp_path))
 
 
-def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
-    with pytest.raises(StoreUnavailableError, match="localhost:1") as told:
+def test_a_missing_server_is_named_without_its_password() -> None:
+    with pytest.raises(StoreUnavailableError, match="localhost:1") as caught:
         migrate(Database("postgresql://user:secret@localhost:1/store"))
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(caught.value)
 
 
 # Damage
@@ -158,7 +163,7 @@ def damaged(content: bytes, how: str) -> bytes:
 
 
 @pytest.mark.parametrize("how", ["another file", "cut short", "overwritten"])
-def test_a_damaged_file_is_told_and_left_as_it_is(path: Path, how: str) -> None:
+def test_a_damaged_file_is_reported_and_not_changed(path: Path, how: str) -> None:
     content = damaged(path.read_bytes(), how)
     path.write_bytes(content)
     with pytest.raises(StoreDamagedError, match="lpf doctor"), Database(path) as database:
@@ -166,27 +171,27 @@ def test_a_damaged_file_is_told_and_left_as_it_is(path: Path, how: str) -> None:
     assert path.read_bytes() == content
 
 
-# Held by others
+# Locked by others
 
 
 @pytest.mark.parametrize("blank", [True, False])
-def test_a_file_that_another_program_holds_is_busy(path: Path, blank: bool) -> None:
+def test_a_file_locked_by_another_program_is_busy(path: Path, blank: bool) -> None:
     if blank:
         path.unlink()
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
         holder.execute("CREATE TABLE theirs (a)")
-        with pytest.raises(StoreBusyError, match="another process held the store"):
+        with pytest.raises(StoreBusyError, match="another process"):
             put(Database(path, busy_seconds=0.2), "second")
         holder.execute("ROLLBACK")
     with Database(path, busy_seconds=0.2) as database:
         assert migrate(database) == (0 if blank else NEWEST)
 
 
-# No room
+# No space
 
 
-def test_a_store_at_its_limit_is_full_and_usable_again(path: Path) -> None:
+def test_a_full_store_can_be_used_again_with_more_space(path: Path) -> None:
     with Database(path) as database:
         (pages,) = database.connection.execute("PRAGMA page_count").fetchone()
         database.connection.execute(f"PRAGMA max_page_count={pages + 20}")
@@ -213,7 +218,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_is_told_and_freed_space_is_used(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_freed_space_is_used(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "1m") as disk:
         path, ballast = disk / "store.db", disk / "ballast"
         ballast.write_bytes(b"x" * 200_000)
@@ -227,7 +232,7 @@ def test_a_full_disk_is_told_and_freed_space_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["4k", "16k", "48k", "80k"])
-def test_a_disk_too_small_for_a_blank_store_is_full(tmp_path: Path, size: str) -> None:
+def test_a_disk_too_small_for_an_empty_store_is_full(tmp_path: Path, size: str) -> None:
     with small_disk(tmp_path / "disk", size) as disk, pytest.raises(StoreFullError):
         migrate(Database(disk / "store.db"))
 
@@ -242,7 +247,7 @@ from lpf.errors import StorageError
 from lpf.storage.database import Database
 from lpf.storage.migrations import migrate, version_of
 with tempfile.TemporaryDirectory() as folder, Database(pathlib.Path(folder) / "s.db") as store:
-    migrate(store)  # imports what is imported late, while that may still be read
+    migrate(store)  # so that lazy imports happen while the files are still readable
     put(store, "warm")
 path = pathlib.Path(sys.argv[1])
 def attempt(work):
@@ -254,8 +259,8 @@ def attempt(work):
 DROP = f"os.geteuid() or (os.setgid({NOBODY}), os.setuid({NOBODY}))\n"
 
 
-def said_by_child(program: str, path: Path) -> list[tuple[type[StorageError] | None, str]]:
-    """The kind and the message of every attempt in the program; None for one that succeeded."""
+def run_attempts(program: str, path: Path) -> list[tuple[type[StorageError] | None, str]]:
+    """The error class (None if it succeeded) and message of each attempt in the program."""
     done = subprocess.run(
         [sys.executable, "-c", AS_CHILD + program, str(path)],
         capture_output=True,
@@ -263,13 +268,13 @@ def said_by_child(program: str, path: Path) -> list[tuple[type[StorageError] | N
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said = [line.partition(" ") for line in done.stdout.splitlines()]
-    return [(getattr(errors, name, None), message) for name, _, message in said]
+    lines = [line.partition(" ") for line in done.stdout.splitlines()]
+    return [(getattr(errors, name, None), message) for name, _, message in lines]
 
 
 @pytest.fixture
 def public(path: Path) -> Iterator[Path]:
-    """The store in a folder that any user may enter, which pytest's own are not."""
+    """The store in a folder that every user may enter, unlike pytest's own folders."""
     with tempfile.TemporaryDirectory(prefix="lpf-public-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -280,43 +285,43 @@ def public(path: Path) -> Iterator[Path]:
         folder.chmod(0o755)
 
 
-def test_a_limit_on_file_sizes_is_told(path: Path) -> None:
+def test_a_file_size_limit_is_reported(path: Path) -> None:
     program = """
 resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
 database = Database(path)
 attempt(lambda: [put(database, f"{number:04} " + "x" * 20_000) for number in range(100)])
 attempt(lambda: len(names(database)))
 """
-    (full, message), (_, count) = said_by_child(program, path)
+    (full, message), (_, count) = run_attempts(program, path)
     assert full is StoreFullError
-    assert "a limit on file sizes" in message
+    assert "file size limit" in message
     assert_intact(path, sorted(["first", *(f"{n:04} {LONG}" for n in range(int(count) - 1))]))
 
 
-def test_a_folder_that_may_not_be_written_to_is_told(public: Path) -> None:
+def test_a_read_only_folder_is_reported(public: Path) -> None:
     for name in ("store.db", "blank.db"):
         public.chmod(0o555)
         program = DROP + "attempt(lambda: migrate(Database(path)))\n"
-        ((kind, message),) = said_by_child(program, public / name)
+        ((kind, message),) = run_attempts(program, public / name)
         assert kind is StoreReadOnlyError
         assert "check the owner and permissions" in message
     assert_intact(public / "store.db", ["first"])
 
 
-def test_a_file_that_may_not_be_written_to_is_told(public: Path) -> None:
+def test_a_read_only_file_is_reported(public: Path) -> None:
     public.chmod(0o777)
     (public / "store.db").chmod(0o444)
     program = DROP + "attempt(lambda: put(Database(path), 'second'))\n"
-    ((kind, message),) = said_by_child(program, public / "store.db")
+    ((kind, message),) = run_attempts(program, public / "store.db")
     assert kind is StoreReadOnlyError
     assert "check the owner and permissions" in message
     assert_intact(public / "store.db", ["first"])
 
 
-def test_a_folder_that_may_not_be_entered_is_told(public: Path) -> None:
+def test_an_inaccessible_folder_is_reported(public: Path) -> None:
     public.chmod(0o600)
     program = DROP + "attempt(lambda: version_of(Database(path)))\n"
-    ((kind, message),) = said_by_child(program, public / "store.db")
+    ((kind, message),) = run_attempts(program, public / "store.db")
     public.chmod(0o755)
     assert kind is StoreUnavailableError
-    assert "may not be entered" in message
+    assert "not accessible" in message

@@ -1,4 +1,4 @@
-"""An interrupt between any two steps of a transaction leaves it whole or undone, and never open."""
+"""An interrupt at any step of a transaction leaves it committed or rolled back, never open."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import func, select
 
 from lpf.storage import database as module
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Database
 from lpf.storage.migrations import migrate
+from lpf.storage.statements import Prepared
 from lpf.storage.tables import counters
 
 COUNT = Prepared(select(func.count()).select_from(counters))
@@ -31,7 +31,7 @@ def database(store_url: str) -> Iterator[Database]:
 
 
 def write(database: Database, name: str) -> None:
-    with database.writing() as connection:
+    with database.transaction() as connection:
         connection.execute(f"INSERT INTO counters VALUES ('{name}', 1)")
 
 
@@ -41,8 +41,8 @@ def count(database: Database) -> int:
 
 
 class Interrupt:
-    """Raises KeyboardInterrupt at the ``step``-th step taken in the module under test: on entry of
-    a function, between two instructions of it, or on its return."""
+    """Trace function that raises KeyboardInterrupt at the ``step``-th event in the module under
+    test: function entry, instruction or return."""
 
     def __init__(self, step: int) -> None:
         self.left = step
@@ -50,8 +50,8 @@ class Interrupt:
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
         if frame.f_code.co_filename != str(Path(module.__file__)):
             return None
-        # Python itself does not look for signals while it collects what nobody refers to.
-        if frame.f_code.co_name in ("__del__", "_forsaken") or event == "exception":
+        # Python does not handle signals during garbage collection.
+        if frame.f_code.co_name in ("__del__", "_transaction_collected") or event == "exception":
             return None
         frame.f_trace_opcodes = True
         self.left -= 1
@@ -61,7 +61,7 @@ class Interrupt:
 
 
 def interrupted(database: Database, step: int) -> bool:
-    """Whether there were so many steps."""
+    """Return True if the interrupt was raised."""
     interrupt, before = Interrupt(step), sys.gettrace()
     with suppress(KeyboardInterrupt):
         sys.settrace(interrupt)
@@ -72,32 +72,30 @@ def interrupted(database: Database, step: int) -> bool:
     return interrupt.left <= 0
 
 
-def test_at_no_step_does_an_interrupt_leave_a_transaction_open(
-    database: Database, store_url: str
-) -> None:
+def test_an_interrupt_never_leaves_a_transaction_open(database: Database, store_url: str) -> None:
     with Database(store_url, busy_seconds=0.2) as another:
         step = 1
         while interrupted(database, step):
-            assert not database.is_writing, step
+            assert not database.in_transaction, step
             assert count(database) == count(another), step
             write(another, f"elsewhere {step}")
             write(database, f"afterwards {step}")
             step += 1
             assert step < MOST_STEPS
-    assert step > 50, "the steps must have been seen"
+    assert step > 50, "the trace function must have seen the steps"
 
 
-def test_what_was_left_open_in_another_thread_is_rolled_back_by_its_next(
+def test_an_abandoned_transaction_is_rolled_back_by_the_next(
     database: Database, store_url: str
 ) -> None:
-    """As when the error, and with it the owner of the transaction, is let go of elsewhere."""
-    left = database.writing()
+    """As when the error, and with it the owner of the transaction, is collected elsewhere."""
+    left = database.transaction()
     left.__enter__().execute("INSERT INTO counters VALUES ('left', 1)")
-    here, database._here = database._here, type(database._here)()
+    thread_state, database._thread = database._thread, type(database._thread)()
     del left
     gc.collect()
-    database._here = here
-    assert database.is_writing
+    database._thread = thread_state
+    assert database.in_transaction
     write(database, "next")
     assert count(database) == 1
     with Database(store_url, busy_seconds=0.2) as another:

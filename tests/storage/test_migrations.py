@@ -1,4 +1,4 @@
-"""The store's form: built from blank, carried on from every earlier version, never half-built."""
+"""Migrations: of an empty store, from every earlier version, and failing ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def database(store_url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def engine(database: Database) -> Iterator[Engine]:
-    """SQLAlchemy's own way to the store, as a second opinion."""
+    """An independent SQLAlchemy engine on the same store."""
     opened = create_engine(database.url)
     yield opened
     opened.dispose()
@@ -40,7 +40,7 @@ def reflected(engine: Engine) -> MetaData:
 
 
 def form_of(table: Table, engine: Engine) -> dict[str, Any]:
-    """What counts of a table: columns in order with their types, keys, indexes."""
+    """Columns in order with their types, primary key, indexes."""
     columns = [
         (column.name, column.type.compile(engine.dialect), column.nullable)
         for column in table.columns
@@ -67,7 +67,7 @@ def some_value(column: Any, number: int) -> object:
 
 
 def fill(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
-    """Two rows in every table that there is, whatever its version; returns all rows."""
+    """Add two rows to every existing table; return all rows."""
     with engine.begin() as connection:
         for table in reflected(engine).sorted_tables:
             if table.name == "schema_versions":
@@ -90,14 +90,14 @@ def test_versions_are_numbered_from_one_without_gaps() -> None:
     assert [migration.version for migration in MIGRATIONS] == list(range(1, NEWEST + 1))
 
 
-def test_a_blank_store_is_built(database: Database) -> None:
+def test_an_empty_store_is_migrated(database: Database) -> None:
     assert version_of(database) == 0
     assert migrate(database) == 0
     assert version_of(database) == NEWEST
     assert migrate(database) == NEWEST
 
 
-def test_the_migrated_store_is_what_the_tables_say(database: Database, engine: Engine) -> None:
+def test_the_migrated_store_matches_the_declared_tables(database: Database, engine: Engine) -> None:
     migrate(database)
     found = reflected(engine)
     assert found.tables.keys() == METADATA.tables.keys()
@@ -109,7 +109,7 @@ def test_the_migrated_store_is_what_the_tables_say(database: Database, engine: E
 
 
 @pytest.mark.parametrize("version", EARLIER)
-def test_rows_of_every_earlier_version_survive(
+def test_rows_survive_migration_from_every_earlier_version(
     database: Database, engine: Engine, version: int
 ) -> None:
     migrate(database, upto=version)
@@ -128,7 +128,7 @@ def open_and_migrate(url: str) -> tuple[int, int]:
         return migrate(database), version_of(database)
 
 
-def test_processes_that_build_a_blank_store_at_once_build_it_once(
+def test_concurrent_processes_migrate_an_empty_store_once(
     database: Database, store_url: str, engine: Engine
 ) -> None:
     context = multiprocessing.get_context("spawn")
@@ -139,7 +139,7 @@ def test_processes_that_build_a_blank_store_at_once_build_it_once(
     assert versions == list(range(1, NEWEST + 1))
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(
+def test_a_failed_migration_is_rolled_back(
     database: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate(database)
@@ -158,7 +158,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(
     assert version_of(database) == NEWEST
 
 
-def test_a_first_migration_that_fails_leaves_the_store_blank(
+def test_a_failed_first_migration_leaves_the_store_empty(
     database: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Migration(1, "fails", ("CREATE TABLE half (a INTEGER)", "NOT SQL"))
@@ -169,10 +169,10 @@ def test_a_first_migration_that_fails_leaves_the_store_blank(
     assert version_of(database) == 0
 
 
-def test_a_newer_store_is_refused_and_left_alone(database: Database, engine: Engine) -> None:
+def test_a_newer_store_is_rejected_and_not_changed(database: Database, engine: Engine) -> None:
     migrate(database)
     fill(engine)
-    with database.writing() as connection:
+    with database.transaction() as connection:
         connection.execute(f"INSERT INTO schema_versions VALUES ({NEWEST + 1}, 0)")
         connection.execute("CREATE TABLE of_the_future (a INTEGER)")
     before = contents(engine)

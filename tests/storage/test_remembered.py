@@ -1,4 +1,4 @@
-"""When the store says that its evidence changed, and what is remembered until then."""
+"""The evidence version, and caches that are valid for one version."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add(store: EvidenceStore, name: str, read: bool = True) -> None:
     store.add([item], np.ones((1, 2), np.float32) if read else None, reader)
 
 
-def test_every_change_of_evidence_moves_the_version(store: EvidenceStore) -> None:
+def test_every_change_of_evidence_changes_the_version(store: EvidenceStore) -> None:
     reader, versions = store.reader_number("r", 2), [store.version()]
     add(store, "a", read=False)
     versions.append(store.version())
@@ -58,25 +58,25 @@ def test_every_change_of_evidence_moves_the_version(store: EvidenceStore) -> Non
 
 
 @pytest.mark.parametrize("change", CHANGES_BY_HAND)
-def test_so_does_a_change_past_this_package(
+def test_a_change_by_another_program_changes_the_version(
     store: EvidenceStore, store_url: str, change: str
 ) -> None:
     add(store, "a")
     before = store.version()
-    with Database(store_url) as another, another.writing() as connection:
+    with Database(store_url) as another, another.transaction() as connection:
         connection.execute(change)
     assert store.version() != before
 
 
-def test_facts_and_failed_transactions_leave_it(store: EvidenceStore) -> None:
+def test_facts_and_failed_transactions_do_not_change_the_version(store: EvidenceStore) -> None:
     add(store, "a")
     before = store.version()
     FactStore(store.database, SCHEMA).add(
         [NewFact("E", "level", "high", datetime(2026, 1, 1, tzinfo=UTC))]
     )
-    with suppress(KeyError), store.database.writing() as connection:
+    with suppress(KeyError), store.database.transaction() as connection:
         connection.execute(CHANGES_BY_HAND[0])
-        assert store.version() is None, "what is read here may never come to be"
+        assert store.version() is None, "the change may be rolled back"
         raise KeyError
     assert store.version() == before
 
@@ -108,11 +108,11 @@ def test_what_was_read_before_a_change_is_not_taken_after_it() -> None:
     assert memory.get(None, "a") is None
 
 
-def test_an_erasure_empties_the_memories_of_its_process_at_once(store: EvidenceStore) -> None:
+def test_an_erasure_clears_registered_caches_at_once(store: EvidenceStore) -> None:
     add(store, "a")
     add(store, "b")
     memory: VersionedCache[str, object] = VersionedCache(2)
-    store.forget_in(memory)
+    store.register_cache(memory)
     version, kept = store.version(), object()
     memory.get(version, "x")
     memory.put(version, "x", kept)
@@ -122,26 +122,26 @@ def test_an_erasure_empties_the_memories_of_its_process_at_once(store: EvidenceS
     assert kept not in memory._state[1].values()
 
 
-def test_an_erasure_that_is_done_cannot_fail_any_more(
+def test_an_erasure_cannot_fail_after_its_commit(
     store: EvidenceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store goes away in the moment after the commit."""
+    """The store becomes unavailable right after the commit."""
     add(store, "a")
     memory: VersionedCache[str, object] = VersionedCache(2)
-    store.forget_in(memory)
+    store.register_cache(memory)
     version = store.version()
     memory.get(version, "x")
     memory.put(version, "x", object())
-    ended = store.database._ended
+    finish = store.database._finish
 
     def fails(*_: object) -> None:
         raise StorageError("nothing was written")
 
-    def ended_and_gone(*arguments: object) -> None:
-        ended(*arguments)  # type: ignore[arg-type]
+    def finish_and_fail(*arguments: object) -> None:
+        finish(*arguments)  # type: ignore[arg-type]
         monkeypatch.setattr(store.database, "row", fails)
 
-    monkeypatch.setattr(store.database, "_ended", ended_and_gone)
+    monkeypatch.setattr(store.database, "_finish", finish_and_fail)
     assert store.erase("a").evidence_id == "a"
     assert not memory._state[1]
     monkeypatch.undo()
@@ -151,16 +151,16 @@ def test_an_erasure_that_is_done_cannot_fail_any_more(
     assert memory.get(after, "x") == 1, "it knows the version that the erasure left"
 
 
-def test_memories_may_come_while_something_is_erased(store: EvidenceStore) -> None:
-    """What comes while they are told waits; without, a set that grows meanwhile is an error."""
-    with store._memories_lock:
+def test_caches_can_be_registered_during_an_erasure(store: EvidenceStore) -> None:
+    """Registration waits for the lock; otherwise the set could change during iteration."""
+    with store._caches_lock:
         memory: VersionedCache[str, int] = VersionedCache(2)
-        thread = threading.Thread(target=store.forget_in, args=(memory,))
+        thread = threading.Thread(target=store.register_cache, args=(memory,))
         thread.start()
         thread.join(0.1)
-        assert memory not in store._memories
+        assert memory not in store._caches
     thread.join()
-    assert memory in store._memories
+    assert memory in store._caches
 
 
 def test_a_store_put_back_from_a_backup_is_read_anew() -> None:
@@ -201,7 +201,7 @@ def in_a_fork(work: Callable[[], None]) -> int:
         child = os.fork()
     if child == 0:
         code = 1
-        signal.alarm(10)  # one that waits for ever must not hold up the test
+        signal.alarm(10)  # a child that hangs must not block the test
         try:
             work()
             code = 0
@@ -219,20 +219,20 @@ def test_a_fork_does_not_wait_for_its_parents_threads(tmp_path: Path) -> None:
         def child() -> None:
             memory.get(1, "a")
             memory.put(1, "a", 5)
-            store.forget_in(memory)
+            store.register_cache(memory)
 
-        with memory._lock, store._memories_lock:
+        with memory._lock, store._caches_lock:
             assert in_a_fork(child) == 0
 
 
-def test_the_change_counts_whatever_the_search_path(postgres: PostgresServer) -> None:
+def test_the_version_changes_whatever_the_search_path(postgres: PostgresServer) -> None:
     url = postgres.fresh_url()
     with Database(url) as database:
         migrate(database)
         store = EvidenceStore(database)
         add(store, "a")
         before = store.version()
-        with Database(url) as another, another.writing() as connection:
+        with Database(url) as another, another.transaction() as connection:
             connection.execute("CREATE SCHEMA elsewhere")
             connection.execute("CREATE TABLE elsewhere.evidence_version (version BIGINT)")
             connection.execute("SET LOCAL search_path = elsewhere")

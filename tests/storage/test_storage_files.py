@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and files that are gone for good."""
+"""Atomic writes, and files that are overwritten before they are removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from lpf.storage.atomic_files import wipe, write_atomically
 
 
-def test_a_file_is_written_and_replaced_as_a_whole(tmp_path: Path) -> None:
+def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
     path = tmp_path / "made" / "here" / "a.bin"
     for content in (b"first", b"", b"second\x00"):
         write_atomically(path, content)
@@ -18,7 +18,7 @@ def test_a_file_is_written_and_replaced_as_a_whole(tmp_path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["a.bin"]
 
 
-def test_a_write_that_is_cut_short_leaves_the_old_content(
+def test_an_interrupted_write_leaves_the_old_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.bin"
@@ -34,14 +34,14 @@ def test_a_write_that_is_cut_short_leaves_the_old_content(
 
 
 @pytest.mark.parametrize("size", [0, 5, 1024 * 1024, 3 * 1024 * 1024 + 7])
-def test_a_wiped_file_is_overwritten_before_it_goes(tmp_path: Path, size: int) -> None:
+def test_a_wiped_file_is_overwritten_before_it_is_removed(tmp_path: Path, size: int) -> None:
     path, same = tmp_path / "a.bin", tmp_path / "same.bin"
     path.write_bytes(b"x" * size)
-    os.link(path, same)  # another name of the same blocks, to see what becomes of them
+    os.link(path, same)  # another name of the same blocks, to see what happens to them
     wipe(path)
     assert not path.exists()
     assert same.read_bytes() == bytes(size)
 
 
-def test_wiping_what_is_not_there_is_no_failure(tmp_path: Path) -> None:
+def test_wiping_a_missing_file_does_nothing(tmp_path: Path) -> None:
     wipe(tmp_path / "absent")

@@ -154,15 +154,13 @@ class Answering:
 
 
 def _checked(workspace: Workspace, row: InputRow) -> Line:
-    from lpf.ingest.evidence_rows import RowError, identifier_field, name_field, required
+    from lpf.ingest.row_fields import identifier_field, name_field, required
 
     if row.error:
         return Line(row.line, error=row.error)
     try:
         entity_id = required(identifier_field(row.values, "entity_id"), "entity_id")
         predicate = workspace.predicate(name_field(row.values, "predicate"))
-    except RowError as error:
-        return Line(row.line, error=f"{error.name}: {error.message}")
     except LPFError as error:
         return Line(row.line, error=str(error))
     return Line(row.line, entity_id, predicate)
@@ -276,11 +274,11 @@ def answers_file(target: str, *, held_back: bool) -> Iterator[IO[str]]:
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[str]]:
-    from lpf.storage.atomic_files import whole_file
+    from lpf.storage.atomic_files import atomic_file
 
     if not path.parent.is_dir():
         raise ConfigError(f"{path}: its folder does not exist. Nothing was answered.")
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
         yield text
         text.flush()

@@ -59,7 +59,7 @@ def list_items(
     """List items in the order they were added."""
     with opened(workspace) as space:
         _require_predicate(space, predicate)
-        found = space.evidence.listed(entity, predicate, limit)
+        found = space.evidence.page(entity, predicate, limit)
     tell_of_limit(len(found), limit)
     if as_json:
         print_document({"evidence": [_document(stored) for stored in found]})

@@ -86,7 +86,7 @@ def list_facts(
 ) -> None:
     """List the facts that count."""
     with opened(workspace) as space:
-        found = space.facts.listed(entity, predicate, limit)
+        found = space.facts.page(entity, predicate, limit)
     tell_of_limit(len(found), limit)
     _tell(found, as_json, nothing="There are no such facts.")
 

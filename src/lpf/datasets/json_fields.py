@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lpf.datasets.dataset import SPLITS, Split
-from lpf.storage.values import unkeepable, unusable_name
+from lpf.storage.values import name_problem, text_problem
 
 SPLIT_ALIASES: Mapping[str, Split] = {
     **{split: split for split in SPLITS},
@@ -51,7 +51,7 @@ class JsonObject:
         value = self.values.get(name)
         if value is None or (isinstance(value, str) and not value.strip()):
             return None
-        problem = unkeepable(value)
+        problem = text_problem(value)
         if problem:
             raise self.error(name, problem, "Give a text.")
         return str(value)
@@ -120,7 +120,7 @@ class JsonObject:
         """Return an object of identifiers; null values are left out."""
         inner = JsonObject(self.table(name) or {}, f"{self.path}{name}.")
         for key in inner.values:
-            problem = unusable_name(key)
+            problem = name_problem(key)
             if problem:
                 raise self.error(name, f"the name {shortened(key)} {problem}", "Name a predicate.")
         values = {key: inner.identifier(key) for key in inner.values}

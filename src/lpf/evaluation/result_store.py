@@ -11,7 +11,7 @@ from pathlib import Path
 from lpf.errors import StorageError
 from lpf.evaluation.answered import Answered
 from lpf.evaluation.specs import Cell
-from lpf.storage.atomic_files import whole_file
+from lpf.storage.atomic_files import atomic_file
 
 # What NumPy, ZIP and JSON raise for bytes that are not as they were written.
 UNREADABLE = (
@@ -37,7 +37,7 @@ class ResultStore:
     def keep(self, cell: Cell, answered: Answered) -> None:
         path = self._path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             answered.write(file)
 
     def answered(self, cell: Cell) -> Answered:

@@ -20,11 +20,10 @@ from sqlalchemy import bindparam, func, select
 from lpf.errors import ConfigError, EvidenceError
 from lpf.reading.pair import PARTS
 from lpf.reading.reader import Progress, Reader, ReadRequest
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
-from lpf.storage.evidence_rows import READER, vectors_of
-from lpf.storage.lookups import KEYS, any_of, look_up
+from lpf.storage.evidence_rows import READER, vectors_from_rows
+from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import erased_evidence, evidence, features
 from lpf.types import Float32Array
 
@@ -179,21 +178,21 @@ _ERASED = Prepared(select(func.count()).select_from(erased_evidence))
 
 def entries(store: EvidenceStore, row_ids: Iterable[int]) -> dict[int, Row]:
     """(row_id, evidence_id, entity_id, predicate, credibility) of the rows that are there."""
-    return {row[0]: row for row in look_up(store.database, _ENTRIES, row_ids)}
+    return {row[0]: row for row in store.database.look_up(_ENTRIES, row_ids)}
 
 
 def vectors_of_rows(
     store: EvidenceStore, reader: int, width: int, row_ids: Iterable[int]
 ) -> tuple[RowNumbers, Float32Array]:
     """The rows that are there and their vectors, in no order."""
-    return vectors_of(list(look_up(store.database, _VECTORS, row_ids, reader)), width)
+    return vectors_from_rows(list(store.database.look_up(_VECTORS, row_ids, reader)), width)
 
 
 def vectors_of_entity(
     store: EvidenceStore, reader: int, width: int, entity_id: str
 ) -> tuple[RowNumbers, Float32Array]:
     """All vectors of one entity, in the order of the rows."""
-    return vectors_of(store.database.rows(_ENTITY_VECTORS, (entity_id, reader)), width)
+    return vectors_from_rows(store.database.rows(_ENTITY_VECTORS, (entity_id, reader)), width)
 
 
 def known_reader(store: EvidenceStore, reader_id: str) -> int | None:

@@ -1,7 +1,7 @@
-"""Whom a store knows by a name, or by one near it: for somebody who may have mistyped it.
+"""Find entities whose ID is similar to a mistyped one.
 
-The work is bounded whatever the size of the store: names that follow the given one in the order of
-an index, a few at a time, and look-ups of what one slip would have made of it.
+The work does not grow with the store: it looks at a limited number of IDs that follow the given
+one in an index, and looks up the IDs that differ from it by one typing error.
 """
 
 from __future__ import annotations
@@ -13,25 +13,24 @@ from difflib import SequenceMatcher
 from sqlalchemy import bindparam, select
 from sqlalchemy.sql.expression import FromClause
 
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Database
-from lpf.storage.lookups import KEYS, any_of, look_up
+from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import evidence, facts
 
 MOST_NAMES = 3
 ROWS_WALKED = 200
-LONGEST_MENDED = 40  # letters; who gives longer names copies them
-MOST_UNLIKE = 0.3
-# Letters and digits that are taken for each other.
-ALIKE = str.maketrans("oilzsb", "011258")
+LONGEST_TYPED = 40  # characters; longer IDs are copied, not typed
+LARGEST_DIFFERENCE = 0.3
+# Letters and digits that are easily confused.
+CONFUSED = str.maketrans("oilzsb", "011258")
 
 
-def _named(table: FromClause) -> Prepared:
+def _with_ids(table: FromClause) -> Prepared:
     return Prepared(select(table.c.entity_id).distinct().where(any_of(table.c.entity_id)), *KEYS)
 
 
 def _following(table: FromClause) -> Prepared:
-    """An entity may have very many rows: these are counted, not the names among them."""
+    """The limit is on rows, not on distinct IDs: an entity may have very many rows."""
     rows = (
         select(table.c.entity_id)
         .where(table.c.entity_id >= bindparam("start"))
@@ -42,51 +41,51 @@ def _following(table: FromClause) -> Prepared:
     return Prepared(select(rows.c.entity_id).distinct(), "start", "limit")
 
 
-_NAMED = tuple(map(_named, (evidence, facts)))
+_WITH_IDS = tuple(map(_with_ids, (evidence, facts)))
 _FOLLOWING = tuple(map(_following, (evidence, facts)))
 
 
 def is_known(database: Database, entity_id: str) -> bool:
-    """Whether some item or some fact, counting or not, is about the entity."""
-    return bool(_known(database, [entity_id]))
+    """Return True if any item or fact, superseded or not, is about the entity."""
+    return bool(_existing(database, [entity_id]))
 
 
 def near_names(database: Database, entity_id: str) -> list[str]:
-    """Up to three entities that the store knows by a name near this one, the nearest first."""
-    found = _walked(database, entity_id)
-    letters = {*string.digits, *entity_id, *entity_id.swapcase(), *"".join(found)}
-    found |= _known(database, _slips(entity_id, letters))
-    found.discard(entity_id)
-    unlikeness = {name: _unlikeness(entity_id, name) for name in found}
+    """Up to three existing entity IDs that are similar to this one, the most similar first."""
+    candidates = _following_ids(database, entity_id)
+    letters = {*string.digits, *entity_id, *entity_id.swapcase(), *"".join(candidates)}
+    candidates |= _existing(database, _one_edit_away(entity_id, letters))
+    candidates.discard(entity_id)
+    differences = {name: _differences(entity_id, name) for name in candidates}
     near = [
         name
-        for name, shares in unlikeness.items()
-        if min(shares) <= MOST_UNLIKE or name.lower().startswith(entity_id.lower())
+        for name, difference in differences.items()
+        if min(difference) <= LARGEST_DIFFERENCE or name.lower().startswith(entity_id.lower())
     ]
-    return sorted(near, key=lambda name: (unlikeness[name], name))[:MOST_NAMES]
+    return sorted(near, key=lambda name: (differences[name], name))[:MOST_NAMES]
 
 
-def _known(database: Database, names: Iterable[str]) -> set[str]:
+def _existing(database: Database, names: Iterable[str]) -> set[str]:
     wanted = list(names)
-    return {name for made in _NAMED for (name,) in look_up(database, made, wanted)}
+    return {name for statement in _WITH_IDS for (name,) in database.look_up(statement, wanted)}
 
 
-def _walked(database: Database, entity_id: str) -> set[str]:
-    """Names that follow this one, and its first half."""
+def _following_ids(database: Database, entity_id: str) -> set[str]:
+    """IDs that follow this one, or its first half, in the index."""
     starts = (entity_id, entity_id[: (len(entity_id) + 1) // 2])
     return {
         name
-        for made in _FOLLOWING
+        for statement in _FOLLOWING
         for start in starts
-        for (name,) in database.rows(made, (start, ROWS_WALKED))
+        for (name,) in database.rows(statement, (start, ROWS_WALKED))
     }
 
 
-def _slips(name: str, letters: Iterable[str]) -> Iterator[str]:
-    """What the name may have been before one letter was left out, put in, changed or swapped with
-    the next, or capitals were not minded."""
+def _one_edit_away(name: str, letters: Iterable[str]) -> Iterator[str]:
+    """The name with one character removed, added, replaced or swapped with the next, or with other
+    capitalisation."""
     yield from (name.upper(), name.lower(), name.title())
-    if len(name) > LONGEST_MENDED:
+    if len(name) > LONGEST_TYPED:
         return
     for place in range(len(name) + 1):
         before, after = name[:place], name[place:]
@@ -97,13 +96,13 @@ def _slips(name: str, letters: Iterable[str]) -> Iterator[str]:
             yield before + letter + after[1:]
 
 
-def _unlikeness(first: str, second: str) -> tuple[float, float]:
-    """0 to 1: as the eye takes them, and by their very letters."""
-    return 1.0 - _ratio(_seen(first), _seen(second)), 1.0 - _ratio(first, second)
+def _differences(first: str, second: str) -> tuple[float, float]:
+    """Two numbers from 0 to 1: without and with regard to case and easily confused characters."""
+    return 1.0 - _ratio(_simplified(first), _simplified(second)), 1.0 - _ratio(first, second)
 
 
-def _seen(name: str) -> str:
-    return name.lower().translate(ALIKE)
+def _simplified(name: str) -> str:
+    return name.lower().translate(CONFUSED)
 
 
 def _ratio(first: str, second: str) -> float:

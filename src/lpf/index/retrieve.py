@@ -210,7 +210,7 @@ class EvidenceIndex:
         self._ranker = Ranker(ranking)
         self._copy_similarity = checked_similarity(copy_similarity)
         self._remembered: VersionedCache[_Asked, Choice] = VersionedCache(MOST_REMEMBERED)
-        store.forget_in(self._remembered)
+        store.register_cache(self._remembered)
 
     def query_vector(self, text: str) -> Float32Array:
         """What ``retrieve`` compares texts with. Opens the reader."""

@@ -1,4 +1,4 @@
-"""Search by text across entities, over the vectors that the store already has."""
+"""Search evidence by text across all entities, over the vectors in the store."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 
 from lpf.errors import ConfigError
-from lpf.index.faiss_index import FaissIndex, IndexConfig, approximate, build, units_of
+from lpf.index.faiss_index import FaissIndex, IndexConfig, build, nearest_rows, units_of
 from lpf.index.features import FeatureSource, entries, vectors_of_entity
 from lpf.index.vector_file import Manifest, VectorFile, forget_rows, versions
 from lpf.storage.evidence import RowNumbers
 from lpf.types import Float32Array
 
-DEEPER = 4  # how many times as far to look when filters left too few
+DEEPER = 4  # how much deeper to search if the filters leave too few hits
 
-State = tuple[int, int, int]  # vectors, the highest row that has one, items ever erased
+State = tuple[int, int, int]  # see EvidenceStore.state
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An item found by its text; ``similarity`` is the cosine with the query."""
+    """An item found by a search; ``similarity`` is the cosine with the query."""
 
     evidence_id: str
     entity_id: str
@@ -31,8 +31,8 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class _Held:
-    """A file in memory, and the rows that came after it, which are compared one by one."""
+class _LoadedIndex:
+    """A vector file in memory, and newer rows ("tail"), which are compared one by one."""
 
     manifest: Manifest
     index: FaissIndex
@@ -51,8 +51,8 @@ class _Held:
 class VectorIndex:
     """The vectors of one reader in one store, searched with FAISS.
 
-    The file in ``folder`` is a copy of what the store has, for speed: it is made when first needed,
-    and anew when it is damaged or fell behind. An answer holds what the store holds now.
+    The file in ``folder`` is a copy of the vectors in the store, for speed. It is built on first
+    use, and again when it is damaged or out of date. Results always reflect the current store.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class VectorIndex:
         self._store = source.store
         self._config = config
         self._file = VectorFile.of_reader(Path(folder), source.reader_id)
-        self._held: _Held | None = None
+        self._loaded: _LoadedIndex | None = None
 
     def search(
         self,
@@ -76,84 +76,84 @@ class VectorIndex:
         predicate: str | None = None,
         min_credibility: float = 0.0,
     ) -> list[Hit]:
-        """The ``k`` items nearest to a text or vector, nearest first, that pass the filters. Items
+        """The ``k`` items nearest to a text or vector that pass the filters, nearest first. Items
         of unknown credibility pass; items without features of this reader are not found."""
         if k < 1:
-            raise ConfigError(f"k: must be at least 1, got {k}. Nothing was searched.")
+            raise ConfigError(f"must be at least 1, got {k}. Nothing was searched.", field="k")
         unit = self._unit(query)
         if entity_id is not None:
-            cosines, row_ids = self._of_entity(unit, entity_id)
-            return self._passing(cosines, row_ids, predicate, min_credibility)[:k]
-        held, depth, thorough = self._current(), k, False
+            cosines, row_ids = self._entity_rows(unit, entity_id)
+            return self._filter(cosines, row_ids, predicate, min_credibility)[:k]
+        loaded, depth, thorough = self._current(), k, False
         while True:
-            cosines, row_ids = self._nearest(held, unit, depth, thorough)
-            hits = self._passing(cosines, row_ids, predicate, min_credibility)
+            cosines, row_ids = self._nearest(loaded, unit, depth, thorough)
+            hits = self._filter(cosines, row_ids, predicate, min_credibility)
             if len(hits) >= k or (thorough and len(row_ids) < depth):
                 return hits[:k]
             depth, thorough = DEEPER * depth, True
 
     @property
     def manifest(self) -> Manifest:
-        """What the file holds, with its measured recall; builds it where there is none."""
+        """The manifest of the vector file, with its measured recall. Builds the file if needed."""
         return self._current().manifest
 
     def rebuild(self) -> Manifest:
-        """Makes the file anew, whatever there is."""
+        """Build the file again."""
         with self._file.locked():
-            self._held = self._built()
-        return self._held.manifest
+            self._loaded = self._build()
+        return self._loaded.manifest
 
     def forget(self, *row_ids: int) -> None:
-        """Removes erased rows from the files of all readers; see ``forget_rows``."""
-        self._held = None
+        """Remove erased rows from the files of all readers; see ``forget_rows``."""
+        self._loaded = None
         forget_rows(self._store, self._file.folder, row_ids)
 
-    # Keeping up with the store
+    # Following the store
 
-    def _current(self) -> _Held:
-        """What is in memory if it still serves, else the file, else a new file."""
+    def _current(self) -> _LoadedIndex:
+        """The index in memory if it is still usable, else the file, else a new file."""
         state = self._store.state(self._source.number)
-        held = self._held and self._caught_up(self._held, state)
-        if held is None:
-            with self._file.locked():
-                held = self._opened(state) or self._built()
-        self._held = held
-        return held
-
-    def _opened(self, state: State) -> _Held | None:
-        loaded = self._file.load()
+        loaded = self._loaded and self._updated(self._loaded, state)
         if loaded is None:
+            with self._file.locked():
+                loaded = self._load(state) or self._build()
+        self._loaded = loaded
+        return loaded
+
+    def _load(self, state: State) -> _LoadedIndex | None:
+        content = self._file.load()
+        if content is None:
             return None
-        manifest, index = loaded
+        manifest, index = content
         if manifest.width != self._source.text_width:
             return None
-        return self._caught_up(_Held(manifest, index, *self._no_tail()), state)
+        return self._updated(_LoadedIndex(manifest, index, *self._no_tail()), state)
 
-    def _caught_up(self, held: _Held, state: State) -> _Held | None:
-        """``held`` with the rows that came since; None where it cannot serve: something was erased,
-        too much came, or vectors were added among its own rows."""
+    def _updated(self, loaded: _LoadedIndex, state: State) -> _LoadedIndex | None:
+        """``loaded`` with newer rows in its tail. None if it is not usable: something was erased,
+        there are too many new rows, or vectors were added to older rows."""
         count, highest, erased = state
-        manifest, config = held.manifest, self._config
+        manifest, config = loaded.manifest, self._config
         new = count - manifest.count
         allowed = config.stale_share * manifest.count + config.stale_items
         if erased != manifest.erased_count or not 0 <= new <= allowed:
             return None
-        if highest > held.last_row_id:
-            held = self._lengthened(held, highest)
-        return held if held.count == count else None
+        if highest > loaded.last_row_id:
+            loaded = self._with_new_rows(loaded, highest)
+        return loaded if loaded.count == count else None
 
-    def _lengthened(self, held: _Held, highest: int) -> _Held:
-        row_ids, features = self._store.vectors_after(self._source.number, held.last_row_id)
-        known = row_ids <= highest  # later ones are not part of the state that was looked at
+    def _with_new_rows(self, loaded: _LoadedIndex, highest: int) -> _LoadedIndex:
+        row_ids, features = self._store.vectors_after(self._source.number, loaded.last_row_id)
+        known = row_ids <= highest  # later rows are not part of this state
         units = units_of(self._source.texts(features[known]))
         return replace(
-            held,
-            tail_ids=np.concatenate([held.tail_ids, row_ids[known]]),
-            tail_units=np.concatenate([held.tail_units, units]),
+            loaded,
+            tail_ids=np.concatenate([loaded.tail_ids, row_ids[known]]),
+            tail_units=np.concatenate([loaded.tail_units, units]),
         )
 
-    def _built(self) -> _Held:
-        # Asked first: what is erased while the index is built makes it stale at once.
+    def _build(self) -> _LoadedIndex:
+        # Read first: an erasure during the build must make the index out of date.
         erased = self._store.state(self._source.number)[2]
         built = build(self._source, self._config)
         manifest = Manifest(
@@ -169,12 +169,12 @@ class VectorIndex:
             lists=built.index.lists,
             versions=versions(),
         )
-        return _Held(self._file.save(built.index, manifest), built.index, *self._no_tail())
+        return _LoadedIndex(self._file.save(built.index, manifest), built.index, *self._no_tail())
 
     def _no_tail(self) -> tuple[RowNumbers, Float32Array]:
         return np.empty(0, np.int64), np.empty((0, self._source.text_width), np.float32)
 
-    # Looking
+    # Searching
 
     def _unit(self, query: str | Float32Array) -> Float32Array:
         vector = self._source.query_vector(query) if isinstance(query, str) else query
@@ -183,40 +183,41 @@ class VectorIndex:
         return unit
 
     def _nearest(
-        self, held: _Held, unit: Float32Array, depth: int, thorough: bool
+        self, loaded: _LoadedIndex, unit: Float32Array, depth: int, thorough: bool
     ) -> tuple[Float32Array, RowNumbers]:
-        """Cosines and rows, at most ``depth``; ``thorough`` looks into all lists."""
-        nprobe = held.index.lists if thorough else None
-        found, row_ids = approximate(
-            self._source, self._config, held.index, unit[None], depth, nprobe
+        """Cosines and rows, at most ``depth``; ``thorough`` searches all lists."""
+        nprobe = loaded.index.lists if thorough else None
+        found, row_ids = nearest_rows(
+            self._source, self._config, loaded.index, unit[None], depth, nprobe
         )
-        cosines = np.concatenate([found[0], held.tail_units @ unit])
-        both = np.concatenate([row_ids[0], held.tail_ids])
-        order = np.lexsort((both, -cosines))[:depth]
-        order = order[both[order] >= 0]
-        return cosines[order], both[order]
+        cosines = np.concatenate([found[0], loaded.tail_units @ unit])
+        all_ids = np.concatenate([row_ids[0], loaded.tail_ids])
+        order = np.lexsort((all_ids, -cosines))[:depth]
+        order = order[all_ids[order] >= 0]
+        return cosines[order], all_ids[order]
 
-    def _of_entity(self, unit: Float32Array, entity_id: str) -> tuple[Float32Array, RowNumbers]:
+    def _entity_rows(self, unit: Float32Array, entity_id: str) -> tuple[Float32Array, RowNumbers]:
         source = self._source
         row_ids, features = vectors_of_entity(self._store, source.number, source.width, entity_id)
         cosines = units_of(source.texts(features)) @ unit
         order = np.lexsort((row_ids, -cosines))
         return cosines[order], row_ids[order]
 
-    def _passing(
+    def _filter(
         self,
         cosines: Float32Array,
         row_ids: RowNumbers,
         predicate: str | None,
         min_credibility: float,
     ) -> list[Hit]:
-        """Rows that are still in the store and pass the filters."""
+        """Hits for the rows that are still in the store and pass the filters."""
         known = entries(self._store, row_ids.tolist())
         hits = []
         for row_id, cosine in zip(row_ids.tolist(), cosines.tolist(), strict=True):
             if row_id not in known:
                 continue
-            _, evidence_id, entity_id, of, credibility = known[row_id]
-            if predicate in (None, of) and (credibility is None or credibility >= min_credibility):
-                hits.append(Hit(evidence_id, entity_id, of, cosine, row_id))
+            _, evidence_id, entity_id, item_predicate, credibility = known[row_id]
+            is_credible = credibility is None or credibility >= min_credibility
+            if predicate in (None, item_predicate) and is_credible:
+                hits.append(Hit(evidence_id, entity_id, item_predicate, cosine, row_id))
         return hits

@@ -1,9 +1,8 @@
-"""The vector file and its manifest. Neither is ever trusted, and both can be made anew at will.
+"""Vector files with their manifests: load, save, and remove erased rows.
 
-A file is replaced by renaming, so a crash leaves the old one, the new one, or none. What is
-replaced is overwritten with zeros before it is unlinked: it may hold vectors of erased texts.
-
-Taking erased items out of the vector files of every reader that the folder ever had.
+Files are checked on every load and can be rebuilt at any time. A file is replaced by renaming, so a
+crash leaves the old one, the new one or none. The old file is overwritten with zeros before it is
+removed, because it may contain vectors of erased texts.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ STEM = re.compile(rf"[0-9a-f]{{{STEM_DIGITS}}}")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a vector file holds. ``recall`` is the measured share of the true 10 nearest that it
-    finds when a query looks into ``nprobe`` of its ``lists``."""
+    """Description of a vector file. ``recall`` is the measured share of the true 10 nearest
+    neighbours that a query finds in ``nprobe`` of its ``lists``."""
 
     kind: Kind
     reader_id: str
@@ -57,7 +56,7 @@ class Manifest:
 
 
 class VectorFile:
-    """``<hash of a reader's id>.faiss`` and ``.json`` in a folder."""
+    """The files ``<hash of the reader ID>.faiss`` and ``.json`` in a folder."""
 
     def __init__(self, folder: Path, stem: str) -> None:
         self.folder = folder
@@ -72,15 +71,15 @@ class VectorFile:
 
     @classmethod
     def all_in(cls, folder: Path) -> list[VectorFile]:
-        """Those of all readers, also where only a lock is left of one: it may be being made."""
+        """The files of all readers. A lock file alone counts too: the index may just be built."""
         paths = folder.iterdir() if folder.is_dir() else ()
         stems = {path.stem for path in paths if STEM.fullmatch(path.stem)}
         return [cls(folder, stem) for stem in sorted(stems)]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone with the file. What a crash left behind is wiped first."""
-        with self._told_plainly():
+        """Lock the file against other processes, and wipe what a crash left behind."""
+        with self._translated_errors():
             self.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self._lock, timeout=LOCK_SECONDS):
                 for leftover in (self._new, self._old):
@@ -88,7 +87,7 @@ class VectorFile:
                 yield
 
     def load(self) -> tuple[Manifest, FaissIndex] | None:
-        """None where there is none, or one that is damaged or of another format."""
+        """None if there is no file, or if it is damaged or has another format."""
         manifest = self._read_manifest()
         if manifest is None or not self.path.is_file():
             return None
@@ -100,7 +99,7 @@ class VectorFile:
         return manifest, FaissIndex(manifest.kind, index, manifest.nprobe)
 
     def save(self, index: FaissIndex, manifest: Manifest) -> Manifest:
-        """Puts a new file in the place of the old. Returns the manifest with the file's hash."""
+        """Replace the file. Return the manifest with the hash of the new file."""
         import faiss
 
         faiss.write_index(index.index, str(self._new))
@@ -117,35 +116,35 @@ class VectorFile:
         return complete
 
     def discard(self) -> None:
-        """Wipes the file; it is made anew when next needed."""
+        """Wipe the file; it is rebuilt when it is needed."""
         wipe(self.path)
         wipe(self.manifest_path)
 
     def _read_manifest(self) -> Manifest | None:
         try:
             manifest = Manifest(**json.loads(self.manifest_path.read_text()))
-        except (OSError, ValueError, TypeError):  # whatever is wrong, the file is made anew
+        except (OSError, ValueError, TypeError):  # whatever is wrong, the file is rebuilt
             return None
         return manifest if manifest.format == FORMAT else None
 
     @contextmanager
-    def _told_plainly(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except Timeout as error:
             raise StoreBusyError(
-                f"{self._lock}: another process held the vector file for {LOCK_SECONDS:.0f} s. "
-                "Nothing was searched or changed; try again when its index is built."
+                f"{self._lock}: another process has locked the vector file for {LOCK_SECONDS:.0f} "
+                "s. Nothing was searched or changed; try again when it has built its index."
             ) from error
         except (OSError, RuntimeError) as error:  # FAISS raises RuntimeError for a full disk
             raise StorageError(
                 f"{self.path}: the vector file could not be read or written ({error}). Nothing "
-                "was searched or changed; check the space and the permissions of its folder."
+                "was searched or changed; check disk space and the permissions of its folder."
             ) from error
 
 
 def versions() -> dict[str, str]:
-    """Of what wrote a file, for those who look into it."""
+    """Versions of the software that writes a file."""
     import faiss
 
     return {"lpf": __version__, "faiss": str(faiss.__version__)}
@@ -157,21 +156,21 @@ def _sha256(path: Path) -> str:
 
 
 def forget_rows(store: EvidenceStore, folder: Path | str, row_ids: Sequence[int]) -> None:
-    """Removes erased rows from all files in ``folder``, and what the files were from the disk. No
-    reader is needed, and FAISS only where there is a file."""
+    """Remove erased rows from all vector files in ``folder``, and wipe the old files. Needs no
+    reader, and FAISS only if there is a file."""
     for file in VectorFile.all_in(Path(folder)):
         with file.locked():
-            _forget_in(file, row_ids, count_erased(store))
+            _forget_rows(file, row_ids, count_erased(store))
 
 
-def _forget_in(file: VectorFile, row_ids: Sequence[int], erased: int) -> None:
+def _forget_rows(file: VectorFile, row_ids: Sequence[int], erased: int) -> None:
     loaded = file.load()
     if loaded is None:
-        file.discard()  # whatever it was, it may hold them
+        file.discard()  # it is damaged, but may contain the rows
         return
     manifest, index = loaded
     if erased - manifest.erased_count > len(row_ids):
-        file.discard()  # others were erased that it was not told of
+        file.discard()  # other rows were erased without being removed from the file
         return
     index.remove(np.array(row_ids, np.int64))
     file.save(index, replace(manifest, count=index.count, erased_count=erased))

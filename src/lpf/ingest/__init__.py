@@ -1,9 +1,10 @@
-"""Evidence and facts from files into the store, and out of it again."""
+"""Read evidence and facts from files into the store, and erase evidence."""
 
 from lpf.ingest.erasure import Erasure, begin_erasure, erase_evidence, finish_erasure, scrub
-from lpf.ingest.evidence_rows import Problem, content_hash
+from lpf.ingest.evidence_drafts import content_hash
 from lpf.ingest.fact_files import read_facts
 from lpf.ingest.ingestion import IngestOutcome, ingest, ingest_rows
+from lpf.ingest.row_fields import Problem
 
 __all__ = [
     "Erasure",

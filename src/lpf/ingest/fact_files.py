@@ -1,4 +1,4 @@
-"""Canonical facts from a file."""
+"""Read known facts from a file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lpf.errors import InputFileError
-from lpf.ingest.evidence_rows import (
-    Problem,
+from lpf.ingest.input_files import FACT_COLUMNS, InputRow, open_input, similar_fields
+from lpf.ingest.row_fields import (
     RowError,
     identifier_field,
     label_field,
@@ -16,33 +16,39 @@ from lpf.ingest.evidence_rows import (
     required,
     share_field,
 )
-from lpf.ingest.input_files import FACT_COLUMNS, InputRow, meant, open_input
 from lpf.storage.facts import NewFact
 
 REQUIRED = ("entity_id", "predicate", "value", "timestamp")
 
 
 def read_facts(path: str | Path) -> Iterator[NewFact]:
-    """The facts of a JSONL, CSV or Parquet file. InputFileError names the first row that cannot
-    be read, or has a field near the name of one it lacks: a fact whose confidence is mistyped would
-    be sure. Whether a fact fits the schema is told when it is added."""
+    """The facts of a JSONL, CSV or Parquet file. They are checked against the schema later, when
+    they are added.
+
+    InputFileError names the first invalid row. A column similar to a missing field is an error
+    too: if ``confidence`` is mistyped, the fact would count as certain.
+    """
     file = open_input(path)
     file.require(*((name,) for name in REQUIRED))
     for row in file.rows():
+        where = f"{file.name}, line {row.line}"
         try:
-            yield _fact(row, f"{file.name}, line {row.line}")
+            yield _fact(row, where)
         except RowError as error:
-            problem = Problem(file.name, row.line, error.name, error.message)
-            raise InputFileError(f"{problem}. No fact was added; correct it and repeat.") from None
+            raise InputFileError(
+                f"{error.message} ({where}).",
+                field=error.field,
+                hint="No fact was added; correct it and try again.",
+            ) from None
 
 
 def _fact(row: InputRow, where: str) -> NewFact:
     if row.error:
-        raise RowError(None, row.error)
-    _refuse_slips(row)
+        raise RowError(row.error)
+    _check_mistyped_columns(row)
     timestamp = moment_field(row.values, "timestamp")
     if timestamp is None:
-        raise RowError("timestamp", "is missing")
+        raise RowError("is missing", field="timestamp")
     confidence = share_field(row.values, "confidence")
     return NewFact(
         entity_id=required(identifier_field(row.values, "entity_id"), "entity_id"),
@@ -55,7 +61,7 @@ def _fact(row: InputRow, where: str) -> NewFact:
     )
 
 
-def _refuse_slips(row: InputRow) -> None:
-    others = row.values.keys() - FACT_COLUMNS
-    for name, field in meant(others, FACT_COLUMNS - row.values.keys()).items():
-        raise RowError(name, f"is no field of a fact; did you mean {field}?")
+def _check_mistyped_columns(row: InputRow) -> None:
+    unknown = row.values.keys() - FACT_COLUMNS
+    for name, field in similar_fields(unknown, FACT_COLUMNS - row.values.keys()).items():
+        raise RowError(f"is not a field of a fact; did you mean {field}?", field=name)

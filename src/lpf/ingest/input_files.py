@@ -1,12 +1,7 @@
-"""Rows of a JSONL, CSV or Parquet file, one after another, each with its place in the file.
+"""Read the rows of a JSONL, CSV or Parquet file, each with its line number.
 
-Names of columns. Those that mean a field are known however they are written.
-
-A row with its place in a file, and the lines of a text file that rows are made of.
-
-CSV: a header, then rows, separated by commas, semicolons or tabs.
-
-Parquet, where pyarrow is installed.
+CSV files have a header and are separated by commas, semicolons or tabs. Column names of known
+fields are recognised whatever their case. Parquet needs pyarrow.
 """
 
 from __future__ import annotations
@@ -22,58 +17,119 @@ from typing import Any
 from lpf.errors import InputFileError
 from lpf.types import Evidence
 
+__all__ = ["InputFile", "InputRow", "open_input", "rows_in_memory"]
+
 TEXT_NAMES = ("text", "text_content")
 EVIDENCE_COLUMNS = frozenset(Evidence.__slots__) - {"embedding_id"} | {*TEXT_NAMES}
 FACT_COLUMNS = frozenset({"entity_id", "predicate", "value", "timestamp", "confidence", "source"})
 FIELDS = EVIDENCE_COLUMNS | FACT_COLUMNS
-LEAST_ALIKE = 0.75
-
-
-def plain_names(header: Sequence[str]) -> tuple[str, ...]:
-    """Without blanks around them, and those of fields as this package writes them."""
-    return tuple(_plain(name.strip()) for name in header)
-
-
-def fields_in(header: Sequence[str]) -> int:
-    """How many of the columns are fields."""
-    return sum(name in FIELDS for name in plain_names(header))
-
-
-def doubled(columns: Sequence[str]) -> list[str]:
-    """Names that stand more than once."""
-    return sorted({name for name in columns if columns.count(name) > 1})
-
-
-def meant(ignored: Iterable[str], fields: Collection[str]) -> dict[str, str]:
-    """Of the names of columns that are not used, those near one of ``fields``, and which."""
-    found = {name: get_close_matches(_as_field(name), fields, 1, LEAST_ALIKE) for name in ignored}
-    return {name: near[0] for name, near in found.items() if near}
-
-
-def _as_field(name: str) -> str:
-    return name.strip().lower().replace(" ", "_").replace("-", "_")
-
-
-def _plain(name: str) -> str:
-    return name.lower() if name.lower() in FIELDS else name
-
-
+MIN_SIMILARITY = 0.75
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
+LONGEST_CELL = 64 * 1024 * 1024
+COMMA = ","
+OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+PARQUET_ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class InputRow:
-    """``line`` is where the row starts, from 1 (in Parquet: its number). ``error`` says why it
-    could not be read; what stands there is to be looked up in the file."""
+    """``line`` is the line where the row starts, from 1 (in Parquet: the row number). ``error``
+    says why it could not be parsed; then ``values`` is empty."""
 
     line: int
     values: Mapping[str, object]
     error: str = ""
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Number, text and what is wrong with it. A line that is not UTF-8 is passed on all the same:
-    its quotes and commas count."""
+@dataclass(frozen=True)
+class InputFile:
+    """An opened file. Each call of ``rows`` starts from the first row.
+
+    ``name`` is the path as given. ``columns`` is None if every row names its own; ``total``, the
+    number of rows, is None if it is not known before reading. ``notes`` say how the file is read
+    if that may be unexpected.
+    """
+
+    name: str
+    rows: Callable[[], Iterator[InputRow]]
+    columns: tuple[str, ...] | None = None
+    total: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def require(self, *needed: Sequence[str]) -> None:
+        """InputFileError if the columns are known and some of ``needed`` are missing. Each of
+        ``needed`` is a column name with its aliases."""
+        if self.columns is None:
+            return
+        missing = [names[0] for names in needed if not set(names) & set(self.columns)]
+        if missing:
+            raise InputFileError(
+                f"{self.name}: the columns {missing} are missing; the file has "
+                f"{list(self.columns)}. Nothing was read; add or rename columns."
+            )
+
+
+def open_input(path: str | Path) -> InputFile:
+    """Open a file by its suffix: .jsonl, .csv or .parquet. InputFileError if it cannot be read."""
+    path = Path(path)
+    _check_readable(path)
+    suffix = path.suffix.lower()
+    if suffix in (".jsonl", ".ndjson"):
+        return InputFile(str(path), lambda: _json_rows(path))
+    if suffix == ".csv":
+        form = csv_form(path)
+        return InputFile(str(path), lambda: csv_rows(path, form), form.columns, notes=form.notes)
+    if suffix == ".parquet":
+        return _open_parquet(path)
+    raise InputFileError(
+        f"{path}: unknown suffix {path.suffix!r}; files must end in .jsonl, .csv or .parquet. "
+        "Nothing was read; convert or rename the file."
+    )
+
+
+def rows_in_memory(name: str, rows: Sequence[Mapping[str, object]]) -> InputFile:
+    """Present rows in memory like a file; the first is line 1."""
+    numbered = [InputRow(number, row) for number, row in enumerate(rows, 1)]
+    return InputFile(name, lambda: iter(numbered), total=len(numbered))
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(2)
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read: {error.strerror}.") from error
+    if not start:
+        raise InputFileError(f"{path}: the file is empty. Nothing was read.")
+    if start in UTF16_MARKS:
+        raise InputFileError(f"{path}: the file is UTF-16. Nothing was read; save it as UTF-8.")
+
+
+def similar_fields(columns: Iterable[str], fields: Collection[str]) -> dict[str, str]:
+    """Map each column name that is similar to one of ``fields`` to that field."""
+    similar = {}
+    for column in columns:
+        name = column.strip().lower().replace(" ", "_").replace("-", "_")
+        matches = get_close_matches(name, fields, 1, MIN_SIMILARITY)
+        if matches:
+            similar[column] = matches[0]
+    return similar
+
+
+def _column_names(header: Sequence[str]) -> tuple[str, ...]:
+    """Names without surrounding whitespace, and names of fields in lower case."""
+    stripped = [name.strip() for name in header]
+    return tuple(name.lower() if name.lower() in FIELDS else name for name in stripped)
+
+
+def _repeated(columns: Sequence[str]) -> list[str]:
+    return sorted({name for name in columns if columns.count(name) > 1})
+
+
+def _text_lines(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Line number, text and decoding error. The text of a line that is not UTF-8 is needed too,
+    because its quotes and commas count in CSV."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if number == 1:
@@ -85,44 +141,65 @@ def text_lines(path: Path) -> Iterator[tuple[int, str, str]]:
                 yield number, line.decode(errors="backslashreplace"), reason
 
 
-LONGEST_CELL = 64 * 1024 * 1024
-COMMA = ","
-OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+# JSONL
+
+
+def _json_rows(path: Path) -> Iterator[InputRow]:
+    for number, line, error in _text_lines(path):
+        text = line.strip()
+        if error:
+            yield InputRow(number, {}, error)
+        elif text:
+            yield _json_row(number, text)
+
+
+def _json_row(number: int, text: str) -> InputRow:
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return InputRow(number, {}, f"is not valid JSON: {error}")
+    if not isinstance(values, dict):
+        return InputRow(number, {}, "must be a JSON object with the fields of the row")
+    return InputRow(number, values)
+
+
+# CSV
 
 
 @dataclass(frozen=True, slots=True)
 class CsvForm:
-    """How a file is to be read: what separates its cells, and the names of its columns."""
+    """The separator and the column names of a CSV file."""
 
     separator: str
     columns: tuple[str, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its owner may not expect."""
+        """A note if the separator is not a comma."""
         other = OTHER_SEPARATORS.get(self.separator)
         return (f"read as separated by {other}",) if other else ()
 
 
 def csv_form(path: Path) -> CsvForm:
-    """The form its header tells. InputFileError where the header cannot be used."""
-    _, _, error = next(text_lines(path))
+    """Read separator and columns from the header. InputFileError if the header is invalid."""
+    _, _, error = next(_text_lines(path))
     if error:
         raise InputFileError(f"{path}, line 1: {error}. Nothing was read.")
     separator = _separator(path)
     line, header = _first_record(path, separator)
     if isinstance(header, str):
         raise InputFileError(f"{path}, line {line}: {header}. Nothing was read.")
-    columns = plain_names(header)
+    columns = _column_names(header)
     if not any(columns):
-        raise InputFileError(f"{path}, line 1: has no names of columns. Nothing was read.")
-    twice = doubled(columns)
-    if twice:
-        raise InputFileError(f"{path}, line 1: columns {twice} stand twice. Nothing was read.")
+        raise InputFileError(f"{path}, line 1: has no column names. Nothing was read.")
+    repeated = _repeated(columns)
+    if repeated:
+        raise InputFileError(f"{path}, line 1: repeated columns {repeated}. Nothing was read.")
     return CsvForm(separator, columns)
 
 
 def csv_rows(path: Path, form: CsvForm) -> Iterator[InputRow]:
+    """Rows after the header."""
     undecoded: dict[int, str] = {}
     records = _records(path, form.separator, undecoded)
     next(records)
@@ -131,27 +208,28 @@ def csv_rows(path: Path, form: CsvForm) -> Iterator[InputRow]:
         if isinstance(cells, str):
             yield InputRow(line, {}, cells)
         elif undecoded:
-            odd_line = min(undecoded)
-            yield InputRow(odd_line, {}, undecoded[odd_line])
+            first_undecoded = min(undecoded)
+            yield InputRow(first_undecoded, {}, undecoded[first_undecoded])
         elif len(cells) != width:
             yield InputRow(line, {}, f"has {len(cells)} cells, the first line has {width}")
         else:
-            filled = zip(form.columns, cells, strict=True)
-            yield InputRow(line, {name: cell or None for name, cell in filled})
+            named_cells = zip(form.columns, cells, strict=True)
+            yield InputRow(line, {name: cell or None for name, cell in named_cells})
         undecoded.clear()
 
 
 def _separator(path: Path) -> str:
-    """Another than the comma only where it alone finds fields in the header."""
-    if _finds_fields(path, COMMA):
+    """The comma, unless exactly one other separator finds known fields in the header and the comma
+    finds none."""
+    if _has_fields(path, COMMA):
         return COMMA
-    finding = [separator for separator in OTHER_SEPARATORS if _finds_fields(path, separator)]
-    return finding[0] if len(finding) == 1 else COMMA
+    others = [separator for separator in OTHER_SEPARATORS if _has_fields(path, separator)]
+    return others[0] if len(others) == 1 else COMMA
 
 
-def _finds_fields(path: Path, separator: str) -> bool:
+def _has_fields(path: Path, separator: str) -> bool:
     _, header = _first_record(path, separator)
-    return not isinstance(header, str) and fields_in(header) > 0
+    return not isinstance(header, str) and any(name in FIELDS for name in _column_names(header))
 
 
 def _first_record(path: Path, separator: str) -> tuple[int, list[str] | str]:
@@ -161,10 +239,10 @@ def _first_record(path: Path, separator: str) -> tuple[int, list[str] | str]:
 def _records(
     path: Path, separator: str, undecoded: dict[int, str]
 ) -> Iterator[tuple[int, list[str] | str]]:
-    """Line a record starts in, and its cells or why there are none; lines that are not UTF-8 are
-    noted in ``undecoded``."""
+    """The line where each record starts, and its cells or an error message. Errors of lines that
+    are not UTF-8 are added to ``undecoded`` by line number."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
-    reader = csv.reader(_noting(path, undecoded), delimiter=separator, strict=True)
+    reader = csv.reader(_decoded_lines(path, undecoded), delimiter=separator, strict=True)
     while True:
         line = reader.line_num + 1
         try:
@@ -179,59 +257,66 @@ def _records(
 
 
 def _unreadable(path: Path, separator: str, first: int, last: int, error: str) -> tuple[int, str]:
-    """Where a record that spans the lines ``first`` to ``last`` is wrong, and how. A quote too
-    many hides the rows after it, so it is told which lines those are."""
+    """The line and the message for an invalid record that spans lines ``first`` to ``last``. An
+    unclosed quote hides the rows after it, so the message names those lines."""
     hidden = f"lines {first} to {last} were not read" if last > first else "its line was not read"
     if error != "unexpected end of data":
         return first, f"is not valid CSV: {error}" + (f"; {hidden}" if last > first else "")
-    lines = (text for number, text, _ in text_lines(path) if number >= first)
-    # Less strict, it ends the cell where the file ends.
+    lines = (text for number, text, _ in _text_lines(path) if number >= first)
+    # In non-strict mode the open cell ends at the end of the file.
     open_cell = next(csv.reader(lines, delimiter=separator))[-1]
     spanned = open_cell.count("\n") + (not open_cell.endswith("\n"))
     count = last - first + 1
     return last - spanned + 1, f"opens a quote that is never closed; {hidden} ({count} in all)"
 
 
-def _noting(path: Path, undecoded: dict[int, str]) -> Iterator[str]:
-    for number, line, error in text_lines(path):
+def _decoded_lines(path: Path, undecoded: dict[int, str]) -> Iterator[str]:
+    for number, line, error in _text_lines(path):
         if error:
             undecoded[number] = error
         yield line
 
 
-ROWS_AT_ONCE = 1024
+# Parquet
 
 
-def parquet_columns(path: Path) -> tuple[tuple[str, ...], int]:
-    """Names of the columns and number of rows."""
-    with _opened(path) as file:
-        return tuple(file.schema_arrow.names), int(file.metadata.num_rows)
+def _open_parquet(path: Path) -> InputFile:
+    with _parquet_file(path) as file:
+        columns, total = _column_names(file.schema_arrow.names), int(file.metadata.num_rows)
+    repeated = _repeated(columns)
+    if repeated:
+        raise InputFileError(f"{path}: repeated columns {repeated}. Nothing was read.")
+    return InputFile(str(path), lambda: _parquet_rows(path, columns), columns, total)
 
 
-def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows as plain Python values, read in small groups."""
-    with _opened(path) as file:
-        for batch in file.iter_batches(ROWS_AT_ONCE):
-            yield from _with_microseconds(batch).to_pylist()
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[InputRow]:
+    number = 0
+    with _parquet_file(path) as file:
+        for batch in file.iter_batches(PARQUET_ROWS_AT_ONCE):
+            for values in _with_microseconds(batch).to_pylist():
+                number += 1
+                yield InputRow(number, dict(zip(columns, values.values(), strict=True)))
 
 
-def _opened(path: Path) -> Any:
+def _parquet_file(path: Path) -> Any:
     try:
         import pyarrow
         import pyarrow.parquet
     except ModuleNotFoundError as error:
         raise InputFileError(
-            f"{path}: reading Parquet needs pyarrow. Nothing was read; pip install 'lpf[parquet]', "
-            "or give JSONL or CSV."
+            f"{path}: reading Parquet needs pyarrow. Nothing was read.",
+            hint="Install it with pip install 'lpf[parquet]', or use JSONL or CSV.",
         ) from error
     try:
         return pyarrow.parquet.ParquetFile(path)
     except pyarrow.ArrowInvalid as error:
-        raise InputFileError(f"{path}: is not sound Parquet: {error}. Nothing was read.") from error
+        raise InputFileError(
+            f"{path}: not a valid Parquet file: {error}. Nothing was read."
+        ) from error
 
 
 def _with_microseconds(batch: Any) -> Any:
-    """Times end at microseconds everywhere in this package: finer ones are cut."""
+    """Truncate times to microseconds, the precision of this package."""
     import pyarrow
 
     fields = [
@@ -245,102 +330,3 @@ def _with_microseconds(batch: Any) -> Any:
         for column, field in zip(batch.columns, fields, strict=True)
     ]
     return pyarrow.RecordBatch.from_arrays(arrays, schema=pyarrow.schema(fields))
-
-
-__all__ = ["InputFile", "InputRow", "open_input", "rows_in_memory"]
-
-UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-
-@dataclass(frozen=True)
-class InputFile:
-    """``name`` is the path as it was given. ``columns`` are those of all rows, None where every row
-    names its own; ``total`` is the number of rows, None where only reading them tells. ``rows``
-    starts from the first each time. ``notes`` say how it is read, where that may surprise."""
-
-    name: str
-    rows: Callable[[], Iterator[InputRow]]
-    columns: tuple[str, ...] | None = None
-    total: int | None = None
-    notes: tuple[str, ...] = ()
-
-    def require(self, *needed: Sequence[str]) -> None:
-        """InputFileError where columns are known and of some of ``needed`` (each a column with its
-        aliases) there is none."""
-        if self.columns is None:
-            return
-        absent = [names[0] for names in needed if not set(names) & set(self.columns)]
-        if absent:
-            raise InputFileError(
-                f"{self.name}: the columns {absent} are missing; it has {list(self.columns)}. "
-                "Nothing was read; add them, or rename those that hold them."
-            )
-
-
-def open_input(path: str | Path) -> InputFile:
-    """A file by its suffix: .jsonl, .csv or .parquet. InputFileError where it cannot be read."""
-    path = Path(path)
-    _check_readable(path)
-    suffix = path.suffix.lower()
-    if suffix in (".jsonl", ".ndjson"):
-        return InputFile(str(path), lambda: _json_rows(path))
-    if suffix == ".csv":
-        form = csv_form(path)
-        return InputFile(str(path), lambda: csv_rows(path, form), form.columns, notes=form.notes)
-    if suffix == ".parquet":
-        return _open_parquet(path)
-    raise InputFileError(
-        f"{path}: has the suffix {path.suffix!r}; files end in .jsonl, .csv or .parquet. "
-        "Nothing was read; convert or rename it."
-    )
-
-
-def rows_in_memory(name: str, rows: Sequence[Mapping[str, object]]) -> InputFile:
-    """Rows that are here already, as if they came from a file; the first is line 1."""
-    numbered = [InputRow(number, row) for number, row in enumerate(rows, 1)]
-    return InputFile(name, lambda: iter(numbered), total=len(numbered))
-
-
-def _check_readable(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            start = file.read(2)
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read: {error.strerror}.") from error
-    if not start:
-        raise InputFileError(f"{path}: is empty. Nothing was read.")
-    if start in UTF16_MARKS:
-        raise InputFileError(f"{path}: is UTF-16; save it as UTF-8. Nothing was read.")
-
-
-def _json_rows(path: Path) -> Iterator[InputRow]:
-    for number, line, error in text_lines(path):
-        text = line.strip()
-        if error:
-            yield InputRow(number, {}, error)
-        elif text:
-            yield _json_row(number, text)
-
-
-def _json_row(number: int, text: str) -> InputRow:
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return InputRow(number, {}, f"is not valid JSON: {error}")
-    if not isinstance(values, dict):
-        return InputRow(number, {}, "must be a JSON object with the fields of a row")
-    return InputRow(number, values)
-
-
-def _open_parquet(path: Path) -> InputFile:
-    header, total = parquet_columns(path)
-    columns = plain_names(header)
-    twice = doubled(columns)
-    if twice:
-        raise InputFileError(f"{path}: columns {twice} stand twice. Nothing was read.")
-    return InputFile(str(path), lambda: _parquet_rows(path, columns), columns, total)
-
-
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[InputRow]:
-    for number, values in enumerate(parquet_rows(path), 1):
-        yield InputRow(number, dict(zip(columns, values.values(), strict=True)))

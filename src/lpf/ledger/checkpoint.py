@@ -1,4 +1,4 @@
-"""A checkpoint: the signed statement that a ledger's first ``size`` records have this root."""
+"""Checkpoints: signed statements of a ledger's size and root hash."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _FIELDS = {"format", "key", "origin", "root", "size", "timestamp", "signature"}
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """``key`` (32 bytes) is the public key, ``timestamp`` microseconds since 1970."""
+    """The first ``size`` records of the ledger ``origin`` have the root hash ``root``.
+
+    ``key`` is the public key (32 bytes), ``timestamp`` is in microseconds since 1970.
+    """
 
     origin: str
     size: int
@@ -31,14 +34,15 @@ class Checkpoint:
     signature: bytes
 
     def document(self) -> dict[str, Any]:
+        """The checkpoint as a JSON object."""
         return {**_statement(self), "signature": self.signature.hex()}
 
     def to_bytes(self) -> bytes:
-        """Canonical JSON; what is stored, and what to keep elsewhere."""
+        """Canonical JSON, as stored in the ledger."""
         return canonical(self.document())
 
     def verify(self) -> None:
-        """ProofError unless ``key`` signed it. Whose key that is, the caller must know."""
+        """ProofError unless it is signed with ``key``. The caller must know whose key that is."""
         try:
             Ed25519PublicKey.from_public_bytes(self.key).verify(
                 self.signature, canonical(_statement(self))
@@ -46,28 +50,29 @@ class Checkpoint:
         except (InvalidSignature, ValueError) as error:
             raise ProofError(
                 f"the checkpoint over {self.size} records is not signed by the key it names, "
-                f"{self.key.hex()}. It was not used; take one from a place you trust."
+                f"{self.key.hex()}. It was not used; use one from a place you trust."
             ) from error
 
 
 def sign(
     key: Ed25519PrivateKey, *, origin: str, size: int, root: bytes, timestamp: int
 ) -> Checkpoint:
+    """A new checkpoint, signed with ``key``."""
     unsigned = Checkpoint(origin, size, root, timestamp, public_bytes(key), b"")
     signature = key.sign(canonical(_statement(unsigned)))
     return Checkpoint(origin, size, root, timestamp, unsigned.key, signature)
 
 
 def parse(data: bytes) -> Checkpoint:
-    """The checkpoint that ``to_bytes`` wrote. ProofError for anything else; the signature is not
-    looked at here."""
+    """Parse what ``Checkpoint.to_bytes`` wrote; ProofError for anything else. The signature is not
+    checked."""
     try:
         fields = json.loads(data)
         if set(fields) != _FIELDS or fields["format"] != CHECKPOINT_FORMAT:
-            raise ValueError(f"needs format {CHECKPOINT_FORMAT!r} and fields {sorted(_FIELDS)}")
+            raise ValueError(f"expected format {CHECKPOINT_FORMAT!r} and fields {sorted(_FIELDS)}")
         return _from_fields(fields)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ProofError(f"this is not a checkpoint ({error}); it was not used.") from error
+        raise ProofError(f"not a checkpoint ({error}). It was not used.") from error
 
 
 def _from_fields(fields: dict[str, Any]) -> Checkpoint:
@@ -82,7 +87,7 @@ def _from_fields(fields: dict[str, Any]) -> Checkpoint:
 
 
 def _statement(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What is signed: everything but the signature."""
+    """The signed part: everything but the signature."""
     return {
         "format": CHECKPOINT_FORMAT,
         "key": checkpoint.key.hex(),

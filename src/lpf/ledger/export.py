@@ -1,8 +1,8 @@
-"""The whole ledger as one file that needs no database to be read or verified.
+"""Export the whole ledger to one file that can be read and verified without a database.
 
-Lines of canonical JSON: a header, the records in order, the blobs, and a last line with their
-counts and the SHA-256 of all bytes before it. A record's body stands there as a JSON string, so
-that its own bytes survive exactly. Query texts are not part of it: they can be erased.
+The lines are canonical JSON: a header, the records in order, the blobs, and a last line with their
+counts and the SHA-256 of everything before it. A record's body is a JSON string, so that its bytes
+are preserved exactly. Query texts are not exported, because they can be erased.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ from lpf.ledger.formats import EXPORT_FORMAT
 from lpf.ledger.identity import broken, read_identity, require_blob, require_body, require_bytes
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.records import record_id
-from lpf.storage.atomic_files import whole_file
+from lpf.storage.atomic_files import atomic_file
 from lpf.storage.database import Database
 
 
 def export(database: Database, path: Path) -> int:
-    """Writes the ledger to ``path``, which is whole or not there, and returns the count of
-    records. Records that are appended meanwhile are left out. LedgerBrokenError where a body is
-    not the one that its hash was made of."""
+    """Write the ledger to ``path`` atomically and return the number of records. Records appended in
+    the meantime are left out. LedgerBrokenError if a body does not match its hash."""
     try:
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             records = _write(database, file)
     except OSError as error:
         raise LedgerError(
-            f"{path}: the ledger was not exported ({error.strerror}); no file was left behind."
+            f"{path}: the ledger was not exported ({error.strerror}); no file was written."
         ) from error
     return records
 
@@ -64,18 +63,18 @@ def _documents(database: Database) -> Iterator[tuple[str, dict[str, Any]]]:
     for chunk in database.stream(statements.RECORDS, (1, size)):
         for row in chunk:
             yield "record", _record_line(*row)
-    # After the records: a blob is written with the first record that refers to it, so all that the
-    # records above refer to are here.
+    # After the records: a blob is stored with the first record that refers to it, so every blob
+    # that the records above refer to is included.
     for chunk in database.stream(statements.BLOBS):
         for digest, body in chunk:
-            sound = require_blob(digest, body)
-            yield "blob", {"blob": digest.hex(), "body": _text(f"blob {digest.hex()}", sound)}
+            content = require_blob(digest, body)
+            yield "blob", {"blob": digest.hex(), "body": _text(f"blob {digest.hex()}", content)}
 
 
 def _record_line(seq: int, leaf: object, body: object, checkpoint: object) -> dict[str, Any]:
     where = record_id(seq)
-    digest, sound = require_body(seq, leaf, body)
-    line = {"seq": seq, "leaf": digest.hex(), "body": _text(where, sound), "checkpoint": None}
+    digest, content = require_body(seq, leaf, body)
+    line = {"seq": seq, "leaf": digest.hex(), "body": _text(where, content), "checkpoint": None}
     if checkpoint is not None:
         signed = require_bytes(where, "checkpoint", checkpoint)
         line["checkpoint"] = _text(f"checkpoint of {where}", signed)

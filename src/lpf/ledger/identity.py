@@ -100,7 +100,7 @@ def create_identity(database: Database, public_key: bytes) -> Identity:
         raise LedgerKeyError(
             f"a public key has 32 bytes, this one {len(public_key)}; no ledger was made."
         )
-    with database.writing() as connection:
+    with database.transaction() as connection:
         take_turn(database, connection)
         if not database.run(connection, statements.IDENTITY).fetchall():
             row = (f"lpf-{secrets.token_hex(8)}", public_key, now_micros())

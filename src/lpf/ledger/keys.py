@@ -1,4 +1,4 @@
-"""The ledger's Ed25519 key: ``ledger.key`` signs and is secret, ``ledger.pub`` checks."""
+"""The ledger's Ed25519 key pair: ``ledger.key`` (private) and ``ledger.pub`` (public)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 @dataclass(frozen=True)
 class KeyFiles:
+    """Paths of a key pair."""
+
     private: Path
     public: Path
 
 
 def create_key(folder: Path, name: str = "ledger") -> KeyFiles:
-    """A new key in ``folder``, as ``name.key`` and ``name.pub``. LedgerKeyError where there is
-    one: a key is never overwritten. One that lacks its public half, because the process that made
-    it was killed in between, is given it."""
+    """Create ``name.key`` and ``name.pub`` in ``folder``. LedgerKeyError if there is a key: it is
+    never overwritten. If only the public file is missing, because the process that created the key
+    was killed, it is written."""
     files = KeyFiles(folder / f"{name}.key", folder / f"{name}.pub")
     if files.public.exists():
-        raise _exists(files.private if files.private.exists() else files.public)
+        raise _already_exists(files.private if files.private.exists() else files.public)
     if not files.private.exists():
         _write_new(files.private, _as_pem(Ed25519PrivateKey.generate()), 0o600)
     _write_public(files)
@@ -38,13 +40,13 @@ def create_key(folder: Path, name: str = "ledger") -> KeyFiles:
 
 
 def load_private(path: Path) -> Ed25519PrivateKey:
-    """The signing key. LedgerKeyError where it is missing, no Ed25519 key, or readable by anyone
-    but its owner."""
+    """Load the private key. LedgerKeyError if it is missing, not an Ed25519 key, or readable by
+    anyone but its owner."""
     data = _read(path)
     if path.stat().st_mode & _OTHERS:
         raise LedgerKeyError(
-            f"{path}: others than its owner may read this signing key, so it was not used. "
-            f"Run: chmod 600 {path}"
+            f"{path}: users other than its owner may read this private key, so it was not used.",
+            hint=f"Run: chmod 600 {path}",
         )
     try:
         key = serialization.load_pem_private_key(data, password=None)
@@ -56,7 +58,7 @@ def load_private(path: Path) -> Ed25519PrivateKey:
 
 
 def load_public(path: Path) -> bytes:
-    """The 32 bytes that signatures are checked against."""
+    """Load the public key (32 bytes)."""
     try:
         key = bytes.fromhex(_read(path).decode("ascii").strip())
     except ValueError as error:
@@ -83,14 +85,14 @@ def _write_public(files: KeyFiles) -> None:
     try:
         _write_new(files.public, f"{public.hex()}\n".encode(), 0o644)
     except LedgerKeyError:
-        # Another process may have found the key without its public half, and helped.
+        # Another process may have found the public file missing and written it.
         if not files.public.exists() or load_public(files.public) != public:
             raise
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:
-    """Whole or not there, whenever the process is killed; and made with its final mode: there is
-    no moment in which others could open it."""
+    """Create a file atomically. It has its final mode from the start, so others can never open
+    it."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with os.fdopen(
@@ -99,20 +101,20 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.link(temporary, path)  # unlike a renaming, it never takes the place of a file
+        os.link(temporary, path)  # unlike a rename, this never replaces a file
         sync(path.parent)
     except FileExistsError as error:
-        raise _exists(path) from error
+        raise _already_exists(path) from error
     except OSError as error:
-        raise LedgerKeyError(f"{path}: cannot be written ({error.strerror}).") from error
+        raise LedgerKeyError(f"{path} cannot be written ({error.strerror}).") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _exists(path: Path) -> LedgerKeyError:
+def _already_exists(path: Path) -> LedgerKeyError:
     return LedgerKeyError(
-        f"{path}: exists already and was left as it is; no key was made. A ledger keeps its key "
-        "for life; move the file away if you want a new one for another ledger."
+        f"{path} already exists; no key was created. A ledger keeps its key for life; move the "
+        "file away if you want a new key for another ledger."
     )
 
 
@@ -121,9 +123,9 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise LedgerKeyError(
-            f"{path}: the key cannot be read ({error.strerror}). Nothing was signed or checked."
+            f"{path}: the key cannot be read ({error.strerror}). Nothing was signed or verified."
         ) from error
 
 
 def _not_a_key(path: Path, expected: str) -> LedgerKeyError:
-    return LedgerKeyError(f"{path}: is not {expected}. Nothing was signed or checked.")
+    return LedgerKeyError(f"{path} is not {expected}. Nothing was signed or verified.")

@@ -1,7 +1,7 @@
-"""The Merkle tree of RFC 6962 over the records' bytes, for the writer and for proofs.
+"""The Merkle tree of RFC 6962 over the bytes of the records, for the writer and for proofs.
 
-A subtree is named by ``height`` and ``index``: the leaves index * 2**height up to, without,
-(index + 1) * 2**height, counted from 0. It is complete, so its root never changes again.
+The complete subtree (``height``, ``index``) has the leaves from index * 2**height up to but not
+including (index + 1) * 2**height, counted from 0. Its root never changes.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 def fold(hashes: Sequence[bytes]) -> bytes:
-    """The root over a power of two of hashes."""
+    """The root over hashes, whose number is a power of two."""
     while len(hashes) > 1:
         hashes = [node_hash(*hashes[i : i + 2]) for i in range(0, len(hashes), 2)]
     return hashes[0]
 
 
 class Subtrees(Protocol):
-    """Where roots of complete subtrees come from."""
+    """A source of roots of complete subtrees."""
 
     def subtree(self, height: int, index: int) -> bytes: ...
 
 
 @dataclass
 class Frontier:
-    """All that is needed to grow a tree: the roots of its complete subtrees, largest first."""
+    """What is needed to append to a tree: the roots of its complete subtrees, largest first."""
 
     size: int = 0
     peaks: list[bytes] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Frontier:
     @classmethod
     def of(cls, source: Subtrees, size: int) -> Frontier:
         heights = [height for height in reversed(range(size.bit_length())) if size >> height & 1]
-        # Left of the subtree of a set bit are exactly the leaves of all higher bits.
+        # The leaves to the left of a set bit's subtree are those of all higher bits.
         peaks = [source.subtree(height, (size >> height) - 1) for height in heights]
         return cls(size, peaks)
 
@@ -70,7 +70,7 @@ class Frontier:
 
 
 def root_of(source: Subtrees, start: int, stop: int) -> bytes:
-    """The root over leaves ``start`` to ``stop``, a range that the tree's splits lead to."""
+    """The root over the leaves from ``start`` to ``stop``, which must be a subtree of the tree."""
     size = stop - start
     if size == 0:
         return EMPTY_ROOT
@@ -92,13 +92,13 @@ def inclusion_path(source: Subtrees, index: int, size: int, start: int = 0) -> l
 
 
 def consistency_path(source: Subtrees, first: int, second: int) -> list[bytes]:
-    """PROOF of RFC 6962, 2.1.2: that the tree of ``second`` leaves begins with that of ``first``.
-    Needs 0 < first <= second."""
+    """PROOF of RFC 6962, 2.1.2: that the tree of ``second`` leaves extends that of ``first``.
+    Requires 0 < first <= second."""
     return _subproof(source, first, 0, second, known=True)
 
 
 def _subproof(source: Subtrees, first: int, start: int, stop: int, known: bool) -> list[bytes]:
-    """``known``: the root over start to first is the old root itself, which the reader has."""
+    """``known`` is True if the root from start to first is the old root, which the checker has."""
     if first == stop:
         return [] if known else [root_of(source, start, stop)]
     middle = start + _split(stop - start)

@@ -1,8 +1,8 @@
-"""Proofs for people who have neither the store nor this package; ``check_bundle.py`` checks them.
+"""Proof bundles for people who have neither the store nor this package.
 
-A bundle is one JSON document. Of inclusion: a record, the path from it to the root of a signed
-checkpoint, and the blobs it refers to. Of consistency: two signed checkpoints and the path that
-shows the later ledger to begin with the whole of the earlier one.
+A bundle is one JSON document, checked by ``check_bundle.py``. An inclusion bundle has a record, the
+path from it to the root of a signed checkpoint, and the blobs it refers to. A consistency bundle
+has two signed checkpoints and the path that proves that the later ledger extends the earlier one.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from lpf.storage.database import Database
 def prove_inclusion(
     database: Database, identifier: str, checkpoint: Checkpoint | None = None
 ) -> dict[str, Any]:
-    """The bundle of one record, against ``checkpoint`` or the newest one. ProofError where that
-    does not cover the record, or where store and checkpoint do not fit."""
+    """The inclusion bundle of a record under ``checkpoint`` or the newest one. ProofError if that
+    does not cover the record or does not match the store."""
     reader = LedgerReader(database)
     record = reader.get(identifier)
     checkpoint = checkpoint or reader.latest_checkpoint()
     if checkpoint is None or checkpoint.size < record.seq:
         raise ProofError(
-            f"{identifier}: no signed checkpoint covers it yet, so nothing can be proved. Make one "
-            "with 'lpf ledger checkpoint', where the signing key is."
+            f"{identifier}: no signed checkpoint covers it yet, so nothing can be proved.",
+            hint="Create one with 'lpf ledger checkpoint' on the machine with the signing key.",
         )
     tree = _tree_of(database, reader, checkpoint)
     if leaf_hash(record.body) != tree.subtree(0, record.seq - 1):
-        raise ProofError(f"{identifier}: its body is not the one that was hashed into the tree.")
+        raise ProofError(f"{identifier}: its body does not match its hash in the tree.")
     blobs = {digest: reader.blob(digest) for digest in referenced_blobs(record.fields)}
     return {
         "format": INCLUSION_FORMAT,
@@ -47,11 +47,11 @@ def prove_inclusion(
 
 
 def prove_consistency(database: Database, first: Checkpoint, second: Checkpoint) -> dict[str, Any]:
-    """The bundle that shows ``second`` to continue ``first``. ProofError where it does not."""
+    """The bundle that proves that ``second`` extends ``first``. ProofError if it does not."""
     if not 0 < first.size <= second.size:
         raise ProofError(
-            f"the first checkpoint covers {first.size} records, the second {second.size}; give the "
-            "earlier one first."
+            f"the first checkpoint covers {first.size} records, the second {second.size}.",
+            hint="Give the earlier one first.",
         )
     reader = LedgerReader(database)
     tree = _tree_of(database, reader, second)
@@ -66,13 +66,14 @@ def prove_consistency(database: Database, first: Checkpoint, second: Checkpoint)
 
 
 def checkpoint_at(database: Database, size: int) -> Checkpoint:
-    """The signed checkpoint over the first ``size`` records. ProofError where there is none."""
-    found = LedgerReader(database).get(record_id(size)).checkpoint
-    if found is None:
+    """The signed checkpoint over the first ``size`` records. ProofError if there is none."""
+    checkpoint = LedgerReader(database).get(record_id(size)).checkpoint
+    if checkpoint is None:
         raise ProofError(
-            f"{record_id(size)}: carries no checkpoint; 'lpf ledger show' lists those that do."
+            f"{record_id(size)} has no checkpoint.",
+            hint="'lpf ledger show' lists the records that have one.",
         )
-    return found
+    return checkpoint
 
 
 def _tree_of(database: Database, reader: LedgerReader, checkpoint: Checkpoint) -> StoredTree:
@@ -81,7 +82,8 @@ def _tree_of(database: Database, reader: LedgerReader, checkpoint: Checkpoint) -
     if checkpoint.size > size:
         raise ProofError(
             f"the checkpoint covers {checkpoint.size} records, the ledger has {size}: records were "
-            "lost, or it is another ledger's. Run 'lpf ledger verify' with this checkpoint."
+            "lost, or it belongs to another ledger.",
+            hint="Run 'lpf ledger verify' with this checkpoint.",
         )
     tree = StoredTree(database.rows, size)
     _require_root(tree, checkpoint)
@@ -93,5 +95,6 @@ def _require_root(tree: StoredTree, checkpoint: Checkpoint) -> None:
     if root != checkpoint.root:
         raise ProofError(
             f"the first {checkpoint.size} records have the root {root.hex()}, the checkpoint says "
-            f"{checkpoint.root.hex()}: nothing can be proved. Run 'lpf ledger verify'."
+            f"{checkpoint.root.hex()}: nothing can be proved.",
+            hint="Run 'lpf ledger verify'.",
         )

@@ -1,7 +1,6 @@
-"""The ledger as a program that looks things up sees it.
+"""Look up records of a ledger.
 
-Each body is compared with its own hash. That the hashes are those that were signed, only
-``verify`` can tell.
+Each body is compared with its hash. Only ``verify`` checks that the hashes are the signed ones.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from lpf.storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """``body`` is the canonical JSON, ``fields`` the same parsed, ``leaf`` its hash (32 bytes)."""
+    """``body`` is canonical JSON, ``fields`` is the parsed body, ``leaf`` its hash (32 bytes)."""
 
     seq: int
     leaf: bytes
@@ -41,19 +40,19 @@ class StoredRecord:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """LedgerBrokenError where the body is no object in JSON."""
+        """LedgerBrokenError if the body is not a JSON object."""
         try:
             parsed = json.loads(self.body)
         except (ValueError, RecursionError) as error:
             raise broken(self.record_id, "its body is not JSON") from error
         if not isinstance(parsed, dict):
-            raise broken(self.record_id, "its body is not an object in JSON")
+            raise broken(self.record_id, "its body is not a JSON object")
         return parsed
 
 
 class LedgerReader:
-    """Look-ups in a store's ledger; needs no key. LedgerBrokenError for a record or blob whose
-    body is not the one that its hash was made of."""
+    """Reads the ledger of a store; needs no key. LedgerBrokenError for a record or blob that does
+    not match its hash."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -64,20 +63,22 @@ class LedgerReader:
 
     @property
     def size(self) -> int:
+        """The number of records."""
         row = self._database.row(statements.SIZE)
         return int(row[0] or 0) if row else 0
 
     def get(self, identifier: str) -> StoredRecord:
+        """UnknownRecordError if there is no such record."""
         seq = sequence_of(identifier)
         row = self._database.row(statements.RECORD, (seq,))
         if row is None:
             raise UnknownRecordError(
-                f"{identifier}: the ledger has no such record; it has {self.size} so far."
+                f"{identifier} is not in the ledger, which has {self.size} records."
             )
         return _record(seq, *row)
 
     def records(self, first: int = 1, last: int | None = None) -> Iterator[StoredRecord]:
-        """In order, numbers ``first`` to ``last``; memory does not grow with their count."""
+        """Stream the records with numbers ``first`` to ``last``, in order."""
         bounds = (first, self.size if last is None else last)
         for chunk in self._database.stream(statements.RECORDS, bounds):
             for row in chunk:
@@ -95,14 +96,14 @@ class LedgerReader:
         return require_blob(digest, row[0])
 
     def expand(self, record: StoredRecord) -> dict[str, Any]:
-        """The record's fields with every ``{"blob": hash}`` replaced by what it stands for."""
+        """The record's fields with every ``{"blob": hash}`` replaced by the blob's content."""
         require_body(record.seq, record.leaf, record.body)
         expanded: dict[str, Any] = self._expanded(record.fields)
         return expanded
 
     def query_text(self, commitment: bytes) -> QueryText | None:
-        """The words behind a commitment; None where they were erased or never kept.
-        LedgerBrokenError where they are not the ones that were committed to."""
+        """The text behind a salted hash; None if it was erased or never stored. LedgerBrokenError
+        if it does not match the hash."""
         row = self._database.row(statements.TEXT, (commitment,))
         return _query_text(commitment, *row) if row else None
 
@@ -117,7 +118,7 @@ class LedgerReader:
 
 
 def is_digest(value: Any) -> bool:
-    """Whether a text is a SHA-256 in lower-case hexadecimal."""
+    """Return True if the value is a SHA-256 in lower-case hexadecimal."""
     return isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef")
 
 
@@ -133,14 +134,14 @@ def referenced_blobs(value: Any) -> set[bytes]:
 
 
 def _query_text(commitment: bytes, salt: Any, text: Any) -> QueryText:
-    # SQLite keeps values of any type in any column, hence the look at theirs.
+    # SQLite stores values of any type in any column, so the types are checked.
     typed = isinstance(salt, bytes) and isinstance(text, str)
     if typed and query_text_commitment(salt, text) == commitment:
         return QueryText(commitment, salt, text)
-    raise broken(f"query text {commitment.hex()}", "its words or salt were changed")
+    raise broken(f"query text {commitment.hex()}", "its text or salt was changed")
 
 
 def _record(seq: int, leaf: object, body: object, checkpoint: object) -> StoredRecord:
-    sound = require_body(seq, leaf, body)
+    digest, content = require_body(seq, leaf, body)
     signed = None if checkpoint is None else require_checkpoint(record_id(seq), checkpoint)
-    return StoredRecord(seq, *sound, signed)
+    return StoredRecord(seq, digest, content, signed)

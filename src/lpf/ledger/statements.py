@@ -9,8 +9,8 @@ from sqlalchemy import Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ClauseElement
 
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Database
+from lpf.storage.statements import Prepared
 from lpf.storage.tables import ledger, ledger_blobs, ledger_identity, ledger_tiles, query_texts
 
 # Which advisory lock of a PostgreSQL server lets one writer at a time number the records.

@@ -1,8 +1,8 @@
-"""Interior hashes of the tree, 256 to a row, so that a proof reads a handful of rows.
+"""Stored hashes of the tree, 256 per row ("tile"), so that a proof reads only a few rows.
 
-Tile ``n`` of level 0 holds the hashes of records 256n+1 to 256n+256 and is written once, when the
-last of them is. A tile of a higher level holds the roots of the tiles below it and grows by one
-with each of them. What no tile holds yet is read from the records' own rows.
+Tile ``n`` of level 0 has the hashes of records 256n+1 to 256n+256 and is written once, together
+with the last of them. A tile of a higher level has the roots of up to 256 tiles of the level below
+and grows with each of them. Leaves that are not in a tile yet are read from the records.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from lpf.ledger import statements
 from lpf.ledger.formats import HASH_BYTES, TILE_HEIGHT, TILE_WIDTH
 from lpf.ledger.identity import broken, require_bytes, require_leaf
 from lpf.ledger.merkle import fold
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Connection, Database, Row
+from lpf.storage.statements import Prepared
 
 Read = Callable[[Prepared, Sequence[Any]], list[Row]]
 
 
 class StoredTree:
-    """Roots of complete subtrees among the first ``size`` records. Keeps the tiles it read, so it
-    is meant for one proof or one catching up."""
+    """Roots of complete subtrees of the first ``size`` records. Caches the tiles it has read, so
+    use one object per proof."""
 
     def __init__(self, read: Read, size: int) -> None:
         self._read = read
@@ -35,15 +35,15 @@ class StoredTree:
         number, offset = divmod(index << within, TILE_WIDTH)
         hashes = self._tile(level, number)[offset : offset + (1 << within)]
         if len(hashes) != 1 << within:
-            raise _lacking(level, number)
+            raise _hashes_missing(level, number)
         return fold(hashes)
 
     def _tile(self, level: int, number: int) -> list[bytes]:
         if (level, number) not in self._tiles:
-            self._tiles[level, number] = self._fetched(level, number)
+            self._tiles[level, number] = self._fetch(level, number)
         return self._tiles[level, number]
 
-    def _fetched(self, level: int, number: int) -> list[bytes]:
+    def _fetch(self, level: int, number: int) -> list[bytes]:
         first = number * TILE_WIDTH + 1
         last = first + TILE_WIDTH - 1
         if level == 0 and last > self._size:
@@ -51,43 +51,43 @@ class StoredTree:
             return leaves_of(rows, first)
         rows = self._read(statements.TILE, (level, number))
         if not rows:
-            raise _lacking(level, number)
+            raise _hashes_missing(level, number)
         return _hashes(level, number, rows[0][0])
 
 
 def write_completed_tiles(
     database: Database, connection: Connection, before: int, after: int
 ) -> None:
-    """Part of the transaction that took the ledger from ``before`` to ``after`` records."""
+    """Part of the transaction in which the ledger grew from ``before`` to ``after`` records."""
     for number in range(before // TILE_WIDTH, after // TILE_WIDTH):
         first = number * TILE_WIDTH + 1
-        found = database.run(connection, statements.LEAVES, (first, first + TILE_WIDTH - 1))
-        leaves = leaves_of(found.fetchall(), first)
+        cursor = database.run(connection, statements.LEAVES, (first, first + TILE_WIDTH - 1))
+        leaves = leaves_of(cursor.fetchall(), first)
         _put(database, connection, 0, number, leaves)
-        _carry_up(database, connection, number, fold(leaves))
+        _add_to_parents(database, connection, number, fold(leaves))
 
 
-def _carry_up(database: Database, connection: Connection, index: int, root: bytes) -> None:
-    """Adds ``root`` of the tile ``index`` to the tile above it, and so on while tiles fill up."""
+def _add_to_parents(database: Database, connection: Connection, index: int, root: bytes) -> None:
+    """Add the root of tile ``index`` to the tile above it, and so on while tiles become full."""
     level, offset = 0, TILE_WIDTH - 1
     while offset == TILE_WIDTH - 1:
         level += 1
         index, offset = divmod(index, TILE_WIDTH)
-        hashes = [*_grown(database, connection, level, index, offset), root]
+        hashes = [*_first_hashes(database, connection, level, index, offset), root]
         _put(database, connection, level, index, hashes)
         root = fold(hashes) if offset == TILE_WIDTH - 1 else b""
 
 
-def _grown(
+def _first_hashes(
     database: Database, connection: Connection, level: int, number: int, count: int
 ) -> list[bytes]:
-    """The first ``count`` hashes of a tile that is growing."""
+    """The first ``count`` hashes of a tile."""
     if count == 0:
         return []
     row = database.run(connection, statements.TILE, (level, number)).fetchone()
     hashes = _hashes(level, number, row[0])[:count] if row else []
     if len(hashes) != count:
-        raise _lacking(level, number)
+        raise _hashes_missing(level, number)
     return hashes
 
 
@@ -99,7 +99,7 @@ def _put(
 
 
 def leaves_of(rows: Sequence[Row], first: int) -> list[bytes]:
-    """What ``statements.LEAVES`` found from record ``first`` on."""
+    """Leaf hashes from rows of ``statements.LEAVES``, which start at record ``first``."""
     return [require_leaf(seq, leaf) for seq, (leaf,) in enumerate(rows, first)]
 
 
@@ -108,5 +108,5 @@ def _hashes(level: int, number: int, value: object) -> list[bytes]:
     return [hashes[i : i + HASH_BYTES] for i in range(0, len(hashes), HASH_BYTES)]
 
 
-def _lacking(level: int, number: int) -> LedgerBrokenError:
+def _hashes_missing(level: int, number: int) -> LedgerBrokenError:
     return broken(f"tile {number} of level {level}", "hashes are missing")

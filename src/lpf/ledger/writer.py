@@ -46,8 +46,9 @@ from lpf.ledger.merkle import Frontier, root_of
 from lpf.ledger.reader import LedgerReader, is_digest
 from lpf.ledger.records import Draft, Entry, EntryMaker, Filled, Receipt, record_id
 from lpf.ledger.tiles import Read, StoredTree, leaves_of, write_completed_tiles
-from lpf.storage.connections import Prepared, register_fork_reset
+from lpf.storage.connections import register_fork_reset
 from lpf.storage.database import Connection, Database, Row
+from lpf.storage.statements import Prepared
 from lpf.storage.values import now_micros
 
 Result = TypeVar("Result")
@@ -132,7 +133,7 @@ class Sequencer:
         ready = False
         with self._lock:
             try:
-                with self._database.writing() as connection:
+                with self._database.transaction() as connection:
                     take_turn(self._database, connection)
                     tip = self._current(self._reading(connection), self._tip)
                     result, grown = work(connection, tip)
@@ -370,6 +371,6 @@ def erase_query_texts(database: Database, record_ids: Iterable[str]) -> int:
     reader = LedgerReader(database)
     named = [reader.get(each).fields.get(QUERY_TEXT_FIELD, "") for each in record_ids]
     commitments = {bytes.fromhex(name) for name in named if is_digest(name)}
-    with database.writing() as connection:
+    with database.transaction() as connection:
         runs = [database.run(connection, statements.DELETE_TEXT, (c,)) for c in commitments]
         return sum(run.rowcount for run in runs)

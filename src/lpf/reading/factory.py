@@ -1,4 +1,4 @@
-"""A reader from the few words of a settings file."""
+"""Open a reader by its name in a settings file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def open_reader(
     threads: int | None = None,
     with_claim: bool = False,
 ) -> Reader:
-    """``"minilm"``, or ``"sentence-transformers:NAME"`` with a model's folder or hub name.
+    """Open ``"minilm"``, or ``"sentence-transformers:NAME"`` with a model's folder or hub name.
 
-    ``with_claim`` reads each text against its claim (see PairReader). Raises ConfigError for
-    another name, or for a setting that the named reader does not have.
+    With ``with_claim`` each text is read together with its claim (see PairReader). Raises
+    ConfigError for an unknown name, or for a setting that the named reader does not have.
     """
     check_reader_name(name)
     settings = {"precision": precision, "cache_dir": cache_dir, "threads": threads}
@@ -37,12 +37,14 @@ def open_reader(
         )
     else:
         if given:
-            raise ConfigError(f"{', '.join(given)}: apply to the reader minilm, not to {name}")
+            raise ConfigError(
+                f"not supported by the reader {name!r}, only by 'minilm'.", field=", ".join(given)
+            )
         reader = SentenceTransformerReader(name.removeprefix(OTHER_MODEL))
     return PairReader(reader) if with_claim else reader
 
 
 def check_reader_name(name: str) -> None:
-    """ConfigError for a name that no reader has; opens none."""
+    """Raise ConfigError for an unknown reader name."""
     if (name != "minilm" and not name.startswith(OTHER_MODEL)) or name == OTHER_MODEL:
-        raise ConfigError(f'reader must be "minilm" or "{OTHER_MODEL}NAME", got {name!r}')
+        raise ConfigError(f'must be "minilm" or "{OTHER_MODEL}NAME", got {name!r}.', field="reader")

@@ -1,14 +1,12 @@
-"""all-MiniLM-L6-v2 as an ONNX graph, written straight from its weights.
+"""Build the ONNX graph of all-MiniLM-L6-v2 from its weights, in float32 or int8.
 
 Six post-norm BERT layers, 12 heads, exact (erf) GELU, then the mean of the tokens scaled to
-length 1. Standard operators with biases inside ``Gemm``: measured on CPU, ONNX Runtime's fused
-attention and skip-layer-norm operators are slower than its optimiser makes of these.
+length 1. The graph uses standard operators with biases inside ``Gemm``: measured on CPU, ONNX
+Runtime optimises these to something faster than its fused attention operators.
 
-The two kinds of layer a graph is built from: float32, and int8 with one scale a token.
-
-int8 quantises weights once (one scale an output) and activations as they pass, each token with
-its own scale. ONNX Runtime's usual dynamic quantisation takes one scale for the whole batch, so a
-text's features would depend on its neighbours; measured, it is also slower here and loses more.
+int8 quantises weights once, with one scale per output, and activations at run time, with one scale
+per token. The usual dynamic quantisation of ONNX Runtime has one scale for the whole batch, so a
+text's features would depend on the other texts; it was also slower and less precise here.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ INT8_LARGEST = 127
 
 
 class OnnxGraph:
-    """Nodes and constants of an ONNX graph while it is being built; names are ours to choose."""
+    """Nodes and constants of an ONNX graph while it is being built."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: dict[str, Any] = {}
 
     def constant(self, name: str, value: Array | np.generic) -> str:
-        """Add a constant, or find the one of that name."""
+        """Add a constant unless there is one with this name; return the name."""
         from onnx import numpy_helper
 
         if name not in self.constants:
@@ -44,28 +42,28 @@ class OnnxGraph:
     def node(
         self, operator: str, inputs: list[str], output: str, domain: str = "", **attributes: Any
     ) -> str:
-        """Add an operator with one output; gives the output's name."""
+        """Add an operator with one output; return the output's name."""
         from onnx import helper
 
-        made = helper.make_node(
+        node = helper.make_node(
             operator, inputs, [output], name=output, domain=domain, **attributes
         )
-        self.nodes.append(made)
+        self.nodes.append(node)
         return output
 
 
 class GraphLayers(Protocol):
-    """How a look-up table and a linear layer are put into the graph."""
+    """Adds embedding tables and linear layers to a graph."""
 
     def table(self, graph: OnnxGraph, ids: str, table: Array, name: str) -> str:
-        """Rows of ``table`` [V, H] chosen by ``ids``."""
+        """Rows of ``table`` [V, H] selected by ``ids``."""
 
     def linear(self, graph: OnnxGraph, source: str, weight: Array, bias: Array, name: str) -> str:
         """source [T, I] @ weight [I, O] + bias [O]."""
 
 
 class Float32Layers:
-    """GraphLayers that keep the published weights as they are."""
+    """GraphLayers with the published float32 weights."""
 
     def table(self, graph: OnnxGraph, ids: str, table: Array, name: str) -> str:
         return graph.node("Gather", [graph.constant(f"{name}.table", table), ids], name)
@@ -103,7 +101,7 @@ class Int8Layers:
         return graph.node("Add", [f"{name}.unbiased", graph.constant(f"{name}.bias", bias)], name)
 
     def _quantise_tokens(self, graph: OnnxGraph, source: str) -> tuple[str, str]:
-        """``source`` in uint8 and the scale of each token; done once for query, key and value."""
+        """``source`` in uint8 and the scale of each token; shared by query, key and value."""
         if source not in self._quantised:
             self._quantised[source] = _quantise_activations(graph, source)
         return self._quantised[source]
@@ -112,7 +110,7 @@ class Int8Layers:
 def _quantise_activations(graph: OnnxGraph, source: str) -> tuple[str, str]:
     last = graph.constant("last_axis", np.array([-1], dtype=np.int64))
     step = graph.constant("int8_step", np.float32(1.0 / INT8_LARGEST))
-    # A token of nothing but zeros would divide by zero.
+    # Avoids division by zero for a token that is all zeros.
     smallest = graph.constant("smallest_scale", np.float32(1e-30))
     graph.node("Abs", [source], f"{source}.abs")
     graph.node("ReduceMax", [f"{source}.abs", last], f"{source}.largest", keepdims=1)
@@ -128,14 +126,14 @@ def _quantise_activations(graph: OnnxGraph, source: str) -> tuple[str, str]:
 
 
 def _quantise(weight: Array, axis: int) -> tuple[Array, Array]:
-    """int8 weights and the float32 scales that undo them, largest weight along ``axis`` = 127."""
+    """int8 weights and their float32 scales; the largest weight along ``axis`` becomes 127."""
     scales = np.abs(weight).max(axis=axis, keepdims=True) / INT8_LARGEST
     scales = np.maximum(scales, np.float32(1e-30)).astype(np.float32)
     return np.round(weight / scales).astype(np.int8), scales
 
 
 Precision = Literal["float32", "int8"]
-# Part of every export's name and of the reader's id: raise it when a change moves the features.
+# Part of the export's name and of the reader ID: increase it when the features change.
 GRAPH_VERSION: Final = 1
 HEADS: Final = 12
 LAYERS: Final = 6
@@ -162,14 +160,14 @@ def build_model(weights: Mapping[str, Array], precision: Precision) -> bytes:
         list(bert.graph.constants.values()),
     )
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)]
-    # The IR version is fixed so that a newer onnx still writes what an older runtime reads.
-    made = helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="lpf")
-    content: bytes = made.SerializeToString(deterministic=True)
+    # The IR version is fixed, so that an older runtime can read what a newer onnx writes.
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="lpf")
+    content: bytes = model.SerializeToString(deterministic=True)
     return content
 
 
 class _Bert:
-    """Writes the network, top to bottom. Activations are [T, H] with T = batch x tokens."""
+    """Builds the network layer by layer. Activations are [T, H] with T = batch x tokens."""
 
     def __init__(self, weights: Mapping[str, Array], layers: GraphLayers) -> None:
         self.graph = OnnxGraph()
@@ -210,7 +208,7 @@ class _Bert:
     def _embed(self) -> str:
         weights, node = self.weights, self.graph.node
         words = weights["embeddings.word_embeddings.weight"]
-        # Every text is one segment, so the segment's row can be part of each position's.
+        # Every text is one segment, so the segment embedding is added to the position embeddings.
         places = weights["embeddings.position_embeddings.weight"]
         places = places + weights["embeddings.token_type_embeddings.weight"][0]
         self.layers.table(self.graph, "ids", words, "words")
@@ -235,8 +233,8 @@ class _Bert:
         return self._add_and_normalise(context, stream, f"{name}.output")
 
     def _heads(self, stream: str, name: str, order: str) -> str:
-        """Project and split into heads; ``order`` is the layout asked of "bthd"."""
-        # The scores' scale goes into the query's weights: one pass over the scores less.
+        """Project and split into heads; ``order`` is the output layout, a permutation of "bthd"."""
+        # Scaling the query weights saves scaling the scores.
         scale = (self.width // HEADS) ** -0.5 if name.endswith("query") else 1.0
         self._linear(stream, name, scale)
         self.graph.node("Reshape", [name, "shape_heads"], f"{name}.split")
@@ -266,7 +264,7 @@ class _Bert:
         return self.graph.node("LayerNormalization", inputs, name, **settings)
 
     def _pool(self, stream: str) -> None:
-        """Mean over the tokens, scaled to length 1; the scaling makes a sum as good as a mean."""
+        """The mean of the tokens, scaled to length 1. Because of the scaling, a sum is enough."""
         node = self.graph.node
         node("Cast", ["mask"], "mask_weights", to=FLOAT)
         node("Unsqueeze", ["mask_weights", self._integers(1)], "mask_row")

@@ -1,7 +1,4 @@
-"""The default reader: all-MiniLM-L6-v2 on ONNX Runtime, without torch or transformers.
-
-Batches of token lists with little padding, and running them on several threads.
-"""
+"""The default reader: all-MiniLM-L6-v2 on ONNX Runtime, without torch or transformers."""
 
 from __future__ import annotations
 
@@ -15,27 +12,30 @@ import numpy as np
 import numpy.typing as npt
 
 from lpf.errors import ConfigError, EvidenceError, ReaderError
-from lpf.reading import export as genuine
-from lpf.reading.export import MODEL_FILE, export_minilm
+from lpf.reading.export import (
+    MODEL_FILE,
+    MODEL_NAME,
+    TOKENIZER_FILE,
+    WEIGHTS_SHA256,
+    export_minilm,
+)
 from lpf.reading.graph import GRAPH_VERSION, Precision
-from lpf.reading.reader import Features, Progress, Reader, ReadRequest, as_requests
+from lpf.reading.reader import NOTHING_READ, Features, Progress, Reader, ReadRequest, as_requests
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-# Measured on 2 cores: 192 to 384 tokens are alike, larger batches leave the second-level cache.
+# Measured on 2 cores: 192 to 384 tokens are equally fast, larger batches exceed the L2 cache.
 TOKEN_BUDGET = 256
 
 
 def token_batches(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[list[int]]:
-    """Indices grouped by like length, at most ``budget`` padded tokens a group, longest first.
-
-    An item longer than the budget is a group of its own.
-    """
+    """Indices grouped by similar length, longest first, with at most ``budget`` tokens per group
+    after padding. An item longer than the budget is a group of its own."""
     batches: list[list[int]] = []
     room = 0
-    # Longest first: the last batches to finish are then the cheap ones, so no thread waits long.
+    # Longest first: the last batches are then the cheap ones, so no thread waits long.
     for index in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
         if room == 0:
             batches.append([])
@@ -57,7 +57,7 @@ def pad(tokens: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int32], npt.NDA
 def run_batches(
     work: Callable[[list[int]], None], batches: Sequence[list[int]], threads: int
 ) -> Iterator[int]:
-    """Run ``work`` on each batch, and yield the size of each as it is done."""
+    """Run ``work`` on each batch; yield the size of each as it is finished."""
     if threads == 1 or len(batches) <= 1:
         for batch in batches:
             work(batch)
@@ -70,29 +70,29 @@ def run_batches(
                 future.result()
                 yield sizes[future]
         finally:
-            # After an error or an interrupt the remaining batches are of no use to anyone.
+            # After an error or an interrupt the remaining batches are not needed.
             pool.shutdown(cancel_futures=True)
 
 
 WIDTH: Final = 384
 MAX_LENGTH: Final = 256  # what sentence-transformers uses for this model
-LONGEST_MAX_LENGTH: Final = 512  # rows of the table of positions
+LONGEST_MAX_LENGTH: Final = 512  # number of position embeddings
 SPECIAL_TOKENS: Final = 2
-# Texts tokenised together: enough to find neighbours of like length, little enough to hold.
+# Texts tokenised together: enough to group by length, few enough for memory.
 WINDOW: Final = 4096
 
 
 class MiniLMReader(Reader):
-    """Features [384] of length 1, the text alone; claims and fields are ignored.
+    """Features [384] of length 1 from the text alone; claims and fields are ignored.
 
-    A text longer than ``max_length`` tokens is read up to there, as sentence-transformers does.
-    ``precision="int8"`` is about 1.8 times as fast and a quarter of the size, on CPUs with VNNI;
-    over 1500 evidence sentences the cosine with the float32 features was 0.9971 on average, 0.990
-    at the least, and the cosine between two texts moved by 0.006 on average, 0.05 at the most.
+    A text is truncated after ``max_length`` tokens, as in sentence-transformers.
+    ``precision="int8"`` is about 1.8 times as fast on CPUs with VNNI and a quarter of the size.
+    Over 1500 evidence sentences, the cosine with the float32 features was 0.9971 on average and at
+    least 0.990; the cosine between two texts changed by 0.006 on average and at most 0.05.
 
-    The first use exports the weights to ``cache_dir`` (default ``$LPF_CACHE_DIR``, else the user's
-    cache folder). ``threads`` defaults to the processors this process may use. One reader may be
-    shared by threads. Raises as ``export_minilm`` does.
+    The first use exports the weights to ``cache_dir`` (default: ``$LPF_CACHE_DIR``, or the user's
+    cache folder). ``threads`` defaults to the number of available processors. A reader may be
+    shared by threads. Raises the errors of ``export_minilm``.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class MiniLMReader(Reader):
         _check_settings(precision, max_length, self._threads)
         folder = export_minilm(cache_dir, precision=precision, weights_dir=weights_dir)
         self._session = _open_session(folder / MODEL_FILE)
-        self._tokenizer = _open_tokenizer(folder / genuine.TOKENIZER_FILE, max_length)
+        self._tokenizer = _open_tokenizer(folder / TOKENIZER_FILE, max_length)
         self._reader_id = (
-            f"{genuine.MODEL_NAME}@{genuine.WEIGHTS_SHA256[:16]}"
+            f"{MODEL_NAME}@{WEIGHTS_SHA256[:16]}"
             f";precision={precision};max_length={max_length};graph={GRAPH_VERSION}"
         )
 
@@ -141,11 +141,13 @@ class MiniLMReader(Reader):
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]
         for index, row in enumerate(tokens, start):
             if len(row) <= SPECIAL_TOKENS:
-                raise EvidenceError(f"item {index}: text has no readable character")
+                raise EvidenceError(
+                    "has no readable character.", field=f"items[{index}].text", hint=NOTHING_READ
+                )
         return tokens
 
     def _run(self, tokens: list[list[int]], features: Features) -> Iterator[int]:
-        """Fill ``features`` [N, 384]; yields the number of items as batches are done."""
+        """Fill ``features`` [N, 384]; yield the number of items of each finished batch."""
 
         def work(batch: list[int]) -> None:
             ids, lengths = pad([tokens[index] for index in batch])
@@ -157,14 +159,16 @@ class MiniLMReader(Reader):
 
 def _check_settings(precision: str, max_length: int, threads: int) -> None:
     if precision not in get_args(Precision):
-        raise ConfigError(f"precision must be one of {get_args(Precision)}, got {precision!r}")
+        raise ConfigError(
+            f"must be one of {get_args(Precision)}, got {precision!r}.", field="precision"
+        )
     if not SPECIAL_TOKENS < max_length <= LONGEST_MAX_LENGTH:
         raise ConfigError(
-            f"max_length must be from {SPECIAL_TOKENS + 1} to {LONGEST_MAX_LENGTH}, "
-            f"got {max_length}"
+            f"must be from {SPECIAL_TOKENS + 1} to {LONGEST_MAX_LENGTH}, got {max_length}.",
+            field="max_length",
         )
     if threads < 1:
-        raise ConfigError(f"threads must be at least 1, got {threads}")
+        raise ConfigError(f"must be at least 1, got {threads}.", field="threads")
 
 
 def _usable_processors() -> int:
@@ -177,16 +181,16 @@ def _open_session(path: Path) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    # Batches run side by side instead of one batch on all threads: measured 10 % faster on two
-    # processors, and a session without threads of its own survives a fork.
+    # Several batches run in parallel instead of one batch on all threads: measured 10 % faster on
+    # two processors, and a session without threads of its own survives a fork.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime raises many kinds, none of them public
+    except Exception as error:  # the runtime has many error classes, none of them public
         raise ReaderError(
-            f"onnxruntime {onnxruntime.__version__} cannot open {path}: {error}. "
-            "Upgrade it with `pip install -U onnxruntime`"
+            f"onnxruntime {onnxruntime.__version__} cannot open {path}: {error}.",
+            hint="Upgrade it with `pip install -U onnxruntime`.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""A reader of evidence against a claim, made from any reader of plain text."""
+"""A reader of evidence together with its claim, built from any reader of plain text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import Final
 import numpy as np
 
 from lpf.errors import ConfigError, EvidenceError
-from lpf.reading.reader import Features, Progress, Reader, ReadRequest, as_requests, check_text
+from lpf.reading.reader import (
+    NOTHING_READ,
+    Features,
+    Progress,
+    Reader,
+    ReadRequest,
+    as_requests,
+    check_text,
+)
 
 PARTS: Final = 4
 
@@ -16,13 +24,13 @@ PARTS: Final = 4
 class PairReader(Reader):
     """Features [c, e, |c - e|, c * e] of claim c and evidence e: four times the inner width.
 
-    Every item needs a claim: one without raises EvidenceError with its index. A claim shared by
-    several items is read once a call. Fields go to the inner reader with the text.
+    Every item needs a claim; EvidenceError names the first item without one. A claim shared by
+    several items is read once per call. Fields are passed to the inner reader with the text.
     """
 
     def __init__(self, inner: Reader) -> None:
         if inner.uses_claim:
-            raise ConfigError(f"the inner reader {inner.reader_id} already reads the claim")
+            raise ConfigError(f"the inner reader {inner.reader_id} already reads the claim.")
         self._inner = inner
 
     @property
@@ -58,7 +66,11 @@ def _claims(requests: list[ReadRequest]) -> list[str]:
     claims = []
     for index, request in enumerate(requests):
         if request.claim is None:
-            raise EvidenceError(f"item {index}: this reader needs a claim; nothing was read")
+            raise EvidenceError(
+                "is missing, but this reader needs it.",
+                field=f"items[{index}].claim",
+                hint=NOTHING_READ,
+            )
         check_text(request.claim, "claim", index)
         claims.append(request.claim)
     return claims

@@ -1,8 +1,7 @@
-"""The seam between text and features.
+"""The interface of readers, which turn a text into a row of features.
 
-A reader turns a text, with the claim it is read against and its structured fields where given,
-into one row of features. Everything behind the seam asks a reader for its ``width`` and
-``reader_id`` and never for its kind.
+A text may come with a claim and structured fields. The rest of the package uses only a reader's
+``width`` and ``reader_id`` and never depends on its class.
 """
 
 from __future__ import annotations
@@ -20,10 +19,12 @@ Features = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
 Fields = Mapping[str, object]
 
+NOTHING_READ = "Nothing was read."
+
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """One item to read: its text, the claim it is read against, its structured fields."""
+    """One item to read: its text, its claim and its structured fields."""
 
     text: str
     claim: str | None = None
@@ -32,48 +33,51 @@ class ReadRequest:
 
 @runtime_checkable
 class Reader(Protocol):
-    """Text to features, deterministic for a given ``reader_id``.
+    """Turns texts into features, deterministically for a given ``reader_id``.
 
-    A reader that cannot use a claim or fields ignores them and says so: a caller that depends on
-    them checks ``uses_claim`` and ``uses_fields`` first. Readers here inherit what has a body.
+    A reader that cannot use claims or fields ignores them, and says so in ``uses_claim`` and
+    ``uses_fields``. Subclasses inherit the methods that have a body.
     """
 
     @property
     def reader_id(self) -> str:
-        """Name, weights hash, precision and max length: what features depend on but the text."""
+        """Everything besides the item that features depend on: name, weights hash, precision,
+        maximum length."""
 
     @property
     def width(self) -> int:
-        """Length of a row of features."""
+        """Number of features per item."""
 
     @property
     def uses_claim(self) -> bool:
-        """Whether features depend on the claim."""
+        """True if features depend on the claim."""
         return False
 
     @property
     def uses_fields(self) -> bool:
-        """Whether features depend on the fields."""
+        """True if features depend on the fields."""
         return False
 
     def read(self, text: str, claim: str | None = None, fields: Fields | None = None) -> Features:
-        """Features [width] of one item. Raises EvidenceError if it cannot be read."""
+        """Features [width] of one item. EvidenceError if it cannot be read."""
         features: Features = self.read_many([ReadRequest(text, claim, fields)])[0]
         return features
 
     def read_many(
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None
     ) -> Features:
-        """Features [N, width] in the order of ``items``; ``progress`` gets (done, total).
+        """Features [N, width] in the order of ``items``; ``progress`` is called with (done, total).
 
-        An item that cannot be read raises EvidenceError with its index, before any is read.
+        EvidenceError names the first item that cannot be read.
         """
 
 
 def as_requests(items: Sequence[ReadRequest | str]) -> list[ReadRequest]:
-    """Every item as a request with a usable text. Raises EvidenceError naming the index."""
+    """Convert items to requests. EvidenceError names the first item without a valid text."""
     if isinstance(items, str):
-        raise EvidenceError("read_many takes a list of texts, got one text: use read for one")
+        raise EvidenceError(
+            "read_many takes a list of texts, got one string; use read for one text."
+        )
     return [_as_request(item, index) for index, item in enumerate(items)]
 
 
@@ -84,16 +88,19 @@ def _as_request(item: ReadRequest | str, index: int) -> ReadRequest:
 
 
 def check_text(text: object, role: str, index: int) -> None:
-    """Raise EvidenceError unless ``text`` is a string with something in it to read."""
+    """Raise EvidenceError unless ``text`` is a valid string that is not empty. ``role`` is "text"
+    or "claim"."""
+    field = f"items[{index}].{role}"
     if not isinstance(text, str):
         kind = type(text).__name__
-        raise EvidenceError(f"item {index}: {role} must be a string, got {kind}; nothing was read")
+        raise EvidenceError(f"must be a string, got {kind}.", field=field, hint=NOTHING_READ)
     if not text.strip():
-        raise EvidenceError(f"item {index}: {role} is empty; nothing was read")
+        raise EvidenceError("is empty.", field=field, hint=NOTHING_READ)
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise EvidenceError(
-            f"item {index}: {role} is not valid Unicode ({error.reason} at {error.start}); "
-            "nothing was read"
+            f"is not valid Unicode ({error.reason} at {error.start}).",
+            field=field,
+            hint=NOTHING_READ,
         ) from error

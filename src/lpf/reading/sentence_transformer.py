@@ -1,4 +1,4 @@
-"""Any sentence-transformers model as a reader, for those who have the package and the model."""
+"""Any sentence-transformers model as a reader; needs that package and the model."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WINDOW: Final = 1024  # texts between two progress reports
 
 
 class SentenceTransformerReader(Reader):
-    """Features of a model given by its folder or hub name; the text alone.
+    """Features from the text alone, by a model given by its folder or hub name.
 
-    Nothing is downloaded unless ``allow_download`` is set: a model that is not on this machine
-    raises ReaderUnavailableError, as does a missing package. The id holds a hash over all
-    parameters and module settings, so two models of one name never share features.
+    Raises ReaderUnavailableError if the package is missing, or if the model is not on this machine
+    and ``allow_download`` is False. The reader ID includes a hash of all parameters and module
+    settings, so that two models with the same name never share features.
     """
 
     def __init__(
@@ -69,14 +69,15 @@ def _load(name: str, device: str, allow_download: bool) -> Any:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise ReaderUnavailableError(
-            f"reading with {name} needs sentence-transformers: `pip install sentence-transformers`"
+            f"the reader {name} needs sentence-transformers.",
+            hint="Install it with `pip install sentence-transformers`.",
         ) from error
     try:
         return SentenceTransformer(name, device=device, local_files_only=not allow_download)
     except OSError as error:
         raise ReaderUnavailableError(
-            f"the model {name} could not be loaded: {error}. Give the folder it lies in, or set "
-            "allow_download=True to fetch it from the hub"
+            f"the model {name} could not be loaded: {error}.",
+            hint="Give its folder, or set allow_download=True to download it from the hub.",
         ) from error
 
 
@@ -90,7 +91,7 @@ def _dimension(model: Any) -> Any:
 def _describe(name: str, model: Any) -> str:
     digest, kinds = hashlib.sha256(), set()
     for module in model:
-        # Pooling and the like have no parameters, yet the features depend on them.
+        # Modules such as pooling have no parameters, but the features depend on their settings.
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
         settings_text = json.dumps(settings, sort_keys=True, default=str)
         digest.update(f"{type(module).__name__}:{settings_text};".encode())
@@ -105,7 +106,7 @@ def _describe(name: str, model: Any) -> str:
 
 
 def _raw_bytes(tensor: Any) -> Any:
-    """The tensor's memory; by way of bytes since NumPy has no bfloat16."""
+    """The tensor's memory as bytes, because NumPy has no bfloat16."""
     import torch
 
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data

@@ -1,5 +1,1 @@
-"""Where things are kept: one SQL store (SQLite or PostgreSQL) and a cache (memory or Redis).
-
-Statements are written with SQLAlchemy Core, compiled once a dialect and run on the driver's own
-connection, so that the hot path pays for the database and for little else.
-"""
+"""The SQL store (SQLite or PostgreSQL) and the cache (memory or Redis)."""

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and files that are gone for good."""
+"""Write files atomically, and remove files so that their content is overwritten."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-_AT_ONCE = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces ``path``: after a crash it holds the old content or the new, never a part."""
+    """Replace ``path``. After a crash it holds either the old content or the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(content)
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write into that becomes ``path`` when all went well; else nothing of it is left."""
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces ``path`` when the block ends. If the block raises, the
+    temporary file is removed and ``path`` is unchanged."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
@@ -34,10 +35,9 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def sync(path: Path) -> None:
-    """Makes a file's content, or a rename or removal in a folder, survive a power cut. Windows
-    opens no folders, and needs none of this for them."""
+    """Flush a file, or the entries of a folder, to disk, so that they survive a power cut."""
     if os.name != "posix" and path.is_dir():
-        return
+        return  # Windows cannot open folders, and does not need this for them
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -46,15 +46,14 @@ def sync(path: Path) -> None:
 
 
 def wipe(path: Path) -> None:
-    """Overwrites a file before it is removed, so that its blocks do not keep what it held. A file
-    that is not there is left at that."""
+    """Overwrite a file with zeros and remove it. Does nothing if the file does not exist."""
     try:
         left = path.stat().st_size
     except FileNotFoundError:
         return
     with path.open("r+b") as file:
         while left > 0:
-            left -= file.write(bytes(min(left, _AT_ONCE)))
+            left -= file.write(bytes(min(left, _CHUNK_BYTES)))
         file.flush()
         os.fsync(file.fileno())
     path.unlink()

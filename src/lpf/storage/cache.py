@@ -1,18 +1,7 @@
-"""What was computed and can be computed again: features, posteriors, factors, as bytes.
+"""Caches for computed numbers (features, posteriors, factors), stored as bytes.
 
-Losing any of it costs time and nothing else, so a cache that fails is left aside and a question is
-answered without it. Only an erasure insists: ``forget`` and ``clear`` succeed or say that they did
-not.
-
-What every cache does.
-
-The cache of one process: what was used longest ago makes room for what is new.
-
-A cache that keeps nothing, for those who want every number computed anew.
-
-The memory of this process in front of what all processes share.
-
-Which cache an address means.
+Losing an entry costs only time, so a failing cache is skipped and the question is answered without
+it. Erasure is different: ``forget`` and ``clear`` succeed or raise.
 """
 
 from __future__ import annotations
@@ -25,6 +14,15 @@ from typing import Protocol, runtime_checkable
 
 from lpf.errors import ConfigError
 
+__all__ = [
+    "Cache",
+    "CacheStats",
+    "MemoryCache",
+    "NoCache",
+    "TieredCache",
+    "open_cache",
+]
+
 DEFAULT_PREFIX = "lpf"
 DEFAULT_TTL_SECONDS = 30 * 86_400
 DEFAULT_TIMEOUT_SECONDS = 0.05
@@ -32,9 +30,8 @@ DEFAULT_TIMEOUT_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class CacheStats:
-    """Counts since the cache was opened. ``entries`` and ``bytes`` are None where nobody counts
-    them; ``bytes`` is about what the entries take in memory. A failure is a call that the server
-    behind the cache did not answer as it should."""
+    """Counts since the cache was opened. ``entries`` and ``bytes`` (an estimate of the memory
+    used) are None if the cache does not count them. ``failures`` counts failed server calls."""
 
     kind: str
     hits: int
@@ -47,42 +44,45 @@ class CacheStats:
 @runtime_checkable
 class Cache(Protocol):
     """Values by (item, part). ``item`` is the 16-byte content key of a text with its claim;
-    ``part`` says what was computed from it and holds everything else that this depends on."""
+    ``part`` says what was computed from it and includes everything else the value depends on."""
 
     def get_many(self, items: Sequence[bytes], part: bytes) -> list[bytes | None]:
-        """One value an item, in their order; None where nothing usable is kept."""
+        """One value per item, in order; None if it is not in the cache."""
 
     def put_many(self, items: Sequence[bytes], part: bytes, values: Sequence[bytes]) -> None:
-        """Keeps one value an item, in place of what was there. May forget it at any time."""
+        """Store one value per item, replacing old ones. They may be dropped at any time."""
 
     def forget(self, item: bytes) -> None:
-        """Erases all parts of the item, and keeps none of it for a while: a question that was
-        under way could put it back. CacheUnavailableError where that cannot be assured."""
+        """Erase all parts of an item, and for a while refuse to store it again, since a question
+        in progress could put it back. CacheUnavailableError if this cannot be guaranteed."""
 
     def clear(self) -> None:
-        """Erases everything. CacheUnavailableError where that cannot be assured."""
+        """Erase everything. CacheUnavailableError if this cannot be guaranteed."""
 
     def stats(self) -> CacheStats: ...
 
     def close(self) -> None:
-        """Lets go of memory and connections. What others share stays."""
+        """Free memory and close connections. A shared cache keeps its content."""
 
 
 DEFAULT_MAX_BYTES = 256 * 2**20
-# What Python itself takes beside the bytes kept, so that the limit is one of real memory.
+# Python's own overhead per entry, so that the limit is about real memory.
 ITEM_OVERHEAD = 400
 VALUE_OVERHEAD = 100
-# A question that was under way during an erasure must not put back what was erased.
+# So many erased items are remembered, because a question in progress could put them back.
 REMEMBERED_ERASURES = 10_000
 
 
 class MemoryCache:
-    """All parts of an item lie together and age together, so that forgetting is one removal."""
+    """The cache of one process, with least recently used items dropped first. All parts of an item
+    are stored together, so that an item can be forgotten at once."""
 
     def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         if max_bytes <= 0:
             raise ConfigError(
-                f"cache.max_bytes: must be above 0, got {max_bytes}; 'off' keeps nothing."
+                f"must be above 0, got {max_bytes}.",
+                field="cache.max_bytes",
+                hint="Use cache.url = 'off' for no cache.",
             )
         self._max_bytes = max_bytes
         self._entries: OrderedDict[bytes, dict[bytes, bytes]] = OrderedDict()
@@ -157,6 +157,8 @@ def _cost(part: bytes, value: bytes) -> int:
 
 
 class NoCache:
+    """A cache that stores nothing."""
+
     def __init__(self) -> None:
         self._misses = 0
 
@@ -181,6 +183,8 @@ class NoCache:
 
 
 class TieredCache:
+    """A memory cache in front of a cache shared by all processes."""
+
     def __init__(self, memory: Cache, shared: Cache) -> None:
         self._memory = memory
         self._shared = shared
@@ -194,11 +198,11 @@ class TieredCache:
         erasures = self._erasures
         places = [place for place, value in enumerate(found) if value is None]
         fetched = self._shared.get_many([items[place] for place in places], part)
-        arrived = {}
+        hits = {}
         for place, value in zip(places, fetched, strict=True):
             if value is not None:
-                found[place] = arrived[items[place]] = value
-        self._remember(arrived, part, erasures)
+                found[place] = hits[items[place]] = value
+        self._put_in_memory(hits, part, erasures)
         return found
 
     def put_many(self, items: Sequence[bytes], part: bytes, values: Sequence[bytes]) -> None:
@@ -236,14 +240,14 @@ class TieredCache:
         self._memory.close()
         self._shared.close()
 
-    def _remember(self, arrived: dict[bytes, bytes], part: bytes, erasures: int) -> None:
-        """A value that was on its way here while something was erased may be the erased one."""
+    def _put_in_memory(self, hits: dict[bytes, bytes], part: bytes, erasures: int) -> None:
+        """Unless something was erased since the values were fetched: it may be one of them."""
         with self._lock:
-            if arrived and erasures == self._erasures:
-                self._memory.put_many(list(arrived), part, list(arrived.values()))
+            if hits and erasures == self._erasures:
+                self._memory.put_many(list(hits), part, list(hits.values()))
 
 
-_REDIS = ("redis://", "rediss://", "unix://")
+_REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 def open_cache(
@@ -254,13 +258,13 @@ def open_cache(
     ttl_seconds: int | None = DEFAULT_TTL_SECONDS,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> Cache:
-    """``None`` or ``memory``, ``off``, or the address of a Redis, which then lies behind memory.
-    ``prefix``, ``ttl_seconds`` and ``timeout_seconds`` are for Redis alone."""
+    """Open the cache for a URL: None or ``memory``, ``off``, or the address of a Redis server,
+    which is used behind a memory cache. The last three arguments apply to Redis only."""
     if url is None or url == "memory":
         return MemoryCache(max_bytes)
     if url == "off":
         return NoCache()
-    if url.startswith(_REDIS):
+    if url.startswith(_REDIS_SCHEMES):
         from lpf.storage.redis_cache import RedisCache
 
         shared = RedisCache(
@@ -268,16 +272,7 @@ def open_cache(
         )
         return TieredCache(MemoryCache(max_bytes), shared)
     raise ConfigError(
-        "cache.url: must be 'memory', 'off', or start with redis://, rediss:// or unix://, "
-        f"got {url.partition('://')[0]!r}."
+        "must be 'memory', 'off', or start with redis://, rediss:// or unix://, "
+        f"got {url.partition('://')[0]!r}.",
+        field="cache.url",
     )
-
-
-__all__ = [
-    "Cache",
-    "CacheStats",
-    "MemoryCache",
-    "NoCache",
-    "TieredCache",
-    "open_cache",
-]

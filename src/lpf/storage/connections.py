@@ -1,28 +1,24 @@
-"""Connections by thread and process: each ends with its thread, none is shared by a fork.
+"""Track open connections by thread and process.
 
-Core statements, compiled once and run on the driver's own connection.
+A connection is closed when its thread ends, and is never used by a forked child.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from weakref import WeakSet, ref
 
-from sqlalchemy.engine import Dialect
-from sqlalchemy.sql.expression import ClauseElement
-
-Connection = Any  # sqlite3.Connection | psycopg.Connection: alike in what is used here
+Connection = Any  # sqlite3.Connection or psycopg.Connection; only what both have is used
 
 
-class Opened:
-    """The connections that one process has open, of all its threads."""
+class OpenConnections:
+    """The connections that one process has open, over all its threads."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        # No lock: each step is atomic, and one may be taken by the collector within another.
+        # No lock: each step is atomic, and the garbage collector may run one inside another.
         self._connections: dict[int, Connection] = {}
 
     def add(self, connection: Connection) -> None:
@@ -37,94 +33,52 @@ class Opened:
             self.close(connection)
 
 
-class Held:
-    """The connection of one thread, which ends with it."""
+class ThreadConnection:
+    """The connection of one thread. Closed when the thread's local state is collected."""
 
-    def __init__(self, connection: Connection, opened: Opened) -> None:
+    def __init__(self, connection: Connection, open_connections: OpenConnections) -> None:
         self.connection = connection
-        self._opened = opened
+        self._open_connections = open_connections
 
     def __del__(self) -> None:
-        if self._opened.process == os.getpid():
-            self._opened.close(self.connection)
+        if self._open_connections.process == os.getpid():
+            self._open_connections.close(self.connection)
 
 
-class Here(threading.local):
-    """What a thread knows of the store."""
+class ThreadState(threading.local):
+    """The connection and the current transaction of a thread."""
 
-    held: Held | None = None
-    # Whose the transaction is that this thread is within. Weak: one whose owner is gone without
-    # having ended it, as an interrupt may leave it, is nobody's.
+    held: ThreadConnection | None = None
+    # The owner of the open transaction. A weak reference: if an interrupt leaves a transaction
+    # open and its owner is collected, nobody owns the transaction any more.
     owner: ref[object] | None = None
 
 
-class Forkable(Protocol):
-    """What holds connections and must let go of them in the child of a fork."""
+class ResetsAfterFork(Protocol):
+    """An object with connections or locks that a forked child must not use."""
 
     def reset_after_fork(self) -> None: ...
 
 
-# A fork copies the sockets and files of its parent; each holder must then start anew.
-_HOLDERS: WeakSet[Forkable] = WeakSet()
-_INHERITED: list[Opened] = []
+_TO_RESET: WeakSet[ResetsAfterFork] = WeakSet()
+_INHERITED: list[OpenConnections] = []
 
 
-def register_fork_reset(holder: Forkable) -> None:
-    _HOLDERS.add(holder)
+def register_fork_reset(holder: ResetsAfterFork) -> None:
+    """Call ``holder.reset_after_fork()`` in every forked child."""
+    _TO_RESET.add(holder)
 
 
-def keep_unused(inherited: Opened) -> None:
-    """To close what the parent opened, or to have it collected, would speak on its behalf."""
+def keep_unused(inherited: OpenConnections) -> None:
+    """Keep the parent's connections referenced: closing or collecting them in the child would send
+    data over the parent's sockets."""
     _INHERITED.append(inherited)
 
 
-def _leave_all_to_parent() -> None:
-    for holder in list(_HOLDERS):
+def _reset_all() -> None:
+    for holder in list(_TO_RESET):
         holder.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_all_to_parent)
-
-
-Pick = Callable[[Sequence[Any]], Sequence[Any]]
-
-
-class Prepared:
-    """A statement whose bound names are filled by position, in the order of ``names``.
-
-    SQLAlchemy's own execution costs several times what the database needs for a look-up; compiled
-    to text, the same statement runs at the driver's speed on every dialect.
-    """
-
-    def __init__(self, statement: ClauseElement, *names: str) -> None:
-        self._statement = statement
-        self._names = names
-        self._compiled: dict[str, tuple[str, Pick | None]] = {}
-
-    def bound(self, dialect: Dialect, given: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-        """The text, and ``given`` as the text wants them."""
-        found = self._compiled.get(dialect.name)
-        if found is None:
-            found = self._compiled[dialect.name] = self._compile(dialect)
-        text, pick = found
-        return text, given if pick is None else pick(given)
-
-    def _compile(self, dialect: Dialect) -> tuple[str, Pick | None]:
-        compiled: Any = self._statement.compile(dialect=dialect)
-        wanted: tuple[str, ...] = tuple(compiled.positiontup or ())
-        missing = set(self._names) - set(wanted)
-        assert not missing, f"{sorted(missing)} are not bound in: {compiled}"
-        return str(compiled), None if wanted == self._names else self._picker(wanted, compiled)
-
-    def _picker(self, wanted: tuple[str, ...], compiled: Any) -> Pick:
-        """Puts values where the text wants them; what has no name here is a constant of it."""
-        constants = compiled.params
-        count = len(self._names)
-        if wanted[:count] == self._names:
-            rest = tuple(constants[name] for name in wanted[count:])
-            return lambda given: (*given, *rest)
-        place = {name: number for number, name in enumerate(self._names)}
-        return lambda given: tuple(
-            given[place[name]] if name in place else constants[name] for name in wanted
-        )
+    os.register_at_fork(after_in_child=_reset_all)

@@ -1,4 +1,4 @@
-"""What drivers say, in this package's words: one place for both databases."""
+"""Translate the errors of sqlite3 and psycopg into this package's storage errors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SQLITE = {
     sqlite3.SQLITE_CANTOPEN: StoreUnavailableError,
     sqlite3.SQLITE_PERM: StoreReadOnlyError,
 }
-# How SQLite calls a limit on the size of its file, and a disk without room for its shared memory.
+# What SQLite reports at a file size limit, and when the disk has no room for its shared memory.
 _NO_ROOM = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
-# Classes of SQLSTATE; the longer prefix is looked for first.
+# By SQLSTATE or its two-character class; the full code takes precedence.
 _POSTGRES = {
     "53100": StoreFullError,
     "25006": StoreReadOnlyError,
@@ -44,72 +44,73 @@ _POSTGRES = {
     "3D": StoreUnavailableError,
 }
 _ADVICE = {
-    StoreFullError: "the disk is full, or a limit on file sizes is reached. Nothing of this was "
-    "written; free some space and repeat it",
-    StoreReadOnlyError: "the store cannot be written to. Nothing of this was written; check the "
-    "owner and permissions of the file and its folder",
-    StoreBusyError: "another process held the store for too long. Nothing of this was written; "
-    "repeat it, or raise store.busy_seconds",
-    StoreDamagedError: "the store's file is damaged. Nothing of this was written; run 'lpf doctor' "
-    "and restore a backup",
-    StoreUnavailableError: "the store cannot be reached. Nothing of this was written; check that "
-    "it is there and running",
-    StorageError: "the store refused. Nothing of this was written",
+    StoreFullError: "the disk is full or a file size limit is reached. Nothing was written; free "
+    "some space and try again",
+    StoreReadOnlyError: "the store is not writable. Nothing was written; check the owner and "
+    "permissions of the file and its folder",
+    StoreBusyError: "another process locked the store for too long. Nothing was written; try "
+    "again, or raise store.busy_seconds",
+    StoreDamagedError: "the store's file is damaged. Nothing was written; run 'lpf doctor' and "
+    "restore a backup",
+    StoreUnavailableError: "the store cannot be reached. Nothing was written; check that it exists "
+    "and is running",
+    StorageError: "the database reported an error. Nothing was written",
 }
 
 
-class translate_errors:  # noqa: N801  (read as a verb; a generator would cost several times as much)
-    """Turns what a driver raises within into a StorageError that names ``where``."""
+class translate_errors:  # noqa: N801  (used like a function; a generator is several times slower)
+    """Context manager that turns a driver's error into a StorageError naming the store."""
 
-    __slots__ = ("_where",)
+    __slots__ = ("_store",)
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    def __init__(self, store: str) -> None:
+        self._store = store
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        kind = kind_of(error) if isinstance(error, Exception) else None
-        if kind is not None:
-            raise kind(
-                f"{self._where}: {_ADVICE[kind]} (the database says: {_first_line(error)})."
+        error_class = storage_error_class(error) if isinstance(error, Exception) else None
+        if error_class is not None:
+            raise error_class(
+                f"{self._store}: {_ADVICE[error_class]} (database error: {_first_line(error)})."
             ) from error
 
 
-def kind_of(error: Exception) -> type[StorageError] | None:
-    """The error to raise in place of a driver's; None where it is not a driver's."""
+def storage_error_class(error: Exception) -> type[StorageError] | None:
+    """The class to raise instead of a driver's error, or None if it is not a driver's error."""
     if isinstance(error, sqlite3.Error):
-        code = getattr(error, "sqlite_errorcode", None)
-        return _sqlite_kind(code)
-    # psycopg is an extra: its errors are known by their SQLSTATE, not by their class.
+        return _sqlite_class(getattr(error, "sqlite_errorcode", None))
+    # psycopg is an optional package, so its errors are recognised without importing it.
     if type(error).__module__.partition(".")[0] == "psycopg":
-        return _postgres_kind(error, getattr(error, "sqlstate", None))
+        return _postgres_class(error, getattr(error, "sqlstate", None))
     return None
 
 
 def is_disconnect(error: Exception) -> bool:
-    """Whether a fresh connection may help."""
-    return not isinstance(error, sqlite3.Error) and kind_of(error) is StoreUnavailableError
+    """Return True if a new connection may help."""
+    if isinstance(error, sqlite3.Error):
+        return False
+    return storage_error_class(error) is StoreUnavailableError
 
 
-def why_unopened(path: Path | None) -> StorageError | None:
-    """SQLite has one phrase for every file that it cannot open; this says which case it is. None
-    where that cannot be told, or where there is no file."""
+def explain_open_failure(path: Path | None) -> StorageError | None:
+    """A more precise error for a SQLite file that cannot be opened: SQLite reports all causes with
+    the same message. None if the cause is not known or there is no file."""
     if path is None:
         return None
     folder = path.parent
     if not os.access(folder, os.X_OK):
         return StoreUnavailableError(
-            f"{path}: the folder {folder} does not exist, or may not be entered. Nothing was "
-            "written; make the folder, or correct store.url."
+            f"{path}: the folder {folder} does not exist or is not accessible. Nothing was "
+            "written; create the folder or correct store.url."
         )
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         return StoreReadOnlyError(f"{path}: {_ADVICE[StoreReadOnlyError]}.")
     return None
 
 
-def _sqlite_kind(code: int | None) -> type[StorageError]:
+def _sqlite_class(code: int | None) -> type[StorageError]:
     if code is None:
         return StorageError
     if code in _NO_ROOM:
@@ -117,8 +118,8 @@ def _sqlite_kind(code: int | None) -> type[StorageError]:
     return _SQLITE.get(code & 0xFF, StorageError)
 
 
-def _postgres_kind(error: Exception, state: str | None) -> type[StorageError]:
-    if state is None:  # the driver speaks, not the server: of a broken connection or a bad value
+def _postgres_class(error: Exception, state: str | None) -> type[StorageError]:
+    if state is None:  # raised by the driver, not the server: broken connection or bad value
         names = {parent.__name__ for parent in type(error).__mro__}
         broken = names & {"OperationalError", "InterfaceError"}
         return StoreUnavailableError if broken else StorageError

@@ -1,7 +1,4 @@
-"""Evidence as it is kept: one row an item, and what stands for a text where it is not shown.
-
-The statements of the evidence store, each written once for both databases.
-"""
+"""Rows of the evidence tables: conversion to and from items, text commitments, and SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import hashlib
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 
 import numpy as np
@@ -24,21 +20,22 @@ from sqlalchemy import (
     insert,
     literal_column,
     select,
+    update,
 )
 
 from lpf.errors import EvidenceError, NonFiniteError
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Row
-from lpf.storage.lookups import KEYS, any_of
+from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import (
     counters,
     erased_evidence,
     evidence,
     evidence_version,
     features,
+    pending_erasures,
     readers,
 )
-from lpf.storage.values import from_micros, to_micros, unusable_name
+from lpf.storage.values import from_micros, name_problem, to_micros
 from lpf.types import Evidence, Float32Array
 
 RowNumbers = NDArray[np.int64]
@@ -52,9 +49,12 @@ _VECTOR = np.dtype("<f4")
 
 @dataclass(frozen=True, slots=True)
 class NewEvidence:
-    """An item to be added. ``content_key`` stands for its text and claim (``factors.keys``),
-    ``content_hash`` for all of its fields but the id (``ingest.drafts``). Where ``numbered``, the
-    id was made up: then the content must be new, or the item would be there twice."""
+    """An item to be added.
+
+    ``content_key`` is a hash of its text and claim (``lpf.factors.keys``), ``content_hash`` a hash
+    of all its fields but the ID (``lpf.ingest.evidence_rows``). ``numbered`` is True if the ID was
+    generated: then the content must be new, or the item would be stored twice.
+    """
 
     evidence: Evidence
     content_key: bytes
@@ -64,8 +64,8 @@ class NewEvidence:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvidence:
-    """One row. ``evidence.embedding_id`` is the row's number, by which its vector is known too;
-    ``ingested_at`` is in microseconds since 1970."""
+    """One row of the store. ``evidence.embedding_id`` equals ``row_id``, which also identifies the
+    item's vectors; ``ingested_at`` is in microseconds since 1970."""
 
     row_id: int
     evidence: Evidence
@@ -76,9 +76,22 @@ class StoredEvidence:
     ingested_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class PendingErasure:
+    """An item that was removed from the store but perhaps not yet from elsewhere. Indexes know it
+    by ``row_id``, caches by ``content_key``. The key is all zeros once it is no longer needed."""
+
+    evidence_id: str
+    row_id: int
+    content_key: bytes
+
+
 def text_commitment(salt: bytes, text: str, claim: str | None) -> bytes:
-    """SHA-256 over ``salt``, the text and the claim; both as UTF-8 after their length in bytes as
-    8 bytes big-endian. No claim is the length FFFFFFFFFFFFFFFF with nothing after it."""
+    """The salted hash of a text: SHA-256 of ``salt``, text and claim.
+
+    Text and claim are in UTF-8, each preceded by its length as 8 bytes big-endian. A missing claim
+    is the length FFFFFFFFFFFFFFFF with nothing after it.
+    """
     digest = hashlib.sha256(salt)
     for part in (text, claim):
         encoded = b"" if part is None else part.encode()
@@ -88,48 +101,49 @@ def text_commitment(salt: bytes, text: str, claim: str | None) -> bytes:
 
 
 def check_names(items: Iterable[NewEvidence]) -> None:
-    """EvidenceError names the first item with an id, or another name, that nothing can go by."""
+    """Raise EvidenceError for the first item with an invalid ID or other name."""
     for item in items:
         for name in NAMES:
             text = getattr(item.evidence, name)
-            problem = None if text is None else unusable_name(text)
+            problem = None if text is None else name_problem(text)
             if problem:
                 raise EvidenceError(
-                    f"evidence {item.evidence.evidence_id!r}: {name}: {problem}. Nothing was "
-                    "added; correct it and repeat."
+                    f"{problem} (evidence {item.evidence.evidence_id!r}).",
+                    field=name,
+                    hint="Nothing was added; correct it and try again.",
                 )
 
 
 def row_to_insert(row_id: int, item: NewEvidence, ingested_at: int) -> Row:
-    """The values of COLUMNS. The salt is drawn here: a text that is added again gets another."""
-    kept, salt = item.evidence, secrets.token_bytes(SALT_BYTES)
+    """The values of COLUMNS, with a new random salt."""
+    content, salt = item.evidence, secrets.token_bytes(SALT_BYTES)
     return (
         row_id,
-        kept.evidence_id,
-        kept.entity_id,
-        kept.predicate,
-        kept.credibility,
-        _micros(kept.timestamp),
-        kept.evidence_type,
-        kept.source,
-        kept.report_id,
-        kept.supports_value,
+        content.evidence_id,
+        content.entity_id,
+        content.predicate,
+        content.credibility,
+        None if content.timestamp is None else to_micros(content.timestamp),
+        content.evidence_type,
+        content.source,
+        content.report_id,
+        content.supports_value,
         item.content_key,
         item.content_hash,
         salt,
-        text_commitment(salt, kept.text_content, kept.claim),
+        text_commitment(salt, content.text_content, content.claim),
         ingested_at,
-        kept.claim,
-        kept.text_content,
+        content.claim,
+        content.text_content,
     )
 
 
-def stored(row: Row) -> StoredEvidence:
-    """A row of COLUMNS."""
+def evidence_from_row(row: Row) -> StoredEvidence:
+    """Convert a row of COLUMNS."""
     (row_id, evidence_id, entity_id, predicate, credibility, timestamp, evidence_type) = row[:7]
     (source, report_id, supports_value, content_key, content_hash, salt, commitment) = row[7:14]
     ingested_at, claim, text_content = row[14:]
-    kept = Evidence(
+    content = Evidence(
         evidence_id=evidence_id,
         entity_id=entity_id,
         predicate=predicate,
@@ -143,30 +157,27 @@ def stored(row: Row) -> StoredEvidence:
         embedding_id=row_id,
         report_id=report_id,
     )
-    return StoredEvidence(row_id, kept, content_key, content_hash, salt, commitment, ingested_at)
+    return StoredEvidence(row_id, content, content_key, content_hash, salt, commitment, ingested_at)
 
 
 def vector_bytes(features: Float32Array, rows: int, width: int) -> list[bytes]:
-    """One vector a row, float32 little-endian."""
+    """Each row of ``features`` as float32 little-endian bytes."""
     if features.shape != (rows, width):
         raise EvidenceError(
-            f"features: are of shape {features.shape}, {(rows, width)} is needed: a row an item, "
-            "as wide as the reader. Nothing was written."
+            f"have shape {features.shape}, expected (items, reader width) = {(rows, width)}. "
+            "Nothing was written.",
+            field="features",
         )
     if not np.isfinite(features).all():
-        raise NonFiniteError("features: hold NaN or infinity. Nothing was written.")
+        raise NonFiniteError("contain NaN or infinity. Nothing was written.", field="features")
     return [row.tobytes() for row in features.astype(_VECTOR)]
 
 
-def vectors_of(rows: Sequence[Row], width: int) -> tuple[RowNumbers, Float32Array]:
-    """Rows of (row_id, vector) as arrays [N] and [N, width]."""
+def vectors_from_rows(rows: Sequence[Row], width: int) -> tuple[RowNumbers, Float32Array]:
+    """Convert rows of (row_id, vector) to arrays [N] and [N, width]."""
     numbers = np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
     joined = np.frombuffer(b"".join(row[1] for row in rows), dtype=_VECTOR)
     return numbers, joined.reshape(len(rows), width).astype(np.float32, copy=False)
-
-
-def _micros(moment: datetime | None) -> int | None:
-    return None if moment is None else to_micros(moment)
 
 
 VECTOR_COLUMNS = ("row_id", "reader", "vector")
@@ -249,7 +260,7 @@ VECTORS = Prepared(
     "after_row",
 )
 _OF_READER = features.c.reader == bindparam("reader")
-# The number of vectors is a counter: to count rows that are as long as these takes its time.
+# The number of vectors is read from a counter: counting rows as long as these is slow.
 STATE = Prepared(
     select(
         select(counters.c.value).where(counters.c.name == bindparam("counter")).scalar_subquery(),
@@ -280,10 +291,35 @@ ROWS_WITHOUT_VECTOR = Prepared(
     select(evidence.c.row_id).where(any_of(evidence.c.row_id), _WITHOUT_VECTOR), *KEYS, "reader"
 )
 
+MARK_ERASED = Prepared(
+    insert(erased_evidence).values(
+        evidence_id=bindparam("evidence_id"), erased_at=bindparam("erased_at")
+    ),
+    "evidence_id",
+    "erased_at",
+)
+_PENDING_COLUMNS = tuple(pending_erasures.c.keys())
+ADD_PENDING_ERASURE = Prepared(
+    insert(pending_erasures).values({name: bindparam(name) for name in _PENDING_COLUMNS}),
+    *_PENDING_COLUMNS,
+)
+PENDING_ERASURES = Prepared(
+    select(
+        pending_erasures.c.evidence_id, pending_erasures.c.row_id, pending_erasures.c.content_key
+    ).order_by(pending_erasures.c.row_id)
+)
+_THIS_ERASURE = pending_erasures.c.evidence_id == bindparam("this")
+OVERWRITE_ERASED_KEY = Prepared(
+    update(pending_erasures).values(content_key=bindparam("content_key")).where(_THIS_ERASURE),
+    "content_key",
+    "this",
+)
+REMOVE_PENDING_ERASURE = Prepared(delete(pending_erasures).where(_THIS_ERASURE), "this")
+
 
 @cache
-def listing(*columns: str) -> Prepared:
-    """Rows after one, in order, that have the given values in ``columns``."""
+def page_statement(*columns: str) -> Prepared:
+    """Rows after a given row, in order, filtered by the values of ``columns``."""
     same = [evidence.c[name] == bindparam(name) for name in columns]
     statement = select(evidence).where(evidence.c.row_id > bindparam("after_row"), *same)
     ordered = statement.order_by(evidence.c.row_id).limit(bindparam("limit"))

@@ -1,11 +1,8 @@
-"""Canonical facts: what is known of an entity, with its history.
+"""The fact store: known values of entities, with their history.
 
-A fact is never changed. A correction adds another that takes its place, a withdrawal marks it;
-either way it counts no more, for any moment, and stays to be seen.
-
-The statements of the facts store, each written once for both databases.
-
-Canonical facts as they are given and as they are kept.
+A fact is never changed. A correction adds a new fact that supersedes it; a withdrawal supersedes
+it with nothing. A superseded fact no longer counts, whatever date is asked for, but stays visible
+in the history.
 """
 
 from __future__ import annotations
@@ -22,23 +19,31 @@ from sqlalchemy import BigInteger, bindparam, func, insert, literal_column, sele
 
 from lpf.errors import FactError, UnknownPredicateError, UnknownValueError
 from lpf.schema import Schema
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Connection, Database, Row
-from lpf.storage.lookups import KEYS, any_of, look_up, take_numbers
+from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import facts
 from lpf.storage.values import (
     END_OF_TIME,
     from_micros,
     iso,
+    length_problem,
+    name_problem,
     now_micros,
     to_micros,
-    too_long,
-    unusable_name,
 )
 
+__all__ = ["Fact", "FactStore", "NewFact"]
+
+SERIES = "facts"
+# Clocks of different machines differ a little; a fact further in the future is a mistake.
+FUTURE_MICROS = 5 * 60 * 1_000_000
+# An earlier year is a typing error, such as 0205 for 2025.
+FIRST_YEAR = 1900
+_EARLIEST = to_micros(datetime(FIRST_YEAR, 1, 1, tzinfo=UTC))
+
 COLUMNS = tuple(facts.c.keys())
-_COUNTS = facts.c.superseded_at.is_(None)
-_KNOWN_BY_THEN = facts.c.timestamp <= bindparam("as_of", type_=BigInteger)
+_CURRENT = facts.c.superseded_at.is_(None)
+_NOT_LATER = facts.c.timestamp <= bindparam("as_of", type_=BigInteger)
 _ANSWER = (facts.c.value, facts.c.confidence, facts.c.timestamp, facts.c.source, facts.c.fact_id)
 
 CANONICAL = Prepared(
@@ -46,8 +51,8 @@ CANONICAL = Prepared(
     .where(
         facts.c.entity_id == bindparam("entity_id"),
         facts.c.predicate == bindparam("predicate"),
-        _KNOWN_BY_THEN,
-        _COUNTS,
+        _NOT_LATER,
+        _CURRENT,
     )
     .order_by(facts.c.timestamp.desc(), facts.c.fact_id.desc())
     .limit(literal_column("1")),
@@ -57,14 +62,14 @@ CANONICAL = Prepared(
 )
 OF_ENTITY = Prepared(
     select(facts.c.predicate, *_ANSWER)
-    .where(facts.c.entity_id == bindparam("entity_id"), _KNOWN_BY_THEN, _COUNTS)
+    .where(facts.c.entity_id == bindparam("entity_id"), _NOT_LATER, _CURRENT)
     .order_by(facts.c.predicate, facts.c.timestamp, facts.c.fact_id),
     "entity_id",
     "as_of",
 )
 TABLE = Prepared(
     select(facts.c.entity_id, facts.c.predicate, facts.c.value, facts.c.confidence)
-    .where(_KNOWN_BY_THEN, _COUNTS)
+    .where(_NOT_LATER, _CURRENT)
     .order_by(facts.c.entity_id, facts.c.predicate, facts.c.timestamp, facts.c.fact_id),
     "as_of",
 )
@@ -89,30 +94,23 @@ SUPERSEDE = Prepared(
     "by",
     "fact",
 )
-COUNT = Prepared(select(func.count()).select_from(facts).where(_COUNTS))
+COUNT = Prepared(select(func.count()).select_from(facts).where(_CURRENT))
 
 
 @cache
-def listing(superseded: bool, *columns: str) -> Prepared:
-    """Facts after one, in order, that have the given values in ``columns``."""
+def page_statement(superseded: bool, *columns: str) -> Prepared:
+    """Facts after a given fact, in order, filtered by the values of ``columns``."""
     same = [facts.c[name] == bindparam(name) for name in columns]
-    counting = [] if superseded else [_COUNTS]
+    counting = [] if superseded else [_CURRENT]
     statement = select(facts).where(*same, facts.c.fact_id > bindparam("after"), *counting)
     ordered = statement.order_by(facts.c.fact_id).limit(bindparam("limit"))
     return Prepared(ordered, *columns, "after", "limit")
 
 
-# Clocks of different machines differ a little; a fact that is later than this is a mistake.
-FUTURE_MICROS = 5 * 60 * 1_000_000
-# What is known of an entity is of its time; an earlier year is a slip, such as 0205 for 2025.
-FIRST_YEAR = 1900
-_EARLIEST = to_micros(datetime(FIRST_YEAR, 1, 1, tzinfo=UTC))
-
-
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact to be added: ``entity_id`` had ``value`` at ``timestamp``. ``where`` is what an error
-    calls it, such as its file and line."""
+    """A fact to be added: ``entity_id`` had ``value`` at ``timestamp``. ``where`` says where the
+    fact comes from, such as file and line; error messages show it."""
 
     entity_id: str
     predicate: str
@@ -125,8 +123,8 @@ class NewFact:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact in the store. ``superseded_at`` is when it stopped counting, ``superseded_by`` the
-    fact that took its place, None where it was withdrawn."""
+    """A fact in the store. ``superseded_at`` is when it stopped counting; ``superseded_by`` is the
+    ID of the correction, or None if it was withdrawn."""
 
     fact_id: int
     entity_id: str
@@ -140,16 +138,166 @@ class Fact:
     superseded_by: int | None = None
 
 
-def checked_rows(facts: Sequence[NewFact], schema: Schema, now: int) -> list[Row]:
-    """(entity_id, predicate, value, confidence, timestamp, source) a fact. FactError names the
-    first that is refused."""
+class FactStore:
+    """All facts of one store. ``as_of`` and ``now`` are in microseconds since 1970."""
+
+    def __init__(self, database: Database, schema: Schema) -> None:
+        self.database = database
+        self.schema = schema
+
+    def canonical(self, entity_id: str, predicate: str, as_of: int) -> Row | None:
+        """The newest fact not later than ``as_of``: (value, confidence, timestamp, source,
+        fact_id)."""
+        return self.database.row(CANONICAL, (entity_id, predicate, as_of))
+
+    def of_entity(self, entity_id: str, as_of: int) -> list[Row]:
+        """The newest fact of each predicate: (predicate, value, confidence, timestamp, source,
+        fact_id)."""
+        rows = self.database.rows(OF_ENTITY, (entity_id, as_of))
+        return list({row[0]: row for row in rows}.values())
+
+    def get(self, fact_id: int) -> Fact:
+        """FactError if there is no such fact."""
+        row = self.database.row(BY_ID, (fact_id,))
+        if row is None:
+            raise FactError(f"fact {fact_id} is not in the store. Nothing was changed.")
+        return fact_from_row(row)
+
+    def add(self, facts: Sequence[NewFact], now: int | None = None) -> list[Fact]:
+        """Add all facts or none, and return those that were new. A fact that is already in the
+        store, superseded or not, is not added again. FactError names the first invalid fact."""
+        now = now_micros() if now is None else now
+        given = dict.fromkeys(_checked_rows(facts, self.schema, now))
+        with self.database.transaction() as connection:
+            self._block_writers(connection)
+            known = set(self.database.look_up(CONTENTS, (row[0] for row in given)))
+            return self._insert(connection, [row for row in given if row not in known], now)
+
+    def correct(
+        self,
+        fact_id: int,
+        *,
+        value: str | None = None,
+        confidence: float | None = None,
+        timestamp: datetime | None = None,
+        source: str | None = None,
+        now: int | None = None,
+    ) -> Fact:
+        """Supersede a fact by one with the given changes. FactError if it is already superseded or
+        if nothing would change."""
+        now = now_micros() if now is None else now
+        given = {"value": value, "confidence": confidence, "timestamp": timestamp, "source": source}
+        changes = {name: new for name, new in given.items() if new is not None}
+        with self.database.transaction() as connection:
+            old = self._get_current(connection, fact_id)
+            corrected = replace(old, **changes)  # type: ignore[arg-type]
+            if corrected == old:
+                raise FactError(f"fact {fact_id} already has these values. Nothing was written.")
+            rows = _checked_rows([_as_new(corrected)], self.schema, now)
+            (correction,) = self._insert(connection, rows, now)
+            self.database.run(connection, SUPERSEDE, (now, correction.fact_id, fact_id))
+        return correction
+
+    def withdraw(self, fact_id: int, now: int | None = None) -> Fact:
+        """Supersede a fact with nothing in its place."""
+        now = now_micros() if now is None else now
+        with self.database.transaction() as connection:
+            self._get_current(connection, fact_id)
+            self.database.run(connection, SUPERSEDE, (now, None, fact_id))
+        return self.get(fact_id)
+
+    def history(self, entity_id: str, predicate: str | None = None) -> list[Fact]:
+        """All facts of an entity, superseded ones included, in the order they were recorded."""
+        return self._page({"entity_id": entity_id, "predicate": predicate}, END_OF_TIME, 0, True)
+
+    def page(
+        self,
+        entity_id: str | None = None,
+        predicate: str | None = None,
+        limit: int = 100,
+        after_fact: int = 0,
+        superseded: bool = False,
+    ) -> list[Fact]:
+        """Up to ``limit`` facts in the order they were recorded; superseded ones only if asked for.
+        For the next page, pass the last ``fact_id`` as ``after_fact``."""
+        filters = {"entity_id": entity_id, "predicate": predicate}
+        return self._page(filters, limit, after_fact, superseded)
+
+    def table(
+        self, min_confidence: float = 0.0, as_of: int | None = None
+    ) -> Iterator[tuple[str, dict[str, str]]]:
+        """(entity_id, {predicate: value}) for each entity, from the newest fact of each predicate.
+        Newest facts with a confidence below ``min_confidence`` are left out."""
+        as_of = now_micros() if as_of is None else as_of
+        rows = chain.from_iterable(self.database.stream(TABLE, (as_of,)))
+        for entity_id, group in groupby(rows, key=itemgetter(0)):
+            newest = {name: (value, confidence) for _, name, value, confidence in group}
+            values = {
+                name: value
+                for name, (value, confidence) in newest.items()
+                if confidence >= min_confidence
+            }
+            if values:
+                yield entity_id, values
+
+    def count(self) -> int:
+        """The number of facts that are not superseded."""
+        row = self.database.row(COUNT)
+        return 0 if row is None else int(row[0])
+
+    def _page(
+        self, filters: dict[str, str | None], limit: int, after_fact: int, superseded: bool
+    ) -> list[Fact]:
+        given = {name: value for name, value in filters.items() if value is not None}
+        statement = page_statement(superseded, *given)
+        rows = self.database.rows(statement, (*given.values(), after_fact, limit))
+        return [fact_from_row(row) for row in rows]
+
+    def _insert(self, connection: Connection, rows: Sequence[Row], now: int) -> list[Fact]:
+        numbers = self.database.take_numbers(connection, SERIES, len(rows))
+        numbered = zip(numbers, rows, strict=True)
+        full = [(number, *row, now, None, None) for number, row in numbered]
+        self.database.run_many(connection, INSERT, full)
+        return [fact_from_row(row) for row in full]
+
+    def _get_current(self, connection: Connection, fact_id: int) -> Fact:
+        """The fact, if it is not superseded. Blocks other writers of facts."""
+        self._block_writers(connection)
+        fact = self.get(fact_id)
+        if fact.superseded_at is None:
+            return fact
+        by = "withdrawn" if fact.superseded_by is None else f"superseded by {fact.superseded_by}"
+        raise FactError(
+            f"fact {fact_id} was {by} at {iso(to_micros(fact.superseded_at))}. Nothing was "
+            "changed; correct the current fact instead."
+        )
+
+    def _block_writers(self, connection: Connection) -> None:
+        self.database.take_numbers(connection, SERIES, 0)
+
+
+def _as_new(fact: Fact) -> NewFact:
+    return NewFact(
+        fact.entity_id,
+        fact.predicate,
+        fact.value,
+        fact.timestamp,
+        fact.confidence,
+        fact.source,
+        where=f"correction of fact {fact.fact_id}",
+    )
+
+
+def _checked_rows(facts: Sequence[NewFact], schema: Schema, now: int) -> list[Row]:
+    """(entity_id, predicate, value, confidence, timestamp, source) per fact. FactError for the
+    first invalid fact."""
     return [
-        _checked(fact, fact.where or f"facts[{i}]", schema, now) for i, fact in enumerate(facts)
+        _checked_row(fact, fact.where or f"facts[{i}]", schema, now) for i, fact in enumerate(facts)
     ]
 
 
-def fact_of(row: Row) -> Fact:
-    """A row of the table ``facts``."""
+def fact_from_row(row: Row) -> Fact:
+    """Convert a row of the table ``facts``."""
     fact_id, entity_id, predicate, value, confidence, timestamp, source = row[:7]
     recorded_at, superseded_at, superseded_by = row[7:]
     return Fact(
@@ -166,14 +314,14 @@ def fact_of(row: Row) -> Fact:
     )
 
 
-def _checked(fact: NewFact, where: str, schema: Schema, now: int) -> Row:
+def _checked_row(fact: NewFact, where: str, schema: Schema, now: int) -> Row:
     _check_texts(fact, where)
     try:
         schema[fact.predicate].position(fact.value)
     except UnknownPredicateError as error:
-        raise _refusal(where, "predicate", str(error)) from None
+        raise _invalid(where, "predicate", error.message) from None
     except UnknownValueError as error:
-        raise _refusal(where, "value", str(error)) from None
+        raise _invalid(where, "value", error.message) from None
     confidence = _checked_confidence(fact.confidence, where)
     timestamp = _checked_timestamp(fact.timestamp, where, now)
     return (fact.entity_id, fact.predicate, fact.value, confidence, timestamp, fact.source)
@@ -184,179 +332,36 @@ def _check_texts(fact: NewFact, where: str) -> None:
         text = getattr(fact, name)
         if name == "source" and text is None:
             continue
-        problem = unusable_name(text) or (None if name == "value" else too_long(text, name))
+        problem = name_problem(text) or (None if name == "value" else length_problem(text, name))
         if problem:
-            raise _refusal(where, name, f"{problem}.")
+            raise _invalid(where, name, problem)
 
 
 def _checked_confidence(confidence: object, where: str) -> float:
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
-        raise _refusal(where, "confidence", f"must be a number, got {confidence!r}.")
+        raise _invalid(where, "confidence", f"must be a number, got {confidence!r}")
     if math.isnan(confidence) or not 0.0 <= confidence <= 1.0:
-        raise _refusal(where, "confidence", f"must lie in [0, 1], got {confidence!r}.")
+        raise _invalid(where, "confidence", f"must be in [0, 1], got {confidence!r}")
     return float(confidence)
 
 
 def _checked_timestamp(timestamp: object, where: str, now: int) -> int:
     if not isinstance(timestamp, datetime) or timestamp.tzinfo is None:
-        raise _refusal(where, "timestamp", f"must be a time with its zone, got {timestamp!r}.")
+        problem = f"must be a datetime with a time zone, got {timestamp!r}"
+        raise _invalid(where, "timestamp", problem)
     micros = to_micros(timestamp)
     if micros < _EARLIEST:
-        slip = f"lies before the year {FIRST_YEAR}, probably a slip"
-        rule = f"{slip}, got {timestamp.isoformat()!r}."
-        raise _refusal(where, "timestamp", rule)
+        problem = f"is before the year {FIRST_YEAR}, probably a typing error"
+        raise _invalid(where, "timestamp", f"{problem}, got {timestamp.isoformat()!r}")
     if micros > now + FUTURE_MICROS:
-        rule = f"lies in the future: {iso(micros)}, and it is {iso(now)}."
-        raise _refusal(where, "timestamp", rule)
+        problem = f"is in the future: {iso(micros)}, but it is now {iso(now)}"
+        raise _invalid(where, "timestamp", problem)
     return micros
 
 
-def _refusal(where: str, name: str, rule: str) -> FactError:
-    return FactError(f"{where}: {name}: {rule} No fact was added; correct it and repeat.")
-
-
-__all__ = ["Fact", "FactStore", "NewFact"]
-
-SERIES = "facts"
-
-
-class FactStore:
-    """All facts of one store. ``as_of`` and ``now`` are in microseconds since 1970."""
-
-    def __init__(self, database: Database, schema: Schema) -> None:
-        self.database = database
-        self.schema = schema
-
-    def canonical(self, entity_id: str, predicate: str, as_of: int) -> Row | None:
-        """The newest fact by ``as_of``: (value, confidence, timestamp, source, fact_id)."""
-        return self.database.row(CANONICAL, (entity_id, predicate, as_of))
-
-    def of_entity(self, entity_id: str, as_of: int) -> list[Row]:
-        """The newest fact of every predicate that has one: (predicate, value, confidence,
-        timestamp, source, fact_id)."""
-        rows = self.database.rows(OF_ENTITY, (entity_id, as_of))
-        return list({row[0]: row for row in rows}.values())
-
-    def get(self, fact_id: int) -> Fact:
-        found = self.database.row(BY_ID, (fact_id,))
-        if found is None:
-            raise FactError(f"fact {fact_id}: is not in the store. Nothing was changed.")
-        return fact_of(found)
-
-    def add(self, facts: Sequence[NewFact], now: int | None = None) -> list[Fact]:
-        """Adds all facts or none, and returns those that were new. One that is in the store
-        already, counting or superseded, is not added again. FactError names the row refused."""
-        now = now_micros() if now is None else now
-        given = dict.fromkeys(checked_rows(facts, self.schema, now))
-        with self.database.writing() as connection:
-            # Taking a number holds back other writers of facts, so what is new now stays so.
-            take_numbers(self.database, connection, SERIES, 0)
-            known = set(look_up(self.database, CONTENTS, (row[0] for row in given)))
-            return self._insert(connection, [row for row in given if row not in known], now)
-
-    def correct(
-        self,
-        fact_id: int,
-        *,
-        value: str | None = None,
-        confidence: float | None = None,
-        timestamp: datetime | None = None,
-        source: str | None = None,
-        now: int | None = None,
-    ) -> Fact:
-        """Puts a fact with the given changes in the place of one that counts. FactError where it
-        is superseded already, or where nothing changes."""
-        now = now_micros() if now is None else now
-        given = {"value": value, "confidence": confidence, "timestamp": timestamp, "source": source}
-        changes = {name: new for name, new in given.items() if new is not None}
-        with self.database.writing() as connection:
-            old = self._counting(connection, fact_id)
-            corrected = replace(old, **changes)  # type: ignore[arg-type]
-            if corrected == old:
-                raise FactError(f"fact {fact_id}: nothing would change. Nothing was written.")
-            rows = checked_rows([_as_new(corrected)], self.schema, now)
-            (written,) = self._insert(connection, rows, now)
-            self.database.run(connection, SUPERSEDE, (now, written.fact_id, fact_id))
-        return written
-
-    def withdraw(self, fact_id: int, now: int | None = None) -> Fact:
-        """Marks a fact as counting no more, with nothing in its place."""
-        now = now_micros() if now is None else now
-        with self.database.writing() as connection:
-            self._counting(connection, fact_id)
-            self.database.run(connection, SUPERSEDE, (now, None, fact_id))
-        return self.get(fact_id)
-
-    def history(self, entity_id: str, predicate: str | None = None) -> list[Fact]:
-        """All facts of an entity, counting or not, in the order they were recorded."""
-        return self._page({"entity_id": entity_id, "predicate": predicate}, END_OF_TIME, 0, True)
-
-    def listed(
-        self,
-        entity_id: str | None = None,
-        predicate: str | None = None,
-        limit: int = 100,
-        after_fact: int = 0,
-        superseded: bool = False,
-    ) -> list[Fact]:
-        """A page of the facts that count, or of all; the next starts after its last fact."""
-        asked = {"entity_id": entity_id, "predicate": predicate}
-        return self._page(asked, limit, after_fact, superseded)
-
-    def table(
-        self, min_confidence: float = 0.0, as_of: int | None = None
-    ) -> Iterator[tuple[str, dict[str, str]]]:
-        """Entity by entity, the values of its newest facts that are at least so sure."""
-        as_of = now_micros() if as_of is None else as_of
-        rows = chain.from_iterable(self.database.stream(TABLE, (as_of,)))
-        for entity_id, group in groupby(rows, key=itemgetter(0)):
-            newest = {predicate: (value, sure) for _, predicate, value, sure in group}
-            values = {
-                name: value for name, (value, sure) in newest.items() if sure >= min_confidence
-            }
-            if values:
-                yield entity_id, values
-
-    def count(self) -> int:
-        """How many facts count."""
-        found = self.database.row(COUNT)
-        return 0 if found is None else int(found[0])
-
-    def _page(
-        self, asked: dict[str, str | None], limit: int, after_fact: int, superseded: bool
-    ) -> list[Fact]:
-        given = {name: value for name, value in asked.items() if value is not None}
-        statement = listing(superseded, *given)
-        rows = self.database.rows(statement, (*given.values(), after_fact, limit))
-        return [fact_of(row) for row in rows]
-
-    def _insert(self, connection: Connection, rows: Sequence[Row], now: int) -> list[Fact]:
-        numbers = take_numbers(self.database, connection, SERIES, len(rows))
-        numbered = zip(numbers, rows, strict=True)
-        full = [(number, *row, now, None, None) for number, row in numbered]
-        self.database.run_many(connection, INSERT, full)
-        return [fact_of(row) for row in full]
-
-    def _counting(self, connection: Connection, fact_id: int) -> Fact:
-        """The fact, if it may still be corrected; holds back other writers of facts."""
-        take_numbers(self.database, connection, SERIES, 0)
-        fact = self.get(fact_id)
-        if fact.superseded_at is None:
-            return fact
-        by = "withdrawn" if fact.superseded_by is None else f"superseded by {fact.superseded_by}"
-        raise FactError(
-            f"fact {fact_id}: was {by} at {iso(to_micros(fact.superseded_at))}. Nothing was "
-            "changed; correct the fact that counts now."
-        )
-
-
-def _as_new(fact: Fact) -> NewFact:
-    return NewFact(
-        fact.entity_id,
-        fact.predicate,
-        fact.value,
-        fact.timestamp,
-        fact.confidence,
-        fact.source,
-        where=f"correction of fact {fact.fact_id}",
+def _invalid(where: str, name: str, problem: str) -> FactError:
+    return FactError(
+        f"{problem.rstrip('.')} ({where}).",
+        field=name,
+        hint="No fact was added; correct it and try again.",
     )

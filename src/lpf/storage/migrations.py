@@ -1,7 +1,7 @@
-"""The store's form, step by step. A migration that was released is never changed again.
+"""Schema migrations of the store. A released migration is never changed.
 
-Each runs in one transaction together with the note that it ran, under a lock, so two processes
-that open a blank store at once do not both build it.
+Each runs under a lock, in the same transaction that records its version, so two processes that
+open an empty store at the same time do not both create it.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, func, insert, select
 
 from lpf.errors import StoreVersionError
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Connection, Database
 from lpf.storage.driver_errors import translate_errors
+from lpf.storage.statements import Prepared
 from lpf.storage.tables import schema_versions
 from lpf.storage.values import now_micros
 
-LOCK_NUMBER = 0x6C7066  # "lpf": which advisory lock of a PostgreSQL database is ours
+LOCK_NUMBER = 0x6C7066  # "lpf": the number of our advisory lock in PostgreSQL
 
 
 @dataclass(frozen=True)
 class Migration:
-    """``statements`` are in SQLite's words; those of the types below differ in PostgreSQL. Where
-    more than words differs, ``postgres`` stands in their place there."""
+    """``statements`` use placeholder types that are replaced per database (see below). If the SQL
+    differs further, ``postgres`` holds the statements for PostgreSQL."""
 
     version: int
-    what: str
+    description: str
     statements: Sequence[str]
     postgres: Sequence[str] = ()
 
 
-_POSTGRES_WORDS = {"BLOB": "BYTEA", "ROW_NUMBER": "BIGINT", "DOUBLE": "DOUBLE PRECISION"}
-_SQLITE_WORDS = {"ROW_NUMBER": "INTEGER"}
+_POSTGRES_TYPES = {"BLOB": "BYTEA", "ROW_NUMBER": "BIGINT", "DOUBLE": "DOUBLE PRECISION"}
+_SQLITE_TYPES = {"ROW_NUMBER": "INTEGER"}
 _CHANGED = "UPDATE evidence_version SET version = version + 1"
-# By the table's own schema: who changes it may have another one in the search path.
+# In the table's own schema: the session that changes it may have another search path.
 _CHANGED_IN_POSTGRES = (
     "EXECUTE format('UPDATE %I.evidence_version SET version = version + 1', TG_TABLE_SCHEMA)"
 )
@@ -132,7 +132,7 @@ MIGRATIONS: Sequence[Migration] = (
 NEWEST = MIGRATIONS[-1].version
 
 _VERSION = Prepared(select(func.max(schema_versions.c.version)))
-_NOTE = Prepared(
+_RECORD_VERSION = Prepared(
     insert(schema_versions).values(
         version=bindparam("version"), applied_at=bindparam("applied_at")
     ),
@@ -140,53 +140,53 @@ _NOTE = Prepared(
     "applied_at",
 )
 
-_KNOWN_TO_SQLITE = "SELECT 1 FROM sqlite_master WHERE name = 'schema_versions'"
-# Not by to_regclass(): that one remembers a table's absence beyond the wait for the lock.
-_KNOWN_TO_POSTGRES = (
+_TABLE_EXISTS_SQLITE = "SELECT 1 FROM sqlite_master WHERE name = 'schema_versions'"
+# Not to_regclass(): it may answer from a catalogue cache that is older than the wait for the lock.
+_TABLE_EXISTS_POSTGRES = (
     "SELECT 1 FROM pg_catalog.pg_tables WHERE tablename = 'schema_versions'"
     " AND schemaname = ANY (current_schemas(false))"
 )
 
 
 def migrate(database: Database, upto: int = NEWEST) -> int:
-    """Brings the store to ``upto`` and returns the version it was found in (0: blank).
-    StoreVersionError where it was written by a newer version of this package."""
-    found = version_of(database)
-    if found > NEWEST:
+    """Migrate the store to version ``upto`` and return the version it had before (0 if empty).
+    StoreVersionError if a newer version of this package has written it."""
+    version = version_of(database)
+    if version > NEWEST:
         raise StoreVersionError(
-            f"{database.name}: is of version {found}, this program knows versions up to {NEWEST}. "
-            "Nothing was read or written; use the newer program that wrote it."
+            f"{database.name} has schema version {version}; this version of lpf supports up to "
+            f"{NEWEST}. Nothing was read or written; upgrade lpf."
         )
     for migration in MIGRATIONS:
-        if found < migration.version <= upto:
+        if version < migration.version <= upto:
             _apply(database, migration)
-    return found
+    return version
 
 
 def version_of(database: Database) -> int:
-    """The version a store is in; 0 for a blank one."""
+    """The schema version of a store; 0 if it is empty."""
     with translate_errors(database.name):
         return _version_on(database, database.connection)
 
 
 def _apply(database: Database, migration: Migration) -> None:
-    with database.writing() as connection:
+    with database.transaction() as connection:
         if not database.is_sqlite:
             connection.execute(f"SELECT pg_advisory_xact_lock({LOCK_NUMBER})")
         if _version_on(database, connection) >= migration.version:
-            return  # another process was quicker
+            return  # another process has just applied it
         connection.execute(
             "CREATE TABLE IF NOT EXISTS schema_versions"
             " (version INTEGER NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)"
         )
         for statement in _statements(migration, database.is_sqlite):
             connection.execute(statement)
-        database.run(connection, _NOTE, (migration.version, now_micros()))
+        database.run(connection, _RECORD_VERSION, (migration.version, now_micros()))
 
 
 def _version_on(database: Database, connection: Connection) -> int:
-    known = _KNOWN_TO_SQLITE if database.is_sqlite else _KNOWN_TO_POSTGRES
-    if connection.execute(known).fetchone() is None:
+    table_exists = _TABLE_EXISTS_SQLITE if database.is_sqlite else _TABLE_EXISTS_POSTGRES
+    if connection.execute(table_exists).fetchone() is None:
         return 0
     return int(database.run(connection, _VERSION).fetchone()[0] or 0)
 
@@ -194,10 +194,10 @@ def _version_on(database: Database, connection: Connection) -> int:
 def _statements(migration: Migration, for_sqlite: bool) -> Sequence[str]:
     if migration.postgres and not for_sqlite:
         return migration.postgres
-    return [_worded(statement, for_sqlite) for statement in migration.statements]
+    return [_replace_types(statement, for_sqlite) for statement in migration.statements]
 
 
-def _worded(statement: str, for_sqlite: bool) -> str:
-    for word, meaning in (_SQLITE_WORDS if for_sqlite else _POSTGRES_WORDS).items():
-        statement = statement.replace(word, meaning)
+def _replace_types(statement: str, for_sqlite: bool) -> str:
+    for placeholder, type_name in (_SQLITE_TYPES if for_sqlite else _POSTGRES_TYPES).items():
+        statement = statement.replace(placeholder, type_name)
     return statement

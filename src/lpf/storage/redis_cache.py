@@ -1,7 +1,4 @@
-"""The cache that processes and machines share: Redis, one hash an item and one field a part.
-
-When to leave a server alone: one that is down must not add a timeout to every question.
-"""
+"""A cache in Redis, shared by processes and machines: one hash per item, one field per part."""
 
 from __future__ import annotations
 
@@ -24,72 +21,77 @@ from lpf.storage.cache import (
 
 log = logging.getLogger(__name__)
 
-REST_SECONDS = 5.0
+RETRY_SECONDS = 5.0
 
 
-class Breaker:
-    """Counts failures, says each kind of them once, and after an outage lets one caller a rest
-    try whether the server is back."""
+class CircuitBreaker:
+    """Skips calls to a server that is down, so that it does not add a timeout to every question.
+
+    After an outage one caller per ``retry_seconds`` is let through to see if the server is back.
+    Each kind of failure is logged once per outage.
+    """
 
     def __init__(
         self,
         name: str,
-        rest_seconds: float = REST_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.failures = 0
         self._name = name
-        self._rest_seconds = rest_seconds
+        self._retry_seconds = retry_seconds
         self._clock = clock
-        self._resting_until: float | None = None
-        self._said: set[type[Exception]] = set()
+        self._blocked_until: float | None = None
+        self._logged: set[type[Exception]] = set()
         self._lock = threading.Lock()
 
-    def lets_through(self) -> bool:
-        if self._resting_until is None:
+    def allows_call(self) -> bool:
+        if self._blocked_until is None:
             return True
         with self._lock:
-            until, now = self._resting_until, self._clock()
+            until, now = self._blocked_until, self._clock()
             if until is None or now < until:
                 return until is None
-            self._resting_until = now + self._rest_seconds  # the others rest on meanwhile
+            self._blocked_until = now + self._retry_seconds  # other callers wait for this one
             return True
 
     def succeeded(self) -> None:
-        if self._resting_until is None:
+        if self._blocked_until is None:
             return
         with self._lock:
-            self._resting_until = None
-            self._said.clear()
-        log.info("%s: answers again.", self._name)
+            self._blocked_until = None
+            self._logged.clear()
+        log.info("%s: the cache is available again.", self._name)
 
     def failed(self, error: Exception, *, outage: bool) -> None:
-        """``outage``: the server could not be reached at all, so the next call would fail too."""
+        """``outage`` is True if the server could not be reached, so that the next call would fail
+        too."""
         with self._lock:
             self.failures += 1
             if outage:
-                self._resting_until = self._clock() + self._rest_seconds
-            fresh = type(error) not in self._said
-            self._said.add(type(error))
-        if fresh:
+                self._blocked_until = self._clock() + self._retry_seconds
+            is_new = type(error) not in self._logged
+            self._logged.add(type(error))
+        if is_new:
             log.warning(
-                "%s: the cache failed and is done without, questions take longer (%s: %s).",
+                "%s: the cache failed and is not used; questions take longer (%s: %s).",
                 self._name,
                 type(error).__name__,
                 error,
             )
 
 
-# How long a question that was under way during an erasure may take.
+# Longer than any question that was in progress during an erasure.
 REFUSED_SECONDS = 3600
-ERASING_TIMEOUT_SECONDS = 5.0  # a question may not wait for Redis, an erasure may
-SEAL_BYTES = 8
-BATCH = 256  # commands a round trip, so that no single one takes as long as the timeout
+ERASING_TIMEOUT_SECONDS = 5.0  # a question must not wait for Redis, an erasure may
+CHECKSUM_BYTES = 8
+BATCH = 256  # commands per round trip, so that no round trip takes as long as the timeout
 
 
 class RedisCache:
-    """Never stands in the way of a question: what Redis does not answer, in time and soundly, is a
-    miss. ``ttl_seconds`` counts from the last value put for an item; None keeps it for good."""
+    """Never delays or fails a question: if Redis does not answer in time, or with a wrong value,
+    that is a miss. ``ttl_seconds`` counts from the last value stored for an item; None means no
+    expiry."""
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class RedisCache:
         prefix: str = DEFAULT_PREFIX,
         ttl_seconds: int | None = DEFAULT_TTL_SECONDS,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-        rest_seconds: float = REST_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         _check_settings(ttl_seconds, timeout_seconds)
         self.name = _without_password(url)
@@ -106,43 +108,43 @@ class RedisCache:
         _, self._erasing = _client(url, max(timeout_seconds, ERASING_TIMEOUT_SECONDS))
         self._prefix = f"{prefix}:".encode()
         self._ttl_seconds = ttl_seconds
-        self._breaker = Breaker(self.name, rest_seconds)
+        self._breaker = CircuitBreaker(self.name, retry_seconds)
         self._lock = threading.Lock()
         self._hits = self._misses = 0
 
     def get_many(self, items: Sequence[bytes], part: bytes) -> list[bytes | None]:
-        def ask(pipeline: Any, start: int) -> None:
+        def add_gets(pipeline: Any, start: int) -> None:
             for item in items[start : start + BATCH]:
                 pipeline.hget(self._prefix + item, part)
 
-        replies = self._replies(len(items), ask, transaction=False)
+        replies = self._replies(len(items), add_gets, transaction=False)
         found: list[bytes | None] = [None] * len(items)
         for place, reply in enumerate(replies):
-            found[place] = _unsealed(items[place], part, reply)
+            found[place] = _checked_value(items[place], part, reply)
         self._count(found)
         return found
 
     def put_many(self, items: Sequence[bytes], part: bytes, values: Sequence[bytes]) -> None:
         pairs = list(zip(items, values, strict=True))
 
-        def tell(pipeline: Any, start: int) -> None:
+        def add_puts(pipeline: Any, start: int) -> None:
             for item, value in pairs[start : start + BATCH]:
-                pipeline.hset(self._prefix + item, part, _sealed(item, part, value))
+                pipeline.hset(self._prefix + item, part, _checksum(item, part, value) + value)
                 if self._ttl_seconds is not None:
                     pipeline.expire(self._prefix + item, self._ttl_seconds)
 
-        # In a transaction, so that no value is left without its time to live.
-        self._replies(len(pairs), tell, transaction=True)
+        # In a transaction, so that no value is stored without its expiry.
+        self._replies(len(pairs), add_puts, transaction=True)
 
     def forget(self, item: bytes) -> None:
-        with self._insisting("what was computed from the item"):
-            # A text in place of the hash: for a while Redis itself refuses to put values back.
+        with self._raising("the item"):
+            # A string in place of the hash: until it expires, Redis itself rejects HSET here.
             self._erasing.set(self._prefix + item, b"erased", ex=REFUSED_SECONDS)
 
     def clear(self) -> None:
-        with self._insisting("what it keeps"):
-            pattern = b"".join(_literally(byte) for byte in self._prefix) + b"*"
-            for keys in _in_batches(self._erasing.scan_iter(pattern, count=1000)):
+        with self._raising("the content"):
+            pattern = b"".join(_escaped(byte) for byte in self._prefix) + b"*"
+            for keys in _batched(self._erasing.scan_iter(pattern, count=1000)):
                 self._erasing.unlink(*keys)
 
     def stats(self) -> CacheStats:
@@ -156,11 +158,11 @@ class RedisCache:
     def _replies(
         self, count: int, fill: Callable[[Any, int], None], *, transaction: bool
     ) -> list[Any]:
-        """What Redis says to ``count`` requests; as far as it went where it stopped answering."""
+        """The replies to ``count`` requests; fewer if Redis stops answering."""
         replies: list[Any] = []
         try:
             for start in range(0, count, BATCH):
-                if not self._breaker.lets_through():
+                if not self._breaker.allows_call():
                     break
                 pipeline = self._client.pipeline(transaction=transaction)
                 fill(pipeline, start)
@@ -170,18 +172,18 @@ class RedisCache:
             refused = isinstance(error, self._errors.ResponseError)
             self._breaker.failed(error, outage=not refused)
         for reply in replies:
-            if isinstance(reply, Exception):  # one request was refused: a foreign key, say
+            if isinstance(reply, Exception):  # one request failed, such as a key of another type
                 self._breaker.failed(reply, outage=False)
         return replies
 
     @contextmanager
-    def _insisting(self, what: str) -> Iterator[None]:
+    def _raising(self, what: str) -> Iterator[None]:
         try:
             yield
         except (self._errors.RedisError, OSError) as error:
             raise CacheUnavailableError(
-                f"{self.name}: {what} was not removed from the shared cache, or not all of it. "
-                f"Repeat it when Redis answers (it says: {error})."
+                f"{self.name}: {what} was not completely removed from the shared cache (Redis "
+                f"error: {error}). Try again when Redis is available."
             ) from error
 
     def _count(self, found: list[bytes | None]) -> None:
@@ -192,32 +194,33 @@ class RedisCache:
 
 
 def _client(url: str, timeout_seconds: float) -> tuple[Any, Any]:
-    """The package's errors and a client. The package is an extra, so it is imported only here."""
+    """The error module and a client. redis is an optional package, so it is imported here."""
     try:
         import redis
         from redis.backoff import NoBackoff
         from redis.retry import Retry
     except ModuleNotFoundError as error:
         raise StoreUnavailableError(
-            "a Redis cache needs the package redis: pip install 'lpf[redis]'."
+            "a Redis cache needs the package redis.",
+            hint="Install it with pip install 'lpf[redis]'.",
         ) from error
     try:
         client = redis.Redis.from_url(
             url,
             socket_timeout=timeout_seconds,
             socket_connect_timeout=timeout_seconds,
-            retry=Retry(NoBackoff(), 0),  # the package's own retries take seconds
+            retry=Retry(NoBackoff(), 0),  # the default retries take seconds
         )
     except ValueError as error:
-        raise ConfigError(f"cache.url: {_without_password(url)}: {error}.") from error
+        raise ConfigError(f"{_without_password(url)}: {error}.", field="cache.url") from error
     return redis.exceptions, client
 
 
 def _check_settings(ttl_seconds: int | None, timeout_seconds: float) -> None:
     if ttl_seconds is not None and ttl_seconds < 1:
-        raise ConfigError(f"cache.ttl_seconds: must be 1 or more, got {ttl_seconds}.")
+        raise ConfigError(f"must be 1 or more, got {ttl_seconds}.", field="cache.ttl_seconds")
     if timeout_seconds <= 0:
-        raise ConfigError(f"cache.timeout_seconds: must be above 0, got {timeout_seconds}.")
+        raise ConfigError(f"must be above 0, got {timeout_seconds}.", field="cache.timeout_seconds")
 
 
 def _without_password(url: str) -> str:
@@ -225,31 +228,27 @@ def _without_password(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _seal(item: bytes, part: bytes, value: bytes) -> bytes:
-    """Binds a value to its place: cut short, swapped or another program's, it does not fit."""
-    digest = blake2b(len(part).to_bytes(8, "big"), digest_size=SEAL_BYTES, key=item[:64])
+def _checksum(item: bytes, part: bytes, value: bytes) -> bytes:
+    """Detects values that are truncated, stored under another key or written by another program."""
+    digest = blake2b(len(part).to_bytes(8, "big"), digest_size=CHECKSUM_BYTES, key=item[:64])
     digest.update(part)
     digest.update(value)
     return digest.digest()
 
 
-def _sealed(item: bytes, part: bytes, value: bytes) -> bytes:
-    return _seal(item, part, value) + value
-
-
-def _unsealed(item: bytes, part: bytes, reply: object) -> bytes | None:
+def _checked_value(item: bytes, part: bytes, reply: object) -> bytes | None:
     if not isinstance(reply, bytes):
         return None
-    seal, value = reply[:SEAL_BYTES], reply[SEAL_BYTES:]
-    return value if seal == _seal(item, part, value) else None
+    checksum, value = reply[:CHECKSUM_BYTES], reply[CHECKSUM_BYTES:]
+    return value if checksum == _checksum(item, part, value) else None
 
 
-def _literally(byte: int) -> bytes:
-    """A byte of a pattern that stands for itself."""
+def _escaped(byte: int) -> bytes:
+    """A byte that stands for itself in a Redis pattern."""
     return b"\\" + bytes([byte]) if byte in b"*?[]\\^-" else bytes([byte])
 
 
-def _in_batches(keys: Iterator[bytes]) -> Iterator[list[bytes]]:
+def _batched(keys: Iterator[bytes]) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     for key in keys:
         batch.append(key)

@@ -1,5 +1,7 @@
-"""The tables as the newest migration leaves them. Migrations do not read this file: it may change,
-what they did may not."""
+"""The tables as of the newest migration, as SQLAlchemy tables.
+
+Migrations do not use this module: it changes with the schema, released migrations do not.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from sqlalchemy import (
 )
 
 METADATA = MetaData()
-# SQLite's fastest key is the row number itself, which it only gives a column of type INTEGER.
+# In SQLite, only a primary key of type INTEGER is the row ID itself, which is the fastest key.
 _ROW_NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
 schema_versions = Table(
@@ -47,11 +49,11 @@ evidence = Table(
     Column("source", Text),
     Column("report_id", Text),
     Column("supports_value", Text),
-    # What randomness and caches go by: a hash of text and claim. Dies with the text.
+    # Hash of text and claim; key of caches and random streams. Erased with the text.
     Column("content_key", LargeBinary, nullable=False),
-    # What makes ingestion idempotent: a hash of every field. Dies with the text.
+    # Hash of every field but the ID; makes ingestion idempotent. Erased with the text.
     Column("content_hash", LargeBinary, nullable=False),
-    # A record names the text by SHA-256(salt, text, claim). Without the salt nobody can guess it.
+    # Records refer to the text by this salted hash, which reveals nothing once the salt is erased.
     Column("salt", LargeBinary, nullable=False),
     Column("commitment", LargeBinary, nullable=False),
     Column("ingested_at", BigInteger, nullable=False),
@@ -68,7 +70,7 @@ erased_evidence = Table(
     Column("erased_at", BigInteger, nullable=False),
 )
 
-# What was begun and must still be forgotten elsewhere. A row lives as long as that takes.
+# Items removed from the store but not yet from caches, indexes and freed pages.
 pending_erasures = Table(
     "pending_erasures",
     METADATA,
@@ -94,7 +96,7 @@ features = Table(
     Column("vector", LargeBinary, nullable=False),
 )
 
-# One row. Triggers of evidence and features count it up, so that it moves whoever changes them.
+# One row. Triggers on evidence and features increment it at every change.
 evidence_version = Table(
     "evidence_version", METADATA, Column("version", BigInteger, nullable=False)
 )
@@ -129,7 +131,7 @@ ledger = Table(
     Column("seq", _ROW_NUMBER, primary_key=True, autoincrement=False),
     Column("leaf", LargeBinary, nullable=False),
     Column("body", LargeBinary, nullable=False),
-    # The signed checkpoint over records 1..seq, where one was made.
+    # The signed checkpoint over records 1..seq, if there is one.
     Column("checkpoint", LargeBinary),
 )
 

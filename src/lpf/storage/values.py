@@ -1,6 +1,6 @@
-"""Moments are kept as whole microseconds since 1970 in UTC: exact, ordered, alike everywhere.
+"""Convert times for storage, and check that both databases can store a text.
 
-What both databases can keep as a text, and give back as it was.
+Times are stored as whole microseconds since 1970 in UTC.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH_WITHOUT_ZONE = datetime(1970, 1, 1)  # its text is what counts here
+_EPOCH_WITHOUT_ZONE = datetime(1970, 1, 1)  # isoformat() must not write an offset
 MICROSECOND = timedelta(microseconds=1)
 END_OF_TIME = 2**63 - 1
 MICROS_PER_DAY = 86_400_000_000
@@ -20,7 +20,7 @@ def now_micros() -> int:
 
 
 def to_micros(moment: datetime) -> int:
-    """``moment`` must carry a time zone."""
+    """Microseconds since 1970. ``moment`` must have a time zone."""
     return (moment - EPOCH) // MICROSECOND
 
 
@@ -29,27 +29,28 @@ def from_micros(micros: int) -> datetime:
 
 
 def iso(micros: int) -> str:
-    """``2026-01-25T15:42:33.000000Z``: one fixed width, so texts sort as the moments do."""
-    plain = _EPOCH_WITHOUT_ZONE + timedelta(microseconds=micros)
-    return plain.isoformat(timespec="microseconds") + "Z"
+    """ISO 8601 with a fixed width, such as ``2026-01-25T15:42:33.000000Z``, so that the texts sort
+    by time."""
+    naive = _EPOCH_WITHOUT_ZONE + timedelta(microseconds=micros)
+    return naive.isoformat(timespec="microseconds") + "Z"
 
 
-# PostgreSQL's indexes take entries of some 2,700 bytes, SQLite's of any length. What one of them
-# would refuse neither may take; two names stand in one entry.
+# PostgreSQL limits an index entry to about 2,700 bytes, and an entry holds up to two names. The
+# limit applies to SQLite too, so that both accept the same data.
 LONGEST_NAME = 512
-# Leaves room for the number that makes an evidence id of it.
+# Leaves room for the suffix that turns an entity ID into an evidence ID.
 LONGEST_ENTITY = LONGEST_NAME - 12
 LONGEST_SHOWN = 80
 
 
-def unkeepable(text: object) -> str | None:
-    """What is wrong with a text that must hold something; None if nothing is."""
+def text_problem(text: object) -> str | None:
+    """What is wrong with a required text, or None."""
     if not isinstance(text, str):
-        return f"must be a text, got {_shown(text)}"
+        return f"must be a string, got {_shown(text)}"
     if not text.strip():
         return "is empty"
     if "\0" in text:
-        return "holds the character NUL, which a database cannot keep in a text"
+        return "contains a NUL character, which databases cannot store in a text"
     if not text.isascii():
         try:
             text.encode()
@@ -58,22 +59,22 @@ def unkeepable(text: object) -> str | None:
     return None
 
 
-def unusable_name(text: object) -> str | None:
-    """What is wrong with a text that things go by: it must also have no blanks around it, which
-    nobody sees."""
-    problem = unkeepable(text)
+def name_problem(text: object) -> str | None:
+    """What is wrong with an ID or another name, or None. Besides being a valid text, it must not
+    begin or end with whitespace, which nobody would see."""
+    problem = text_problem(text)
     if problem is None and str(text) != str(text).strip():
-        return f"has blanks around it: {_shortened(str(text))!r}"
+        return f"begins or ends with whitespace: {_shortened(str(text))!r}"
     return problem
 
 
-def too_long(text: str, name: str) -> str | None:
-    """What is wrong with the length of a text that things go by; ``name`` is its field's."""
+def length_problem(text: str, name: str) -> str | None:
+    """What is wrong with the length of a name in the field ``name``, or None."""
     longest = LONGEST_ENTITY if name == "entity_id" else LONGEST_NAME
     length = len(text.encode())
     if length <= longest:
         return None
-    return f"is {length} bytes long, at most {longest} are allowed"
+    return f"is {length} bytes long; at most {longest} are allowed"
 
 
 def _shortened(text: str) -> str:
@@ -81,7 +82,7 @@ def _shortened(text: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Something small as it is; of the rest only what it is, since it may hold a whole text."""
+    """Numbers as they are, but only the type of anything that may hold a long text."""
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     return f"a value of type {type(value).__name__}"

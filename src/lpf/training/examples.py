@@ -17,7 +17,7 @@ from lpf.errors import EvidenceError, TrainingError
 from lpf.factors.keys import content_key
 from lpf.index.copies import DEFAULT_SIMILARITY, copy_groups
 from lpf.reading.reader import Reader, ReadRequest
-from lpf.storage.atomic_files import whole_file
+from lpf.storage.atomic_files import atomic_file
 from lpf.types import Float32Array, FloatArray
 
 Progress = Callable[[int, int], None]
@@ -106,7 +106,7 @@ def read_features(
     features = reader.read_many(requests, progress=progress)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             np.save(file, features, allow_pickle=False)
     return features
 

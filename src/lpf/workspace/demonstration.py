@@ -126,6 +126,6 @@ def _asked(workspace: Workspace, was_trained: bool, watching: TrainingCallbacks)
 
 def _withdraw_earlier_fact(workspace: Workspace, predicate: str) -> None:
     """An earlier run's fact would answer before any evidence is looked at."""
-    for fact in workspace.facts.listed(ENTITY, predicate):
+    for fact in workspace.facts.page(ENTITY, predicate):
         if fact.source == FACT_SOURCE:
             workspace.facts.withdraw(fact.fact_id)

@@ -17,11 +17,11 @@ from lpf.index.vector_file import VectorFile
 from lpf.ledger import LedgerReader, load_private, public_bytes, verify
 from lpf.ledger.writer import Ledger
 from lpf.schema import Schema
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Database
 from lpf.storage.driver_errors import translate_errors
 from lpf.storage.evidence import StoredEvidence, text_commitment
 from lpf.storage.migrations import NEWEST, version_of
+from lpf.storage.statements import Prepared
 from lpf.storage.tables import facts
 from lpf.workspace.checks import WITHOUT_STORE, Check, Examination, reader_id_of
 from lpf.workspace.settings import Settings, read_settings
@@ -105,7 +105,7 @@ def _evidence(workspace: Workspace, full: bool) -> Iterator[Check]:
 def _changed_texts(workspace: Workspace) -> list[str]:
     """Items whose text or claim does not fit the salted hash that was made of it."""
     changed, last = [], 0
-    while page := workspace.evidence.listed(limit=1000, after_row=last):
+    while page := workspace.evidence.page(limit=1000, after_row=last):
         last = page[-1].row_id
         changed += [one.evidence.evidence_id for one in page if not _is_genuine(one)]
     return changed

@@ -205,7 +205,7 @@ def _features(store: EvidenceStore, reader: int, found: _Collected, width: int) 
 
 def _all(store: EvidenceStore) -> Iterator[StoredEvidence]:
     last = 0
-    while page := store.listed(limit=PAGE, after_row=last):
+    while page := store.page(limit=PAGE, after_row=last):
         yield from page
         last = page[-1].row_id
 

@@ -1,7 +1,8 @@
-"""Checks a ledger from its raw records alone.
+"""Verify a ledger from its raw records alone.
 
-Shares no code with the writer, so that one mistake cannot hide in both: its own tree, its own
-reading of JSON, and the package ``rfc8785`` as judge of what is canonical.
+The verifier shares no code with the writer except ``formats.py``, so that the same mistake cannot
+be in both: it has its own tree and its own JSON parsing, and uses the package ``rfc8785`` to decide
+what is canonical.
 """
 
 from lpf.ledger.verifier.findings import Finding, Verification

@@ -1,4 +1,4 @@
-"""An export file as a source: every line is checked for its own form before it is believed."""
+"""Read raw records from an export file, checking the form of every line."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _HEADER = {"format", "origin", "public_key"}
 _RECORD = {"body", "checkpoint", "leaf", "seq"}
 _BLOB = {"blob", "body"}
 _END = {"blobs", "records", "sha256"}
-# How a header, a record and the last line begin; one of them is among an export's first lines,
-# even where another was taken out or changed.
-_BEGINNINGS = (f'{{"format":"{EXPORT_FORMAT[:-1]}'.encode(), b'{"body":"{', b'{"end":{')
+# How a header, a record and the last line begin. One of them is among the first lines of an export
+# even if another was removed or changed.
+_LINE_STARTS = (f'{{"format":"{EXPORT_FORMAT[:-1]}'.encode(), b'{"body":"{', b'{"end":{')
 _LINES_LOOKED_AT = 3
 
 
 class ExportSource:
-    """Read once, from the first line to the last; a line of the next part ends the one before."""
+    """A RecordSource that reads the file once, from the first line to the last. A part (records,
+    blobs) ends at the first line of the next one."""
 
     has_tiles = False
 
@@ -32,10 +33,10 @@ class ExportSource:
         self._path = path
         self._findings = findings
         self._digest = hashlib.sha256()
-        self._digest_before = ""  # of all lines before the one read last
+        self._digest_before = ""  # of all lines before the current one
         self._counts = {"records": 0, "blobs": 0}
-        self._lines = self._parsed()
-        self._ahead: tuple[str, dict[str, Any]] | None = None
+        self._lines = self._parse()
+        self._pushed_back: tuple[str, dict[str, Any]] | None = None
 
     def identity(self) -> tuple[str, bytes] | None:
         where, line = self._next()
@@ -49,7 +50,7 @@ class ExportSource:
             return None
 
     def texts(self) -> Iterator[RawText]:
-        return iter(())  # they can be erased, so they are not exported
+        return iter(())  # texts can be erased, so they are not exported
 
     def records(self) -> Iterator[RawRecord]:
         for where, line in self._part("seq"):
@@ -76,13 +77,13 @@ class ExportSource:
         self._check_end()
 
     def _part(self, mark: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Lines as long as they have the field ``mark``."""
+        """The next lines that have the field ``mark``."""
         while (pair := self._next())[1].keys() & {mark}:
             yield pair
-        self._ahead = pair
+        self._pushed_back = pair
 
     def _next(self) -> tuple[str, dict[str, Any]]:
-        pair, self._ahead = self._ahead, None
+        pair, self._pushed_back = self._pushed_back, None
         return pair or next(self._lines, ("end of file", {}))
 
     def _check_end(self) -> None:
@@ -100,19 +101,20 @@ class ExportSource:
         for name, count in self._counts.items():
             self._findings.expect(where, name, count, end[name])
         self._findings.expect(where, "sha256", digest, end["sha256"])
-        surplus, _ = self._next()
-        if surplus != "end of file":
-            self._findings.add(surplus, "expected nothing after the last line")
+        where, _ = self._next()
+        if where != "end of file":
+            self._findings.add(where, "expected nothing after the last line")
 
     def _require_export(self, beginning: bytes) -> None:
-        """A file of another kind says nothing about a ledger: the wrong one was given."""
-        if not _looks_exported(beginning):
+        """InputFileError if the file is not an export: then it says nothing about a ledger."""
+        lines = beginning.split(b"\n")[:_LINES_LOOKED_AT]
+        if not any(line.startswith(_LINE_STARTS) for line in lines):
             raise InputFileError(
-                f"{self._path}: is not an export of a ledger; nothing was verified. Give a file "
+                f"{self._path} is not an export of a ledger. Nothing was verified; give a file "
                 "that 'lpf ledger export' wrote."
             )
 
-    def _parsed(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _parse(self) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             with self._path.open("rb") as file:
                 self._require_export(file.peek())
@@ -125,17 +127,12 @@ class ExportSource:
                     except NotStrictError as error:
                         self._findings.add(where, str(error))
         except OSError as error:
-            raise InputFileError(f"{self._path}: cannot be read ({error.strerror}).") from error
-
-
-def _looks_exported(beginning: bytes) -> bool:
-    lines = beginning.split(b"\n")[:_LINES_LOOKED_AT]
-    return any(line.startswith(_BEGINNINGS) for line in lines)
+            raise InputFileError(f"{self._path} cannot be read ({error.strerror}).") from error
 
 
 def _object(raw: bytes) -> dict[str, Any]:
     if not raw.endswith(b"\n"):
-        raise NotStrictError("the line has no end; the file was cut off")
+        raise NotStrictError("the line has no line end; the file is truncated")
     return strict_object(raw[:-1])
 
 
@@ -150,12 +147,12 @@ def _record(where: str, line: dict[str, Any]) -> RawRecord:
 
 def _text(line: dict[str, Any], name: str) -> bytes:
     if not isinstance(line[name], str):
-        raise NotStrictError(f"{name}: expected a text, found {line[name]!r}")
+        raise NotStrictError(f"{name}: expected a string, found {line[name]!r}")
     return str(line[name]).encode()
 
 
 def _hash(line: dict[str, Any], name: str) -> bytes:
-    """Only lower-case digits: a hash must have one way to be written."""
+    """Only lower-case digits are accepted, so that a hash has a single form."""
     try:
         value = bytes.fromhex(line[name])
     except (ValueError, TypeError):

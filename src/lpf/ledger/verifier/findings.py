@@ -1,4 +1,4 @@
-"""What a verification says: where, and what was expected and found."""
+"""The result of a verification: findings with their place, and what was expected and found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lpf.errors import LedgerBrokenError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``where``: a record id, a line of an export, a field."""
+    """``where`` is a record ID, a line of an export, or another part of the ledger."""
 
     where: str
     what: str
@@ -19,8 +19,8 @@ class Finding:
         return f"{self.where}: {self.what}"
 
 
-class EnoughFound(Exception):  # noqa: N818  (not an error: the search has reached its limit)
-    """As many findings as were asked for."""
+class FindingLimitReached(Exception):  # noqa: N818  (not an error, but the end of the search)
+    """There are as many findings as were asked for."""
 
 
 class Findings:
@@ -28,26 +28,29 @@ class Findings:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._found: list[Finding] = []
-        self._first: dict[tuple[str, str], int] = {}  # place of each series' first finding
+        self._findings: list[Finding] = []
+        # For add_each, by (noun, name): position of the first finding, and number of later ones.
+        self._first: dict[tuple[str, str], int] = {}
         self._later: Counter[tuple[str, str]] = Counter()
 
     def add(self, where: str, what: str) -> None:
-        self._found.append(Finding(where, what))
-        if len(self._found) >= self._limit:
-            raise EnoughFound
+        """Raises FindingLimitReached after the last finding that was asked for."""
+        self._findings.append(Finding(where, what))
+        if len(self._findings) >= self._limit:
+            raise FindingLimitReached
 
     def add_each(self, noun: str, name: str, where: str, what: str) -> None:
-        """For what one change brings about in many places: the first ``noun`` whose ``name`` is
-        wrong is told, later ones are counted with it."""
+        """For a problem that one change causes in many places: the first ``noun`` with a wrong
+        ``name`` is a finding, later ones are only counted."""
         if (noun, name) in self._first:
             self._later[noun, name] += 1
         else:
-            self._first[noun, name] = len(self._found)
+            self._first[noun, name] = len(self._findings)
             self.add(where, what)
 
     def expect(self, where: str, name: str, expected: object, found: object) -> bool:
-        """Whether they are equal; a finding if not. To Python True is 1, to a reader it is not."""
+        """Add a finding unless both are equal and of the same type (in Python, True == 1). Return
+        True if they are equal."""
         if _same(expected, found):
             return True
         self.add(where, _difference(name, expected, found))
@@ -56,26 +59,30 @@ class Findings:
     def expect_each(
         self, noun: str, where: str, name: str, expected: object, found: object
     ) -> bool:
-        """As ``expect``, told as ``add_each`` does."""
+        """Like ``expect``, but with ``add_each``."""
         if _same(expected, found):
             return True
         self.add_each(noun, name, where, _difference(name, expected, found))
         return False
 
     def all(self) -> tuple[Finding, ...]:
-        told = list(self._found)
+        """All findings, with the counts of ``add_each``."""
+        findings = list(self._findings)
         for (noun, name), count in self._later.items():
-            place = self._first[noun, name]
-            more = f"{told[place].what}; and {count} later {noun}{'s' if count > 1 else ''}"
-            told[place] = Finding(told[place].where, more)
-        return tuple(told)
+            first = findings[self._first[noun, name]]
+            what = f"{first.what}; and {count} later {noun}{'s' if count > 1 else ''}"
+            findings[self._first[noun, name]] = Finding(first.where, what)
+        return tuple(findings)
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """``unsigned_tail``: how many records no checkpoint covers yet; ``root``: that of all records,
-    32 bytes. Both count what was looked at before the search for findings ended. ``keyed`` and
-    ``trusted``: whether a public key and a checkpoint from elsewhere were given."""
+    """The result of ``verify``.
+
+    ``unsigned_tail`` is the number of records that no checkpoint covers yet; ``root`` is the root
+    hash of all records (32 bytes). Both refer to what was read before the limit of findings was
+    reached. ``keyed`` and ``trusted`` say if a public key and a trusted checkpoint were given.
+    """
 
     records: int
     checkpoints: int
@@ -91,17 +98,17 @@ class Verification:
 
     @property
     def against(self) -> str:
-        """With what the ledger was compared. "itself": whoever can write the store and has the
-        signing key could have made all of it anew."""
+        """What the ledger was compared with. If only with "itself", somebody with the signing key
+        and write access to the store could have rewritten all of it."""
         given = [(self.trusted, "a trusted checkpoint"), (self.keyed, "the given key")]
         return " and ".join(name for was_given, name in given if was_given) or "itself"
 
     def require_ok(self) -> None:
-        """LedgerBrokenError with the findings, where there are any."""
+        """Raise LedgerBrokenError if there are findings."""
         if self.findings:
             texts = tuple(map(str, self.findings))
             count = f"{len(texts)} findings, the first is" if len(texts) > 1 else "one finding,"
-            raise LedgerBrokenError(f"the ledger does not hold: {count} {texts[0]}.", texts)
+            raise LedgerBrokenError(f"the ledger is not valid: {count} {texts[0]}.", texts)
 
 
 def _same(expected: object, found: object) -> bool:

@@ -1,8 +1,7 @@
-"""Where raw records come from: a store, or an export file. Both are streamed.
+"""Stream raw records from a store, with statements of the verifier's own.
 
-The verifier's own statements. SQLite keeps a value of any type in any column, and its driver
-gives up on texts that are not UTF-8; so each value comes as bytes, or as the name of its type where
-that is not the column's.
+SQLite stores values of any type in any column, and its driver fails on texts that are not UTF-8.
+So each value is read as bytes or, if its type is not the column's, as the name of its type.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, LargeBinary, Select, case, cast, func, literal_column, select
 
 from lpf.ledger.verifier.findings import Findings
-from lpf.storage.connections import Prepared
 from lpf.storage.database import Database, Row
+from lpf.storage.statements import Prepared
 from lpf.storage.tables import ledger, ledger_blobs, ledger_identity, ledger_tiles, query_texts
 
 Column = ColumnElement[Any]
@@ -23,24 +22,24 @@ Read = Callable[[Column, str], Column]
 
 
 class RawStatement:
-    """A statement whose columns are read in the way of each database."""
+    """A statement whose columns are read differently in each database."""
 
     def __init__(self, build: Callable[[Read], Select[Any]]) -> None:
-        self._sqlite = Prepared(build(_of_sqlite))
-        self._postgres = Prepared(build(_of_postgres))
+        self._sqlite = Prepared(build(_read_sqlite))
+        self._postgres = Prepared(build(_read_postgres))
 
     def of(self, database: Database) -> Prepared:
         return self._sqlite if database.is_sqlite else self._postgres
 
 
-def _of_sqlite(column: Column, kind: str) -> Column:
-    found = func.typeof(column)
+def _read_sqlite(column: Column, kind: str) -> Column:
+    type_name = func.typeof(column)
     value = cast(column, LargeBinary) if kind == "text" else column
-    return case((found == literal_column(f"'{kind}'"), value), else_=found)
+    return case((type_name == literal_column(f"'{kind}'"), value), else_=type_name)
 
 
-def _of_postgres(column: Column, kind: str) -> Column:
-    """Which lets no other type in."""
+def _read_postgres(column: Column, kind: str) -> Column:
+    """PostgreSQL enforces the type of a column."""
     return func.convert_to(column, literal_column("'UTF8'")) if kind == "text" else column
 
 
@@ -79,7 +78,7 @@ BLOBS = RawStatement(
 
 @dataclass(frozen=True, slots=True)
 class RawRecord:
-    """``leaf`` and ``body`` are None where they have the wrong type, which is a finding then."""
+    """``leaf`` and ``body`` are None if they have the wrong type, which is a finding."""
 
     where: str
     seq: int
@@ -105,7 +104,7 @@ class RawTile:
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """``words``: the text in UTF-8, or whatever stands in its place."""
+    """``words`` is the text in UTF-8, or other bytes found in its place."""
 
     where: str
     commitment: bytes
@@ -113,30 +112,31 @@ class RawText:
     words: bytes
 
 
-class Source(Protocol):
-    """Read in this order: identity, texts, records, tiles, blobs."""
+class RecordSource(Protocol):
+    """A store or an export file. Must be read in this order: identity, texts, records, tiles,
+    blobs."""
 
     has_tiles: bool
 
     def identity(self) -> tuple[str, bytes] | None:
-        """The ledger's name and public key; None, with a finding, where they cannot be read."""
+        """The ledger's origin and public key, or None, with a finding, if they cannot be read."""
 
     def texts(self) -> Iterator[RawText]: ...
 
     def records(self) -> Iterator[RawRecord]: ...
 
     def tiles(self) -> Iterator[RawTile]:
-        """In the order of level and number."""
+        """Ordered by level and number."""
 
     def last_number(self) -> int:
-        """That of the newest record, which may have come after ``records`` was read."""
+        """The number of the newest record, which may be newer than those of ``records``."""
 
     def blobs(self) -> Iterator[RawBlob]: ...
 
 
 class StoreSource:
-    """The tables of a store. Others may append meanwhile: what is newer than the records' own
-    reading is not looked at."""
+    """A RecordSource that reads the tables of a store. Records appended while it is being read are
+    ignored."""
 
     has_tiles = True
 
@@ -197,11 +197,11 @@ class StoreSource:
             yield from chunk
 
     def _data(self, where: str, name: str, value: Any) -> bytes:
-        """The value's bytes; none of them, with a finding, where it has the wrong type."""
+        """The value's bytes; empty, with a finding, if it has the wrong type."""
         return self._typed(where, name, value) or b""
 
     def _typed(self, where: str, name: str, value: Any) -> bytes | None:
         if isinstance(value, str):
-            self._findings.add(where, f"{name}: is of type {value}, which does not belong there")
+            self._findings.add(where, f"{name}: has the wrong type {value}")
             return None
         return bytes(value)

@@ -1,39 +1,41 @@
-"""The tree of RFC 6962 once more, by way of a counter: ``levels[h]`` holds the root of a complete
-subtree of 2**h leaves that waits for its right neighbour.
-
-The stored tiles against those that follow from the records: each byte, and each row.
-"""
+"""The verifier's own Merkle tree (RFC 6962), and the check of stored tiles against it."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from hashlib import sha256
 
 from lpf.ledger.formats import HASH_BYTES, TILE_HEIGHT, TILE_WIDTH
 from lpf.ledger.verifier.findings import Findings
-from lpf.ledger.verifier.sources import RawTile, Source
+from lpf.ledger.verifier.sources import RawTile, RecordSource
+
+_FULL_TILE = TILE_WIDTH * HASH_BYTES
 
 
 def leaf_of(body: bytes) -> bytes:
-    return hashlib.sha256(b"\x00" + body).digest()
+    """The leaf hash of a record."""
+    return sha256(b"\x00" + body).digest()
 
 
 class CountingTree:
-    """Memory grows with the logarithm of the leaves, so any ledger can be streamed through it."""
+    """A tree that leaves are streamed through; memory grows with the logarithm of their number.
+
+    Works like a binary counter: ``_levels[h]`` is the root of a complete subtree of 2**h leaves
+    that has no right neighbour yet.
+    """
 
     def __init__(self) -> None:
         self.size = 0
         self._levels: list[bytes | None] = []
 
     def add(self, leaf: bytes) -> list[tuple[int, int, bytes]]:
-        """Adds a leaf and returns what that completes among the stored tiles' hashes, as (level,
-        index within that level, hash); the leaf itself is the first."""
+        """Add a leaf. Return the tile hashes that this completes as (level, index within the level,
+        hash), starting with the leaf itself."""
         carried, height = leaf, 0
         entries = [(0, self.size, leaf)]
         while height < len(self._levels) and (left := self._levels[height]) is not None:
             self._levels[height] = None
-            carried = hashlib.sha256(b"\x01" + left + carried).digest()
+            carried = sha256(b"\x01" + left + carried).digest()
             height += 1
             if height % TILE_HEIGHT == 0:
                 entries.append((height // TILE_HEIGHT, self.size >> height, carried))
@@ -44,39 +46,36 @@ class CountingTree:
 
     def root(self) -> bytes:
         root: bytes | None = None
-        for waiting in self._levels:
-            if waiting is not None:
-                joined = b"\x01" + waiting + root if root is not None else None
-                root = waiting if joined is None else hashlib.sha256(joined).digest()
-        return hashlib.sha256().digest() if root is None else root
-
-
-_FULL = TILE_WIDTH * HASH_BYTES
+        for subtree in self._levels:
+            if subtree is not None:
+                root = subtree if root is None else sha256(b"\x01" + subtree + root).digest()
+        return sha256().digest() if root is None else root
 
 
 class TileCheck:
-    """Keeps a quarter of a byte a record: of leaves only the digest of each full tile."""
+    """Compares every stored tile with the tree. Needs a quarter of a byte per record: of the leaves
+    only a digest of each full tile is kept."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._filling = bytearray()
         self._leaf_digests = bytearray()
         self._above: defaultdict[int, bytearray] = defaultdict(bytearray)
-        self._next: defaultdict[int, int] = defaultdict(int)  # number of the tile due, by level
+        self._next: defaultdict[int, int] = defaultdict(int)  # number of the next tile, by level
 
     def add(self, entries: list[tuple[int, int, bytes]]) -> None:
-        """What one more record completes, as (level, index within that level, hash)."""
+        """Add what ``CountingTree.add`` returned for a record."""
         for level, _, entry in entries:
             (self._above[level] if level else self._filling).extend(entry)
-        if len(self._filling) == _FULL:
+        if len(self._filling) == _FULL_TILE:
             self._leaf_digests += sha256(self._filling).digest()
             self._filling.clear()
 
-    def compare(self, source: Source, size: int) -> None:
-        """With all rows of the source, whose first ``size`` records were added."""
+    def compare(self, source: RecordSource, size: int) -> None:
+        """Compare all tiles of the source after its first ``size`` records were added."""
         for tile in source.tiles():
             self._report_missing(tile.level, tile.number)
-            if not (self._fits(tile) or self._has_grown(tile, source.last_number())):
+            if not (self._matches(tile) or self._has_grown(tile, source.last_number())):
                 self._findings.add_each(
                     "tile",
                     "hashes",
@@ -87,18 +86,18 @@ class TileCheck:
             self._report_missing(level, self._count(level))
 
     def _report_missing(self, level: int, number: int) -> None:
-        """All tiles of the level that come before ``number`` and were not seen."""
+        """Add a finding for each tile of the level before ``number`` that was not seen."""
         for missing in range(self._next[level], min(number, self._count(level))):
             self._findings.add(f"tile {missing} of level {level}", "is missing")
         self._next[level] = max(self._next[level], number + 1)
 
     def _count(self, level: int) -> int:
-        """How many tiles of the level follow from the records."""
+        """The number of tiles of the level according to the records."""
         if level == 0:
             return len(self._leaf_digests) // HASH_BYTES
-        return -(-len(self._above.get(level, b"")) // _FULL)
+        return -(-len(self._above.get(level, b"")) // _FULL_TILE)
 
-    def _fits(self, tile: RawTile) -> bool:
+    def _matches(self, tile: RawTile) -> bool:
         if not 0 <= tile.number < self._count(tile.level):
             return False
         if tile.level == 0:
@@ -108,19 +107,23 @@ class TileCheck:
         return tile.hashes == self._expected(tile)
 
     def _has_grown(self, tile: RawTile, size_now: int) -> bool:
-        """Whether records that came while the others were read explain what is more here."""
+        """Return True if the tile differs only by records appended during the verification."""
         full_leaves = tile.level == 0 and tile.number < self._count(0)
         known = b"" if tile.level == 0 else self._expected(tile)
-        fits = tile.hashes.startswith(known) and len(tile.hashes) % HASH_BYTES == 0
-        return fits and not full_leaves and len(known) < len(tile.hashes) <= _length(tile, size_now)
+        extends = tile.hashes.startswith(known) and len(tile.hashes) % HASH_BYTES == 0
+        return (
+            extends
+            and not full_leaves
+            and len(known) < len(tile.hashes) <= _max_length(tile, size_now)
+        )
 
     def _expected(self, tile: RawTile) -> bytes:
-        start = tile.number * _FULL
-        return bytes(self._above.get(tile.level, bytearray())[start : start + _FULL])
+        start = tile.number * _FULL_TILE
+        return bytes(self._above.get(tile.level, bytearray())[start : start + _FULL_TILE])
 
 
-def _length(tile: RawTile, size: int) -> int:
-    """In bytes, among ``size`` records. Leaves are written when their tile is full."""
+def _max_length(tile: RawTile, size: int) -> int:
+    """Length of the tile in bytes with ``size`` records. Level 0 has only full tiles."""
     if tile.level < 0 or tile.number < 0:
         return 0
     hashes = (size >> TILE_HEIGHT * tile.level) - tile.number * TILE_WIDTH

@@ -1,0 +1,156 @@
+"""Compare rows with the store: new, unchanged, or in conflict with an item there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from lpf.ingest.evidence_drafts import EvidenceDraft
+from lpf.storage.evidence import EvidenceStore
+from lpf.storage.values import iso
+
+Conflict = tuple[EvidenceDraft, str]
+
+LONGEST_NUMBER = 9  # digits; a longer number was not generated here
+
+
+@dataclass
+class BatchMatch:
+    """The drafts of a batch by what they are to the store. All of ``new`` have IDs; a conflict is
+    a draft with the reason."""
+
+    new: list[EvidenceDraft] = field(default_factory=list)
+    unchanged: int = 0
+    conflicts: list[Conflict] = field(default_factory=list)
+
+
+class StoreMatcher:
+    """Compares one batch after another with the store.
+
+    In a ``dry_run`` nothing is written to the store, so the items that earlier batches would have
+    added are remembered here.
+    """
+
+    def __init__(self, store: EvidenceStore, dry_run: bool = False) -> None:
+        self._store = store
+        self._dry_run = dry_run
+        self._dry_run_hashes: dict[str, bytes] = {}
+        self._dry_run_contents: set[bytes] = set()
+        self._highest: dict[str, int] = {}
+
+    def refresh(self) -> None:
+        """Another process has changed the store: look up everything again."""
+        self._highest = {}
+
+    def match(self, drafts: Sequence[EvidenceDraft]) -> BatchMatch:
+        """Compare each draft, in order, as if those before it had been added."""
+        given = [draft.evidence.evidence_id for draft in drafts if draft.has_id]
+        taken = self._hashes(given)
+        erased = self._store.erasure_times(given)
+        without_id = [draft for draft in drafts if not draft.has_id]
+        known = self._contents([draft.content_hash for draft in without_id])
+        self._look_up_entities({draft.evidence.entity_id for draft in without_id})
+        batch = BatchMatch()
+        for draft in drafts:
+            before = len(batch.new)
+            if draft.has_id:
+                self._match_id(draft, taken, erased, batch)
+            elif draft.content_hash in known:
+                batch.unchanged += 1
+            else:
+                batch.new.append(draft)
+            known.update(new.content_hash for new in batch.new[before:])
+        batch.new = self._with_ids(batch.new, set(given))
+        if self._dry_run:
+            self._remember(batch.new)
+        return batch
+
+    def _match_id(
+        self,
+        draft: EvidenceDraft,
+        taken: dict[str, bytes],
+        erased: dict[str, int],
+        batch: BatchMatch,
+    ) -> None:
+        evidence_id = draft.evidence.evidence_id
+        if evidence_id in erased:
+            batch.conflicts.append((draft, f"was erased at {iso(erased[evidence_id])}"))
+        elif evidence_id not in taken:
+            taken[evidence_id] = draft.content_hash
+            batch.new.append(draft)
+            self._update_highest(draft)
+        elif taken[evidence_id] == draft.content_hash:
+            batch.unchanged += 1
+        else:
+            reason = f"{evidence_id!r} is the ID of an item with different content"
+            batch.conflicts.append((draft, reason))
+
+    def _update_highest(self, draft: EvidenceDraft) -> None:
+        """As if the entity were looked up after this item was added, so that a run that continues
+        an interrupted one generates the same IDs."""
+        evidence_id, entity_id = draft.evidence.evidence_id, draft.evidence.entity_id
+        if entity_id in self._highest:
+            number = _number(evidence_id, entity_id)
+            self._highest[entity_id] = max(self._highest[entity_id], number)
+
+    def _with_ids(self, drafts: Sequence[EvidenceDraft], taken: set[str]) -> list[EvidenceDraft]:
+        """Generate missing IDs with the next numbers of each entity. A number is skipped if its ID
+        belongs to another entity's item, was erased, or is given in this batch."""
+        while True:
+            highest = dict(self._highest)
+            numbered = [_with_next_id(draft, highest, taken) for draft in drafts]
+            generated = [draft.evidence.evidence_id for draft in numbered if not draft.has_id]
+            clashes = {*self._hashes(generated), *self._store.erasure_times(generated)}
+            if not clashes:
+                break
+            taken |= clashes
+        self._highest = highest
+        return numbered
+
+    def _hashes(self, evidence_ids: Sequence[str]) -> dict[str, bytes]:
+        hashes = self._store.hashes(evidence_ids)
+        if self._dry_run:
+            known = self._dry_run_hashes
+            hashes |= {name: known[name] for name in evidence_ids if name in known}
+        return hashes
+
+    def _contents(self, content_hashes: Sequence[bytes]) -> set[bytes]:
+        """Looked up for each batch: others may have added these rows since the last one."""
+        remembered = self._dry_run_contents.intersection(content_hashes)
+        return self._store.known_contents(content_hashes) | remembered
+
+    def _remember(self, drafts: Iterable[EvidenceDraft]) -> None:
+        for draft in drafts:
+            self._dry_run_hashes[draft.evidence.evidence_id] = draft.content_hash
+            self._dry_run_contents.add(draft.content_hash)
+
+    def _look_up_entities(self, entity_ids: Iterable[str]) -> None:
+        """Set the highest number of each entity. Only entities of the last batch are remembered, so
+        that memory does not grow with the file."""
+        known = self._highest
+        wanted = {name: known.get(name, 0) for name in entity_ids}
+        new = wanted.keys() - known.keys()
+        self._highest = {**known, **wanted} if self._dry_run else wanted
+        for entity_id, evidence_id in self._store.ids_of_entities(new):
+            number = _number(evidence_id, entity_id)
+            self._highest[entity_id] = max(self._highest[entity_id], number)
+
+
+def _with_next_id(draft: EvidenceDraft, highest: dict[str, int], taken: set[str]) -> EvidenceDraft:
+    if draft.has_id:
+        return draft
+    entity_id = draft.evidence.entity_id
+    while True:
+        highest[entity_id] += 1
+        evidence_id = f"{entity_id}_E{highest[entity_id]:03d}"
+        if evidence_id not in taken:
+            return draft.with_id(evidence_id)
+
+
+def _number(evidence_id: str, entity_id: str) -> int:
+    """The number in a generated ID, or 0 if the ID has another form."""
+    prefix = f"{entity_id}_E"
+    digits = evidence_id[len(prefix) :]
+    if not evidence_id.startswith(prefix) or len(digits) > LONGEST_NUMBER:
+        return 0
+    return int(digits) if digits.isascii() and digits.isdecimal() else 0
