@@ -44,7 +44,7 @@ def test_numbers_of_a_domain(tmp_path: Path) -> None:
 
 
 def test_figures_and_page_need_nothing_else(tmp_path: Path) -> None:
-    runs = {f"domain {n}": trained((n, n + 10), cautions=("careful.",)) for n in range(1, 9)}
+    runs = {f"domain {n}": trained((n, n + 10), warnings=("careful.",)) for n in range(1, 9)}
     html = write_domains_report(runs | {LONG: trained()}, tmp_path).read_text(encoding="utf-8")
     assert {path.stem for path in tmp_path.glob("*.png")} == FIGURES
     assert {path.stem for path in tmp_path.glob("*.svg")} == FIGURES

@@ -112,7 +112,7 @@ def test_one_seed_of_one_epoch_is_enough(tmp_path: Path) -> None:
 
 def test_names_are_text_and_nothing_else(tmp_path: Path) -> None:
     evil = '<script>alert("x")</script> & $a_b$'
-    run = trained(predicate=evil, cautions=(f"{evil} is odd.",))
+    run = trained(predicate=evil, warnings=(f"{evil} is odd.",))
     html = report(run, tmp_path, evil)
     assert "<script" not in html
     assert html.count("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; $a_b$") >= 4
@@ -120,7 +120,7 @@ def test_names_are_text_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_cautions_come_before_every_number_and_once(written: Written, tmp_path: Path) -> None:
-    html = report(trained(cautions=("level: fitted on 12 entities only.",)), tmp_path)
+    html = report(trained(warnings=("level: fitted on 12 entities only.",)), tmp_path)
     assert html.count("level: fitted on 12 entities only.") == 1
     assert html.index("fitted on 12 entities") < html.index("Item accuracy")
     assert Outline(html).open == []
@@ -157,7 +157,7 @@ def test_all_numbers_are_kept_and_finite(written: Written) -> None:
 def test_scores_fits_and_the_second_stage_are_in_the_numbers(written: Written) -> None:
     run, document = written.run, numbers_of(written.folder)
     assert document["scores"] == {
-        place: {"level": found["level"].to_dict()} for place, found in run.scores.items()
+        one.place: {"level": one.by_predicate["level"].to_dict()} for one in run.scores
     }
     fitted, aggregator = document["fitted"], document["aggregator"]
     assert isinstance(fitted, dict)
@@ -206,7 +206,7 @@ def test_importing_the_room_draws_nothing_in() -> None:
 
 def test_a_report_on_folds_speaks_of_no_early_stopping(tmp_path: Path) -> None:
     plain = trained(aggregator=False)
-    folds = replace(plain, scores={"out of fold/spn": plain.scores["test/spn"]})
+    folds = replace(plain, scores=(replace(plain.held_out, data="out of fold"),))
     html = report(folds, tmp_path)
     for words in ("stopped early", "Seeds that stopped", "early stopping", "single validation"):
         assert words not in html

@@ -46,14 +46,14 @@ class Holdout:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FitPlan:
     """How it is trained: the networks, and which entities are held back for validation."""
 
     config: TrainingConfig
     seeds: tuple[int, ...]
     holdout: Holdout
     copy_similarity: float | None
-    tell: Callable[[str], None] | None
+    on_status: Callable[[str], None] | None
 
 
 def whole_number(name: str, given: object) -> int:
@@ -85,16 +85,17 @@ def is_few(dataset: Dataset) -> bool:
     return all(e.split is None for e in dataset) and len(dataset) < FEWEST_FOR_SPLITS
 
 
-def learn(dataset: Dataset, features: Float32Array, reader_id: str, plan: Plan) -> Trained:
-    from lpf.training import Trainer, make_examples, train_few
+def learn(dataset: Dataset, features: Float32Array, reader_id: str, plan: FitPlan) -> Trained:
+    from lpf.training import Trainer, make_examples, train_small
 
-    wanted, told = (PREDICATE,), plan.tell
-    if is_few(dataset):
-        examples = make_examples(dataset, features, plan.copy_similarity)
-        return train_few(examples, reader_id, wanted, plan.config, plan.seeds, tell=told)
-    examples = make_examples(plan.holdout.applied(dataset), features, plan.copy_similarity)
-    trainer = Trainer(examples, reader_id, wanted, plan.config, plan.seeds, tell=told)
-    return trainer.run()
+    few = is_few(dataset)
+    if not few:
+        dataset = plan.holdout.applied(dataset)
+    examples = make_examples(dataset, features, plan.copy_similarity)
+    data = examples, reader_id, (PREDICATE,)
+    if few:
+        return train_small(*data, plan.config, plan.seeds, on_status=plan.on_status)
+    return Trainer(*data, plan.config, plan.seeds, on_status=plan.on_status).run()
 
 
 def require_torch() -> None:
@@ -114,7 +115,7 @@ _STRANGE = (
 
 
 @dataclass(frozen=True)
-class Part:
+class LabelledPart:
     """Entities with a label and a group each; ``name`` is what errors call X."""
 
     name: str
@@ -126,7 +127,7 @@ class Part:
     @classmethod
     def training(
         cls, X: Iterable[EntityLike], y: Iterable[Any], groups: Iterable[Any] | None, apart: bool
-    ) -> Part:
+    ) -> LabelledPart:
         """``apart`` is whether validation entities are given apart from these."""
         entities = read_entities(X)
         count = len(entities)
@@ -136,7 +137,7 @@ class Part:
         )
 
     @classmethod
-    def validation(cls, given: Sequence[Any]) -> Part:
+    def validation(cls, given: Sequence[Any]) -> LabelledPart:
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
             raise DatasetError(
                 "validation: must be (X, y), or (X, y, groups). Nothing was trained; leave it out "
@@ -167,9 +168,9 @@ class TrainingInput:
         validation: Sequence[Any] | None,
         prior: Prior,
     ) -> TrainingInput:
-        parts = [Part.training(X, y, groups, validation is not None)]
+        parts = [LabelledPart.training(X, y, groups, validation is not None)]
         if validation is not None:
-            parts.append(Part.validation(validation))
+            parts.append(LabelledPart.validation(validation))
         classes = Classes.of(parts[0].labels)
         dataset = make_dataset(parts, classes, prior)
         return cls(classes, dataset, tuple(e for part in parts for e in part.entities))
@@ -180,7 +181,7 @@ class TrainingInput:
         return claims_in(self.entities)
 
 
-def make_dataset(parts: Sequence[Part], classes: Classes, prior: Prior) -> Dataset:
+def make_dataset(parts: Sequence[LabelledPart], classes: Classes, prior: Prior) -> Dataset:
     """Those with evidence; the others are counted. DatasetError where a group is in two parts, or
     the classes of a part are not those of the first."""
     _check_labels(parts, classes)
@@ -215,7 +216,7 @@ def dataset_item(item: Evidence, evidence_id: str, labels: Mapping[str, str]) ->
     )
 
 
-def _check_labels(parts: Sequence[Part], classes: Classes) -> None:
+def _check_labels(parts: Sequence[LabelledPart], classes: Classes) -> None:
     for part in parts:
         found = set(part.labels)
         for label in (*sorted(found - set(classes.labels), key=repr), *classes.labels):
@@ -227,7 +228,7 @@ def _check_labels(parts: Sequence[Part], classes: Classes) -> None:
                 )
 
 
-def _group_names(parts: Sequence[Part]) -> dict[Hashable, str]:
+def _group_names(parts: Sequence[LabelledPart]) -> dict[Hashable, str]:
     """Numbered: two groups may be told alike, such as 1 and "1"."""
     where: dict[Hashable, str] = {}
     for part in parts:

@@ -24,15 +24,15 @@ def training_document(run: Run, dataset_name: str) -> dict[str, Any]:
         "format": FORMAT,
         "dataset": dataset_name,
         "card": trained.card.to_dict(),
-        "cautions": list(trained.cautions),
+        "cautions": list(trained.warnings),
         "members": list(trained.config.seeds),
         "seeds": [_seed(seed) for seed in run.seeds],
         "spread": spreads(run),
         "aggregator": _aggregator(run),
         "fitted": {name: _fitted(one) for name, one in trained.fitted.items()},
         "scores": {
-            place: {name: scores.to_dict() for name, scores in found.items()}
-            for place, found in trained.scores.items()
+            one.place: {name: scores.to_dict() for name, scores in one.by_predicate.items()}
+            for one in trained.scores
         },
         "model": trained.config.to_dict(),
     }

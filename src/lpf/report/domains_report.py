@@ -12,7 +12,6 @@ from lpf.report.documents import as_json, domains_document, not_finite
 from lpf.report.page import (
     PageColumn,
     PageRow,
-    cautions_box,
     figures,
     page,
     percent,
@@ -20,8 +19,9 @@ from lpf.report.page import (
     points,
     section,
     table,
+    warnings_box,
 )
-from lpf.report.training_report import number_cautions
+from lpf.report.training_report import number_warnings
 from lpf.report.training_run import Run
 from lpf.storage.atomic_files import write_atomically
 
@@ -58,10 +58,10 @@ def write_domains_report(runs: Mapping[str, Trained], folder: Path) -> Path:
         domain_figures.epochs(ordered),
         domain_figures.converged(ordered),
     ]
-    cautions = [f"{name}: {caution}" for name, one in runs.items() for caution in one.cautions]
-    cautions += number_cautions(list(not_finite(document)), NUMBERS)
+    cautions = [f"{name}: {caution}" for name, one in runs.items() for caution in one.warnings]
+    cautions += number_warnings(list(not_finite(document)), NUMBERS)
     parts = [
-        cautions_box(cautions),
+        warnings_box(cautions),
         section("Domains", _table(ordered)),
         section("Figures", figures(drawings)),
         f"<footer>Every number of this page stands in {NUMBERS} beside it.</footer>",

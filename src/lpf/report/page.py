@@ -79,7 +79,7 @@ def bullets(lines: Sequence[str]) -> str:
     return "<ul>\n" + "".join(f"<li>{text(line)}</li>\n" for line in lines) + "</ul>"
 
 
-def cautions_box(cautions: Sequence[str]) -> str:
+def warnings_box(cautions: Sequence[str]) -> str:
     """A box that cannot be missed, or a sentence that there is nothing to say."""
     if not cautions:
         return paragraph("No cautions: nothing was found that the numbers would not say.")

@@ -20,7 +20,6 @@ from lpf.report.page import (
     PageColumn,
     PageRow,
     bullets,
-    cautions_box,
     counted,
     decimals,
     figures,
@@ -31,6 +30,7 @@ from lpf.report.page import (
     percent_spread,
     section,
     table,
+    warnings_box,
 )
 from lpf.report.training_figures import (
     accuracy_gap,
@@ -181,9 +181,9 @@ def scores_table(trained: Trained) -> str:
         ),
     ]
     rows = (
-        PageRow([*_place(place), name, *_score_cells(scores)])
-        for place, by_predicate in trained.scores.items()
-        for name, scores in by_predicate.items()
+        PageRow([one.data, VARIANTS[one.variant], name, *_score_cells(scores)])
+        for one in trained.scores
+        for name, scores in one.by_predicate.items()
     )
     return table("Scores by split and variant", columns, rows)
 
@@ -249,12 +249,6 @@ def _seed_cells(seed: Seed) -> list[str]:
     ]
 
 
-def _place(place: str) -> list[str]:
-    """Split and variant, from their joint name."""
-    split, variant = place.split("/")
-    return [split, VARIANTS[variant]]
-
-
 def _score_cells(scores: Scores) -> list[str]:
     losses = (scores.nll, scores.prior_nll, scores.brier, scores.ece, scores.ece_null)
     return [
@@ -270,8 +264,8 @@ def _shape(trained: Trained) -> Iterator[tuple[str, str]]:
     encoder, decoder, aggregator = config.encoder, config.decoder, config.aggregator
     yield "members", f"{config.members}, of seeds {_listed(config.seeds)}"
     yield "reader", config.reader_id or "not recorded"
-    if trained.reading is not None:
-        yield "reading", trained.reading.told().removeprefix("reading: ")
+    if trained.choice is not None:
+        yield "reading", trained.choice.describe().removeprefix("reading: ")
     widths = _listed((encoder.input_width, *encoder.hidden, encoder.latent_width), " → ")
     kind = "deterministic" if encoder.deterministic else "mean and sigma"
     yield "encoder", f"{widths} ({kind}), dropout {encoder.dropout:g}"
@@ -317,7 +311,7 @@ def write_training_report(trained: Trained, folder: Path, *, dataset_name: str) 
     The same run gives the same bytes. ConfigError where matplotlib is not installed."""
     run = Run.of(trained)
     document = training_document(run, dataset_name)
-    cautions = [*trained.cautions, *number_cautions(list(not_finite(document)), NUMBERS)]
+    cautions = [*trained.warnings, *number_warnings(list(not_finite(document)), NUMBERS)]
     drawings = {drawing.name: drawing for drawing in _drawings(run)}
     whole = page(f"Training report: {dataset_name}", _parts(run, cautions, drawings))
     for drawing in drawings.values():
@@ -327,7 +321,7 @@ def write_training_report(trained: Trained, folder: Path, *, dataset_name: str) 
     return folder / PAGE
 
 
-def number_cautions(places: Sequence[str], file: str) -> Iterator[str]:
+def number_warnings(places: Sequence[str], file: str) -> Iterator[str]:
     """What a page says of numbers that are none, so that nobody takes a gap for a zero."""
     if places:
         more = ", …" if len(places) > MOST_PLACES else ""
@@ -349,7 +343,7 @@ def _parts(run: Run, cautions: Sequence[str], drawings: dict[str, Drawing]) -> I
         return figures(drawings[name] for name in names)
 
     trained = run.trained
-    yield cautions_box(cautions)
+    yield warnings_box(cautions)
     yield glance(list(_at_a_glance(run)))
     yield section("Data", paragraph(trained.card.data), values_table(trained))
     judged = FOLDS if trained.in_folds else SCORES
@@ -381,12 +375,9 @@ def _at_a_glance(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _judged(trained: Trained) -> Iterator[tuple[str, str]]:
-    """Of answers about whole entities: on test entities, or on others where there are none."""
-    for split in ("test", "validation", "out of fold"):
-        found = trained.scores.get(f"{split}/spn")
-        if found is not None:
-            for name, scores in found.items():
-                where = split if trained.in_folds else f"on {split} entities"
-                yield f"{name}: accuracy {where}", percent(scores.accuracy)
-                yield f"{name}: calibration error (ECE) {where}", decimals(scores.ece)
-            return
+    """Scores of whole entities, on those that are the most independent of training."""
+    held_out = trained.held_out
+    where = held_out.data if trained.in_folds else f"on {held_out.data} entities"
+    for name, scores in held_out.by_predicate.items():
+        yield f"{name}: accuracy {where}", percent(scores.accuracy)
+        yield f"{name}: calibration error (ECE) {where}", decimals(scores.ece)

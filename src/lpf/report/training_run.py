@@ -10,7 +10,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from lpf.training.assembly import Trained
-    from lpf.training.history import Epoch, SeedHistory, Spread
+    from lpf.training.history import Epoch, SeedHistory, SeedSpread
 
 
 Standing = Literal["selected", "member", "other"]
@@ -49,7 +49,7 @@ class Run:
         from lpf.training.history import ranked  # with torch, which whoever trained has loaded
 
         ordered = [trained.histories[place] for place in ranked(trained.histories)]
-        members = trained.networks_in_it
+        members = trained.network_seeds
         return cls(
             trained,
             tuple(
@@ -71,7 +71,7 @@ class Run:
     def converged_share(self) -> float:
         return self.mean(lambda seed: seed.history.converged)
 
-    def spread(self, name: str) -> Spread:
+    def spread(self, name: str) -> SeedSpread:
         """Of a field of each seed's best epoch."""
         from lpf.training.history import spread
 

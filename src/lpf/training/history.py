@@ -77,7 +77,7 @@ def ranked(histories: Sequence[SeedHistory]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SeedSpread:
     """Mean and standard deviation over the seeds, beside the selected one's."""
 
     mean: float
@@ -85,8 +85,8 @@ class Spread:
     selected: float
 
 
-def spread(histories: Sequence[SeedHistory], name: str) -> Spread:
+def spread(histories: Sequence[SeedHistory], name: str) -> SeedSpread:
     """Of one field of each seed's best epoch, over all seeds."""
     values = [getattr(history.best, name) for history in histories]
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return Spread(float(np.mean(values)), deviation, values[ranked(histories)[0]])
+    return SeedSpread(float(np.mean(values)), deviation, values[ranked(histories)[0]])

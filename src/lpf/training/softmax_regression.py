@@ -54,27 +54,27 @@ def _parts(rows: int) -> Iterator[slice]:
 
 
 @dataclass(frozen=True)
-class Regression:
+class SoftmaxRegression:
     """Logits x·weight + bias of scaled features: ``weight`` [d, V], ``bias`` [V]."""
 
     weight: FloatArray
     bias: FloatArray
 
     @classmethod
-    def empty(cls, width: int, values: int) -> Regression:
+    def empty(cls, width: int, values: int) -> SoftmaxRegression:
         return cls(np.zeros((width, values)), np.zeros(values))
 
     def logits(self, scaled: Float32Array) -> FloatArray:
         return np.asarray(scaled @ self.weight.astype(np.float32) + self.bias, np.float64)
 
-    def unscaled(self, scaling: Scaling) -> Regression:
+    def unscaled(self, scaling: Scaling) -> SoftmaxRegression:
         """The same logits, of features as they were read."""
         weight = self.weight / scaling.scale[:, None]
-        return Regression(weight, self.bias - scaling.centre @ weight)
+        return SoftmaxRegression(weight, self.bias - scaling.centre @ weight)
 
 
 @dataclass(frozen=True)
-class Rows:
+class RegressionRows:
     """What is fitted on: scaled features [N, d], labels [N] (none unknown), weights [N]."""
 
     scaled: Float32Array
@@ -83,16 +83,18 @@ class Rows:
 
 
 def fit_path(
-    rows: Rows, values: int, penalties: Sequence[float] = PENALTIES
-) -> Iterator[tuple[float, Regression]]:
+    rows: RegressionRows, values: int, penalties: Sequence[float] = PENALTIES
+) -> Iterator[tuple[float, SoftmaxRegression]]:
     """One fit a penalty, in their order."""
-    found = Regression.empty(rows.scaled.shape[1], values)
+    found = SoftmaxRegression.empty(rows.scaled.shape[1], values)
     for penalty in penalties:
         found = fit_regression(rows, penalty, found)
         yield penalty, found
 
 
-def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
+def fit_regression(
+    rows: RegressionRows, penalty: float, start: SoftmaxRegression
+) -> SoftmaxRegression:
     from scipy.optimize import minimize
     from scipy.special import log_softmax
 
@@ -103,7 +105,7 @@ def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
 
     def loss(packed: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = packed[:-values].reshape(width, values), packed[-values:]
-        logs = log_softmax(Regression(weight, bias).logits(rows.scaled), axis=1)
+        logs = log_softmax(SoftmaxRegression(weight, bias).logits(rows.scaled), axis=1)
         wrong = shares[:, None] * (np.exp(logs) - wanted)
         slope = rows.scaled.T @ wrong.astype(np.float32) + penalty * weight
         total = -(shares * logs[np.arange(len(logs)), rows.labels]).sum()
@@ -117,4 +119,4 @@ def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
         method="L-BFGS-B",
         options={"maxiter": MOST_STEPS, "ftol": TOLERANCE, "gtol": TOLERANCE},
     )
-    return Regression(found.x[:-values].reshape(width, values), found.x[-values:])
+    return SoftmaxRegression(found.x[:-values].reshape(width, values), found.x[-values:])

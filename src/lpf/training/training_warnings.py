@@ -9,12 +9,11 @@ import numpy as np
 from lpf.combine.calibration import FEW_ENTITIES, rough_error
 from lpf.datasets import Dataset
 from lpf.datasets.leakage import find_leakage
-from lpf.model.artefact import JUDGED_BY
 from lpf.schema import Predicate
 from lpf.training.config import UNEQUAL, Balance
 from lpf.training.fitting import Scores
 from lpf.training.history import SeedHistory
-from lpf.training.linear import ReadingChoice
+from lpf.training.linear import ModelChoice
 from lpf.types import FloatArray
 
 # A posterior that is the prior says nothing of its item; one without width says all too much.
@@ -24,14 +23,14 @@ UNBALANCED = 1.5  # from this ratio on, drawing values equally often changes som
 PRIOR_GAP = 0.15
 
 
-def data_cautions(dataset: Dataset) -> Iterator[str]:
+def data_warnings(dataset: Dataset) -> Iterator[str]:
     """What splits share, and what was left out of the data."""
     yield from dataset.exclusions
     for leak in find_leakage(dataset):
         yield leak.sentence
 
 
-def seed_cautions(histories: Sequence[SeedHistory], deterministic: bool) -> Iterator[str]:
+def seed_warnings(histories: Sequence[SeedHistory], deterministic: bool) -> Iterator[str]:
     """Posteriors that collapsed, by seed."""
     if deterministic:
         return
@@ -49,11 +48,11 @@ def seed_cautions(histories: Sequence[SeedHistory], deterministic: bool) -> Iter
         )
 
 
-def unlearned_cautions(scores: Mapping[str, Mapping[str, Scores]]) -> Iterator[str]:
-    """What comes before all else, by predicate. ``scores`` go by place, such as "test/spn"."""
-    place = next(place for place in JUDGED_BY if place in scores)
-    for name, found in scores[place].items():
-        yield from no_better_than_prior(name, found.nll, found.prior_nll)
+def unlearned_warnings(scores: Mapping[str, Scores]) -> Iterator[str]:
+    """Predicates that are answered no better than by the prior: the most important warning.
+    ``scores`` are by predicate, of held-out entities."""
+    for name, one in scores.items():
+        yield from no_better_than_prior(name, one.nll, one.prior_nll)
 
 
 def no_better_than_prior(of: str, nll: float, prior_nll: float) -> Iterator[str]:
@@ -74,7 +73,7 @@ def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:
     return bool(ratio >= UNBALANCED and not balanced)
 
 
-def answer_cautions(
+def answer_warnings(
     predicate: Predicate, distribution: FloatArray, labels: np.ndarray, balancing: bool
 ) -> Iterator[str]:
     """Values that answers on validation entities never give, though some have them. ``balancing``
@@ -90,7 +89,7 @@ def answer_cautions(
             )
 
 
-def size_cautions(predicate: str, entities: int) -> Iterator[str]:
+def size_warnings(predicate: str, entities: int) -> Iterator[str]:
     if entities < FEW_ENTITIES:
         yield (
             f"{predicate}: probabilities were fitted on {entities} entities only; they can be off "
@@ -99,7 +98,7 @@ def size_cautions(predicate: str, entities: int) -> Iterator[str]:
         )
 
 
-def reading_cautions(choice: ReadingChoice | None) -> Iterator[str]:
+def choice_warnings(choice: ModelChoice | None) -> Iterator[str]:
     if choice is not None and choice.is_linear:
         yield (
             f"the model reads linearly (held-out NLL {choice.linear_nll:.4f}, networks "
@@ -108,7 +107,7 @@ def reading_cautions(choice: ReadingChoice | None) -> Iterator[str]:
         )
 
 
-def few_cautions(predicate: str, scores: Scores) -> Iterator[str]:
+def small_data_warnings(predicate: str, scores: Scores) -> Iterator[str]:
     """How far a model can be trusted that was judged on folds of a few entities."""
     right = round(scores.accuracy * scores.entities)
     low, high = wilson(right, scores.entities)
@@ -127,7 +126,7 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     return float((centre - half) / (1 + spread)), float((centre + half) / (1 + spread))
 
 
-def prior_cautions(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
+def prior_warnings(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
     """A prior that is far from the labels moves every answer with little evidence."""
     shares = np.bincount(labels[labels >= 0], minlength=len(predicate.values))
     gap = np.abs(shares / max(1, shares.sum()) - np.array(predicate.prior))

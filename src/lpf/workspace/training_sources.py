@@ -26,7 +26,7 @@ TABLES = {".csv": "CSV", ".parquet": "Parquet"}
 
 
 @dataclass(frozen=True)
-class Source:
+class TrainingSource:
     """``what`` is a file, a domain's name, or None for the workspace's own labelled evidence;
     ``predicates`` are all that are labelled unless some are named. ``preset`` and ``data_seed``
     say how a domain is generated. ``resplit`` forgets the splits that a file has."""
@@ -39,7 +39,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedData:
     """Examples in splits, or, where ``few``, without any: too few to hold some of them back."""
 
     examples: Examples
@@ -47,18 +47,20 @@ class Prepared:
     few: bool
 
 
-def prepare(workspace: Wiring, source: Source, progress: Progress | None = None) -> Prepared:
+def prepare(
+    workspace: Wiring, source: TrainingSource, progress: Progress | None = None
+) -> PreparedData:
     """Reads what must be read. DatasetError, TrainingError or ConfigError where it cannot be
     trained on; that is found out before any text is read."""
     if source.what is None:
         examples = own_examples(workspace, source.predicates, progress)
         dataset, predicates, few = _in_splits(examples.dataset, source.predicates)
-        return Prepared(replace(examples, dataset=dataset), predicates, few)
+        return PreparedData(replace(examples, dataset=dataset), predicates, few)
     dataset, predicates, few = _in_splits(labelled_data(workspace, source), source.predicates)
-    return Prepared(_read(workspace, dataset, progress), predicates, few)
+    return PreparedData(_read(workspace, dataset, progress), predicates, few)
 
 
-def labelled_data(workspace: Wiring, source: Source) -> Dataset:
+def labelled_data(workspace: Wiring, source: TrainingSource) -> Dataset:
     """The data set of a file or a domain, under the workspace's schema."""
     assert source.what is not None  # own evidence is no file
     for name in source.predicates:
@@ -92,7 +94,7 @@ def require_domain(schema: Schema, domain: Domain, *names: str) -> None:
             )
 
 
-def _generated(schema: Schema, source: Source) -> Dataset:
+def _generated(schema: Schema, source: TrainingSource) -> Dataset:
     from lpf import domains  # slow to import, and only needed here
 
     named = str(source.what)

@@ -13,7 +13,6 @@ from lpf.report.documents import as_json
 from lpf.report.drawing import Drawing
 from lpf.report.page import (
     bullets,
-    cautions_box,
     contents,
     definitions,
     figures,
@@ -21,6 +20,7 @@ from lpf.report.page import (
     page,
     section,
     text,
+    warnings_box,
 )
 from lpf.storage.atomic_files import write_atomically
 from lpf_paper.document import Experiment, Made
@@ -45,7 +45,7 @@ def experiment_page(
     parts = [
         glance(list(_at_a_glance(experiment))),
         _summary(experiment.summary),
-        cautions_box([*[QUICK] * experiment.made.quick, *experiment.cautions]),
+        warnings_box([*[QUICK] * experiment.made.quick, *experiment.cautions]),
         f'<p class="caption">{text(READING)}</p>',
         *(_study(*pair) for pair in zip(studies, drawings, strict=True)),
         section("How the numbers were made", _made(experiment.made), id=METHOD),
