@@ -39,6 +39,8 @@ from lpf.training.training_warnings import (
 )
 from lpf.types import Float32Array, QueryOptions, Variant
 
+# Everything that goes into the card is part of what a model's version is the hash of: a change of
+# wording changes the version of new models.
 INTENDED = (
     "Turning short texts like those it was trained on into probabilities for the predicates below, "
     "together with other items about the same entity."
@@ -47,7 +49,7 @@ UNSUITABLE = (
     "Texts of another kind or language, predicates it was not trained on, decisions about people "
     "without a person who reads the evidence."
 )
-WARNING_PREFIX = "caution: "  # of a card's notes; stored, so it stays as it is
+WARNING_PREFIX = "caution: "
 CARD_METRICS = ("accuracy", "nll", "prior_nll", "brier", "ece", "ece_null", "entities")
 
 
@@ -258,7 +260,7 @@ def _card_notes(trained: Trained, config: TrainingConfig) -> Iterator[str]:
     for note in _network_notes(trained, config):
         yield f"{about}{note}"
     if trained.choice is not None:
-        yield trained.choice.describe()
+        yield f"reading: {trained.choice.describe()}"
     for name, fitted in trained.fitted.items():
         yield from _fitted_notes(name, fitted)
     for warning in trained.warnings:

@@ -286,7 +286,7 @@ class ModelChoice:
         """Which model was chosen and why, in one sentence."""
         ours, theirs = sorted((self.linear_nll, self.networks_nll))
         chosen, other = ("linear", "networks") if self.is_linear else ("networks", "linear")
-        sentence = f"reading: {chosen}, held-out NLL {ours:.4f} against {theirs:.4f} of the {other}"
+        sentence = f"{chosen}, held-out NLL {ours:.4f} against {theirs:.4f} of the {other}"
         if not self.is_linear:
             return sentence
         return "; ".join([sentence, *(one.describe(name) for name, one in self.linear.items())])

@@ -2,7 +2,7 @@
 
     mean over weighted rows of -log p(label) + λ/2·|W|²      on features of mean 0 and deviation 1
 
-SciPy's L-BFGS on two matrix products a step; each penalty starts where the last one ended.
+SciPy's L-BFGS with two matrix products per step; each penalty starts where the last one ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lpf.types import Float32Array, FloatArray
 
 PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-BIAS_PENALTY = 1e-4  # a value that no row has would otherwise run off to minus infinity
+BIAS_PENALTY = 1e-4  # otherwise the bias of a value without rows goes to minus infinity
 MOST_STEPS = 200
 TOLERANCE = 1e-7
 PART = 8192  # rows that are scaled together
@@ -49,7 +49,7 @@ class Scaling:
 
 
 def _parts(rows: int) -> Iterator[slice]:
-    """Not all at once: in float64, twice the features would stand in memory again and again."""
+    """In parts, because a float64 copy of all features would need twice their memory."""
     return (slice(first, first + PART) for first in range(0, rows, PART))
 
 
@@ -68,14 +68,14 @@ class SoftmaxRegression:
         return np.asarray(scaled @ self.weight.astype(np.float32) + self.bias, np.float64)
 
     def unscaled(self, scaling: Scaling) -> SoftmaxRegression:
-        """The same logits, of features as they were read."""
+        """The regression that gives the same logits for unscaled features."""
         weight = self.weight / scaling.scale[:, None]
         return SoftmaxRegression(weight, self.bias - scaling.centre @ weight)
 
 
 @dataclass(frozen=True)
 class RegressionRows:
-    """What is fitted on: scaled features [N, d], labels [N] (none unknown), weights [N]."""
+    """Scaled features [N, d], labels [N] (all known) and weights [N]."""
 
     scaled: Float32Array
     labels: Labels
@@ -85,7 +85,7 @@ class RegressionRows:
 def fit_path(
     rows: RegressionRows, values: int, penalties: Sequence[float] = PENALTIES
 ) -> Iterator[tuple[float, SoftmaxRegression]]:
-    """One fit a penalty, in their order."""
+    """One fit per penalty, in order."""
     found = SoftmaxRegression.empty(rows.scaled.shape[1], values)
     for penalty in penalties:
         found = fit_regression(rows, penalty, found)

@@ -1,4 +1,7 @@
-"""What a user of a model must be told, because the numbers alone would not say it."""
+"""Warnings about a model: what a user must know before relying on it.
+
+They are part of the model card, so a change of their wording changes the version of new models.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,22 @@ from lpf.training.history import SeedHistory
 from lpf.training.linear import ModelChoice
 from lpf.types import FloatArray
 
-# A posterior that is the prior says nothing of its item; one without width says all too much.
+# A posterior equal to the prior ignores its item; one without width claims certainty.
 COLLAPSED_KL = 0.1
 COLLAPSED_SIGMA = 0.02
-UNBALANCED = 1.5  # from this ratio on, drawing values equally often changes something
+UNBALANCED = 1.5  # from this ratio of shares on, balancing makes a difference
 PRIOR_GAP = 0.15
 
 
 def data_warnings(dataset: Dataset) -> Iterator[str]:
-    """What splits share, and what was left out of the data."""
+    """What was left out of the data, and what its splits share."""
     yield from dataset.exclusions
     for leak in find_leakage(dataset):
         yield leak.sentence
 
 
 def seed_warnings(histories: Sequence[SeedHistory], deterministic: bool) -> Iterator[str]:
-    """Posteriors that collapsed, by seed."""
+    """Seeds whose posteriors collapsed."""
     if deterministic:
         return
     empty = [one.seed for one in histories if one.best.validation_kl < COLLAPSED_KL]
@@ -65,7 +68,7 @@ def no_better_than_prior(of: str, nll: float, prior_nll: float) -> Iterator[str]
 
 
 def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:
-    """Whether some values are rarer in training than others, and are not drawn more often yet."""
+    """Return True if some values are rarer in training than others and were not balanced."""
     counts = np.bincount(labels[labels >= 0])
     present = counts[counts > 0]
     ratio = present.max() / present.min()
@@ -76,8 +79,8 @@ def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:
 def answer_warnings(
     predicate: Predicate, distribution: FloatArray, labels: np.ndarray, balancing: bool
 ) -> Iterator[str]:
-    """Values that answers on validation entities never give, though some have them. ``balancing``
-    is whether it may help to draw values equally often."""
+    """Values that are never the answer for a validation entity, though some have them.
+    ``balancing`` is True if balancing could help."""
     advice = ", or train with --balance always" if balancing else ""
     given = np.bincount(distribution.argmax(axis=1), minlength=len(predicate.values))
     there = np.bincount(labels, minlength=len(predicate.values))
@@ -108,7 +111,7 @@ def choice_warnings(choice: ModelChoice | None) -> Iterator[str]:
 
 
 def small_data_warnings(predicate: str, scores: Scores) -> Iterator[str]:
-    """How far a model can be trusted that was judged on folds of a few entities."""
+    """How far a model that was scored on folds of a few entities can be trusted."""
     right = round(scores.accuracy * scores.entities)
     low, high = wilson(right, scores.entities)
     yield (
@@ -118,7 +121,7 @@ def small_data_warnings(predicate: str, scores: Scores) -> Iterator[str]:
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share, which few counts do not push beyond 0 or 1."""
+    """Wilson's 95 % interval of a share, which stays within 0 and 1."""
     z = 1.96
     share, spread = right / count, z * z / count
     centre = share + spread / 2
@@ -127,7 +130,7 @@ def wilson(right: int, count: int) -> tuple[float, float]:
 
 
 def prior_warnings(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
-    """A prior that is far from the labels moves every answer with little evidence."""
+    """A prior that differs from the labels changes all answers with little evidence."""
     shares = np.bincount(labels[labels >= 0], minlength=len(predicate.values))
     gap = np.abs(shares / max(1, shares.sum()) - np.array(predicate.prior))
     if gap.max() > PRIOR_GAP:

@@ -17,7 +17,7 @@ from lpf.report.page import (
     definitions,
     figures,
     glance,
-    page,
+    make_page,
     section,
     text,
     warnings_box,
@@ -53,7 +53,7 @@ def experiment_page(
     ]
     entries = [(one.name, one.study.title) for one in studies]
     listed = contents([*entries, (METHOD, "How the numbers were made")])
-    return page(experiment.title, parts, listed)
+    return make_page(experiment.title, parts, listed)
 
 
 def _at_a_glance(experiment: Experiment) -> Iterator[tuple[str, str]]:
