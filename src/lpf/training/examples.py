@@ -121,8 +121,8 @@ def _load(path: Path, rows: int, width: int) -> Float32Array:
         ) from error
     if features.shape != (rows, width) or features.dtype != np.float32:
         raise TrainingError(
-            f"{path} is not a float32 array of shape ({rows}, {width}). Nothing was trained; remove "
-            "the file and try again."
+            f"{path} does not hold {rows} rows of {width} float32 numbers. Nothing was trained; "
+            "remove the file and try again."
         )
     return np.asarray(features, np.float32)
 
