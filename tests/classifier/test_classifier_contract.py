@@ -109,7 +109,7 @@ def test_groups_are_never_split() -> None:
 
 def test_a_group_on_both_sides_of_validation_is_refused() -> None:
     X, y = suppliers(8)
-    with pytest.raises(DatasetError, match="'b' is both in X and in validation X"):
+    with pytest.raises(DatasetError, match="'b' is in both X and validation X"):
         LPFClassifier(**FAST).fit(
             X[:4], y[:4], groups=["a", "b", "c", None], validation=(X[4:], y[4:], list("bdef"))
         )

@@ -141,7 +141,7 @@ def test_validation_must_have_the_same_classes() -> None:
     X, y = suppliers(8)
     for labels, message in (
         (["good"] * 4, "the class 'bad' has no entity"),
-        (["good", "bad", "bad", "odd"], "the class 'odd' is in no label of y"),
+        (["good", "bad", "bad", "odd"], "the class 'odd' is not in y"),
     ):
         with pytest.raises(DatasetError, match=message):
             LPFClassifier(**FAST).fit(X[:4], y[:4], validation=(X[4:], labels))

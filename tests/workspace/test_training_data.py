@@ -233,7 +233,7 @@ def test_what_is_neither_file_nor_domain_is_refused(space: Workspace, tmp_path: 
         prepare(space, TrainingSource(write_lines(tmp_path / "d.jsonl", lines(60)), ("colour",)))
     labelled = [line(n, label=None, labels={"level": LEVELS[n % 3]}) for n in range(60)]
     file = write_lines(tmp_path / "d.jsonl", labelled)
-    with pytest.raises(DatasetError, match="no entity has a value of 'outcome'"):
+    with pytest.raises(DatasetError, match="no entity is labelled with 'outcome'"):
         prepare(space, TrainingSource(file, ("level", "outcome")))
 
 
