@@ -79,7 +79,7 @@ def paper(
             _list(run, as_json)
             return
         found = run()
-    from lpf.report import write_experiment_report
+    from lpf_paper.report.experiment_report import write_experiment_report
 
     page = write_experiment_report(found, report)
     if as_json:

@@ -21,7 +21,7 @@ from lpf.evaluation.specs import Setting
 from lpf.model.config import ModelConfig
 from lpf.model.runtime import Runtime
 from lpf.training import Examples
-from lpf.training.assembly import choose
+from lpf.training.assembly import select_members
 from lpf.training.fitting import calibrated, fit_predicate
 from lpf.types import QueryOptions
 
@@ -121,7 +121,7 @@ def best_members(model: Runtime, count: int) -> Runtime:
     """The first ``count`` members, or all there are. One alone is called as ``Runtime.member``
     calls it: draws depend on the name."""
     places = range(min(count, model.members))
-    config, tensors = choose(model.config, model.tensors, places)
+    config, tensors = select_members(model.config, model.tensors, places)
     alone = len(places) == 1 < model.members
     return Runtime(config, tensors, f"{model.version}/0" if alone else model.version)
 

@@ -1,6 +1,6 @@
-"""Training: stage 1 and stage 2 of the paper, the seed search, and what is fitted afterwards.
+"""Training: both stages of the paper, the search over seeds, and what is fitted afterwards.
 
-Importing this room imports torch; nothing that answers a question does.
+Importing this package imports torch; answering questions does not need it.
 """
 
 from lpf.training.assembly import Trained
@@ -12,9 +12,9 @@ from lpf.training.config import (
     TrainingConfig,
 )
 from lpf.training.examples import Examples, make_examples, read_features
-from lpf.training.fitting import Scores, evaluate
+from lpf.training.fitting import HeldOutScores, Scores, evaluate
 from lpf.training.heads import train_head
-from lpf.training.small_data import FEWEST_FOR_SPLITS, train_few
+from lpf.training.small_data import FEWEST_FOR_SPLITS, train_small
 from lpf.training.trainer import Trainer
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "SEED_PRESETS",
     "SEVEN_SEEDS",
     "Examples",
+    "HeldOutScores",
     "Scores",
     "StageTwoConfig",
     "Trained",
@@ -31,6 +32,6 @@ __all__ = [
     "evaluate",
     "make_examples",
     "read_features",
-    "train_few",
     "train_head",
+    "train_small",
 ]

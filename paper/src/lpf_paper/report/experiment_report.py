@@ -13,14 +13,14 @@ from lpf.report.documents import as_json
 from lpf.report.drawing import Drawing
 from lpf.report.page import (
     bullets,
-    cautions_box,
     contents,
     definitions,
     figures,
     glance,
-    page,
+    make_page,
     section,
     text,
+    warnings_box,
 )
 from lpf.storage.atomic_files import write_atomically
 from lpf_paper.document import Experiment, Made
@@ -45,7 +45,7 @@ def experiment_page(
     parts = [
         glance(list(_at_a_glance(experiment))),
         _summary(experiment.summary),
-        cautions_box([*[QUICK] * experiment.made.quick, *experiment.cautions]),
+        warnings_box([*[QUICK] * experiment.made.quick, *experiment.cautions]),
         f'<p class="caption">{text(READING)}</p>',
         *(_study(*pair) for pair in zip(studies, drawings, strict=True)),
         section("How the numbers were made", _made(experiment.made), id=METHOD),
@@ -53,7 +53,7 @@ def experiment_page(
     ]
     entries = [(one.name, one.study.title) for one in studies]
     listed = contents([*entries, (METHOD, "How the numbers were made")])
-    return page(experiment.title, parts, listed)
+    return make_page(experiment.title, parts, listed)
 
 
 def _at_a_glance(experiment: Experiment) -> Iterator[tuple[str, str]]:
