@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lpf.datasets import grouped_folds
 from lpf.errors import DatasetError
 from lpf.factors.convert import geometric_mean
-from lpf.factors.tempering import channel_of, through
+from lpf.factors.label_channel import apply_channel, label_channel
 from lpf.model.config import PredicateHead
 from lpf.model.layout import fresh_tensors
 from lpf.model.networks import to_numpy
@@ -206,7 +206,7 @@ class FoldNetworks:
         factors = np.empty((len(self.folds.all_rows), probabilities.shape[2]))
         for fold, (head, rows) in enumerate(zip(heads, held_out, strict=True)):
             members = probabilities[fold * per_fold : (fold + 1) * per_fold, : len(rows)]
-            factors[rows] = geometric_mean(through(channel_of(head), members))
+            factors[rows] = geometric_mean(apply_channel(label_channel(head), members))
         items = self.folds.examples.dataset.items
         refuse_overflow([item.evidence_id for item in items], factors)
         return factors
