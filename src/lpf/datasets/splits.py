@@ -12,57 +12,6 @@ from numpy.typing import NDArray
 from lpf.datasets.dataset import SPLITS, UNLABELLED, Dataset, Split
 from lpf.errors import ConfigError, DatasetError
 
-
-def place_groups(
-    counts: NDArray[np.int64], shares: Sequence[float], generator: np.random.Generator
-) -> NDArray[np.intp]:
-    """Return the part of each group, [G], given its number of entities of each value, [G, V].
-
-    The largest groups are placed first, equal ones in random order. Each goes to the part where it
-    reduces
-
-        Σ_parts Σ_values (wanted - placed)² / share
-
-    most, among the parts that have room for it (or else the most room). Computed with plain Python
-    numbers, so that near ties are resolved in the same way on every machine.
-    """
-    order = generator.permutation(len(counts))
-    order = order[np.argsort(-counts.sum(axis=1)[order], kind="stable")]
-    parts = [part for part, share in enumerate(shares) if share > 0]
-    totals = counts.sum(axis=0).tolist()
-    wanted = [[share * total for total in totals] for share in shares]
-    room = rounded_shares(sum(totals), shares)
-    placed = np.empty(len(counts), dtype=np.intp)
-    rows = counts.tolist()
-    for group in order.tolist():
-        row = rows[group]
-        size = sum(row)
-        least = min(size, max(room[part] for part in parts))
-        roomy = [part for part in parts if room[part] >= least]
-        best = max(roomy, key=lambda part: _gain(row, wanted[part]) / shares[part])
-        placed[group] = best
-        room[best] -= size
-        wanted[best] = [want - count for want, count in zip(wanted[best], row, strict=True)]
-    return placed
-
-
-def rounded_shares(total: int, shares: Sequence[float]) -> list[int]:
-    """Round the shares of ``total`` to integers with the same sum (largest remainder)."""
-    exact = [share * total for share in shares]
-    whole = [math.floor(number) for number in exact]
-    by_remainder = sorted(range(len(shares)), key=lambda part: whole[part] - exact[part])
-    for part in by_remainder[: total - sum(whole)]:
-        whole[part] += 1
-    return whole
-
-
-def _gain(row: Sequence[int], wanted: Sequence[float]) -> float:
-    """Return the reduction of Σ wanted² if ``row`` is subtracted from ``wanted``."""
-    return math.fsum(
-        count * (2.0 * want - count) for count, want in zip(row, wanted, strict=True) if count
-    )
-
-
 DEFAULT_SHARES = (0.7, 0.15, 0.15)
 LEAST_IN_TRAIN = 2
 _TOLERANCE = 1e-9
@@ -275,3 +224,53 @@ def _check_folds(dataset: Dataset, predicate: str, folds: Sequence[NDArray[np.in
                 f"{number}, since they are in one group. No folds were made.",
                 hint="Add entities with this value in other groups.",
             )
+
+
+def place_groups(
+    counts: NDArray[np.int64], shares: Sequence[float], generator: np.random.Generator
+) -> NDArray[np.intp]:
+    """Return the part of each group, [G], given its number of entities of each value, [G, V].
+
+    The largest groups are placed first, equal ones in random order. Each goes to the part where it
+    reduces
+
+        Σ_parts Σ_values (wanted - placed)² / share
+
+    most, among the parts that have room for it (or else the most room). Computed with plain Python
+    numbers, so that near ties are resolved in the same way on every machine.
+    """
+    order = generator.permutation(len(counts))
+    order = order[np.argsort(-counts.sum(axis=1)[order], kind="stable")]
+    parts = [part for part, share in enumerate(shares) if share > 0]
+    totals = counts.sum(axis=0).tolist()
+    wanted = [[share * total for total in totals] for share in shares]
+    room = rounded_shares(sum(totals), shares)
+    placed = np.empty(len(counts), dtype=np.intp)
+    rows = counts.tolist()
+    for group in order.tolist():
+        row = rows[group]
+        size = sum(row)
+        least = min(size, max(room[part] for part in parts))
+        roomy = [part for part in parts if room[part] >= least]
+        best = max(roomy, key=lambda part: _gain(row, wanted[part]) / shares[part])
+        placed[group] = best
+        room[best] -= size
+        wanted[best] = [want - count for want, count in zip(wanted[best], row, strict=True)]
+    return placed
+
+
+def rounded_shares(total: int, shares: Sequence[float]) -> list[int]:
+    """Round the shares of ``total`` to integers with the same sum (largest remainder)."""
+    exact = [share * total for share in shares]
+    whole = [math.floor(number) for number in exact]
+    by_remainder = sorted(range(len(shares)), key=lambda part: whole[part] - exact[part])
+    for part in by_remainder[: total - sum(whole)]:
+        whole[part] += 1
+    return whole
+
+
+def _gain(row: Sequence[int], wanted: Sequence[float]) -> float:
+    """Return the reduction of Σ wanted² if ``row`` is subtracted from ``wanted``."""
+    return math.fsum(
+        count * (2.0 * want - count) for count, want in zip(row, wanted, strict=True) if count
+    )
