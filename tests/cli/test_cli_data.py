@@ -56,7 +56,7 @@ def test_a_data_set_is_refused_once_and_by_its_name(lpf, tmp_path: Path) -> None
     told = lpf.error("ingest", path)
     assert told.count("claims.jsonl") == 1
     assert "this is a data set" in told
-    assert "'lpf train FILE' and 'lpf evaluate FILE'" in told
+    assert "'lpf train FILE'" in told
     assert not (lpf.folder / "rejects").exists()
     assert lpf.json("evidence", "list", "--entity", "K1")["evidence"] == []
 
