@@ -175,9 +175,9 @@ def test_an_erased_id_is_rejected(store: EvidenceStore, tmp_path: Path) -> None:
     ("wrong", "field", "error"),
     [
         ({"entity_id": None}, "entity_id", "is missing"),
-        ({"entity_id": ["C1"]}, "entity_id", "must be a string"),
+        ({"entity_id": ["C1"]}, "entity_id", "must be a text"),
         ({"text_content": "  "}, "text_content", "is empty"),
-        ({"text_content": 7}, "text_content", "must be a string, got 7"),
+        ({"text_content": 7}, "text_content", "must be a text, got 7"),
         ({"text_content": "a\0b"}, "text_content", "NUL"),
         ({"text_content": "\ud800"}, "text_content", "not valid Unicode"),
         ({"text": "another text"}, "text", "give only one"),

@@ -83,7 +83,7 @@ def test_bytes_from_parquet_are_not_written(store: EvidenceStore, tmp_path: Path
     outcome = take_file(path, store, tmp_path / "bad")
     (entry,) = entries(outcome.rejects_file)
     assert entry["row"]["text_content"] == "6 bytes"
-    assert entry["error"] == "must be a string, got a value of type bytes"
+    assert entry["error"] == "must be a text, got a value of type bytes"
 
 
 @pytest.mark.parametrize("wrong", [{}, {"credibility": 7}, {"text_content": [SECRET]}])

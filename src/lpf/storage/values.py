@@ -46,7 +46,7 @@ LONGEST_SHOWN = 80
 def text_problem(text: object) -> str | None:
     """What is wrong with a required text, or None."""
     if not isinstance(text, str):
-        return f"must be a string, got {_shown(text)}"
+        return f"must be a text, got {_shown(text)}"
     if not text.strip():
         return "is empty"
     if "\0" in text:
