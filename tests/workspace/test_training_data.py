@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from labelled_workspaces import LEVELS, WordReader, in_splits, line, lines, write_lines
+from lpf.datasets import Dataset
 from lpf.domains import load_domain, preset
 from lpf.errors import (
     ConfigError,
@@ -25,7 +26,7 @@ from lpf.schema import Predicate, Schema
 from lpf.storage.facts import NewFact
 from lpf.training import TrainingConfig
 from lpf.workspace import Workspace
-from lpf.workspace.training_data import own_dataset, own_examples
+from lpf.workspace.training_data import own_examples
 from lpf.workspace.training_runs import TrainingCallbacks, TrainingPlan
 from lpf.workspace.training_sources import TrainingSource, prepare
 
@@ -67,6 +68,10 @@ def ingest(space: Workspace, *rows: tuple[str, str, str | None], predicate: str 
 def know(space: Workspace, entity: str, value: str, days: float = 1, confidence: float = 1) -> None:
     when = NOW - timedelta(days=days)
     space.facts.add([NewFact(entity, "level", value, when, confidence)])
+
+
+def own_dataset(space: Workspace, predicates: Sequence[str] = ()) -> Dataset:
+    return own_examples(space, predicates).dataset
 
 
 def labels(space: Workspace) -> dict[str, str]:
