@@ -161,7 +161,7 @@ def _calibration_sentence(scores: Mapping[str, Mapping[str, Any]]) -> str:
 def _reading(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if document["reading"] is None:
         return []
-    return [("model", document["reading"]["told"])]
+    return [("reading", document["reading"]["told"])]
 
 
 def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
