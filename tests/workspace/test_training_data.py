@@ -297,7 +297,7 @@ def test_an_interrupted_training_continues_from_its_checkpoint(
         if len(epochs) == 2:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
+    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
         space.train(source, PLAN, watching=TrainingCallbacks(on_epoch=stop))
     assert space.models.versions() == []
     resumed = space.train(source, PLAN, watching=TrainingCallbacks(on_epoch=stop))
