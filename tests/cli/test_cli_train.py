@@ -199,7 +199,7 @@ def test_an_interrupt_says_how_to_go_on(lpf, data: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("lpf.training.search.CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(StageOne, "one_epoch", interrupted)
     told = lpf("train", data, *QUICK, code=130)
-    assert "the same command goes on from its checkpoint" in told.stderr
+    assert "the same command continues from its checkpoint" in told.stderr
     assert lpf.json("train", data, *QUICK)["version"] == whole
     assert done == [0, 1, 1, 2]
 
