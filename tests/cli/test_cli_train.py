@@ -199,7 +199,7 @@ def test_an_interrupt_says_how_to_go_on(lpf, data: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("lpf.training.search.CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(StageOne, "one_epoch", interrupted)
     told = lpf("train", data, *QUICK, code=130)
-    assert "the same command goes on from its checkpoint" in told.stderr
+    assert "the same command continues from its checkpoint" in told.stderr
     assert lpf.json("train", data, *QUICK)["version"] == whole
     assert done == [0, 1, 1, 2]
 
@@ -232,7 +232,7 @@ def test_a_head_is_added_to_a_model_and_its_answers_stay(
     again = lpf("train", data, "--predicate", "level", "--onto", first, code=2)
     assert "one predicate is added at a time" in " ".join(again.stderr.split())
     grid = lpf("train", both, "--onto", first, "--grid", code=2)
-    assert "leave seeds, single and grid out" in " ".join(grid.stderr.split())
+    assert "leave out seeds, single and grid" in " ".join(grid.stderr.split())
 
 
 def test_few_entities_are_trained_on_too(lpf, tmp_path: Path) -> None:

@@ -117,13 +117,13 @@ def test_files_that_are_not_json_are_refused(saved: Path) -> None:
         load_model(resealed(saved))
 
 
-def test_the_card_for_people_has_every_section() -> None:
+def test_the_markdown_card_has_every_section() -> None:
     text = CARD.to_markdown()
     for part in ("# test", "random weights", "accuracy: 0.5", "anything else", "never trained"):
         assert part in text
 
 
-def test_a_card_is_written_as_it_always_was() -> None:
+def test_the_stored_form_of_a_card_does_not_change() -> None:
     """Its bytes are part of the version: a field more would give every model another name."""
     card = ModelCard("name", "data", "use", "misuse", {"a": 1.0}, ("note",))
     assert sorted(card.to_dict()) == [

@@ -33,7 +33,7 @@ def test_items_of_one_report_or_one_text_are_copies() -> None:
     assert groups == [0, -1, 0, -1, 1, 1]
 
 
-def test_features_are_read_once_and_kept(tmp_path: Path) -> None:
+def test_features_are_read_once_and_cached(tmp_path: Path) -> None:
     dataset, reader = made_up(5, splits=False).dataset, HashReader()
     first = read_features(dataset, reader, folder=tmp_path)
     (file,) = tmp_path.iterdir()

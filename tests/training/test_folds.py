@@ -25,7 +25,7 @@ def one_predicate_each(entities: int = 40) -> Examples:
     return replace(both, dataset=replace(both.dataset, entities=tuple(kept)))
 
 
-def test_every_fold_leaves_all_values_of_all_predicates_to_learn_from() -> None:
+def test_every_fold_leaves_all_values_of_all_predicates_for_training() -> None:
     examples = one_predicate_each()
     folds = Folds(examples, ("level", "outcome"))
     for name, values in (("level", 3), ("outcome", 2)):

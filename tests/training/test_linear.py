@@ -125,7 +125,7 @@ def test_a_value_that_no_row_has_stays_finite() -> None:
     assert np.isfinite(found.bias).all()
 
 
-def test_the_networks_shape_gives_the_regressions_answers(silent: Examples) -> None:
+def test_the_stored_model_answers_like_the_regression(silent: Examples) -> None:
     """Members are the fits, to float32; the channel is the head's."""
     train, validation = parts(silent)
     learner, recipe = LinearTrainer(train), LinearSettings("items", 0.3)
@@ -137,7 +137,7 @@ def test_the_networks_shape_gives_the_regressions_answers(silent: Examples) -> N
     np.testing.assert_allclose(item_factors(runtime, "level", validation), expected, atol=1e-3)
 
 
-def test_members_weigh_entities_differently_and_together_alike(silent: Examples) -> None:
+def test_entity_weights_differ_by_member_and_average_to_one(silent: Examples) -> None:
     learner = LinearTrainer(silent)
     one = learner.rows("level", "items")
     drawn = np.stack([rows.weights for rows in learner.reweighted(one, (1, 2, 3))])
@@ -158,8 +158,8 @@ def test_two_predicates_find_their_own_logits() -> None:
         assert (found.argmax(axis=1) == validation.dataset.item_labels(name)).mean() > 0.8
 
 
-def test_what_is_said_in_folds_stands_with_its_items() -> None:
-    """Folds in any order: every item has what the learner said that did not see it."""
+def test_factors_from_folds_are_in_the_order_of_the_items() -> None:
+    """Folds in any order: every item has the factor of the trainer that was not fitted to it."""
     examples = made_up(60, noise=1.0, splits=False)
     folds = [np.arange(2, 60, 3), np.arange(0, 60, 3), np.arange(1, 60, 3)]
     others = [np.setdiff1d(np.arange(60), fold) for fold in folds]
@@ -173,7 +173,7 @@ def test_what_is_said_in_folds_stands_with_its_items() -> None:
         np.testing.assert_allclose(found[examples.rows(fold)], expected, rtol=1e-6)
 
 
-def test_a_linear_reading_is_chosen_where_networks_overfit(linear: Trained) -> None:
+def test_the_linear_model_is_chosen_if_networks_overfit(linear: Trained) -> None:
     choice = linear.choice
     assert choice is not None
     assert choice.is_linear
@@ -183,7 +183,7 @@ def test_a_linear_reading_is_chosen_where_networks_overfit(linear: Trained) -> N
     assert any(note.startswith("reading: linear, held-out NLL") for note in linear.card.notes)
 
 
-def test_networks_stay_where_no_line_parts_the_values() -> None:
+def test_networks_are_chosen_if_values_are_not_linearly_separable() -> None:
     model = train(with_a_corner(), max_epochs=40)
     assert model.choice is not None
     assert not model.choice.is_linear
@@ -191,11 +191,11 @@ def test_networks_stay_where_no_line_parts_the_values() -> None:
     assert any(note.startswith("reading: networks") for note in model.card.notes)
 
 
-def test_with_networks_asked_for_nothing_is_compared() -> None:
+def test_nothing_is_compared_if_networks_are_asked_for() -> None:
     assert train(hard_to_learn(), reading="networks").choice is None
 
 
-def test_a_linear_model_is_kept_and_answers_in_both_variants(tmp_path: Path) -> None:
+def test_a_linear_model_is_saved_and_answers_in_both_variants(tmp_path: Path) -> None:
     model = train(hard_to_learn(), aggregator=AggregatorConfig())
     assert model.config.encoder.hidden == ()
     for variant in ("spn", "learned"):
@@ -212,14 +212,14 @@ def test_the_same_data_and_seeds_are_the_same_version(linear: Trained, tmp_path:
     assert train(hard_to_learn()).save(tmp_path) == linear.save(tmp_path)
 
 
-def test_a_head_cannot_be_added_to_it(linear: Trained, tmp_path: Path) -> None:
+def test_no_head_can_be_added_to_a_linear_model(linear: Trained, tmp_path: Path) -> None:
     artefact = load_model(tmp_path / linear.save(tmp_path))
     more = made_up(predicates=(LEVEL, OUTCOME))
     with pytest.raises(TrainingError, match=r"is linear.*train all predicates together"):
         train_head(artefact, more, "outcome", CHOSEN)
 
 
-def test_labelled_items_of_unlabelled_entities_are_learned_from() -> None:
+def test_labelled_items_of_unlabelled_entities_are_trained_on() -> None:
     whole = made_up(60)
     dataset = whole.dataset
     assert LinearTrainer(whole).sources("level") == ("entities",)
@@ -250,7 +250,7 @@ def test_a_channel_of_a_hand_worked_case() -> None:
     assert channel_between(of_entities, of_entities, 2) is None
 
 
-def test_items_that_say_nothing_do_not_outvote_the_one_that_speaks(silent: Examples) -> None:
+def test_uninformative_items_do_not_outvote_an_informative_one(silent: Examples) -> None:
     """Taken for their entities', the labels of silent items bury what is known."""
     mapped, plain = train(silent), train(silent, reading="networks")
     ours, theirs = (one.scores_on("test")["level"] for one in (mapped, plain))

@@ -30,7 +30,7 @@ def stop_after(epochs: int) -> EpochCallback:
 
 
 @pytest.mark.parametrize("epochs", [1, 4, 7])
-def test_an_interrupted_search_goes_on_to_the_same_bits(
+def test_an_interrupted_search_continues_to_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epochs: int
 ) -> None:
     monkeypatch.setattr(search, "CHECKPOINT_SECONDS", 0.0)
@@ -46,7 +46,7 @@ def test_an_interrupted_search_goes_on_to_the_same_bits(
         np.testing.assert_array_equal(tensor, resumed.tensors[name])
 
 
-def test_a_search_that_is_done_is_read_not_trained_again(tmp_path: Path) -> None:
+def test_a_finished_search_is_read_and_not_trained_again(tmp_path: Path) -> None:
     stage = staged(made_up(), (1, 2), CONFIG)
     first = search_seeds(stage, tmp_path)
 

@@ -27,14 +27,14 @@ def many_sided(entities: int, seed: int = 1, signal: float = 0.12) -> Examples:
     return replace(examples, features=features.astype(np.float32))
 
 
-def test_a_handful_of_entities_makes_a_model_that_says_how_far_to_trust_it() -> None:
+def test_a_model_of_a_few_entities_warns_how_far_to_trust_it() -> None:
     few = made_up(9, noise=0.4, splits=False)
     model = train_small(few, "hash", ("level",), LONG, SEEDS)
     scores = model.scores_on("out of fold")["level"]
     assert scores.entities == 9
-    told = " ".join(model.warnings)
-    assert "of entities it had not seen" in told
-    assert "9 entities only" in told
+    warnings = " ".join(model.warnings)
+    assert "of entities it had not seen" in warnings
+    assert "9 entities only" in warnings
     assert model.config.seeds == (1, 2)
     assert model.config.calibrated_on == {"level": 9}
     more = made_up(60, seed=3, noise=0.4, splits=False)
@@ -43,7 +43,7 @@ def test_a_handful_of_entities_makes_a_model_that_says_how_far_to_trust_it() -> 
     assert right.mean() > 0.6
 
 
-def test_a_few_entities_with_many_numbers_are_read_linearly(tmp_path: Path) -> None:
+def test_the_linear_model_is_chosen_for_few_entities_and_wide_features(tmp_path: Path) -> None:
     few = many_sided(45)
     ours = train_small(few, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
     plain = train_small(few, "hash", ("level",), LONG, SEEDS)
@@ -53,7 +53,7 @@ def test_a_few_entities_with_many_numbers_are_read_linearly(tmp_path: Path) -> N
     assert ours.config.encoder.hidden == ()
     assert ours.config.seeds == plain.config.seeds
     assert ours.network_seeds == frozenset()
-    assert any("the model reads linearly (held-out NLL" in told for told in ours.warnings)
+    assert any("the model reads linearly (held-out NLL" in one for one in ours.warnings)
     more = many_sided(200, seed=3)
     losses = [
         evaluate(model.runtime(), few.dataset.schema, "level", more).nll for model in (ours, plain)
@@ -63,7 +63,7 @@ def test_a_few_entities_with_many_numbers_are_read_linearly(tmp_path: Path) -> N
     assert evaluate(kept, few.dataset.schema, "level", more).nll == losses[0]
 
 
-def test_a_seed_has_converged_where_its_loss_falls_no_more() -> None:
+def test_a_seed_has_converged_if_its_loss_stopped_falling() -> None:
     few = made_up(12, noise=0.4, splits=False)
     for patience in (5, 40):
         config = replace(LONG, patience=patience)
@@ -73,16 +73,16 @@ def test_a_seed_has_converged_where_its_loss_falls_no_more() -> None:
     assert not one.converged
 
 
-def test_no_better_than_the_prior_is_told_first_of_folds_too() -> None:
+def test_no_better_than_the_prior_is_the_first_warning_with_folds_too() -> None:
     lost = many_sided(40, signal=0.0)
     model = train_small(lost, "hash", ("level",), LONG, SEEDS)
     scores = model.scores_on("out of fold")["level"]
     assert scores.nll >= scores.prior_nll
     assert "no better than the prior" in model.warnings[0]
-    assert sum("no better than the prior" in told for told in model.warnings) == 1
+    assert sum("no better than the prior" in one for one in model.warnings) == 1
 
 
-def test_networks_stay_where_they_read_better() -> None:
+def test_networks_are_chosen_if_they_are_better() -> None:
     """low and high lie crosswise around medium, so that no line parts them."""
     few = made_up(50, 6, noise=0.2, splits=False)
     labels, drawn = few.dataset.item_labels("level"), np.random.default_rng(0)
@@ -99,7 +99,7 @@ def test_networks_stay_where_they_read_better() -> None:
     assert model.scores_on("out of fold")["level"].accuracy > 0.9
 
 
-def test_the_linear_reading_is_judged_by_what_it_did_not_see_too() -> None:
+def test_the_linear_model_is_scored_out_of_fold_too() -> None:
     lost = many_sided(40, signal=0.0)
     model = train_small(lost, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
     scores = model.scores_on("out of fold")["level"]
@@ -107,7 +107,7 @@ def test_the_linear_reading_is_judged_by_what_it_did_not_see_too() -> None:
     assert scores.nll > 0.9 * scores.prior_nll
 
 
-def test_what_is_said_of_an_item_comes_from_networks_that_did_not_see_it() -> None:
+def test_factors_come_from_networks_that_were_not_trained_on_the_item() -> None:
     """Labels without any relation to the features can be learned by heart, not out of fold."""
     few = made_up(40, noise=0.4, splits=False)
     shuffled = np.random.default_rng(0).permutation(len(few.features))
@@ -119,7 +119,7 @@ def test_what_is_said_of_an_item_comes_from_networks_that_did_not_see_it() -> No
     assert scores.nll > 0.8 * scores.prior_nll
 
 
-def test_what_items_say_of_entities_is_not_counted_on_those_judged() -> None:
+def test_channels_are_not_estimated_on_the_entities_that_are_scored() -> None:
     """Items' own labels have nothing to do with their entities': a channel that was counted on the
     entities judged would find something all the same."""
     losses = []
@@ -153,7 +153,7 @@ def test_two_predicates_of_different_entities_are_both_learned() -> None:
         assert scores.accuracy > 0.8
 
 
-def test_networks_that_run_off_are_refused() -> None:
+def test_networks_that_overflow_are_refused() -> None:
     few = made_up(20, splits=False)
     huge = replace(few, features=(1e6 * few.features).astype(np.float32))
     with pytest.raises(NonFiniteError, match="the model overflows on"):

@@ -101,7 +101,7 @@ def test_the_learned_variant_uses_its_fitted_temperature(
     )
 
 
-def test_a_search_is_kept_and_other_members_need_no_training(
+def test_a_stored_search_is_used_for_another_number_of_members(
     examples: Examples, tmp_path: Path
 ) -> None:
     first = train(examples, folder=tmp_path)
@@ -153,28 +153,28 @@ def test_two_predicates_and_a_third_added_later(tmp_path: Path) -> None:
         train_head(artefact, both, "level", SMALL)
 
 
-def test_what_splits_share_is_told(examples: Examples) -> None:
+def test_warning_about_texts_in_two_splits(examples: Examples) -> None:
     entities = list(examples.dataset.entities)
     first = next(one for one in entities if one.split == "train")
     place = next(place for place, one in enumerate(entities) if one.split == "test")
     entities[place] = replace(entities[place], evidence=first.evidence)
     leaky = replace(examples, dataset=replace(examples.dataset, entities=tuple(entities)))
-    cautions = " ".join(train(leaky, replace(SMALL, aggregator=None, max_epochs=2)).warnings)
-    assert "3 texts" in cautions
-    assert "'test'" in cautions
-    assert "'train'" in cautions
+    warnings = " ".join(train(leaky, replace(SMALL, aggregator=None, max_epochs=2)).warnings)
+    assert "3 texts" in warnings
+    assert "'test'" in warnings
+    assert "'train'" in warnings
 
 
-def test_a_value_that_is_never_answered_is_told() -> None:
+def test_warning_about_a_value_that_is_never_answered() -> None:
     """Two epochs are not enough to learn a rare value."""
     rare = made_up(200, noise=3.0, shares=(0.06, 0.14, 0.8))
     config = replace(SMALL, max_epochs=1, balance="never", aggregator=None)
-    cautions = " ".join(train(rare, config).warnings)
-    assert "is never answered" in cautions
-    assert "the schema's prior gives" in cautions
+    warnings = " ".join(train(rare, config).warnings)
+    assert "is never answered" in warnings
+    assert "the schema's prior gives" in warnings
 
 
-def test_balancing_is_advised_only_where_it_may_help() -> None:
+def test_balancing_is_advised_only_if_it_may_help() -> None:
     never_high = np.array([[0.6, 0.3, 0.1]] * 6)
     labels = np.array([0, 0, 1, 1, 2, 2])
     (plain,) = (
@@ -191,7 +191,7 @@ def test_balancing_is_advised_only_where_it_may_help() -> None:
     assert balancing_may_help(rarer, "never")
 
 
-def test_a_model_no_better_than_the_prior_is_told_first(examples: Examples) -> None:
+def test_no_better_than_the_prior_is_the_first_warning(examples: Examples) -> None:
     """Features of test entities are those of others."""
     dataset = examples.dataset
     rows = examples.rows(dataset.positions("test"))
@@ -205,7 +205,7 @@ def test_a_model_no_better_than_the_prior_is_told_first(examples: Examples) -> N
     assert model.card.metrics["level/test/spn/prior_nll"] == pytest.approx(scores.prior_nll)
 
 
-def test_nothing_is_said_of_networks_that_do_not_answer(examples: Examples) -> None:
+def test_no_warning_about_networks_that_are_not_in_the_model(examples: Examples) -> None:
     config = replace(SMALL, beta=50.0, max_epochs=8, learning_rate=0.01, reading="chosen")
     model = train(examples, replace(config, aggregator=None))
     assert model.choice is not None
@@ -214,7 +214,7 @@ def test_nothing_is_said_of_networks_that_do_not_answer(examples: Examples) -> N
     assert "item_validation_accuracy" not in model.card.metrics
 
 
-def test_a_collapsed_posterior_is_told(examples: Examples) -> None:
+def test_warning_about_a_collapsed_posterior(examples: Examples) -> None:
     config = replace(SMALL, beta=50.0, aggregator=None, max_epochs=8, learning_rate=0.01)
     assert any("collapsed to the prior" in one for one in train(examples, config).warnings)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from labelled_workspaces import LEVELS, WordReader, in_splits, line, lines, write_lines
+from lpf.datasets import Dataset
 from lpf.domains import load_domain, preset
 from lpf.errors import (
     ConfigError,
@@ -25,7 +26,7 @@ from lpf.schema import Predicate, Schema
 from lpf.storage.facts import NewFact
 from lpf.training import TrainingConfig
 from lpf.workspace import Workspace
-from lpf.workspace.training_data import own_dataset, own_examples
+from lpf.workspace.training_data import own_examples
 from lpf.workspace.training_runs import TrainingCallbacks, TrainingPlan
 from lpf.workspace.training_sources import TrainingSource, prepare
 
@@ -69,6 +70,10 @@ def know(space: Workspace, entity: str, value: str, days: float = 1, confidence:
     space.facts.add([NewFact(entity, "level", value, when, confidence)])
 
 
+def own_dataset(space: Workspace, predicates: Sequence[str] = ()) -> Dataset:
+    return own_examples(space, predicates).dataset
+
+
 def labels(space: Workspace) -> dict[str, str]:
     return {entity.entity_id: entity.labels["level"] for entity in own_dataset(space)}
 
@@ -102,7 +107,7 @@ def test_ties_and_the_unlabelled_are_left_out_and_counted(space: Workspace) -> N
     assert unlabelled == "1 entity has no label and was left out (first: B)."
 
 
-def test_labels_that_the_schema_has_no_more_are_ignored_and_counted(
+def test_labels_that_are_not_in_the_schema_are_ignored_and_counted(
     space: Workspace, tmp_path: Path
 ) -> None:
     ingest(space, ("A", "one", "low"), ("B", "two", "high"), ("C", "three", None))
@@ -121,7 +126,7 @@ def test_labels_that_the_schema_has_no_more_are_ignored_and_counted(
         assert "2 labels are no values" in " ".join(own_dataset(narrower).exclusions)
 
 
-def test_evidence_speaks_of_its_own_predicate_only(space: Workspace) -> None:
+def test_evidence_counts_for_its_own_predicate_only(space: Workspace) -> None:
     ingest(space, ("A", "one", "low"), ("B", "two", "high"))
     ingest(space, ("A", "three", "clean"), predicate="outcome")
     dataset = own_dataset(space)
@@ -135,7 +140,7 @@ def test_evidence_speaks_of_its_own_predicate_only(space: Workspace) -> None:
     assert [entity.entity_id for entity in own_dataset(space, ["level"])] == ["A", "B"]
 
 
-def test_without_labels_it_says_how_to_label(space: Workspace) -> None:
+def test_without_labels_the_error_says_how_to_label(space: Workspace) -> None:
     ingest(space, ("A", "one", None))
     with pytest.raises(TrainingError, match=r"supports_value.*lpf facts add"):
         own_dataset(space)
@@ -224,7 +229,9 @@ def test_data_that_cannot_be_trained_on_are_refused_before_any_text_is_read(
     assert not read
 
 
-def test_what_is_neither_file_nor_domain_is_refused(space: Workspace, tmp_path: Path) -> None:
+def test_a_name_that_is_neither_file_nor_domain_is_refused(
+    space: Workspace, tmp_path: Path
+) -> None:
     with pytest.raises(DatasetError, match=r"neither a file nor one of the domains.*compliance"):
         prepare(space, TrainingSource("complience"))
     with pytest.raises(ConfigError, match="lpf init DIR --domain compliance"):
@@ -278,7 +285,7 @@ def test_two_predicates_of_different_evidence_make_one_model(space: Workspace) -
     assert set(outcome.trained.fitted) == {"level", "outcome"}
 
 
-def test_a_search_that_was_interrupted_goes_on_where_it_stopped(
+def test_an_interrupted_training_continues_from_its_checkpoint(
     space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lpf.training.search.CHECKPOINT_SECONDS", 0.0)
@@ -290,7 +297,7 @@ def test_a_search_that_was_interrupted_goes_on_where_it_stopped(
         if len(epochs) == 2:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
+    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
         space.train(source, PLAN, watching=TrainingCallbacks(on_epoch=stop))
     assert space.models.versions() == []
     resumed = space.train(source, PLAN, watching=TrainingCallbacks(on_epoch=stop))
@@ -309,7 +316,7 @@ def test_one_seed_is_trained_alone(space: Workspace, tmp_path: Path) -> None:
         TrainingPlan(single=7, seeds=(1, 2))
 
 
-def test_the_grid_keeps_its_best_and_says_what_the_others_got(
+def test_the_grid_uses_its_best_and_lists_the_others(
     space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lpf.training.config.LEARNING_RATES", (1e-5, 3e-2))

@@ -161,7 +161,7 @@ def _calibration_sentence(scores: Mapping[str, Mapping[str, Any]]) -> str:
 def _reading(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if document["reading"] is None:
         return []
-    return [("model", document["reading"]["told"])]
+    return [("reading", document["reading"]["told"].removeprefix("reading: "))]
 
 
 def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -349,7 +349,7 @@ def _reading_train_document(choice: ModelChoice | None) -> dict[str, Any] | None
             name: {"labels": recipe.source, "penalty": recipe.penalty}
             for name, recipe in choice.linear.items()
         },
-        "told": choice.describe(),
+        "told": f"reading: {choice.describe()}",
     }
 
 

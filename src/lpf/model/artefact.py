@@ -28,6 +28,7 @@ from lpf.types import Float32Array
 # Which entities a model is scored on, the most independent of its training first.
 HeldOutData = Literal["test", "validation", "out of fold"]
 HELD_OUT: tuple[HeldOutData, ...] = get_args(HeldOutData)
+WARNING_PREFIX = "caution: "  # of a note that is a warning
 METRIC_PARTS = 4  # of a metric's name in the card, such as level/test/spn/ece
 DATA = re.compile(r"(?P<name>.*): (?P<entities>\d+) entities\b", re.DOTALL)
 DIGEST = re.compile(r"sha256 ([0-9a-f]{16})\.$")

@@ -28,18 +28,6 @@ def tensor_shapes(config: ModelConfig) -> Shapes:
     return shapes
 
 
-def parameter_count(config: ModelConfig, *, with_aggregator: bool = False) -> int:
-    """Number of trained parameters in one member, with or without the aggregator's."""
-    total = 0
-    for name, shape in tensor_shapes(config).items():
-        if with_aggregator or not name.startswith("aggregator."):
-            size = 1
-            for extent in shape[1:]:
-                size *= extent
-            total += size
-    return total
-
-
 def stack_shapes(prefix: str, members: int, widths: tuple[int, ...]) -> Shapes:
     """Shapes of a multilayer perceptron with these widths, input first."""
     shapes: Shapes = {}

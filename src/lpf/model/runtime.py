@@ -8,9 +8,9 @@ each time would take as long as the arithmetic, because the system zeroes every 
 
 ``Decoder.around`` decodes samples relative to their item's mean. With z = μ + s, an activation is
 stored as u + c, where c belongs to the item and not to the sample. The next pre-activation is
-uW + e with e = cW + b, and relu(uW + e) = max(uW, -e) + e. So a layer costs one product and one pass over the
-samples, and nothing is added to them. For the mirror image z = μ - s, c - v takes the place of
-u + c and min(vW, e) that of the maximum; both share the first product sW.
+uW + e with e = cW + b, and relu(uW + e) = max(uW, -e) + e. So a layer costs one product and one
+pass over the samples, and nothing is added to them. For the mirror image z = μ - s, c - v takes the
+place of u + c and min(vW, e) that of the maximum; both share the first product sW.
 """
 
 from __future__ import annotations

@@ -48,13 +48,13 @@ NUMBERS = "training.json"
 FOLDS = (
     "Answers about whole entities, from all their items. There were too few entities for splits: "
     "each was answered by models that were not trained on it; if there were enough, temperature, "
-    "rho and epsilon were also fitted without it. An ECE below the one by chance cannot be told "
-    "from perfect calibration."
+    "rho and epsilon were also fitted without it. An ECE below the one by chance is consistent "
+    "with perfect calibration."
 )
 SPLITS = (
     "Answers about whole entities, from all their items. Temperature, rho and epsilon were fitted "
     "on the validation entities, so scores on them are too good; scores on test entities are not. "
-    "An ECE below the one by chance cannot be told from perfect calibration."
+    "An ECE below the one by chance is consistent with perfect calibration."
 )
 
 

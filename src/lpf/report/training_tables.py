@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lpf.combine.robust import CREDIBILITY_BOUNDS, expit
+from lpf.model.artefact import WARNING_PREFIX
 from lpf.report.page import PageColumn, PageRow, bullets, decimals, percent, table
 from lpf.report.training_run import RankedRun, RankedSeed, SeedRole
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 VARIANTS = {"spn": "LPF-SPN", "learned": "LPF-Learned"}
 IN_MODEL: dict[SeedRole, str] = {"selected": "yes, the best", "member": "yes", "other": "no"}
-WARNING_PREFIX = "caution: "  # of card notes that the box at the top shows already
 
 # Name, value and meaning of a fitted parameter.
 Explained = tuple[str, str, str]
@@ -151,7 +151,7 @@ def _joined(values: tuple[object, ...], between: str = ", ") -> str:
 
 
 def notes_list(trained: Trained) -> str:
-    """The card's notes without the warnings."""
+    """The card's notes without the warnings, which the box at the top shows already."""
     notes = [note for note in trained.card.notes if not note.startswith(WARNING_PREFIX)]
     return bullets(notes) if notes else ""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lpf.datasets import Dataset
-from lpf.model.artefact import HELD_OUT, HeldOutData, ModelCard, save_model
+from lpf.model.artefact import HELD_OUT, WARNING_PREFIX, HeldOutData, ModelCard, save_model
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
 from lpf.training.config import TrainingConfig
@@ -49,7 +49,6 @@ UNSUITABLE = (
     "Texts of another kind or language, predicates it was not trained on, decisions about people "
     "without a person who reads the evidence."
 )
-WARNING_PREFIX = "caution: "
 CARD_METRICS = ("accuracy", "nll", "prior_nll", "brier", "ece", "ece_null", "entities")
 
 

@@ -110,7 +110,7 @@ class Scores:
     """Metrics of the answers about whole entities.
 
     ``ece_null`` is the 95 % quantile of the ECE of a perfectly calibrated predictor with the same
-    confidences: an ECE below it cannot be told from perfect calibration. ``prior_nll`` is the NLL
+    confidences: an ECE below it is consistent with perfect calibration. ``prior_nll`` is the NLL
     of always answering with the prior.
     """
 

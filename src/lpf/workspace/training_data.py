@@ -48,21 +48,16 @@ class _Collected:
     rows: RowNumbers
 
 
-def own_dataset(workspace: Wiring, predicates: Sequence[str] = ()) -> Dataset:
+def own_examples(
+    workspace: Wiring, predicates: Sequence[str] = (), progress: Progress | None = None
+) -> Examples:
     """The labelled evidence of a workspace about ``predicates`` (none given: all), without splits.
 
     An entity's label is its newest fact with a confidence of at least 0.5, else the value that most
     of its items support; each item's own label is the value that it supports. An entity with
-    labelled evidence about several predicates becomes one entity per predicate. TrainingError if
-    nothing is labelled.
+    labelled evidence about several predicates becomes one entity per predicate. Features come from
+    the store; missing ones are read now and stored. TrainingError if nothing is labelled.
     """
-    return _collected(workspace, predicates).dataset
-
-
-def own_examples(
-    workspace: Wiring, predicates: Sequence[str] = (), progress: Progress | None = None
-) -> Examples:
-    """The same with features from the store; missing ones are read now and stored."""
     from lpf.training import make_examples
 
     reader = workspace.reader
