@@ -9,12 +9,14 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lpf.datasets import Dataset
 from lpf.evaluation.own_method import own_settings
 from lpf.evaluation.runner import Runner
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, FileData, TrainSpec
@@ -29,6 +31,33 @@ WORDS = {
 }
 
 Entity = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reworded:
+    """A ``DatasetChange``: the texts of the first ``items`` items of each entity are replaced."""
+
+    items: int
+    text: str = "Nothing is known."
+
+    @property
+    def content(self) -> tuple[str | int, ...]:
+        return ("reworded", self.items, self.text)
+
+    def apply(self, dataset: Dataset, predicate: str) -> Dataset:
+        assert dataset.schema[predicate]
+        changed = (
+            replace(
+                entity,
+                evidence=tuple(
+                    replace(item, text=self.text, truth=None) if place < self.items else item
+                    for place, item in enumerate(entity.evidence)
+                ),
+                truth=None,
+            )
+            for entity in dataset
+        )
+        return replace(dataset, entities=tuple(changed))
 
 
 @cache

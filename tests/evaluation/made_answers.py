@@ -39,8 +39,8 @@ def keep_made(
 
 
 def made(cell: Cell, skill: Skill, entities: int = 60) -> Answered:
-    """Entities are those of the eval_spec, whoever is asked; the noise is theirs but for a little that
-    is the method's own, as methods that read the same texts err together."""
+    """The entities depend on the eval_spec alone. So does most of the noise: methods that read the
+    same texts make the same errors."""
     asked = np.random.default_rng(zlib.crc32(repr(_who(cell)).encode()))
     own = np.random.default_rng(zlib.crc32(cell.key.encode()))
     labels = asked.integers(len(VALUES), size=entities)
@@ -64,7 +64,7 @@ def made(cell: Cell, skill: Skill, entities: int = 60) -> Answered:
 
 def _who(cell: Cell) -> tuple[DomainData | object, int]:
     """What was done to the evidence leaves the entities the same."""
-    eval_spec = replace(cell.eval_spec, perturbation=None, level=0.0, top_k=None)
+    eval_spec = replace(cell.eval_spec, change=None, top_k=None)
     return (
         (cell.train_spec.data, 0)
         if eval_spec == EvalSpec()

@@ -1,9 +1,7 @@
-"""Who is asked: of the train_spec, of its domain and of another, and with evidence that something was
-done to."""
+"""Test entities: of the file, new ones of the same or another domain, with changed evidence."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ from lpf.domains import load_domain, perfect_answers
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.eval_data import exam_dataset, file_dataset, lesson_dataset
 from lpf.evaluation.specs import DomainData, EvalSpec, TrainSpec
-from small_specs import LESSON, all_three, entities, file_data, in_splits, written
+from small_specs import LESSON, Reworded, all_three, entities, file_data, in_splits, written
 
 PREDICATE = "compliance_level"
 
@@ -51,27 +49,21 @@ def test_the_best_items_alone(domain: Dataset) -> None:
         assert (before.labels, after.truth) == (after.labels, None)
 
 
-def test_a_perturbation_changes_evidence_and_nothing_else(domain: Dataset) -> None:
+def test_a_change_is_applied_to_the_test_entities(domain: Dataset) -> None:
     whole = exam_dataset(EvalSpec(), domain, PREDICATE)
-    eval_spec = EvalSpec(perturbation="noise", level=0.5)
-    spoilt = exam_dataset(eval_spec, domain, PREDICATE)
-    changed = [one.text != other.text for one, other in zip(whole.items, spoilt.items, strict=True)]
-    assert sum(changed) == len(changed) // 2
-    assert [entity.labels for entity in whole] == [entity.labels for entity in spoilt]
-    assert spoilt == exam_dataset(eval_spec, domain, PREDICATE)
-    assert exam_dataset(replace(eval_spec, level=0.0), domain, PREDICATE) == whole
+    change = Reworded(1)
+    assert exam_dataset(EvalSpec(change=change), domain, PREDICATE) == change.apply(
+        whole, PREDICATE
+    )
 
 
-def test_foreign_texts_are_of_another_domain(domain: Dataset) -> None:
-    spoilt = exam_dataset(EvalSpec(perturbation="foreign", level=0.7), domain, PREDICATE)
-    own = {item.text for item in domain.items}
-    share = np.mean([item.text not in own for item in spoilt.items])
-    assert share == pytest.approx(0.7, abs=0.02)
+def test_a_change_comes_before_the_best_items_are_chosen(domain: Dataset) -> None:
+    cut = exam_dataset(EvalSpec(change=Reworded(9, "all alike"), top_k=2), domain, PREDICATE)
+    assert {item.text for item in cut.items} == {"all alike"}
+    assert {len(entity.evidence) for entity in cut} == {2}
 
 
-def test_what_cannot_be_done_to_evidence_is_refused(domain: Dataset) -> None:
-    with pytest.raises(ConfigError, match="'rust' is none"):
-        exam_dataset(EvalSpec(perturbation="rust", level=0.5), domain, PREDICATE)
+def test_top_k_below_one_is_refused(domain: Dataset) -> None:
     with pytest.raises(ConfigError, match="top_k: must be 1 or above, got 0"):
         exam_dataset(EvalSpec(top_k=0), domain, PREDICATE)
 

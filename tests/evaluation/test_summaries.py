@@ -11,7 +11,6 @@ from lpf import metrics
 from lpf.evaluation.answered import Answered, Costs
 from lpf.evaluation.measures import measures
 from lpf.evaluation.summaries import entity_keys, summarise
-from lpf_paper.exhibits import Value
 
 BOUNDED = {"accuracy", "nll", "brier", "mean_confidence", "ece"}
 
@@ -155,7 +154,6 @@ def test_infinite_losses_are_told_and_not_bounded() -> None:
     found = summarise([sure, calibrated_run(4, 0)], draws=100)
     assert found.spreads["nll"].mean == math.inf
     assert (found.spreads["nll"].sd, found.spreads["nll"].low) == (None, None)
-    assert found.spreads["nll"].value(paper=0.1) == Value(None, paper=0.1)
     assert found.spreads["brier"].low is not None
     assert found.notes == (
         "nll is infinite in 1 of 2 runs: labels were given probability 0",
@@ -184,10 +182,3 @@ def test_costs_are_averaged_over_runs_that_measured_them() -> None:
     runs = [calibrated_run(30, 0, costs=Costs(query_ms=2.0)), calibrated_run(30, 1)]
     spread = summarise(runs, draws=50).spreads["runtime_ms"]
     assert (spread.mean, spread.sd, spread.low, spread.runs) == (2.0, None, None, 1)
-
-
-def test_a_spread_as_a_cell_of_a_table() -> None:
-    spread = summarise([calibrated_run(60, seed) for seed in (0, 1)], draws=100).spreads["nll"]
-    assert spread.value(0.2, "too good") == Value(
-        spread.mean, spread.sd, spread.low, spread.high, 0.2, "too good"
-    )

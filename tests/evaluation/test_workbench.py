@@ -19,6 +19,7 @@ from lpf.evaluation.variants import DEFAULT_ENSEMBLE, best_members
 from lpf.evaluation.workbench import Workbench
 from small_specs import (
     LESSON,
+    Reworded,
     all_three,
     bench,
     entities,
@@ -76,7 +77,7 @@ def test_the_perfect_reader_knows_its_domain_and_refuses_elsewhere() -> None:
     assert strange.error is not None
     assert strange.tempered is None
     assert len(strange.entity_ids) == 20
-    spoilt = answered("perfect_reader", EvalSpec(perturbation="noise", level=0.5))
+    spoilt = answered("perfect_reader", EvalSpec(change=Reworded(1)))
     assert spoilt.error is not None
 
 

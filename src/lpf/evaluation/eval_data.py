@@ -33,7 +33,6 @@ from lpf.schema import Schema
 from lpf.storage.values import to_micros
 from lpf.training.material import training_shares
 from lpf.types import FloatArray
-from lpf_paper.perturbations.perturbations import perturbed
 
 SPLIT_SEED, FOLD_SEED = 42, 7
 
@@ -189,24 +188,14 @@ def _cut(entity: DatasetEntity, top_k: int, ranker: Ranker) -> DatasetEntity:
     return replace(entity, evidence=tuple(entity.evidence[place] for place in kept), truth=None)
 
 
-PERTURBATION_SEED = 11
-
-
 def exam_dataset(eval_spec: EvalSpec, train_spec: Dataset, predicate: str) -> Dataset:
     """Who is asked about, with what was done to their evidence."""
     if eval_spec.data is None:
         asked = train_spec.select(train_spec.positions("test").tolist())
     else:
         asked = _new_entities(eval_spec.data, eval_spec.entities, train_spec, predicate)
-    if eval_spec.perturbation is not None:
-        asked = perturbed(
-            asked,
-            eval_spec.perturbation,
-            eval_spec.level,
-            PERTURBATION_SEED,
-            predicate=predicate,
-            foreign=_foreign(asked),
-        )
+    if eval_spec.change is not None:
+        asked = eval_spec.change.apply(asked, predicate)
     return asked if eval_spec.top_k is None else best_items(asked, eval_spec.top_k)
 
 
@@ -240,10 +229,3 @@ def _relabelled(entity: DatasetEntity, predicate: str, value: str) -> DatasetEnt
         facts={},
         truth=None,
     )
-
-
-def _foreign(asked: Dataset) -> tuple[str, ...]:
-    """Texts of another domain than the one asked about."""
-    other = "materials" if asked.name != "materials" else "legal"
-    made = generate_test(load_domain(other), preset("paper"), seed=PERTURBATION_SEED, entities=100)
-    return tuple(item.text for item in made.items)

@@ -110,9 +110,7 @@ class LessonExamples:
 
     def _read(self, eval_spec: EvalSpec) -> Examples:
         made = exam_dataset(eval_spec, self.examples.dataset, self.predicate)
-        if eval_spec.perturbation is None and eval_spec.top_k is None:
+        if not eval_spec.is_changed:
             return self.library.examples(made)
-        self.eval_spec(
-            replace(eval_spec, perturbation=None, level=0.0, top_k=None)
-        )  # reads the most of it
+        self.eval_spec(replace(eval_spec, change=None, top_k=None))  # reads most of the texts
         return self.library.altered(made)

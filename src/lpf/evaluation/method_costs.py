@@ -118,7 +118,7 @@ def method_costs(cell: Cell, fit: Fit, asked: Examples, rate: float) -> tuple[Co
     """Single questions and memory are measured where nothing was done to the evidence, and of
     networks that stand for each other once. The text says why they could not be."""
     changed = cell.settings not in ((), FIRST_NETWORK) and not is_own(cell.method)
-    if cell.eval_spec.perturbation is not None or changed:
+    if cell.eval_spec.change is not None or changed:
         return Costs(fit_seconds=fit.seconds, per_second=rate), None
     costs = Costs(fit.seconds, None, rate, stored_bytes(fit.method))
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
-from lpf_paper.exhibits import Standing
+Standing = Literal["ours", "rival", "reference"]
 
 TITLES: Mapping[str, str] = {
     "lpf_robust": "LPF-SPN, robust ensemble",

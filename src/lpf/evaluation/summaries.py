@@ -20,7 +20,6 @@ from lpf.evaluation.answered import Answered, Costs
 from lpf.evaluation.measures import measures
 from lpf.metrics.calibration import BINS, Bins
 from lpf.types import FloatArray
-from lpf_paper.exhibits import Value
 
 DRAWS = 2000
 LEVEL = 0.95
@@ -39,11 +38,6 @@ class Spread:
     low: float | None
     high: float | None
     runs: int
-
-    def value(self, paper: float | None = None, doubt: str | None = None) -> Value:
-        """For a table. An infinite mean is None there; ``Summary.notes`` says why."""
-        mean = self.mean if math.isfinite(self.mean) else None
-        return Value(mean, self.sd, self.low, self.high, paper, doubt)
 
 
 @dataclass(frozen=True)

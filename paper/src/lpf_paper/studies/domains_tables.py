@@ -248,7 +248,9 @@ def _cross_domain_row(
 def _beside(beside: PrintedTable, domain: str, method: str, summary: Summary | None) -> Value:
     paper, doubt = printed_value(beside, domain, method)
     spread = None if summary is None else summary.spreads.get("accuracy")
-    return Value(None, paper=paper, doubt=doubt) if spread is None else spread.value(paper, doubt)
+    return (
+        Value(None, paper=paper, doubt=doubt) if spread is None else Value.of(spread, paper, doubt)
+    )
 
 
 GAP = ("lpf_robust", "lpf_paper", "perfect_reader")  # ours, where it begins, where it ends

@@ -121,7 +121,7 @@ def _row(
         clean = evaluation.clean_summary(method)
         spreads = {} if clean is None else clean.spreads
         cells += [
-            spreads[name].value() if name in spreads else None for name in ("nll", "accuracy")
+            Value.of(spreads[name]) if name in spreads else None for name in ("nll", "accuracy")
         ]
     note = "; ".join(summary.notes) or None
     return Row(method, title_of(method), tuple(cells), standing_of(method), note)
@@ -185,7 +185,7 @@ def _of(evaluation: Evaluation, method: str | None, measure: str) -> Value | Non
     if method is None or method not in evaluation.runs:
         return None
     spread = evaluation.summary(method).spreads.get(measure)
-    return None if spread is None else spread.value()
+    return None if spread is None else Value.of(spread)
 
 
 SURE = 0.05
@@ -380,4 +380,4 @@ def _nll(evaluation: Evaluation, method: str) -> float | None:
     if method not in evaluation.runs:
         return None
     spread = evaluation.summary(method).spreads.get("nll")
-    return None if spread is None else spread.value().value
+    return None if spread is None else Value.of(spread).value

@@ -279,7 +279,7 @@ def _with_printed(knob: Knob, value: float, measure: str, summary: Summary) -> V
     doubt = None if printed is None else " ".join(printed.doubts) or None
     if spread is None:
         return None if paper is None else Value(None, paper=paper, doubt=doubt)
-    return spread.value(paper, doubt)
+    return Value.of(spread, paper, doubt)
 
 
 def robust_table(plan: Plan, sweep: Sweep) -> Table:
