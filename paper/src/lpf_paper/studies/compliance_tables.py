@@ -19,7 +19,15 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from lpf.evaluation.measures import SubsetScores, by_credibility, by_label, confusion_of, measures
+from lpf.evaluation.measures import (
+    SubsetScores,
+    by_credibility,
+    by_label,
+    confusion_of,
+)
+from lpf.evaluation.measures import (
+    measure as all_measures,
+)
 from lpf.evaluation.method_names import standing_of, title_of
 from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
@@ -445,7 +453,7 @@ def seed_stats_table(small: Runs, book: ResultReader) -> Table:
     cells = small.get(METHOD, ())
     summary = book.summary(cells)
     beside = printed_table("seed_stats")
-    found = [measures(one) for one in book.runs(cells) if one.error is None]
+    found = [all_measures(one) for one in book.runs(cells) if one.error is None]
     rows = []
     for measure in MEASURES:
         numbers = [one[measure] for one in found if measure in one]

@@ -285,7 +285,7 @@ def gap_table(plan: Plan, fixed: DomainRuns) -> Table:
 
 def closing(plan: Plan, fixed: DomainRuns) -> str:
     """A sentence; none where a run crashed: means would be of different data sets."""
-    if any(one.runs < one.asked for one in map(fixed.summary, GAP)):
+    if any(one.runs < one.all_runs for one in map(fixed.summary, GAP)):
         return ""
     whole = _share(fixed)
     by_domain = [_share(fixed, domain) for domain in plan.domains]

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lpf.baselines import CLAIM_ONLY
 from lpf.datasets import Dataset
-from lpf.evaluation.claim_only import CLAIM_ONLY
 from lpf.evaluation.comparisons import Comparison, compare
-from lpf.evaluation.evaluation import Evaluation, EvaluationPlan
+from lpf.evaluation.evaluation import Evaluation
 from lpf.evaluation.evaluator import Evaluator
 from lpf.evaluation.method_names import standing_of, title_of
 from lpf.evaluation.model_cache import CHOSEN
+from lpf.evaluation.plan import EvaluationPlan
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell
 from lpf.metrics import Difference
@@ -73,7 +74,7 @@ class Standing:
 
 
 def file_title(evaluation: Evaluation) -> str:
-    return evaluation.plan.path.stem.replace("_", " ")
+    return evaluation.dataset.name.replace("_", " ")
 
 
 def nll(evaluation: Evaluation, method: str) -> float:
@@ -90,7 +91,7 @@ def file_table(evaluation: Evaluation, is_fever: bool) -> Table:
     ranked = sorted(evaluation.runs, key=lambda one: _order(evaluation, one))
     rows = [_row(evaluation, method, measures, beside) for method in ranked]
     shown = Table(
-        f"file_{evaluation.plan.path.stem}",
+        f"file_{evaluation.dataset.name}",
         file_title(evaluation).capitalize(),
         " ".join([_how(evaluation), *evaluation.warnings, *_papers_test(beside)]),
         (*(COLUMNS[one] for one in measures), *clean),
@@ -177,7 +178,7 @@ def _summary_row(standing: Standing) -> Row:
         _of(evaluation, simple, "accuracy"),
         _of(evaluation, "claim_only", "nll"),
     )
-    name = evaluation.plan.path.stem
+    name = evaluation.dataset.name
     return Row(name, file_title(evaluation), cells)
 
 
