@@ -9,19 +9,21 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lpf.datasets import Dataset
 from lpf.evaluation.own_method import own_settings
 from lpf.evaluation.runner import Runner
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, FileData, TrainSpec
 from lpf.evaluation.workbench import Workbench
 
 DATA = DomainData("compliance", changes=("entities=120", "items=3"))
-LESSON = TrainSpec(DATA, seed=1, seeds=(1, 2, 3))
+TRAIN_SPEC = TrainSpec(DATA, seed=1, seeds=(1, 2, 3))
 TINY = ("entities=60", "items=2")
 WORDS = {
     "good": ("praised by all", "won a prize", "works very well", "all were pleased"),
@@ -31,10 +33,37 @@ WORDS = {
 Entity = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Reworded:
+    """A ``DatasetChange``: the texts of the first ``items`` items of each entity are replaced."""
+
+    items: int
+    text: str = "Nothing is known."
+
+    @property
+    def content(self) -> tuple[str | int, ...]:
+        return ("reworded", self.items, self.text)
+
+    def apply(self, dataset: Dataset, predicate: str) -> Dataset:
+        assert dataset.schema[predicate]
+        changed = (
+            replace(
+                entity,
+                evidence=tuple(
+                    replace(item, text=self.text, truth=None) if place < self.items else item
+                    for place, item in enumerate(entity.evidence)
+                ),
+                truth=None,
+            )
+            for entity in dataset
+        )
+        return replace(dataset, entities=tuple(changed))
+
+
 @cache
 def bench() -> Workbench:
-    """``LESSON`` with its model, kept for as long as the tests run."""
-    return Workbench(LESSON, kept_folder("bench"))
+    """``TRAIN_SPEC`` with its model, kept for as long as the tests run."""
+    return Workbench(TRAIN_SPEC, kept_folder("bench"))
 
 
 def kept_folder(name: str) -> Path:
@@ -92,7 +121,7 @@ def own_cells(
 
 
 @cache
-def two_lessons() -> tuple[Cell, ...]:
+def two_train_specs() -> tuple[Cell, ...]:
     """Two little train_specs of two methods each, one of which trains a network."""
     methods = {1: ("lpf_robust", "prior"), 2: ("logistic_mean", "oracle")}
     return tuple(
@@ -108,9 +137,9 @@ def two_lessons() -> tuple[Cell, ...]:
 
 @cache
 def finished() -> Path:
-    """A folder in which ``two_lessons`` were run by one worker. Not to be changed."""
+    """A folder in which ``two_train_specs`` were run by one worker. Not to be changed."""
     folder = kept_folder("finished")
-    Runner(folder, workers=1).run(two_lessons())
+    Runner(folder, workers=1).run(two_train_specs())
     return folder
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpf.evaluation.answered import Answered, Costs
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec
 
@@ -33,14 +33,14 @@ def keep_made(
     skill: Callable[[Cell], Skill] = lambda _: Skill(),
     entities: int = 60,
 ) -> None:
-    keeper = ResultStore(folder)
+    store = ResultStore(folder)
     for cell in dict.fromkeys(cells):
-        keeper.keep(cell, made(cell, skill(cell), entities))
+        store.save(cell, made(cell, skill(cell), entities))
 
 
-def made(cell: Cell, skill: Skill, entities: int = 60) -> Answered:
-    """Entities are those of the eval_spec, whoever is asked; the noise is theirs but for a little that
-    is the method's own, as methods that read the same texts err together."""
+def made(cell: Cell, skill: Skill, entities: int = 60) -> Predictions:
+    """The entities depend on the eval_spec alone. So does most of the noise: methods that read the
+    same texts make the same errors."""
     asked = np.random.default_rng(zlib.crc32(repr(_who(cell)).encode()))
     own = np.random.default_rng(zlib.crc32(cell.key.encode()))
     labels = asked.integers(len(VALUES), size=entities)
@@ -48,7 +48,7 @@ def made(cell: Cell, skill: Skill, entities: int = 60) -> Answered:
     noise = noise + 0.1 * own.normal(size=noise.shape)
     scores = skill.signal * np.eye(len(VALUES))[labels] + noise
     broken = skill.error is not None
-    return Answered(
+    return Predictions(
         raw=None if broken else _softmax(skill.sharpness * scores),
         tempered=None if broken else _softmax(scores),
         labels=labels,
@@ -64,7 +64,7 @@ def made(cell: Cell, skill: Skill, entities: int = 60) -> Answered:
 
 def _who(cell: Cell) -> tuple[DomainData | object, int]:
     """What was done to the evidence leaves the entities the same."""
-    eval_spec = replace(cell.eval_spec, perturbation=None, level=0.0, top_k=None)
+    eval_spec = replace(cell.eval_spec, change=None, top_k=None)
     return (
         (cell.train_spec.data, 0)
         if eval_spec == EvalSpec()

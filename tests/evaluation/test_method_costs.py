@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench_answers import answered
 
 from lpf.evaluation.specs import EvalSpec
-from small_specs import bench
+from small_specs import Reworded, bench
 
 
 def test_costs_are_measured_and_training_is_charged_to_all_who_share_it() -> None:
@@ -22,7 +22,7 @@ def test_costs_are_measured_and_training_is_charged_to_all_who_share_it() -> Non
 
 def test_of_evidence_that_was_spoilt_only_the_rate_is_measured() -> None:
     for found in (
-        answered("lpf_robust", EvalSpec(perturbation="missing", level=0.3)),
+        answered("lpf_robust", EvalSpec(change=Reworded(1))),
         answered("lpf_robust", rho=0.5),
     ):
         assert found.costs.per_second > 0

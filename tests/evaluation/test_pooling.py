@@ -5,12 +5,12 @@ import pytest
 from answered_runs import a_crash, a_run, calibrated_run
 
 from lpf.errors import EvidenceError
-from lpf.evaluation.answered import Answered, Costs
-from lpf.evaluation.measures import measures
+from lpf.evaluation.measures import measure
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.summaries import pooled
 
 
-def folds_of(run: Answered, *sizes: int) -> list[Answered]:
+def folds_of(run: Predictions, *sizes: int) -> list[Predictions]:
     ends = np.cumsum(sizes)
     return [
         a_run(
@@ -39,12 +39,12 @@ def test_folds_become_the_run_they_came_from() -> None:
         np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
     assert (found.entity_ids, found.values) == (whole.entity_ids, whole.values)
     assert (found.groups, found.error) == (whole.groups, None)
-    assert measures(found) == measures(whole)
+    assert measure(found) == measure(whole)
 
 
 def test_an_entity_in_two_folds_is_refused() -> None:
     run = calibrated_run(10, 1)
-    with pytest.raises(EvidenceError, match=r"entity 'e\d' is asked about 2 times\. Nothing was"):
+    with pytest.raises(EvidenceError, match=r"entity 'e\d' is in 2 folds\. Nothing was"):
         pooled([run, *folds_of(run, 4)])
 
 
@@ -62,8 +62,8 @@ def test_a_crashed_fold_leaves_no_answers_but_keeps_the_entities() -> None:
     assert found.error == "fold 2: TrainingError: it broke"
     assert (found.raw, found.tempered) == (None, None)
     assert found.entity_ids == ("a", "b", "c", "e0", "e1")
-    with pytest.raises(EvidenceError, match="no answers to judge: fold 2"):
-        measures(found)
+    with pytest.raises(EvidenceError, match="no predictions to score: fold 2"):
+        measure(found)
 
 
 def test_what_is_in_no_fold_has_no_number() -> None:
@@ -104,7 +104,7 @@ def test_a_fold_without_raw_answers_or_groups() -> None:
     np.testing.assert_array_equal(found.answers, [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
 
 
-def a_fold(name: str, error: str | None = None) -> Answered:
+def a_fold(name: str, error: str | None = None) -> Predictions:
     """Of three entities with ids of their own."""
     ids = tuple(f"{name}{place}" for place in range(3))
     rows = np.eye(3)

@@ -5,44 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, FileData, TrainSpec
+from small_specs import Reworded
 
 DOMAIN = DomainData("compliance", "paper", 3, ("copies=0.2",))
 FILE = FileData("a/one.jsonl", "f00d", "label", 5, 2, "region")
-LESSON = TrainSpec(DOMAIN, seed=2, seeds=(1, 2), entities=45)
-EXAM = EvalSpec(DomainData("legal"), 100, "missing", 0.3, 4)
-CELL = Cell(LESSON, EXAM, "lpf_robust", (("rho", 0.5),))
+TRAIN_SPEC = TrainSpec(DOMAIN, seed=2, seeds=(1, 2), entities=45)
+EVAL_SPEC = EvalSpec(DomainData("legal"), 100, Reworded(2), 4)
+CELL = Cell(TRAIN_SPEC, EVAL_SPEC, "lpf_robust", (("rho", 0.5),))
 
 
 def a_cell(**of_lesson: Any) -> Cell:
-    return replace(CELL, train_spec=replace(LESSON, **of_lesson))
+    return replace(CELL, train_spec=replace(TRAIN_SPEC, **of_lesson))
 
 
 def test_equal_cells_have_one_key() -> None:
     again = Cell(
         TrainSpec(DomainData("compliance", "paper", 3, ("copies=0.2",)), 2, (1, 2), 45),
-        EvalSpec(DomainData("legal"), 100, "missing", 0.3, 4),
+        EvalSpec(DomainData("legal"), 100, Reworded(2), 4),
         "lpf_robust",
         (("rho", 0.5),),
     )
     assert again == CELL
     assert again.key == CELL.key
-    assert again.train_spec.key == LESSON.key != CELL.key
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (EvalSpec(level=1), EvalSpec(level=1.0)),
-        (EvalSpec(perturbation="copies", level=4), EvalSpec(perturbation="copies", level=4.0)),
-    ],
-)
-def test_a_level_is_the_same_however_it_is_written(one: EvalSpec, other: EvalSpec) -> None:
-    """They are equal, so one of them is run and the other one looked for."""
-    assert one == other
-    assert replace(CELL, eval_spec=one).key == replace(CELL, eval_spec=other).key
+    assert again.train_spec.key == TRAIN_SPEC.key != CELL.key
 
 
 def test_a_setting_is_the_same_however_it_is_written() -> None:
@@ -74,11 +60,11 @@ CHANGED = {
     "seeds": a_cell(seeds=(2, 1)),
     "entities": a_cell(entities=None),
     "eval_spec": replace(CELL, eval_spec=EvalSpec()),
-    "eval_spec data": replace(CELL, eval_spec=replace(EXAM, data=DomainData("legal", seed=2))),
-    "eval_spec entities": replace(CELL, eval_spec=replace(EXAM, entities=101)),
-    "perturbation": replace(CELL, eval_spec=replace(EXAM, perturbation="noise")),
-    "level": replace(CELL, eval_spec=replace(EXAM, level=0.31)),
-    "top_k": replace(CELL, eval_spec=replace(EXAM, top_k=None)),
+    "eval_spec data": replace(CELL, eval_spec=replace(EVAL_SPEC, data=DomainData("legal", seed=2))),
+    "eval_spec entities": replace(CELL, eval_spec=replace(EVAL_SPEC, entities=101)),
+    "no change": replace(CELL, eval_spec=replace(EVAL_SPEC, change=None)),
+    "another change": replace(CELL, eval_spec=replace(EVAL_SPEC, change=Reworded(3))),
+    "top_k": replace(CELL, eval_spec=replace(EVAL_SPEC, top_k=None)),
     "method": replace(CELL, method="lpf_paper"),
     "settings": replace(CELL, settings=()),
     "value of a setting": replace(CELL, settings=(("rho", 0.6),)),

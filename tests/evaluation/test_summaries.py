@@ -8,10 +8,9 @@ import pytest
 from answered_runs import a_crash, a_run, calibrated_run
 
 from lpf import metrics
-from lpf.evaluation.answered import Answered, Costs
-from lpf.evaluation.measures import measures
+from lpf.evaluation.measures import measure
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.summaries import entity_keys, summarise
-from lpf_paper.exhibits import Value
 
 BOUNDED = {"accuracy", "nll", "brier", "mean_confidence", "ece"}
 
@@ -19,8 +18,8 @@ BOUNDED = {"accuracy", "nll", "brier", "mean_confidence", "ece"}
 def test_means_and_spread_over_seeds() -> None:
     runs = [calibrated_run(80, seed, costs=Costs(fit_seconds=seed)) for seed in range(4)]
     found = summarise(runs, draws=200)
-    assert (found.runs, found.asked, found.notes, found.draws, found.seed) == (4, 4, (), 200, 0)
-    each = [measures(run) for run in runs]
+    assert (found.runs, found.all_runs, found.notes, found.draws, found.seed) == (4, 4, (), 200, 0)
+    each = [measure(run) for run in runs]
     assert set(found.spreads) == set(each[0])
     for name, spread in found.spreads.items():
         values = [one[name] for one in each]
@@ -100,7 +99,7 @@ def test_few_groups_have_no_intervals(number: int, bounded: bool) -> None:
     assert (spread.low is not None) == bounded
 
 
-def _width(runs: list[Answered], groups: dict[str, str] | None = None) -> float:
+def _width(runs: list[Predictions], groups: dict[str, str] | None = None) -> float:
     spread = summarise(runs, groups=groups, draws=2000).spreads["accuracy"]
     assert spread.low is not None
     assert spread.high is not None
@@ -155,18 +154,17 @@ def test_infinite_losses_are_told_and_not_bounded() -> None:
     found = summarise([sure, calibrated_run(4, 0)], draws=100)
     assert found.spreads["nll"].mean == math.inf
     assert (found.spreads["nll"].sd, found.spreads["nll"].low) == (None, None)
-    assert found.spreads["nll"].value(paper=0.1) == Value(None, paper=0.1)
     assert found.spreads["brier"].low is not None
     assert found.notes == (
-        "nll is infinite in 1 of 2 runs: labels were given probability 0",
-        "raw_nll is infinite in 1 of 2 runs: labels were given probability 0",
+        "nll is infinite in 1 of 2 runs: labels got probability 0",
+        "raw_nll is infinite in 1 of 2 runs: labels got probability 0",
     )
 
 
 def test_crashed_runs_are_left_out_and_told() -> None:
     runs = [calibrated_run(50, 0), a_crash([0, 1]), calibrated_run(50, 1), a_crash([0])]
     found = summarise(runs, draws=100)
-    assert (found.runs, found.asked) == (2, 4)
+    assert (found.runs, found.all_runs) == (2, 4)
     assert found.notes == ("2 of 4 runs have no answers: TrainingError: it broke",)
     without = summarise([runs[0], runs[2]], draws=100)
     assert found.spreads == without.spreads
@@ -184,10 +182,3 @@ def test_costs_are_averaged_over_runs_that_measured_them() -> None:
     runs = [calibrated_run(30, 0, costs=Costs(query_ms=2.0)), calibrated_run(30, 1)]
     spread = summarise(runs, draws=50).spreads["runtime_ms"]
     assert (spread.mean, spread.sd, spread.low, spread.runs) == (2.0, None, None, 1)
-
-
-def test_a_spread_as_a_cell_of_a_table() -> None:
-    spread = summarise([calibrated_run(60, seed) for seed in (0, 1)], draws=100).spreads["nll"]
-    assert spread.value(0.2, "too good") == Value(
-        spread.mean, spread.sd, spread.low, spread.high, 0.2, "too good"
-    )

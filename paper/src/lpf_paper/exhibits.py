@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any, Literal
+
+from lpf.evaluation.method_names import Standing as Standing
+from lpf.evaluation.summaries import Spread
 
 Kind = Literal["share", "number", "seconds", "milliseconds", "bytes", "count", "word", "text"]
 Better = Literal["higher", "lower"]
-Standing = Literal["ours", "rival", "reference"]
 Shape = Literal["lines", "points", "bars", "reliability", "matrix"]
 
 
@@ -27,6 +30,12 @@ class Value:
     high: float | None = None
     paper: float | None = None
     doubt: str | None = None
+
+    @classmethod
+    def of(cls, spread: Spread, paper: float | None = None, doubt: str | None = None) -> Value:
+        """An infinite mean becomes None; ``Summary.notes`` gives the reason."""
+        mean = spread.mean if isfinite(spread.mean) else None
+        return cls(mean, spread.sd, spread.low, spread.high, paper, doubt)
 
 
 @dataclass(frozen=True)

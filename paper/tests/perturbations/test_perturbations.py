@@ -12,10 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem
-from lpf.domains import GeneratorParameters, generate_test, load_domain, perfect_answers
+from lpf.domains import (
+    GeneratorParameters,
+    generate,
+    generate_test,
+    load_domain,
+    perfect_answers,
+    preset,
+)
 from lpf.errors import ConfigError, DatasetError
+from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
 from lpf.schema import Predicate, Schema
-from lpf_paper.perturbations.perturbations import KINDS, perturbed
+from lpf_paper.perturbations.perturbations import KINDS, Perturbation, perturbed
 
 LEVELS = ("low", "medium", "high")
 FOREIGN = ("The tide was out.", "Two owls sat in the elm.", "Stir until it thickens.")
@@ -371,3 +379,32 @@ def test_nothing_is_borrowed_where_it_would_not_speak_for_another_value(kind: st
 def test_an_attack_needs_as_many_items_as_it_has() -> None:
     with pytest.raises(DatasetError, match="there are 2"):
         spoilt(made([("low", 2), ("high", 2)]), "adversarial", 3)
+
+
+def test_a_perturbation_is_a_change_of_test_entities() -> None:
+    domain = generate(load_domain("compliance"), preset("paper"), seed=1)
+    whole = domain.select(domain.positions("test").tolist())
+    predicate = "compliance_level"
+    after = Perturbation("noise", 0.5).apply(whole, predicate)
+    changed = [one.text != other.text for one, other in zip(whole.items, after.items, strict=True)]
+    assert sum(changed) == round(0.5 * len(changed))
+    assert [entity.labels for entity in whole] == [entity.labels for entity in after]
+    assert Perturbation("noise", 0.0).apply(whole, predicate) == whole
+    own = {item.text for item in domain.items}
+    strange = Perturbation("foreign", 0.7).apply(whole, predicate)
+    share = sum(item.text not in own for item in strange.items) / len(list(strange.items))
+    assert share == pytest.approx(0.7, abs=0.02)
+
+
+def test_a_level_has_one_key_however_it_is_written() -> None:
+    whole, real = (EvalSpec(change=Perturbation("copies", level)) for level in (4, 4.0))
+    train_spec = TrainSpec(DomainData("compliance"))
+    assert whole == real
+    assert Cell(train_spec, whole, "prior").key == Cell(train_spec, real, "prior").key
+
+
+def test_an_unknown_perturbation_is_refused() -> None:
+    with pytest.raises(ConfigError, match="rust"):
+        Perturbation("rust", 0.5).apply(
+            generate(load_domain("legal"), preset("paper"), seed=1), "x"
+        )

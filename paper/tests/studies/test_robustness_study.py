@@ -8,7 +8,7 @@ from made_answers import Skill, keep_made
 
 from lpf.evaluation.specs import Cell
 from lpf_paper.exhibits import StudyResult, Value
-from lpf_paper.perturbations.perturbations import KINDS
+from lpf_paper.perturbations.perturbations import KINDS, Perturbation
 from lpf_paper.plan import Plan, full_plan, quick_plan
 from lpf_paper.studies.domains import DomainsStudy
 from lpf_paper.studies.robustness import RobustnessStudy, levels_of
@@ -42,12 +42,17 @@ def test_levels_are_spread_and_the_highest_is_there() -> None:
     assert levels_of(replace(QUICK, levels=1), "flipped") == (0, 0.5)
 
 
+def _kind(cell: Cell) -> str | None:
+    change = cell.eval_spec.change
+    return change.kind if isinstance(change, Perturbation) else None
+
+
 def weak_when_flipped(cell: Cell) -> Skill:
     """The robust ensemble is best, but not where items speak for another value."""
     ours = cell.method == "lpf_robust"
-    if cell.eval_spec.perturbation == "flipped":
+    if _kind(cell) == "flipped":
         return Skill(signal=0.5 if ours else 1.5)
-    if cell.eval_spec.perturbation == "adversarial":
+    if _kind(cell) == "adversarial":
         return Skill(signal=2.0 if ours else 1.0)
     return Skill(signal=3.0 if ours else 2.0)
 
@@ -131,7 +136,7 @@ def test_a_crash_is_a_note_and_not_the_end(tmp_path: Path) -> None:
         study.cells(QUICK),
         lambda cell: Skill(
             error="EvidenceError: broke"
-            if cell.method == "lpf_learned" and cell.eval_spec.perturbation == "noise"
+            if cell.method == "lpf_learned" and _kind(cell) == "noise"
             else None
         ),
     )

@@ -1,7 +1,4 @@
-"""An evaluation as plain data.
-
-Who was taken for what, which entities a method is good at, and its curves, as plain data.
-"""
+"""An evaluation as plain data: the JSON document of ``lpf evaluate``."""
 
 from __future__ import annotations
 
@@ -11,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from lpf import metrics
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.comparisons import Comparison
 from lpf.evaluation.evaluation import Evaluation, numbers_of
 from lpf.evaluation.evaluation_warnings import unlearned
-from lpf.evaluation.measures import Part, by_credibility, by_label, plain, risk_coverage_of
+from lpf.evaluation.measures import SubsetScores, by_credibility, by_label, plain, risk_coverage_of
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.summaries import Summary
 from lpf.metrics import LabelArray
 from lpf.types import FloatArray
@@ -25,37 +22,39 @@ POINTS = 20  # of a risk-coverage curve
 
 
 def details(evaluation: Evaluation, method: str) -> dict[str, Any]:
-    """By the names of ``KINDS``; all None where every repetition crashed.
+    """By the names of ``KINDS``; all None if every repetition failed.
 
-    ``confusion`` and ``reliability`` are of all repetitions together, each entity once for each;
-    the others are means over repetitions, which ask about the same entities."""
+    ``confusion`` and ``reliability`` cover all repetitions together; the others are means over
+    repetitions, which have the same test entities."""
     runs = evaluation.answered(method)
     if not runs:
         return dict.fromkeys(KINDS)
     rows, labels = _together(runs)
     return {
         "confusion": metrics.confusion(rows, labels).tolist(),
-        "by_label": {part.name: part_numbers(part) for part in evaluation.parts(method, by_label)},
+        "by_label": {
+            part.name: part_numbers(part) for part in evaluation.subset_scores(method, by_label)
+        },
         "by_credibility": [
             {"credibility": part.name, **part_numbers(part)}
-            for part in evaluation.parts(method, by_credibility)
+            for part in evaluation.subset_scores(method, by_credibility)
         ],
         "reliability": _reliability(rows, labels),
         "risk_coverage": _risk_coverage(runs),
     }
 
 
-def part_numbers(part: Part) -> dict[str, float | None]:
+def part_numbers(part: SubsetScores) -> dict[str, float | None]:
     return plain(numbers_of(part))
 
 
-def _together(runs: Sequence[Answered]) -> tuple[FloatArray, LabelArray]:
+def _together(runs: Sequence[Predictions]) -> tuple[FloatArray, LabelArray]:
     rows = np.concatenate([one.answers for one in runs])
     return rows, np.concatenate([one.labels for one in runs]).astype(np.int64)
 
 
 def _reliability(rows: FloatArray, labels: LabelArray) -> dict[str, list[float]]:
-    """A number each for every bin of the ECE that holds an answer, least sure first."""
+    """One number per bin of the ECE that holds an answer, lowest confidence first."""
     found = metrics.reliability(rows, labels)
     return {
         "confidence": found.confidence.tolist(),
@@ -64,20 +63,22 @@ def _reliability(rows: FloatArray, labels: LabelArray) -> dict[str, list[float]]
     }
 
 
-def _risk_coverage(runs: Sequence[Answered]) -> dict[str, list[float]]:
-    """Up to ``POINTS`` points: the share answered, surest first, and the share of errors in it."""
+def _risk_coverage(runs: Sequence[Predictions]) -> dict[str, list[float]]:
+    """Up to ``POINTS`` points: share of entities answered, highest confidence first, and share of
+    errors among them."""
     curves = [risk_coverage_of(one, POINTS) for one in runs]
     risk = np.mean([curve.risk for curve in curves], axis=0)
     return {"coverage": curves[0].coverage.tolist(), "risk": risk.tolist()}
 
 
-# Of every method: null where they are not known, and never left out.
+# Every method has these keys; the value is null if it is not known.
 PROMISED = ("accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms")
 SPREAD = "accuracy_sd"
 
 
 def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
     """What ``lpf evaluate --json`` prints."""
+    run = evaluation.language_model
     plan, dataset = evaluation.plan, evaluation.dataset
     return {
         "dataset": dataset.name,
@@ -85,36 +86,37 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         "values": list(dataset.schema[evaluation.predicate].values),
         "entities": len(dataset),
         "claims_read": any(entity.claim is not None for entity in dataset),
-        "asked": len(next(iter(evaluation.runs.values()))[0].labels),
+        "asked": evaluation.test_entities,
         "seeds": list(plan.seeds),
         "folds": evaluation.folds,
         "model": plan.model,
-        "cautions": [*unlearned(evaluation), *evaluation.cautions],
+        "cautions": [*unlearned(evaluation), *evaluation.warnings],
         "methods": {name: _method(evaluation, name) for name in evaluation.runs},
         "against": {
             "method": evaluation.ours,
             "measure": "nll",
             "others": {one.name: _against(one) for one in evaluation.comparisons()},
         },
+        **({} if run is None else {"language_models": {run.name: run.to_dict()}}),
     }
 
 
 def _method(evaluation: Evaluation, name: str) -> dict[str, Any]:
-    """``error`` is why there are no answers at all; what else there is to say is in ``notes``."""
-    summary = evaluation.summary(name)
+    """``error`` is the reason if there are no predictions; other remarks are in ``notes``."""
+    summary = evaluation.scores(name)
     document = _spreads(summary)
-    clean = evaluation.clean_summary(name)
-    if clean is not None:
-        document["unshared"] = _means(clean)
-    parts = evaluation.parts(name)
+    unshared = evaluation.unshared_scores(name)
+    if unshared is not None:
+        document["unshared"] = _means(unshared)
+    parts = evaluation.subset_scores(name)
     if parts:
         document["groups"] = {part.name: part_numbers(part) for part in parts}
-    crashed = not summary.runs
+    failed = not summary.runs
     return document | {
         **details(evaluation, name),
         "runs": summary.runs,
-        "error": "; ".join(summary.notes) if crashed else None,
-        "notes": [] if crashed else list(summary.notes),
+        "error": "; ".join(summary.notes) if failed else None,
+        "notes": [] if failed else list(summary.notes),
     }
 
 

@@ -1,10 +1,11 @@
-"""What methods are called where people read, and where they stand."""
+"""Titles of methods for people, and whether a method is ours, a rival or a reference."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
-from lpf_paper.exhibits import Standing
+Standing = Literal["ours", "rival", "reference"]
 
 TITLES: Mapping[str, str] = {
     "lpf_robust": "LPF-SPN, robust ensemble",
@@ -50,7 +51,7 @@ def title_of(method: str) -> str:
 
 
 def standing_of(method: str) -> Standing:
-    """``ours`` is what we would have people use; paper mode is the paper's."""
+    """``ours`` is what we recommend; paper mode counts as a rival."""
     if method in _REFERENCES:
         return "reference"
     return "ours" if method in _OURS else "rival"

@@ -1,20 +1,24 @@
-"""One cell of a table: which method, taught with what, asked about whom.
+"""One cell of a table of results: a method, what it is trained on and what it is tested on.
 
-Cells are plain values. Their key is a hash of all that their answers depend on, so a result that
-is kept under it never has to be computed again, whichever study asks for it next.
+Cells are plain values. The key of a cell is a hash of everything that its result depends on, so a
+result that is stored under it never has to be computed again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from lpf.training.config import SEVEN_SEEDS
 
-# To be raised when methods, features or domains change what they answer.
-GENERATION = 1
+if TYPE_CHECKING:
+    from lpf.datasets import Dataset
+
+# Raise this when methods, features or domains change what they answer, or keys their form.
+GENERATION = 2
 
 Setting = bool | int | float | str
 Settings = tuple[tuple[str, Setting], ...]
@@ -32,9 +36,9 @@ class DomainData:
 
 @dataclass(frozen=True)
 class FileData:
-    """A data set's file. ``digest`` is that of its bytes. Of ``folds`` folds, ``fold`` is asked
-    about; without folds, the splits of the file hold. ``protected`` is a field of the entities by
-    which results are to be told apart."""
+    """A data file, or a data set in memory with its name as ``path``. ``digest`` identifies its
+    content. ``fold`` is the test fold of ``folds``; with 0 folds, the splits of the file hold.
+    ``protected`` is a field of the entities by which results are split."""
 
     path: str
     digest: str
@@ -49,8 +53,8 @@ Data = DomainData | FileData
 
 @dataclass(frozen=True)
 class TrainSpec:
-    """What is learned from. ``seeds`` are those of LPF's search, ``seed`` that of every other
-    method. ``entities`` bounds the entities that are learned from; validation keeps its own."""
+    """Training data. ``seeds`` are those of LPF's networks, ``seed`` that of every other method.
+    ``entities`` limits the number of training entities; validation entities all stay."""
 
     data: Data
     seed: int = 1
@@ -62,25 +66,44 @@ class TrainSpec:
         return _key(self)
 
 
+class DatasetChange(Protocol):
+    """A change to the evidence of test entities, such as dropping some of it.
+
+    An implementation is frozen, hashable, comparable and picklable: it is part of a cell and is
+    sent to worker processes. The same input must always give the same output.
+    """
+
+    @property
+    def content(self) -> tuple[Setting, ...]:
+        """What identifies the change. It becomes part of the key under which results are stored,
+        so equal changes must have equal content, and different ones different content."""
+        ...
+
+    def apply(self, dataset: Dataset, predicate: str) -> Dataset:
+        """``dataset`` holds the test entities only. Their order, IDs and labels must stay."""
+        ...
+
+
 @dataclass(frozen=True)
 class EvalSpec:
-    """Who is asked about: the train_spec's own test entities, or ``entities`` new ones of a domain.
-    Then what is done to their evidence: ``perturbation`` at a ``level``, and the best ``top_k``
-    items kept."""
+    """Test entities: those of the training data's own file or domain, or ``entities`` new ones
+    generated from ``data``. Their evidence is first changed by ``change``, then cut to the best
+    ``top_k`` items."""
 
     data: DomainData | None = None
     entities: int = 0
-    perturbation: str | None = None
-    level: float = 0.0
+    change: DatasetChange | None = None
     top_k: int | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "level", float(self.level))  # 1 and 1.0 must have one key
+    @property
+    def is_changed(self) -> bool:
+        """True if the evidence is not the original evidence."""
+        return self.change is not None or self.top_k is not None
 
 
 @dataclass(frozen=True)
 class Cell:
-    """``settings`` change the method: see ``variants``."""
+    """``settings`` change the method (see ``variants``), or identify the code of an own method."""
 
     train_spec: TrainSpec
     eval_spec: EvalSpec
@@ -102,17 +125,18 @@ def _whole(value: Setting) -> Setting:
 
 
 def _key(spec: TrainSpec | Cell) -> str:
-    plain = _without_places(asdict(spec))
-    text = json.dumps([GENERATION, plain], sort_keys=True, allow_nan=False)
+    text = json.dumps([GENERATION, _plain(spec)], sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def _without_places(plain: object) -> object:
-    """A file that was moved is the same file: its digest stands for it."""
-    if isinstance(plain, dict):
-        return {
-            name: _without_places(inner)
-            for name, inner in plain.items()
-            if not (name == "path" and "digest" in plain)
-        }
-    return plain
+def _plain(value: object) -> object:
+    """As JSON takes it. A file is identified by its digest: moving it changes nothing."""
+    if isinstance(value, EvalSpec):
+        change = None if value.change is None else list(value.change.content)
+        return [_plain(value.data), value.entities, change, value.top_k]
+    if is_dataclass(value):
+        names = [field.name for field in fields(value)]
+        if isinstance(value, FileData):
+            names.remove("path")
+        return {name: _plain(getattr(value, name)) for name in names}
+    return value

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from lpf.datasets import Dataset
+from lpf.domains import generate_test, load_domain, preset
 from lpf.errors import ConfigError
 from lpf_paper.perturbations import corruption as spoiling
 from lpf_paper.perturbations.corruption import REWORDINGS, Changed, Task
 
 MOST_ATTACKS = 10
+PERTURBATION_SEED = 11
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,37 @@ def perturbed(
     )
     note = f"{kind} at level {level:g}, seed {seed}: {len(changed):,} of {len(dataset):,} entities."
     return replace(dataset, entities=entities, exclusions=(*dataset.exclusions, note))
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """A ``DatasetChange``: ``KINDS[kind]`` at ``level``, with the seed that all studies share."""
+
+    kind: str
+    level: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", float(self.level))  # 1 and 1.0 must have one key
+
+    @property
+    def content(self) -> tuple[str | float, ...]:
+        return ("perturbation", self.kind, self.level)
+
+    def apply(self, dataset: Dataset, predicate: str) -> Dataset:
+        return perturbed(
+            dataset,
+            self.kind,
+            self.level,
+            PERTURBATION_SEED,
+            predicate=predicate,
+            foreign=_texts_of_another_domain(dataset),
+        )
+
+
+def _texts_of_another_domain(dataset: Dataset) -> tuple[str, ...]:
+    other = "materials" if dataset.name != "materials" else "legal"
+    made = generate_test(load_domain(other), preset("paper"), seed=PERTURBATION_SEED, entities=100)
+    return tuple(item.text for item in made.items)
 
 
 def _check(kind: str, level: float, seed: int, foreign: Sequence[str]) -> None:

@@ -19,9 +19,17 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from lpf.evaluation.answered import Answered
-from lpf.evaluation.measures import Part, by_credibility, by_label, confusion_of, measures
+from lpf.evaluation.measures import (
+    SubsetScores,
+    by_credibility,
+    by_label,
+    confusion_of,
+)
+from lpf.evaluation.measures import (
+    measure as all_measures,
+)
 from lpf.evaluation.method_names import standing_of, title_of
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
 from lpf.evaluation.summaries import Spread
 from lpf.training.history import SeedHistory, spread
@@ -62,7 +70,7 @@ def with_collapse_told(table: Table, runs: Runs, book: ResultReader) -> Table:
     return replace(table, rows=rows)
 
 
-def is_collapsed(answered: Answered) -> bool:
+def is_collapsed(answered: Predictions) -> bool:
     """Whether one value is answered to nearly everybody, whatever its probability."""
     counts = np.bincount(answered.answers.argmax(axis=1))
     return bool(counts.max() >= NEARLY_ALL * len(answered.labels))
@@ -220,12 +228,12 @@ def _beside_papers(
     return with_printed_rows(shown, printed_table(printed))
 
 
-def _parts_table(name: str, title: str, parts: Sequence[Part]) -> Table:
+def _parts_table(name: str, title: str, parts: Sequence[SubsetScores]) -> Table:
     caption = f"{title_of('lpf_robust')} on the large test set."
     return Table(name, title, caption, PART_COLUMNS, tuple(map(_part_row, parts)))
 
 
-def _part_row(part: Part) -> Row:
+def _part_row(part: SubsetScores) -> Row:
     cells = tuple(plain_value(getattr(part, column.name)) for column in PART_COLUMNS)
     return Row(part.name, part.name, cells)
 
@@ -300,7 +308,7 @@ def confusion_table(small: Runs, book: ResultReader) -> Table:
         "Who is taken for what: 135 companies",
         "A row is a true value, a column what was answered: mean and sd of the counts over runs. "
         "The paper's companies are others, with other numbers of each true value.",
-        tuple(Column(value, f"Answered {value}", "count", None, 1) for value in values),
+        tuple(Column(value, f"Predictions {value}", "count", None, 1) for value in values),
         tuple(rows),
     )
 
@@ -359,7 +367,7 @@ SEED_COLUMNS = (
 def seeds_table(plan: Plan, book: ResultReader) -> Table:
     """With what the paper prints beside it."""
     beside = printed_table("compliance_seeds")
-    histories = book.shelf.kept(train_spec(plan)).histories
+    histories = book.shelf.load(train_spec(plan)).histories
     accuracy = spread(histories, "validation_accuracy")
     return Table(
         "seeds",
@@ -372,7 +380,7 @@ def seeds_table(plan: Plan, book: ResultReader) -> Table:
 
 
 def training_figures(plan: Plan, book: ResultReader) -> list[Figure]:
-    histories = book.shelf.kept(train_spec(plan)).histories
+    histories = book.shelf.load(train_spec(plan)).histories
     return [_accuracy_figure(histories), _loss_figure(histories)]
 
 
@@ -445,7 +453,7 @@ def seed_stats_table(small: Runs, book: ResultReader) -> Table:
     cells = small.get(METHOD, ())
     summary = book.summary(cells)
     beside = printed_table("seed_stats")
-    found = [measures(one) for one in book.runs(cells) if one.error is None]
+    found = [all_measures(one) for one in book.runs(cells) if one.error is None]
     rows = []
     for measure in MEASURES:
         numbers = [one[measure] for one in found if measure in one]

@@ -248,7 +248,9 @@ def _cross_domain_row(
 def _beside(beside: PrintedTable, domain: str, method: str, summary: Summary | None) -> Value:
     paper, doubt = printed_value(beside, domain, method)
     spread = None if summary is None else summary.spreads.get("accuracy")
-    return Value(None, paper=paper, doubt=doubt) if spread is None else spread.value(paper, doubt)
+    return (
+        Value(None, paper=paper, doubt=doubt) if spread is None else Value.of(spread, paper, doubt)
+    )
 
 
 GAP = ("lpf_robust", "lpf_paper", "perfect_reader")  # ours, where it begins, where it ends
@@ -283,7 +285,7 @@ def gap_table(plan: Plan, fixed: DomainRuns) -> Table:
 
 def closing(plan: Plan, fixed: DomainRuns) -> str:
     """A sentence; none where a run crashed: means would be of different data sets."""
-    if any(one.runs < one.asked for one in map(fixed.summary, GAP)):
+    if any(one.runs < one.all_runs for one in map(fixed.summary, GAP)):
         return ""
     whole = _share(fixed)
     by_domain = [_share(fixed, domain) for domain in plan.domains]

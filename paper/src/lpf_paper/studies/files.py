@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lpf.baselines import CLAIM_ONLY
 from lpf.datasets import Dataset
-from lpf.evaluation.claim_only import CLAIM_ONLY
 from lpf.evaluation.comparisons import Comparison, compare
-from lpf.evaluation.evaluation import Evaluation, EvaluationPlan
+from lpf.evaluation.evaluation import Evaluation
 from lpf.evaluation.evaluator import Evaluator
 from lpf.evaluation.method_names import standing_of, title_of
 from lpf.evaluation.model_cache import CHOSEN
+from lpf.evaluation.plan import EvaluationPlan
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell
 from lpf.metrics import Difference
@@ -73,12 +74,12 @@ class Standing:
 
 
 def file_title(evaluation: Evaluation) -> str:
-    return evaluation.plan.path.stem.replace("_", " ")
+    return evaluation.dataset.name.replace("_", " ")
 
 
 def nll(evaluation: Evaluation, method: str) -> float:
     """Infinite where there is none, so that it ranks last."""
-    spread = evaluation.summary(method).spreads.get("nll")
+    spread = evaluation.scores(method).spreads.get("nll")
     return math.inf if spread is None else spread.mean
 
 
@@ -90,9 +91,9 @@ def file_table(evaluation: Evaluation, is_fever: bool) -> Table:
     ranked = sorted(evaluation.runs, key=lambda one: _order(evaluation, one))
     rows = [_row(evaluation, method, measures, beside) for method in ranked]
     shown = Table(
-        f"file_{evaluation.plan.path.stem}",
+        f"file_{evaluation.dataset.name}",
         file_title(evaluation).capitalize(),
-        " ".join([_how(evaluation), *evaluation.cautions, *_papers_test(beside)]),
+        " ".join([_how(evaluation), *evaluation.warnings, *_papers_test(beside)]),
         (*(COLUMNS[one] for one in measures), *clean),
         tuple(rows),
     )
@@ -115,13 +116,13 @@ def summary_table(evaluated: Sequence[Evaluation]) -> Table:
 def _row(
     evaluation: Evaluation, method: str, measures: Sequence[str], beside: PrintedTable | None
 ) -> Row:
-    summary = evaluation.summary(method)
+    summary = evaluation.scores(method)
     cells = [cell_value(summary, measure, beside, method) for measure in measures]
     if evaluation.unshared_ids:
-        clean = evaluation.clean_summary(method)
+        clean = evaluation.unshared_scores(method)
         spreads = {} if clean is None else clean.spreads
         cells += [
-            spreads[name].value() if name in spreads else None for name in ("nll", "accuracy")
+            Value.of(spreads[name]) if name in spreads else None for name in ("nll", "accuracy")
         ]
     note = "; ".join(summary.notes) or None
     return Row(method, title_of(method), tuple(cells), standing_of(method), note)
@@ -177,15 +178,15 @@ def _summary_row(standing: Standing) -> Row:
         _of(evaluation, simple, "accuracy"),
         _of(evaluation, "claim_only", "nll"),
     )
-    name = evaluation.plan.path.stem
+    name = evaluation.dataset.name
     return Row(name, file_title(evaluation), cells)
 
 
 def _of(evaluation: Evaluation, method: str | None, measure: str) -> Value | None:
     if method is None or method not in evaluation.runs:
         return None
-    spread = evaluation.summary(method).spreads.get(measure)
-    return None if spread is None else spread.value()
+    spread = evaluation.scores(method).spreads.get(measure)
+    return None if spread is None else Value.of(spread)
 
 
 SURE = 0.05
@@ -251,7 +252,7 @@ def _claim(evaluation: Evaluation) -> str | None:
     found = compare(runs, alone, groups=evaluation.group_of)[0].difference
     if found is None:
         return None
-    theirs, ours = (evaluation.summary(name).spreads for name in (CLAIM_ONLY, evaluation.ours))
+    theirs, ours = (evaluation.scores(name).spreads for name in (CLAIM_ONLY, evaluation.ours))
     return (
         f"{file_title(evaluation)}: the claim alone, without any evidence, has an NLL of "
         f"{theirs['nll'].mean:z.4f} and an accuracy of {theirs['accuracy'].mean:z.4f}, LPF "
@@ -271,7 +272,7 @@ def _clean(evaluation: Evaluation) -> str | None:
     """What is left on entities that share nothing with those learned from."""
     if not evaluation.unshared_ids or evaluation.ours is None:
         return None
-    clean, whole = evaluation.clean_summary(evaluation.ours), evaluation.summary(evaluation.ours)
+    clean, whole = evaluation.unshared_scores(evaluation.ours), evaluation.scores(evaluation.ours)
     if clean is None or "nll" not in clean.spreads:
         return None
     return (
@@ -379,5 +380,5 @@ def _reliability_figure(evaluated: Sequence[Evaluation]) -> Figure:
 def _nll(evaluation: Evaluation, method: str) -> float | None:
     if method not in evaluation.runs:
         return None
-    spread = evaluation.summary(method).spreads.get("nll")
-    return None if spread is None else spread.value().value
+    spread = evaluation.scores(method).spreads.get("nll")
+    return None if spread is None else Value.of(spread).value

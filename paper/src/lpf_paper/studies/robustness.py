@@ -17,7 +17,7 @@ from lpf.evaluation.method_names import standing_of, title_of
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, StudyResult, Table, Value
-from lpf_paper.perturbations.perturbations import KINDS
+from lpf_paper.perturbations.perturbations import KINDS, Perturbation
 from lpf_paper.plan import Plan
 from lpf_paper.studies.compliance_tables import DOMAIN
 from lpf_paper.studies.domains_tables import TEST_SEED, domain_lesson
@@ -68,7 +68,7 @@ def level_word(kind: str, level: float) -> str:
 def _cells(plan: Plan, method: str, kind: str, level: float) -> tuple[Cell, ...]:
     eval_spec = untouched(plan)
     if level > 0:
-        eval_spec = EvalSpec(eval_spec.data, eval_spec.entities, kind, level)
+        eval_spec = EvalSpec(eval_spec.data, eval_spec.entities, Perturbation(kind, level))
     return tuple(
         Cell(compliance_lesson(plan, seed), eval_spec, method) for seed in plan.study_seeds
     )

@@ -143,7 +143,7 @@ def cell_value(
     paper, doubt = printed_value(beside, row, measure)
     if spread is None:
         return None if paper is None else Value(None, paper=paper, doubt=doubt)
-    return spread.value(paper, doubt)
+    return Value.of(spread, paper, doubt)
 
 
 def plain_value(number: float | None) -> Value | None:
