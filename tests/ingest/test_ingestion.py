@@ -425,7 +425,7 @@ def test_rows_in_memory_are_taken_like_those_of_a_file(
     rows = [row(), row(credibility=7)]
     outcome = ingest_rows(rows, store, SCHEMA, HashReader(), rejects_folder=tmp_path, name="posted")
     assert counts(outcome) == (2, 1, 0, 1)
-    assert str(outcome.problems[0]).startswith("posted, line 2: credibility")
+    assert str(outcome.problems[0]).startswith("posted, row 2: credibility")
 
 
 def test_another_process_that_takes_an_id_first_is_no_failure(

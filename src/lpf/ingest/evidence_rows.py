@@ -35,10 +35,11 @@ class Problem:
     field: str | None
     error: str
     row: object = None
+    unit: str = "line"
 
     def __str__(self) -> str:
         named = "" if self.field is None else f"{self.field}: "
-        return f"{self.file}, line {self.line}: {named}{self.error}"
+        return f"{self.file}, {self.unit} {self.line}: {named}{self.error}"
 
     def as_json(self) -> str:
         """One line. What JSON does not know, such as a date from Parquet, is written as text."""

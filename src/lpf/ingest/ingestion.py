@@ -28,8 +28,8 @@ from lpf.ingest.input_files import (
     InputRow,
     meant,
     open_input,
-    rows_in_memory,
 )
+from lpf.ingest.memory_rows import Rows, rows_in_memory
 from lpf.ingest.rejects import RejectsFile
 from lpf.ingest.settling import Settler
 from lpf.reading.reader import Features, Reader, ReadRequest
@@ -94,7 +94,7 @@ def refuse_dataset(file: InputFile) -> None:
     first = next((row for row in islice(file.rows(), ROWS_LOOKED_AT) if not row.error), None)
     if first is not None and _is_entity(first):
         raise InputFileError(
-            f"{file.name}, line {first.line}: has a list 'evidence', so this is a data set, an "
+            f"{file.name}, {file.unit} {first.line}: has a list 'evidence', so this is a data set, an "
             "entity a line; evidence files have an item a line. Nothing was added; 'lpf train "
             "FILE' and 'lpf evaluate FILE' take data sets."
         )
@@ -152,7 +152,7 @@ def ingest(
 
 
 def ingest_rows(
-    rows: Sequence[Mapping[str, object]],
+    rows: Rows,
     store: EvidenceStore,
     schema: Schema,
     reader: Reader,
@@ -288,7 +288,7 @@ class Ingestion:
 
     def _problem(self, row: InputRow, name: str | None, error: str) -> Problem:
         values = None if row.error else dict(row.values)
-        return Problem(self._file.name, row.line, name, error, values)
+        return Problem(self._file.name, row.line, name, error, values, self._file.unit)
 
 
 def _dated_later(drafts: Iterable[EvidenceDraft]) -> int:

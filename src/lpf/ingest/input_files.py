@@ -247,7 +247,7 @@ def _with_microseconds(batch: Any) -> Any:
     return pyarrow.RecordBatch.from_arrays(arrays, schema=pyarrow.schema(fields))
 
 
-__all__ = ["InputFile", "InputRow", "open_input", "rows_in_memory"]
+__all__ = ["InputFile", "InputRow", "open_input"]
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -263,6 +263,7 @@ class InputFile:
     columns: tuple[str, ...] | None = None
     total: int | None = None
     notes: tuple[str, ...] = ()
+    unit: str = "line"  # what the place of a row is called: "line", or "row" for rows in memory
 
     def require(self, *needed: Sequence[str]) -> None:
         """InputFileError where columns are known and of some of ``needed`` (each a column with its
@@ -293,12 +294,6 @@ def open_input(path: str | Path) -> InputFile:
         f"{path}: has the suffix {path.suffix!r}; files end in .jsonl, .csv or .parquet. "
         "Nothing was read; convert or rename it."
     )
-
-
-def rows_in_memory(name: str, rows: Sequence[Mapping[str, object]]) -> InputFile:
-    """Rows that are here already, as if they came from a file; the first is line 1."""
-    numbered = [InputRow(number, row) for number, row in enumerate(rows, 1)]
-    return InputFile(name, lambda: iter(numbered), total=len(numbered))
 
 
 def _check_readable(path: Path) -> None:
