@@ -315,8 +315,10 @@ class QueryResults(list[QueryResult]):
         rows = [
             _cells(
                 "td",
-                (r.entity_id, r.predicate, r.top_value, f"{r.confidence:.1%}", r.source)
-                + (r.record_id or "not recorded",),
+                (
+                    *(r.entity_id, r.predicate, r.top_value, f"{r.confidence:.1%}"),
+                    *(r.source, r.record_id or "not recorded"),
+                ),
             )
             for r in self[:_ROWS_SHOWN]
         ]

@@ -167,7 +167,7 @@ def test_it_learns_what_the_texts_say() -> None:
     assert classifier.predict(texts).tolist() == ["good", "bad"]
     assert classifier.classes_.tolist() == ["bad", "good"]
     assert classifier.score(*lesson()) > 0.75
-    assert any("fitted on 9 entities only" in caution for caution in classifier.cautions_)
+    assert any("fitted on 9 entities only" in warning for warning in classifier.warnings_)
 
 
 def test_another_random_state_draws_other_validation_entities_and_networks() -> None:

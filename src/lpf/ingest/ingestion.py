@@ -94,8 +94,8 @@ def refuse_dataset(file: InputFile) -> None:
     first = next((row for row in islice(file.rows(), ROWS_LOOKED_AT) if not row.error), None)
     if first is not None and _is_entity(first):
         raise InputFileError(
-            f"{file.name}, {file.unit} {first.line}: has a list 'evidence', so this is a data set, an "
-            "entity a line; evidence files have an item a line. Nothing was added; 'lpf train "
+            f"{file.name}, {file.unit} {first.line}: has a list 'evidence', so this is a data set, "
+            "an entity a line; evidence files have an item a line. Nothing was added; 'lpf train "
             "FILE' and 'lpf evaluate FILE' take data sets."
         )
 
