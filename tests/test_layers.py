@@ -80,7 +80,7 @@ def test_every_room_exists() -> None:
     "program",
     [
         "import lpf",
-        "import lpf; lpf.Schema; lpf.Engine; lpf.QueryOptions; lpf.open_reader",
+        "import lpf; [getattr(lpf, name) for name in lpf.__all__]",
         "import lpf.engine, lpf.reading, lpf.circuits, lpf.combine.calibration, lpf.model.artefact",
         "import sys; sys.argv = ['lpf', '--help']\n"
         "from lpf.cli.main import app\n"

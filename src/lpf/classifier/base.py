@@ -99,7 +99,7 @@ class EntityClassifier(ABC):
     @classmethod
     def _parameters(cls) -> dict[str, Any]:
         """Names and defaults."""
-        return {one.name: one.default for one in fields(cls) if one.init}  # type: ignore[arg-type]
+        return {one.name: one.default for one in fields(cls) if one.init}
 
     def _not_fitted(self, hint: str) -> TrainingError:
         from lpf.classifier.not_fitted import NotFittedError

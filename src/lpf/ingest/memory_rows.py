@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from lpf.errors import ConfigError, InputFileError
 from lpf.ingest.input_files import InputFile, InputRow, doubled, plain_names
 
 
+@runtime_checkable
 class DataFrameLike(Protocol):
     """What is used of a pandas DataFrame, so that pandas need not be installed."""
 
@@ -27,7 +28,7 @@ def rows_in_memory(name: str, rows: Rows) -> InputFile:
     """``name`` is what errors call the rows, which are numbered from 1. NaN, NaT and NA count as
     empty. ConfigError for anything but rows; InputFileError if a DataFrame has a column twice."""
     columns = None
-    if hasattr(rows, "itertuples"):
+    if isinstance(rows, DataFrameLike):
         columns = plain_names([str(column) for column in rows.columns])
         twice = doubled(columns)
         if twice:
