@@ -39,7 +39,7 @@ def test_a_clone_is_unfitted_and_has_the_same_parameters() -> None:
         check_is_fitted(copy)
 
 
-@pytest.mark.parametrize("ask", ["predict", "predict_proba", "explain", "uncertainty", "save"])
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "explain", "uncertainty"])
 def test_an_unfitted_classifier_raises_the_error_of_sklearn_and_ours(ask: str) -> None:
     with pytest.raises(NotFittedError) as caught:
         getattr(LPFClassifier(), ask)([["late"]])

@@ -86,7 +86,9 @@ def test_data_frames_without_the_needed_columns_are_refused(workspace: Workspace
     with pytest.raises(InputFileError, match="entity_id"):
         workspace.ingest(pandas.DataFrame({"entity": ["C1"], "text": ["Late."]}))
     with pytest.raises(InputFileError, match="text"):
-        workspace.ingest(pandas.DataFrame([["C1", "a", "b"]], columns=["entity_id", "text", "text"]))
+        workspace.ingest(
+            pandas.DataFrame([["C1", "a", "b"]], columns=["entity_id", "text", "text"])
+        )
     for wrong in ({"entity_id": "C1", "text": "Late."}, 3):
         with pytest.raises(ConfigError, match="list of dicts"):
             workspace.ingest(wrong)

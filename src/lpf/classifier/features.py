@@ -32,9 +32,6 @@ class TextFeatureCache:
         self._rows: dict[CacheKey, Float32Array] = {}
         self._lock = Lock()
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def __reduce__(self) -> tuple[type[TextFeatureCache], tuple[int]]:
         return TextFeatureCache, (self._max_cached,)
 
