@@ -1,6 +1,6 @@
-"""Latent Posterior Factors: several noisy texts about one entity, one calibrated answer.
+"""Latent Posterior Factors: several noisy texts about one entity in, one calibrated answer out.
 
-Names are loaded when first used, so importing the package costs next to nothing.
+Names are imported when first used, so ``import lpf`` is fast, and only what needs torch imports it.
 """
 
 from __future__ import annotations
@@ -12,60 +12,61 @@ from lpf.version import __version__
 
 if TYPE_CHECKING:
     from lpf.classifier import BaselineClassifier, LPFClassifier
-    from lpf.engine import Answers, Engine, Facts, Items
+    from lpf.datasets import Dataset, read_dataset
     from lpf.errors import LPFError
     from lpf.evaluation.evaluation import Evaluation
     from lpf.evaluation.evaluator import evaluate
-    from lpf.model.artefact import load_model, save_model
+    from lpf.model.artefact import load_model
     from lpf.reading import open_reader
     from lpf.results import QueryResult
     from lpf.schema import Predicate, Relation, Schema
+    from lpf.storage.facts import NewFact
+    from lpf.training.config import TrainingConfig
     from lpf.types import Evidence, QueryOptions
     from lpf.workspace import Workspace
 
+# The module that defines each public name.
 _HOMES = {
-    "Answers": "lpf.engine",
     "BaselineClassifier": "lpf.classifier",
-    "Engine": "lpf.engine",
+    "Dataset": "lpf.datasets",
     "Evaluation": "lpf.evaluation.evaluation",
-    "Facts": "lpf.engine",
-    "Items": "lpf.engine",
+    "Evidence": "lpf.types",
     "LPFClassifier": "lpf.classifier",
     "LPFError": "lpf.errors",
-    "evaluate": "lpf.evaluation.evaluator",
-    "load_model": "lpf.model.artefact",
-    "save_model": "lpf.model.artefact",
-    "open_reader": "lpf.reading",
+    "NewFact": "lpf.storage.facts",
     "Predicate": "lpf.schema",
-    "Relation": "lpf.schema",
-    "Schema": "lpf.schema",
-    "Evidence": "lpf.types",
     "QueryOptions": "lpf.types",
     "QueryResult": "lpf.results",
+    "Relation": "lpf.schema",
+    "Schema": "lpf.schema",
+    "TrainingConfig": "lpf.training.config",
     "Workspace": "lpf.workspace",
+    "evaluate": "lpf.evaluation.evaluator",
+    "load_model": "lpf.model.artefact",
+    "open_reader": "lpf.reading",
+    "read_dataset": "lpf.datasets",
 }
 
 __all__ = [
-    "Answers",
     "BaselineClassifier",
-    "Engine",
+    "Dataset",
     "Evaluation",
     "Evidence",
-    "Facts",
-    "Items",
     "LPFClassifier",
     "LPFError",
+    "NewFact",
     "Predicate",
     "QueryOptions",
     "QueryResult",
     "Relation",
     "Schema",
+    "TrainingConfig",
     "Workspace",
     "__version__",
     "evaluate",
     "load_model",
     "open_reader",
-    "save_model",
+    "read_dataset",
 ]
 
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Literal
+from datetime import UTC, datetime, timedelta
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lpf.errors import MissingPackageError
 from lpf.types import FloatArray, QueryOptions
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Source = Literal["canonical", "inference", "facts", "none"]
 Method = Literal["canonical", "spn", "learned", "average", "prior"]
 Audit = Literal["recorded", "pending", "off"]
 FactRole = Literal["hard", "soft"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ROWS_SHOWN = 60  # in a notebook
 
 # The stages of a question, in the order of the paper's latency table.
 STAGES = ("canonical", "retrieval", "encoding", "conversion", "reasoning", "recording")
@@ -194,6 +203,7 @@ class QueryResult:
             "facts": [_fact(used) for used in self.facts],
             "notes": list(self.notes),
             "audit_ptr": self.audit_ptr,
+            "record_id": self.record_id,
             "audit": self.audit,
             "stages_ms": dict(self.stages),
             "execution_time_ms": self.execution_time_ms,
@@ -221,6 +231,100 @@ class QueryResult:
                     for value, number in zip(self.values, rows[place].tolist(), strict=True)
                 }
         return item
+
+    @property
+    def record_id(self) -> str | None:
+        """The ID of the answer's record in the ledger (the paper's ``audit_ptr``), or None if it
+        was not recorded."""
+        return self.audit_ptr
+
+    @property
+    def asked_at(self) -> datetime:
+        """When the question was asked, in UTC. ``timestamp`` is the same in microseconds."""
+        return _EPOCH + timedelta(microseconds=self.timestamp)
+
+    @property
+    def as_of_time(self) -> datetime:
+        """The moment the question is about, in UTC. ``as_of`` is the same in microseconds."""
+        return _EPOCH + timedelta(microseconds=self.as_of)
+
+    def to_frame(self) -> DataFrame:
+        """The answer as a pandas DataFrame with one row: see ``QueryResults.to_frame``."""
+        return QueryResults([self]).to_frame()
+
+    def evidence_frame(self) -> DataFrame:
+        """The evidence as a pandas DataFrame with one row per item, best first.
+
+        Columns: ``evidence_id``, ``weight``, ``credibility``, ``score``, ``copies`` (the number of
+        the item's group of copies), and for each value ``factor_<value>`` (what the item says) and
+        ``contribution_<value>`` (what it adds to the answer, in nats), where the answer has them.
+        """
+        columns = ["evidence_id", "weight", "credibility", "score", "copies"]
+        rows = []
+        for item in self._items():
+            row = {name: item[name] for name in columns}
+            for kind in ("factor", "contribution"):
+                row |= {f"{kind}_{value}": x for value, x in item.get(kind, {}).items()}
+            rows.append(row)
+        return _pandas().DataFrame(rows, columns=None if rows else columns)
+
+    def __repr__(self) -> str:
+        shares = ", ".join(f"{value}={p:.3f}" for value, p in self.distribution.items())
+        return (
+            f"<QueryResult {self.entity_id!r} {self.predicate}: {shares} ({self.source}, "
+            f"{len(self.evidence_chain)} items, record {self.record_id})>"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks. IDs, values and notes come from the data, so all of them are escaped."""
+        return _html(self)
+
+
+class QueryResults(list[QueryResult]):
+    """The answers to many questions, in the order they were asked: a list with ``to_frame``."""
+
+    def to_frame(self) -> DataFrame:
+        """A pandas DataFrame with one row per question.
+
+        Columns: ``entity_id``, ``predicate``, ``top_value``, ``confidence``, one ``p_<value>`` per
+        value (NaN for predicates that do not have it), ``source``, ``method``, ``items`` (evidence
+        items used), ``conflict``, ``as_of``, ``asked_at``, ``record_id`` and ``notes``.
+        MissingPackageError if pandas is not installed.
+        """
+        values = list(dict.fromkeys(value for result in self for value in result.values))
+        columns = (
+            *("entity_id", "predicate", "top_value", "confidence"),
+            *(f"p_{value}" for value in values),
+            *("source", "method", "items", "conflict"),
+            *("as_of", "asked_at", "record_id", "notes"),
+        )
+        rows = [
+            (
+                *(result.entity_id, result.predicate, result.top_value, result.confidence),
+                *(result.distribution.get(value) for value in values),
+                *(result.source, result.method, len(result.evidence_chain), result.conflict),
+                *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),
+            )
+            for result in self
+        ]
+        return _pandas().DataFrame(rows, columns=columns)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: one table row per question."""
+        head = _cells("th", ("entity", "predicate", "answer", "probability", "source", "record"))
+        rows = [
+            _cells(
+                "td",
+                (
+                    *(r.entity_id, r.predicate, r.top_value, f"{r.confidence:.1%}"),
+                    *(r.source, r.record_id or "not recorded"),
+                ),
+            )
+            for r in self[:_ROWS_SHOWN]
+        ]
+        more = len(self) - _ROWS_SHOWN
+        rest = f"<p>and {more:,} more; use .to_frame()</p>" if more > 0 else ""
+        return f"<table>{head}{''.join(rows)}</table>{rest}"
 
 
 def jensen_shannon(rows: FloatArray) -> float:
@@ -250,3 +354,57 @@ def _counts(left_out: LeftOut | None) -> dict[str, int] | None:
 def _iso(micros: int) -> str:
     moment = datetime(1970, 1, 1) + timedelta(microseconds=micros)
     return moment.isoformat(timespec="microseconds") + "Z"
+
+
+def _pandas() -> Any:
+    try:
+        return import_module("pandas")
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            "data frames need the package pandas, which is not installed.",
+            hint='Install it: pip install "lpf[frames]"',
+        ) from error
+
+
+def _html(result: QueryResult) -> str:
+    """The distribution as bars, the evidence as a table, the notes below."""
+    bars = [
+        f"<tr><td>{escape(value)}</td><td>{p:.1%}</td><td><div style='background:#4c78a8;"
+        f"height:.8em;width:{12 * p:.2f}em'></div></td></tr>"
+        for value, p in result.distribution.items()
+    ]
+    facts = [
+        f"{len(result.evidence_chain)} items",
+        f"{len(result.facts)} facts" if result.facts else "",
+        "" if result.conflict is None else f"conflict {result.conflict:.2f}",
+        f"record {result.record_id}" if result.record_id else "not recorded",
+    ]
+    parts = [
+        f"<p><b>{escape(result.entity_id)}</b> · {escape(result.predicate)}: "
+        f"<b>{escape(result.top_value)}</b>, {result.confidence:.1%} "
+        f"(source: {escape(result.source)}, method: {escape(result.method)})</p>",
+        f"<table>{''.join(bars)}</table>",
+        f"<p>{escape(', '.join(filter(None, facts)))}</p>",
+    ]
+    if result.evidence is not None:
+        parts.append(f"<table>{''.join(_item_rows(result, result.evidence))}</table>")
+    if result.notes:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in result.notes)
+        parts.append(f"<ul>{notes}</ul>")
+    return "".join(parts)
+
+
+def _item_rows(result: QueryResult, used: EvidenceUsed) -> Iterable[str]:
+    yield _cells("th", ("item", "says", "weight", "credibility"))
+    for place, name in enumerate(used.ids):
+        says, credibility = "", float(used.credibility[place])
+        if used.potential is not None:
+            factor = used.potential[place]
+            best = int(factor.argmax())
+            says = f"{result.values[best]} {factor[best]:.0%}"
+        known = "" if np.isnan(credibility) else f"{credibility:.2f}"
+        yield _cells("td", (name, says, f"{float(used.weight[place]):.2f}", known))
+
+
+def _cells(tag: str, texts: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts) + "</tr>"

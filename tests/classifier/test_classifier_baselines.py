@@ -132,9 +132,10 @@ def test_sources_matter_to_methods_that_know_of_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in NAMES])
 def test_every_other_method_is_refused_by_name(name: str) -> None:
-    why = "LPF itself is LPFClassifier" if name.startswith("lpf_") else "needs the truth"
-    with pytest.raises(ConfigError, match=f"'{name}'.*{why}.*the methods are .*'dawid_skene'"):
+    why = "LPFClassifier" if name.startswith("lpf_") else "needs the true probabilities"
+    with pytest.raises(ConfigError, match=f"'{name}'.*{why}.*'dawid_skene'") as caught:
         BaselineClassifier(name).fit(*lesson())
+    assert caught.value.field == "method"
 
 
 def test_given_validation_groups_and_claims_are_as_for_the_other_classifier() -> None:
@@ -165,7 +166,7 @@ def test_it_learns_what_the_texts_say() -> None:
     assert classifier.predict(texts).tolist() == ["good", "bad"]
     assert classifier.classes_.tolist() == ["bad", "good"]
     assert classifier.score(*lesson()) > 0.75
-    assert any("fitted on 9 entities only" in caution for caution in classifier.cautions_)
+    assert any("fitted on 9 entities only" in warning for warning in classifier.warnings_)
 
 
 def test_another_random_state_draws_other_validation_entities_and_networks() -> None:

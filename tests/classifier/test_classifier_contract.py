@@ -16,8 +16,9 @@ from classifier_examples import (
     texts_of,
 )
 
-from lpf import Engine, LPFClassifier, QueryOptions
+from lpf import LPFClassifier, QueryOptions
 from lpf.datasets import Dataset
+from lpf.engine import Engine
 from lpf.errors import DatasetError
 from lpf.model.config import AggregatorConfig
 from lpf.reading import Reader, open_reader
@@ -67,7 +68,7 @@ def test_answers_are_those_of_trainer_and_engine(
     classifier = LPFClassifier(**FAST, **parameters).fit(X, y)
     wanted = answered(model, dataset_of(asked, ["bad"] * 12), options)
     np.testing.assert_allclose(classifier.predict_proba(asked), wanted, rtol=0, atol=1e-9)
-    assert classifier.cautions_ == model.warnings
+    assert classifier.warnings_ == model.warnings
 
 
 def test_few_entities_go_through_folds() -> None:
@@ -79,7 +80,7 @@ def test_few_entities_go_through_folds() -> None:
     classifier = LPFClassifier(**FAST).fit(X, y)
     wanted = answered(model, dataset_of(asked, ["bad"] * 8), QueryOptions())
     np.testing.assert_allclose(classifier.predict_proba(asked), wanted, rtol=0, atol=1e-9)
-    assert any("12 were right" in caution for caution in classifier.cautions_)
+    assert any("12 were right" in warning for warning in classifier.warnings_)
 
 
 def test_validation_entities_can_be_given_whatever_their_number() -> None:
@@ -152,7 +153,7 @@ def test_an_entity_without_evidence_gets_the_prior_and_changes_no_other(variant:
 def test_entities_without_evidence_are_left_out_of_training_and_counted() -> None:
     X, y = suppliers(8)
     classifier = LPFClassifier(**FAST).fit([*X[:3], [], *X[3:]], [*y[:3], "good", *y[3:]])
-    assert "1 entity has no evidence and was left out (first: X[3])." in classifier.cautions_
+    assert "1 entity has no evidence and was left out (first: X[3])." in classifier.warnings_
 
 
 def test_it_learns_what_the_texts_say() -> None:

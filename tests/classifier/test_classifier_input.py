@@ -10,8 +10,8 @@ import pytest
 from classifier_examples import FAST, CountingReader, fitted, suppliers
 
 from lpf import Evidence, LPFClassifier
-from lpf.classifier.answering import Memory
 from lpf.classifier.entities import read_entities
+from lpf.classifier.features import TextFeatureCache
 from lpf.classifier.fitting import LabelledPart, make_dataset
 from lpf.classifier.labels import Classes, read_labels
 from lpf.errors import ConfigError, DatasetError, EvidenceError, TrainingError
@@ -53,7 +53,7 @@ def test_fields_of_evidence_are_read_and_what_is_missing_is_unknown() -> None:
         ([[TEXT, "  "]], r"X\[0\]\[1\]: the text is empty"),
         ([[{"text": None}]], r"X\[0\]\[0\]: must be a text, got an object of the type NoneType"),
         ([[3]], r"X\[0\]\[0\]: is an object of the type int; evidence is a text"),
-        ([[{"text": TEXT, "trust": 1}]], r"X\[0\]\[0\]: evidence has the field 'trust'"),
+        ([[{"text": TEXT, "trust": 1}]], r"X\[0\]\[0\]: evidence has the unknown field .trust."),
         ([[{"text": TEXT, "credibility": 1.5}]], r"X\[0\]\[0\].*credibility must lie in \[0, 1\]"),
         ([[{"text": TEXT, "credibility": "high"}]], r"X\[0\]\[0\]: credibility must be a number"),
         ([[{"text": TEXT, "timestamp": "now"}]], r"X\[0\]\[0\]: timestamp is not a time"),
@@ -78,8 +78,8 @@ def test_what_is_no_evidence_is_refused_with_its_place(X: object, message: str) 
         ([[TEXT]] * 3, "abc", DatasetError, "y: 0 labels for 3 entities"),
         ([[TEXT]] * 2, ["a", "a"], DatasetError, "y: all labels are 'a'"),
         ([], [], DatasetError, "y: all labels are None"),
-        ([[TEXT]] * 2, ["a", float("nan")], DatasetError, r"y\[1\]: is nan, no label"),
-        ([[TEXT]] * 2, ["a", None], DatasetError, r"y\[1\]: is None, no label"),
+        ([[TEXT]] * 2, ["a", float("nan")], DatasetError, r"y\[1\]: is nan, not a label"),
+        ([[TEXT]] * 2, ["a", None], DatasetError, r"y\[1\]: is None, not a label"),
         ([[TEXT]] * 2, ["a", ["b"]], DatasetError, r"y\[1\]: is of the type list"),
         ([[TEXT]] * 2, ["a", 1], DatasetError, "labels cannot be sorted"),
         ([[TEXT], []], ["a", "b"], DatasetError, r"fewer than 2 entities are labelled"),
@@ -173,31 +173,51 @@ def test_items_keep_the_value_that_they_support_themselves() -> None:
     )
 
 
-def test_the_memory_forgets_the_oldest_and_still_gives_every_row() -> None:
-    reader, memory = CountingReader(), Memory(most=2)
+def test_the_feature_cache_drops_the_oldest_and_still_gives_every_row() -> None:
+    reader, cache = CountingReader(), TextFeatureCache(max_cached=2)
     first = read_entities([["One.", "Two."], ["Three.", "One."]])
-    rows = memory.features(reader, first)
+    rows = cache.features(reader, first)
     assert rows.shape == (4, reader.width)
     assert reader.count == 3
     np.testing.assert_array_equal(rows[0], rows[3])
-    assert len(memory) == 2
-    np.testing.assert_array_equal(memory.features(reader, first[1:])[0], rows[2])
+    np.testing.assert_array_equal(cache.features(reader, first[1:])[0], rows[2])
     assert reader.count == 4  # "One." was the oldest
-    assert memory.features(reader, ()).shape == (0, reader.width)
+    assert cache.features(reader, ()).shape == (0, reader.width)
 
 
-def test_an_explanation_adds_up_to_the_answer() -> None:
+def test_explanations_add_up_to_the_answers() -> None:
     X, _ = suppliers(3)
-    entity = [*X[2], X[2][0]]
-    told = fitted().explain(entity)
-    assert told.base is not None
-    assert told.contributions is not None
-    scores = told.base + told.contributions.sum(axis=0)
-    weights = np.exp(scores - scores.max())
-    np.testing.assert_allclose(weights / weights.sum(), told.probabilities, atol=1e-12)
-    np.testing.assert_allclose(fitted().predict_proba([entity])[0], told.probabilities, atol=1e-12)
-    assert told.groups[0] == told.groups[3] >= 0
-    assert told.texts[3] in str(told)
-    assert fitted("learned").explain(entity).contributions is None
-    np.testing.assert_allclose(fitted("learned").explain(entity).weight.sum(), 1.0)
-    assert "no evidence" in str(fitted().explain([]))
+    entities = [X[0], [], [*X[2], X[2][0]], X[1]]
+    answers = fitted().predict_proba(entities)
+    explanations = fitted().explain(entities)
+    for entity, answer, one in zip(entities, answers, explanations, strict=True):
+        assert one.base is not None
+        assert one.contributions is not None
+        scores = one.base + one.contributions.sum(axis=0)
+        weights = np.exp(scores - scores.max())
+        np.testing.assert_allclose(weights / weights.sum(), one.probabilities, atol=1e-12)
+        np.testing.assert_allclose(answer, one.probabilities, atol=1e-12)
+        assert one.texts == tuple(item["text"] for item in entity)
+        assert len(one.weight) == len(one.groups) == len(entity)
+    copied = explanations[2]
+    assert copied.groups[0] == copied.groups[3] >= 0
+    assert copied.texts[3] in str(copied)
+    assert "no evidence" in str(explanations[1])
+
+
+def test_explanations_with_learned_weights_have_no_contributions() -> None:
+    X, _ = suppliers(3)
+    for one in fitted("learned").explain(X):
+        assert one.contributions is None
+        np.testing.assert_allclose(one.weight.sum(), 1.0)
+
+
+def test_all_questions_take_the_same_input() -> None:
+    classifier = fitted()
+    assert classifier.explain([]) == []
+    assert classifier.uncertainty([], samples=2).entropy.shape == (0,)
+    assert classifier.predict_proba([]).shape == (0, 2)
+    for ask in (classifier.explain, classifier.uncertainty, classifier.predict_proba):
+        with pytest.raises(EvidenceError, match=r"X\[0\]: is a text") as caught:
+            ask([TEXT, TEXT])
+        assert caught.value.field == "X[0]"

@@ -33,7 +33,7 @@ def test_what_is_loaded_answers_as_what_was_saved(mode: str, tmp_path: Path) -> 
     )
     assert loaded.predict(X).tolist() == saved.predict(X).tolist()
     assert loaded.classes_.tolist() == [False, True]
-    assert loaded.cautions_ == saved.cautions_
+    assert loaded.warnings_ == saved.warnings_
     assert loaded.aggregator == saved.aggregator
     assert loaded.get_params() == saved.get_params() | {"prior": (0.3, 0.7)}
     assert not list(tmp_path.rglob("*.pkl"))
@@ -45,7 +45,7 @@ def test_answering_after_loading_needs_neither_torch_nor_sklearn(tmp_path: Path)
         "import sys; from lpf import LPFClassifier\n"
         f"loaded = LPFClassifier.load({str(tmp_path)!r})\n"
         "print(loaded.predict([['Audit 7 found forged invoices.'], []])[0])\n"
-        "loaded.explain(['Late.']); loaded.uncertainty([['Late.']], samples=2)\n"
+        "loaded.explain([['Late.']]); loaded.uncertainty([['Late.']], samples=2)\n"
         "bad = {'torch', 'sklearn', 'transformers'} & set(sys.modules)\nassert not bad, bad"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -83,7 +83,7 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Pa
     with pytest.raises(TrainingError, match="not fitted"):
         LPFClassifier().save(tmp_path)
     pairs = [(label, 1) for label in Y]
-    with pytest.raises(ConfigError, match="only texts, numbers and truth values"):
+    with pytest.raises(ConfigError, match="only texts, numbers and booleans"):
         LPFClassifier(**FAST).fit(X, pairs).save(tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -92,10 +92,10 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Pa
     ("change", "message"),
     [
         ({"format": "lpf-classifier/9"}, "format is 'lpf-classifier/9'"),
-        ({"model": "../elsewhere"}, "is no version of a model"),
-        ({"model": 3}, "not a whole classifier"),
+        ({"model": "../elsewhere"}, "is not a model version"),
+        ({"model": 3}, "not a complete classifier"),
         ({"classes": ["bad", "fine"]}, r"lists \['bad', 'fine'\]"),
-        ({"prior": None}, "not a whole classifier"),
+        ({"prior": None}, "not a complete classifier"),
     ],
 )
 def test_a_file_that_was_changed_is_refused(

@@ -10,6 +10,8 @@ from classifier_examples import FAST, CountingReader, fitted, suppliers, texts_o
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from lpf import LPFClassifier
@@ -23,7 +25,7 @@ def test_parameters_are_kept_as_given() -> None:
     assert repr(classifier) == "LPFClassifier(mode='paper', hidden=[32, 16])"
     assert classifier.set_params(members=3, alpha=0.1) is classifier
     assert (classifier.members, classifier.alpha) == (3, 0.1)
-    with pytest.raises(ConfigError, match="'depth' is no parameter of LPFClassifier"):
+    with pytest.raises(ConfigError, match="'depth' is not a parameter of LPFClassifier"):
         classifier.set_params(members=4, depth=2)
     assert classifier.members == 3
 
@@ -35,8 +37,24 @@ def test_a_clone_is_unfitted_and_has_the_same_parameters() -> None:
     check_is_fitted(fitted())
     with pytest.raises(NotFittedError):
         check_is_fitted(copy)
-    with pytest.raises(TrainingError, match="call fit"):
-        copy.predict([["late"]])
+
+
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "explain", "uncertainty"])
+def test_an_unfitted_classifier_raises_the_error_of_sklearn_and_ours(ask: str) -> None:
+    with pytest.raises(NotFittedError) as caught:
+        getattr(LPFClassifier(), ask)([["late"]])
+    assert isinstance(caught.value, TrainingError)
+    assert "fit(X, y)" in (caught.value.hint or "")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again.args) == str(caught.value.args)
+
+
+def test_a_pipeline_passes_entities_through() -> None:
+    X, y = suppliers(12)
+    pipeline = make_pipeline(FunctionTransformer(texts_of), LPFClassifier(**FAST)).fit(X, y)
+    check_is_fitted(pipeline)
+    assert pipeline.predict(X).shape == (12,)
+    assert pipeline.score(X, y) > 0.5
 
 
 def test_cross_validation_reads_every_text_once() -> None:

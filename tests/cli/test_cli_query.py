@@ -89,7 +89,7 @@ def test_a_wrong_call_is_told(lpf, words: list[str], message: str) -> None:
 
 
 def test_a_folder_that_is_no_workspace(lpf, tmp_path: Path) -> None:
-    assert "is no workspace" in type(lpf)(tmp_path).error("query", "C0001", "level")
+    assert "not a workspace" in type(lpf)(tmp_path).error("query", "C0001", "level")
 
 
 def test_known_facts_answer_or_take_part(lpf) -> None:

@@ -433,7 +433,7 @@ def test_rows_in_memory_are_ingested_like_a_file(store: EvidenceStore, tmp_path:
     rows = [row(), row(credibility=7)]
     outcome = ingest_rows(rows, store, SCHEMA, HashReader(), rejects_folder=tmp_path, name="posted")
     assert counts(outcome) == (2, 1, 0, 1)
-    assert str(outcome.problems[0]).startswith("posted, line 2: credibility")
+    assert str(outcome.problems[0]).startswith("posted, row 2: credibility")
 
 
 def test_an_id_taken_by_another_process_is_not_a_failure(

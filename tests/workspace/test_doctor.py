@@ -17,7 +17,7 @@ import workspaces
 from lpf.cli.main import app
 from lpf.ledger import create_key
 from lpf.storage.facts import NewFact
-from lpf.workspace.doctor import Check, examine
+from lpf.workspace.doctor import Check, check_workspace
 
 if TYPE_CHECKING:
     from servers import PostgresServer
@@ -52,7 +52,7 @@ def change(folder: Path, statement: str, *values: object) -> None:
 
 @pytest.mark.parametrize("full", [False, True])
 def test_a_sound_workspace_is_sound(folder: Path, full: bool) -> None:
-    checks = examine(folder, full=full)
+    checks = check_workspace(folder, full=full)
     assert {check.state for check in checks} == {"ok"}, checks
     assert {check.name for check in checks} == {
         *("settings", "store", "evidence", "facts", "index", "key", "ledger"),
@@ -62,7 +62,7 @@ def test_a_sound_workspace_is_sound(folder: Path, full: bool) -> None:
 
 def test_looking_changes_nothing(folder: Path) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    examine(folder, full=True)
+    check_workspace(folder, full=True)
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert after == before
 
@@ -72,7 +72,7 @@ def test_looking_does_not_make_a_reader_known(tmp_path: Path) -> None:
     with workspaces.Workspace.create(tmp_path, workspaces.schema()) as workspace:
         workspaces.add(workspace, workspaces.evidence("C0001"), read=False)
     before = dumped(tmp_path)
-    assert "5 of 5 items have no features" in worst(examine(tmp_path), "evidence").message
+    assert "5 of 5 items have no features" in worst(check_workspace(tmp_path), "evidence").message
     assert dumped(tmp_path) == before
 
 
@@ -128,7 +128,7 @@ def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
     ("harm", "name", "part"),
     [
         (lambda folder: (folder / "lpf.toml").write_text("= 1"), "settings", "not valid TOML"),
-        (lambda folder: (folder / "lpf.toml").unlink(), "settings", "is no workspace"),
+        (lambda folder: (folder / "lpf.toml").unlink(), "settings", "is not a workspace"),
         (edit("lpf.toml", "[store]", "[stores]"), "settings", "unknown section"),
         (lambda folder: (folder / "store.db").unlink(), "store", "is missing"),
         (overwrite_store, "store", "damaged"),
@@ -154,7 +154,7 @@ def test_harm_is_a_fault(
     folder: Path, harm: Callable[[Path], object], name: str, part: str
 ) -> None:
     harm(folder)
-    checks = examine(folder)
+    checks = check_workspace(folder)
     found = worst(checks, name)
     assert found.state == "fault"
     assert part in found.message
@@ -217,7 +217,7 @@ def test_what_only_deserves_a_warning(
     folder: Path, harm: Callable[[Path], object], name: str, part: str
 ) -> None:
     harm(folder)
-    checks = examine(folder)
+    checks = check_workspace(folder)
     found = worst(checks, name)
     assert found.state == "warning"
     assert part in found.message
@@ -228,7 +228,7 @@ def test_what_only_deserves_a_warning(
 def test_a_model_that_cannot_answer_is_named_with_a_remedy(folder: Path) -> None:
     unknown_number(folder)
     active = (folder / "models" / "active").read_text().strip()
-    found = worst(examine(folder), "model")
+    found = worst(check_workspace(folder), "model")
     assert found.message.startswith(active)
     assert "lpf train" in found.remedy
     assert "lpf models use" in found.remedy
@@ -243,12 +243,12 @@ def test_the_reader_is_short_for_people_and_whole_for_programs(folder: Path) -> 
 
 def test_a_store_on_a_server(tmp_path: Path, postgres: PostgresServer) -> None:
     workspaces.make(tmp_path, postgres.fresh_url()).close()
-    assert {check.state for check in examine(tmp_path, full=True)} == {"ok"}
+    assert {check.state for check in check_workspace(tmp_path, full=True)} == {"ok"}
 
 
 def test_a_server_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LPF_STORE_URL", "postgresql://nobody:secret@127.0.0.1:1/none")
-    checks = examine(folder)
+    checks = check_workspace(folder)
     found = worst(checks, "store")
     assert found.state == "fault"
     assert "secret" not in found.message
@@ -257,15 +257,15 @@ def test_a_server_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_cache_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LPF_CACHE_URL", "redis://127.0.0.1:1/0")
-    assert worst(examine(folder), "cache").state == "warning"
+    assert worst(check_workspace(folder), "cache").state == "warning"
     monkeypatch.setenv("LPF_CACHE_URL", "gopher://x")
-    assert worst(examine(folder), "cache").state == "fault"
+    assert worst(check_workspace(folder), "cache").state == "fault"
 
 
 def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil._ntuple_diskusage
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10, 10, 0))
-    assert worst(examine(folder), "disk").state == "fault"
+    assert worst(check_workspace(folder), "disk").state == "fault"
 
 
 def test_the_command_says_no_where_there_is_a_fault(folder: Path) -> None:

@@ -116,7 +116,7 @@ def test_the_environment_names_another_store(
 def test_a_lost_store_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
     Workspace.create(tmp_path, workspaces.schema()).close()
     (tmp_path / "store.db").unlink()
-    with Workspace.open(tmp_path) as opened, pytest.raises(WorkspaceError, match="not there"):
+    with Workspace.open(tmp_path) as opened, pytest.raises(WorkspaceError, match="missing"):
         opened.facts.count()
     assert not (tmp_path / "store.db").exists()
 

@@ -1,8 +1,8 @@
-"""LPF, and what it is compared with, behind scikit-learn's interface: lists of evidence in, classes
-and probabilities out.
+"""LPF and its baselines with scikit-learn's interface: lists of evidence in, classes and
+probabilities out.
 
-Importing this room imports neither torch nor scikit-learn; ``fit`` needs torch, nothing needs the
-other.
+Importing this package imports neither torch nor scikit-learn. ``fit`` needs torch; nothing needs
+scikit-learn.
 """
 
 from lpf.classifier.answering import Explanation

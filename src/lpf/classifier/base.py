@@ -1,7 +1,5 @@
-"""What every classifier of entities does alike, whatever answers behind it.
-
-What scikit-learn asks of an estimator, without scikit-learn.
-"""
+"""What all classifiers of entities share: parameters, prediction, and what scikit-learn asks of an
+estimator, without needing scikit-learn."""
 
 from __future__ import annotations
 
@@ -14,71 +12,32 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.classifier.answering import Memory, choose_reader, claims_in
-from lpf.classifier.entities import Entity, EntityLike
+from lpf.classifier.entities import Entity, EntityLike, claims_in
+from lpf.classifier.features import TextFeatureCache, choose_reader
 from lpf.classifier.labels import read_labels
-from lpf.errors import ConfigError, EvidenceError
+from lpf.errors import ConfigError, EvidenceError, TrainingError
 from lpf.reading import Reader
 from lpf.types import Float32Array, FloatArray
 
 
-class Conventions:
-    """For a dataclass whose fields are the hyper-parameters. It keeps them as they were given and
-    checks them when it is fitted, since ``clone`` and a search set them one by one."""
+class EntityClassifier(ABC):
+    """Base of the classifiers, which are dataclasses: their init fields are the parameters.
+
+    Parameters are stored as given and checked by ``fit``, because ``clone`` and parameter searches
+    set them one by one. ``_fitted`` is None before ``fit``.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-    _estimator_type = "classifier"  # how scikit-learn before 1.6 asks for the kind
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The hyper-parameters by name. ``deep`` is there for scikit-learn and changes nothing."""
-        return {one.name: getattr(self, one.name) for one in _parameters(self)}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Changes some. What is asked from now on follows them; what was learned does not."""
-        known = [one.name for one in _parameters(self)]
-        strange = sorted(parameters.keys() - set(known))
-        if strange:
-            raise ConfigError(
-                f"{strange[0]!r} is no parameter of {type(self).__name__}. Nothing was set; "
-                f"its parameters are {known}."
-            )
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        changed = [
-            f"{one.name}={getattr(self, one.name)!r}"
-            for one in _parameters(self)
-            if one.default is MISSING or getattr(self, one.name) is not one.default
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = import_module("sklearn.utils")  # only scikit-learn calls this, so it is there
-        return tags.Tags(
-            estimator_type="classifier",
-            target_tags=tags.TargetTags(required=True),
-            classifier_tags=tags.ClassifierTags(),
-            input_tags=tags.InputTags(two_d_array=False, string=True),
-        )
-
-
-def _parameters(estimator: Conventions) -> list[Field[Any]]:
-    return [one for one in fields(estimator) if one.init]
-
-
-class EntityClassifier(Conventions, ABC):
-    """For a dataclass with these fields; ``_fitted`` is None before ``fit``."""
-
+    _estimator_type = "classifier"  # for scikit-learn before 1.6
     reader: str | Reader | None
     classes_: NDArray[Any]
     _fitted: object | None
-    _memory: Memory
+    _feature_cache: TextFeatureCache
 
     @abstractmethod
     def predict_proba(self, X: Iterable[EntityLike]) -> FloatArray:
-        """[E, V], columns as in ``classes_``. An entity without evidence gets the prior."""
+        """Class probabilities [E, V], columns as in ``classes_``. An entity without evidence gets
+        the prior."""
 
     def predict(self, X: Iterable[EntityLike]) -> NDArray[Any]:
         """The most probable class of each entity, [E]."""
@@ -86,38 +45,86 @@ class EntityClassifier(Conventions, ABC):
         return np.asarray(self.classes_[best])
 
     def score(self, X: Iterable[EntityLike], y: Iterable[Any]) -> float:
-        """The share of entities whose class is predicted."""
-        given = self.predict(X)
-        labels = read_labels(y, len(given))
+        """Accuracy: the share of entities whose class is predicted correctly."""
+        predicted = self.predict(X)
+        labels = read_labels(y, len(predicted))
         if not labels:
-            raise EvidenceError("X: has no entities. Nothing was scored.")
-        right = [bool(a == b) for a, b in zip(given.tolist(), labels, strict=True)]
+            raise EvidenceError("there are no entities. Nothing was scored.", field="X")
+        right = [bool(a == b) for a, b in zip(predicted.tolist(), labels, strict=True)]
         return sum(right) / len(right)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name. ``deep`` is there for scikit-learn and has no effect."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters. Answers follow them from now on; what was learned does not change."""
+        known = self._parameters()
+        unknown = sorted(parameters.keys() - known.keys())
+        if unknown:
+            raise ConfigError(
+                f"{unknown[0]!r} is not a parameter of {type(self).__name__}. Nothing was set; "
+                f"choose from {list(known)}."
+            )
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{name}={getattr(self, name)!r}"
+            for name, default in self._parameters().items()
+            if default is MISSING or getattr(self, name) is not default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        utils = import_module("sklearn.utils")  # only scikit-learn calls this, so it is installed
+        return utils.Tags(
+            estimator_type="classifier",
+            target_tags=utils.TargetTags(required=True),
+            classifier_tags=utils.ClassifierTags(),
+            input_tags=utils.InputTags(two_d_array=False, string=True),
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._fitted is not None
 
     def __sklearn_clone__(self) -> Self:
-        """Unfitted, with the same parameters. Texts that were read need not be read again."""
-        fresh = type(self)(**self.get_params())
-        fresh._memory = self._memory
-        return fresh
+        """An unfitted classifier with the same parameters, and the features read so far."""
+        copy = type(self)(**self.get_params())
+        copy._feature_cache = self._feature_cache
+        return copy
+
+    @classmethod
+    def _parameters(cls) -> dict[str, Any]:
+        """Names and defaults."""
+        return {one.name: one.default for one in fields(cls) if one.init}
+
+    def _not_fitted(self, hint: str) -> TrainingError:
+        from lpf.classifier.not_fitted import NotFittedError
+
+        return NotFittedError(
+            f"this {type(self).__name__} is not fitted. Nothing was answered.", hint=hint
+        )
 
     def _features(
         self, entities: Sequence[Entity], with_claim: bool, reader_id: str
     ) -> Float32Array:
-        """Of all items of entities asked about, [N, width], read as those of ``fit`` were."""
+        """Features of all items [N, width], from the reader that ``fit`` used."""
         if any(e.evidence for e in entities) and claims_in(entities) != with_claim:
-            learned = "with" if with_claim else "without"
+            fitted, given = ("with", "without") if with_claim else ("without", "with")
             raise EvidenceError(
-                f"X: this model was fitted {learned} claims, and these entities are the other way "
-                "round. Nothing was answered; give them as they were given to fit."
+                f"this model was fitted {fitted} claims, and these entities are {given}. Nothing "
+                "was answered; give entities in the form that fit was given.",
+                field="X",
             )
         reader = choose_reader(self.reader, with_claim)
         if reader.reader_id != reader_id:
             raise ConfigError(
-                f"reader: the model was fitted on {reader_id}, and this is {reader.reader_id}. "
-                "Nothing was answered; give reader= the one it was fitted with (to load, where it "
-                "was loaded), or fit again."
+                f"the model was fitted with {reader_id}, and this is {reader.reader_id}. Nothing "
+                "was answered; set reader= to the one it was fitted with (a loaded classifier: "
+                "load(folder, reader=...)), or fit again.",
+                field="reader",
             )
-        return self._memory.features(reader, entities)
+        return self._feature_cache.features(reader, entities)

@@ -1,8 +1,6 @@
-"""The methods that LPF is compared with, used the way the classifier itself is.
+"""``BaselineClassifier``: the methods of ``lpf.baselines`` with the interface of ``LPFClassifier``.
 
-The methods of ``lpf.baselines`` that lists of evidence are enough for: names and the making.
-
-A baseline from its data to its answers.
+``BaselineRecipe`` says which method is trained and with what, ``FittedBaseline`` holds the result.
 """
 
 from __future__ import annotations
@@ -15,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.classifier.answering import Memory, choose_reader
 from lpf.classifier.base import EntityClassifier
 from lpf.classifier.entities import PREDICATE, Entity, EntityLike, read_entities
+from lpf.classifier.features import TextFeatureCache, choose_reader
 from lpf.classifier.fitting import (
     Holdout,
     TrainingInput,
@@ -41,18 +39,18 @@ if TYPE_CHECKING:
     from lpf.training import Examples
 
 
-OF_LPF = "lpf_"  # how names of LPF's own variants begin
-OVER_TRUTH = ("perfect_reader", "oracle")
-OVER_FACTORS = ("vae_only", "vae_only_ensemble")
-OVER_FOLDS = ("stacking", "dawid_skene")
-OVER_CHECKPOINT = "transformer"
+LPF_PREFIX = "lpf_"  # of the names of LPF's own methods
+NEED_TRUTH = ("perfect_reader", "oracle")
+NEED_FACTORS = ("vae_only", "vae_only_ensemble")
+NEED_FOLDS = ("stacking", "dawid_skene")
+TRANSFORMER = "transformer"
+LEAST = {"train": LEAST_IN_TRAIN, "validation": 1}  # entities of each class
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A method by name, and what it is made with. As many classifiers of single items are tried as
-    there are ``seeds``; a variational model starts from the seeds themselves. ``seed`` draws
-    everything else."""
+class BaselineRecipe:
+    """A method by name, and what it is built with. ``len(seeds)`` item classifiers are tried; a
+    variational model starts from the seeds themselves. ``seed`` is for everything else."""
 
     name: str
     seeds: tuple[int, ...]
@@ -64,30 +62,32 @@ class Recipe:
         _check_name(self.name)
         given = {"checkpoint": self.checkpoint, "transformer": self.transformer}
         for setting, value in given.items():
-            if value is not None and self.name != OVER_CHECKPOINT:
+            if value is not None and self.name != TRANSFORMER:
                 raise ConfigError(
-                    f"{setting}: is for the method {OVER_CHECKPOINT!r} alone, and this is "
-                    f"{self.name!r}. Nothing was trained; leave it out."
+                    f"is only for the method {TRANSFORMER!r}, and this is {self.name!r}. Nothing "
+                    "was trained; leave it out.",
+                    field=setting,
                 )
 
     def require_enough(self, train: Dataset) -> None:
-        """DatasetError where a method that learns from folds would have too few for them."""
+        """DatasetError if there are too few entities for a method that learns from folds."""
         from lpf.baselines.item_models import FOLDS
 
-        found = len({entity.group_id or entity.entity_id for entity in train})
-        if self.name in OVER_FOLDS and found < FOLDS:
+        count = len({entity.group_id or entity.entity_id for entity in train})
+        if self.name in NEED_FOLDS and count < FOLDS:
             raise DatasetError(
-                f"X: {found} training entities of different groups, and {self.name!r} needs "
-                f"{FOLDS}. Nothing was trained; label more, or choose another method."
+                f"{count} training entities of different groups, and {self.name!r} needs "
+                f"{FOLDS}. Nothing was trained; label more, or choose another method.",
+                field="X",
             )
 
-    def made(self, examples: Examples, reader_id: str) -> Method:
-        """Ready to be fitted on ``examples``, which must be in splits."""
+    def build(self, examples: Examples, reader_id: str) -> Method:
+        """The method, ready to be fitted on ``examples``, which must be in splits."""
         from lpf.baselines import ItemModels, Shared, TransformerConfig, make_methods
         from lpf.training import Trainer, TrainingConfig
 
         model = None
-        if self.name in OVER_FACTORS:
+        if self.name in NEED_FACTORS:
             config = TrainingConfig(aggregator=None, reading="networks")
             trainer = Trainer(examples, reader_id, (PREDICATE,), config, self.seeds)
             model = trainer.run().runtime()
@@ -103,89 +103,89 @@ class Recipe:
 def method_names() -> tuple[str, ...]:
     from lpf.baselines import METHODS
 
-    return tuple(n for n in METHODS if not n.startswith(OF_LPF) and n not in OVER_TRUTH)
+    return tuple(n for n in METHODS if not n.startswith(LPF_PREFIX) and n not in NEED_TRUTH)
 
 
 def _check_name(name: object) -> None:
     known = method_names()
     if name in known:
         return
-    why = "is not known"
-    if name in OVER_TRUTH:
-        why = "needs the truth that generated data carry, which X does not"
-    elif isinstance(name, str) and name.startswith(OF_LPF):
-        why = "is not among them: LPF itself is LPFClassifier(variant=..., mode=...)"
-    raise ConfigError(
-        f"method: {name!r} {why}. Nothing was trained; the methods are {list(known)}."
-    )
-
-
-LEAST = {"train": LEAST_IN_TRAIN, "validation": 1}  # entities of each class
+    why = f"unknown method {name!r}"
+    if name in NEED_TRUTH:
+        why = f"{name!r} needs the true probabilities of generated data, which X does not have"
+    elif isinstance(name, str) and name.startswith(LPF_PREFIX):
+        why = f"{name!r} is LPF itself: use LPFClassifier(variant=..., mode=...)"
+    raise ConfigError(f"{why}. Nothing was trained; choose from {list(known)}.", field="method")
 
 
 @dataclass(frozen=True)
 class FittedBaseline:
-    """What was learned: ``answering`` has ``temperature`` in it, where one was fitted."""
+    """What ``BaselineClassifier.fit`` learned. ``method`` applies ``temperature`` itself."""
 
     name: str
     is_tempered: bool
     classes: Classes
     schema: Schema
-    answering: FittedMethod
+    method: FittedMethod
     temperature: Temperature | None
     reader_id: str
     with_claim: bool
-    cautions: tuple[str, ...]
+    warnings: tuple[str, ...]
 
     def distribution(
         self, entities: Sequence[Entity], features: Float32Array, copy_similarity: float | None
     ) -> FloatArray:
-        """[E, V]; ``features`` are of all items. The prior for entities without evidence."""
+        """[E, V], from the features of all items. The prior for entities without evidence."""
         from lpf.training import make_examples
 
         answers = np.tile(np.array(self.schema[PREDICATE].prior), (len(entities), 1))
         filled = np.array([bool(entity.evidence) for entity in entities], bool)
         if filled.any():
-            asked = _asked(entities, self.schema)
-            examples = make_examples(asked, features, copy_similarity)
-            answers[filled] = checked_probabilities(self.answering.predict_proba(examples))
+            dataset = _without_labels(entities, self.schema)
+            examples = make_examples(dataset, features, copy_similarity)
+            answers[filled] = checked_probabilities(self.method.predict_proba(examples))
         return answers
 
 
 def learn_baseline(
-    recipe: Recipe, lesson: TrainingInput, examples: Examples, reader_id: str, *, tempered: bool
+    recipe: BaselineRecipe,
+    given: TrainingInput,
+    examples: Examples,
+    reader_id: str,
+    *,
+    tempered: bool,
 ) -> FittedBaseline:
-    """``examples`` are those of the lesson, in splits. References are never tempered."""
+    """``examples`` are those of ``given``, in splits. The prior gets no temperature."""
     from lpf.baselines import with_temperature
     from lpf.baselines.tempered import TEMPERING
 
-    _require_both_sides(examples.dataset, lesson.classes)
+    _require_enough_per_class(examples.dataset, given.classes)
     train, validation = examples.split("train"), examples.split("validation")
     assert train is not None  # both were checked above
     assert validation is not None
     recipe.require_enough(train.dataset)
-    method = recipe.made(examples, reader_id)
-    answering = method.fit(train, validation, PREDICATE, recipe.seed)
+    method = recipe.build(examples, reader_id)
+    fitted = method.fit(train, validation, PREDICATE, recipe.seed)
     temperature = None
     if tempered and not method.is_reference:
         generator = np.random.default_rng([recipe.seed, TEMPERING])
-        scaled = with_temperature(answering, validation, PREDICATE, generator=generator)
-        answering, temperature = scaled, scaled.temperature
+        scaled = with_temperature(fitted, validation, PREDICATE, generator=generator)
+        fitted, temperature = scaled, scaled.temperature
     return FittedBaseline(
         recipe.name,
         tempered,
-        lesson.classes,
-        lesson.dataset.schema,
-        answering,
+        given.classes,
+        given.dataset.schema,
+        fitted,
         temperature,
         reader_id,
-        lesson.with_claim,
-        _cautions(examples.dataset, temperature is not None),
+        given.with_claim,
+        _warnings(examples.dataset, temperature is not None),
     )
 
 
-def _require_both_sides(dataset: Dataset, classes: Classes) -> None:
-    """DatasetError where train or validation has too few entities of a class."""
+def _require_enough_per_class(dataset: Dataset, classes: Classes) -> None:
+    """DatasetError if the training or validation entities have too few of a class."""
     labels = dataset.labels(PREDICATE)
     splits = np.array([entity.split for entity in dataset])
     for split, least in LEAST.items():
@@ -193,20 +193,21 @@ def _require_both_sides(dataset: Dataset, classes: Classes) -> None:
         for label, count in zip(classes.labels, counts.tolist(), strict=True):
             if count < least:
                 raise DatasetError(
-                    f"X: {count} of the {counts.sum()} {split} entities are of the class "
-                    f"{label!r}, and at least {least} must be. Nothing was trained; label more, "
-                    "set another validation_share, or give validation entities."
+                    f"{count} of the {counts.sum()} {split} entities are of the class {label!r}, "
+                    f"and at least {least} must be. Nothing was trained; label more, set another "
+                    "validation_share, or give validation entities.",
+                    field="X",
                 )
 
 
-def _asked(entities: Sequence[Entity], schema: Schema) -> Dataset:
-    """Those with evidence, as a stranger sees them: no label of any kind."""
-    asked = tuple(
+def _without_labels(entities: Sequence[Entity], schema: Schema) -> Dataset:
+    """The entities with evidence, without labels of any kind."""
+    unlabelled = tuple(
         DatasetEntity(f"X[{place}]", {}, tuple(_items(entity, place)), entity.claim)
         for place, entity in enumerate(entities)
         if entity.evidence
     )
-    return Dataset("X", schema, asked)
+    return Dataset("X", schema, unlabelled)
 
 
 def _items(entity: Entity, place: int) -> list[DatasetItem]:
@@ -216,31 +217,31 @@ def _items(entity: Entity, place: int) -> list[DatasetItem]:
     ]
 
 
-def _cautions(dataset: Dataset, tempered: bool) -> tuple[str, ...]:
+def _warnings(dataset: Dataset, tempered: bool) -> tuple[str, ...]:
     from lpf.training.training_warnings import data_warnings, prior_warnings, size_warnings
 
-    cautions = list(data_warnings(dataset))
+    warnings = list(data_warnings(dataset))
     if tempered:
-        cautions += size_warnings(PREDICATE, len(dataset.positions("validation")))
+        warnings += size_warnings(PREDICATE, len(dataset.positions("validation")))
     train = dataset.labels(PREDICATE)[dataset.positions("train")]
-    cautions += prior_warnings(dataset.schema[PREDICATE], train)
-    return tuple(cautions)
+    warnings += prior_warnings(dataset.schema[PREDICATE], train)
+    return tuple(warnings)
 
 
 @dataclass(eq=False, repr=False)
 class BaselineClassifier(EntityClassifier):
-    """One of the methods that ``lpf evaluate`` compares LPF with, on the X and y that
-    ``LPFClassifier`` takes. It cannot be saved: it is there to be compared with.
+    """One of the methods that ``lpf evaluate`` compares LPF with, on the same X and y as
+    ``LPFClassifier``. It is meant for comparisons and cannot be saved.
 
-    ``method`` is one of ``method_names()``. With ``temperature`` its probabilities get the
-    temperature that validation entities call for; the prior, a reference, stays as it is.
-    ``random_state`` draws the validation entities and all that the method draws. Methods over a
-    classifier of single items try as many of these as there are ``seeds``; ``vae_only`` starts from
-    the seeds themselves; others train one network. ``checkpoint`` (a folder or a name on the hub)
-    and ``transformer`` (its budget) are for the method ``transformer``. The rest is as in
+    ``method`` is one of ``method_names()``. With ``temperature`` its probabilities are scaled with
+    a temperature fitted on the validation entities; the method ``prior`` is not scaled.
+    ``random_state`` draws the validation entities and seeds the method. Methods that use a
+    classifier of single items try one per seed in ``seeds``; ``vae_only`` starts from the seeds
+    themselves; others train one network. ``checkpoint`` (a folder, or a name on the hub) and
+    ``transformer`` (its budget) are for the method ``transformer``. The rest is as in
     ``LPFClassifier``.
 
-    After ``fit``: ``classes_``, ``temperature_`` (None without) and ``cautions_``.
+    After ``fit``: ``classes_``, ``temperature_`` (None without one) and ``warnings_``.
     """
 
     method: str
@@ -256,13 +257,13 @@ class BaselineClassifier(EntityClassifier):
 
     classes_: NDArray[Any] = field(init=False)
     temperature_: Temperature | None = field(init=False)
-    cautions_: tuple[str, ...] = field(init=False)
+    warnings_: tuple[str, ...] = field(init=False)
     _fitted: FittedBaseline | None = field(init=False, default=None)
-    _memory: Memory = field(init=False, default_factory=Memory)
+    _feature_cache: TextFeatureCache = field(init=False, default_factory=TextFeatureCache)
 
     @staticmethod
     def method_names() -> tuple[str, ...]:
-        """All that ``method`` can be. Needs torch."""
+        """The names that ``method`` can have. Needs torch."""
         require_torch()
         return method_names()
 
@@ -273,12 +274,12 @@ class BaselineClassifier(EntityClassifier):
         groups: Iterable[Any] | None = None,
         validation: Sequence[Any] | None = None,
     ) -> Self:
-        """Learns from entities and their labels.
+        """Learn from entities and their labels.
 
-        ``validation`` is (X, y) or (X, y, groups); without it ``validation_share`` of the entities
-        is held back, however few there are, and never a part of one of ``groups``. Raises
-        EvidenceError, DatasetError, ConfigError or TrainingError, and what was learned before
-        stays.
+        ``validation`` is (X, y) or (X, y, groups). Without it ``validation_share`` of the entities
+        is held out, however few there are; a group in ``groups`` is never split. Raises
+        EvidenceError, DatasetError, ConfigError or TrainingError; an earlier fit then stays in
+        place.
         """
         require_torch()
         from lpf.training import make_examples
@@ -286,32 +287,31 @@ class BaselineClassifier(EntityClassifier):
         recipe, tempered = self._recipe(), self._is_tempered()
         holdout = Holdout(self.validation_share, recipe.seed)
         similarity = checked_similarity(self.copy_similarity)
-        lesson = TrainingInput.of(X, y, groups, validation, self.prior)
-        reader = choose_reader(self.reader, lesson.with_claim)
-        features = self._memory.features(reader, lesson.entities)
-        examples = make_examples(holdout.applied(lesson.dataset), features, similarity)
-        return self._keep(
-            learn_baseline(recipe, lesson, examples, reader.reader_id, tempered=tempered)
+        given = TrainingInput.of(X, y, groups, validation, self.prior)
+        reader = choose_reader(self.reader, given.with_claim)
+        features = self._feature_cache.features(reader, given.entities)
+        examples = make_examples(holdout.applied(given.dataset), features, similarity)
+        return self._set_fitted(
+            learn_baseline(recipe, given, examples, reader.reader_id, tempered=tempered)
         )
 
     def predict_proba(self, X: Iterable[EntityLike]) -> FloatArray:
-        """[E, V], columns as in ``classes_``. An entity without evidence gets the prior."""
+        """Class probabilities [E, V], columns as in ``classes_``. An entity without evidence gets
+        the prior."""
         fitted = self._require_fitted()
         entities = read_entities(X)
         features = self._features(entities, fitted.with_claim, fitted.reader_id)
         return fitted.distribution(entities, features, checked_similarity(self.copy_similarity))
 
-    def _keep(self, fitted: FittedBaseline) -> Self:
+    def _set_fitted(self, fitted: FittedBaseline) -> Self:
         self._fitted = fitted
         self.classes_ = fitted.classes.array
-        self.temperature_, self.cautions_ = fitted.temperature, fitted.cautions
+        self.temperature_, self.warnings_ = fitted.temperature, fitted.warnings
         return self
 
     def _require_fitted(self) -> FittedBaseline:
         if self._fitted is None:
-            raise TrainingError(
-                "this BaselineClassifier is not fitted. Nothing was answered; call fit(X, y) first."
-            )
+            raise self._not_fitted("Call fit(X, y) first.")
         learned = (self._fitted.name, self._fitted.is_tempered)
         if learned != (self.method, self._is_tempered()):
             raise TrainingError(
@@ -320,8 +320,8 @@ class BaselineClassifier(EntityClassifier):
             )
         return self._fitted
 
-    def _recipe(self) -> Recipe:
-        return Recipe(
+    def _recipe(self) -> BaselineRecipe:
+        return BaselineRecipe(
             self.method,
             chosen_seeds(self.seeds),
             whole_number("random_state", self.random_state),
@@ -331,5 +331,7 @@ class BaselineClassifier(EntityClassifier):
 
     def _is_tempered(self) -> bool:
         if not isinstance(self.temperature, bool | np.bool_):
-            raise ConfigError(f"temperature: must be True or False, got {self.temperature!r}.")
+            raise ConfigError(
+                f"must be True or False, got {self.temperature!r}.", field="temperature"
+            )
         return bool(self.temperature)

@@ -1,8 +1,8 @@
-"""X: what people write for entities and their evidence, as checked evidence."""
+"""X: entities as users write them (texts, dicts, ``Evidence``), checked and in one form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -22,25 +22,38 @@ _AN_ENTITY = "an entity is a list of evidence"
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What is known of one entity; ``claim`` is what its evidence is read against."""
+    """The evidence of one entity, and the claim it is read with."""
 
     evidence: tuple[Evidence, ...]
     claim: str | None = None
 
 
 def read_entities(X: Iterable[EntityLike], name: str = "X") -> tuple[Entity, ...]:
-    """EvidenceError names the place, such as X[3][1], of what cannot be read."""
+    """The entities of X. EvidenceError names the place of what cannot be read, such as X[3][1]."""
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
         raise EvidenceError(
-            f"{name}: must be a list of entities, got {_kind(X)}. Nothing was read; write "
-            f"{name} = [[text, text], [text], ...]."
+            f"must be a list of entities, got {_kind(X)}. Nothing was read; write "
+            f"{name} = [[text, text], [text], ...].",
+            field=name,
         )
-    return tuple(read_entity(entity, f"{name}[{place}]") for place, entity in enumerate(X))
+    return tuple(_read_entity(entity, f"{name}[{place}]") for place, entity in enumerate(X))
+
+
+def claims_in(entities: Sequence[Entity], name: str = "X") -> bool:
+    """Return True if the entities have claims. EvidenceError if only some with evidence do."""
+    claimed = [entity.claim is not None for entity in entities if entity.evidence]
+    if any(claimed) and not all(claimed):
+        raise EvidenceError(
+            f"{claimed.count(False)} of {len(claimed)} entities with evidence have no claim. "
+            "Nothing was read; give every entity a claim, or none.",
+            field=name,
+        )
+    return any(claimed)
 
 
 def is_missing(value: object) -> bool:
-    """Whether it is None or what tables have in its place: NaN, NaT and NA are not equal to
-    themselves, or will not say."""
+    """Return True for None, NaN, NaT and NA. The last three are not equal to themselves, or refuse
+    to be compared."""
     if value is None:
         return True
     try:
@@ -49,43 +62,45 @@ def is_missing(value: object) -> bool:
         return True
 
 
-def read_entity(entity: EntityLike, place: str) -> Entity:
-    """A list of evidence, or a mapping with it and the claim it is read against."""
+def _read_entity(entity: EntityLike, place: str) -> Entity:
     if isinstance(entity, str | bytes | Evidence):
         raise EvidenceError(
-            f"{place}: is {_kind(entity)}; {_AN_ENTITY}. Nothing was read; put it in brackets if "
-            "it is all the evidence there is."
+            f"is {_kind(entity)}; {_AN_ENTITY}. Nothing was read; write X = [[text, text], ...], "
+            "also for a single entity.",
+            field=place,
         )
     if isinstance(entity, Mapping):
         return _with_claim(entity, place)
     if not isinstance(entity, Iterable):
-        raise EvidenceError(f"{place}: is {_kind(entity)}; {_AN_ENTITY}. Nothing was read.")
+        raise EvidenceError(f"is {_kind(entity)}; {_AN_ENTITY}. Nothing was read.", field=place)
     items = tuple(_evidence(item, f"{place}[{number}]") for number, item in enumerate(entity))
     claims = {item.claim for item in items}
     if len(claims) > 1:
         raise EvidenceError(
-            f"{place}: its items have several claims, {sorted(map(str, claims))[:3]}. Nothing was "
-            "read; an entity is read against one: make it one entity a claim."
+            f"its items have several claims, {sorted(map(str, claims))[:3]}. Nothing was read; "
+            "split it into one entity per claim.",
+            field=place,
         )
     return Entity(items, claims.pop() if claims else None)
 
 
 def _with_claim(entity: Mapping[str, Any], place: str) -> Entity:
-    _refuse_strange(entity, ENTITY_FIELDS, f"{place}: {_AN_ENTITY}, or a mapping; this one")
+    _refuse_unknown(entity, ENTITY_FIELDS, f"{place}: {_AN_ENTITY}, or a dict; this dict")
     if "evidence" not in entity:
-        raise EvidenceError(f"{place}: has no field 'evidence'. Nothing was read; add the list.")
+        raise EvidenceError("has no field 'evidence'. Nothing was read; add the list.", field=place)
     within = f"{place}['evidence']"
     if isinstance(entity["evidence"], Mapping):
-        raise EvidenceError(f"{within}: is a mapping; it must be a list. Nothing was read.")
-    found = read_entity(entity["evidence"], within)
+        raise EvidenceError("is a dict; it must be a list. Nothing was read.", field=within)
+    found = _read_entity(entity["evidence"], within)
     claim = entity.get("claim")
     if claim is None:
         return found
-    _check_text(claim, f"{place}['claim']", "leave it out where there is none")
+    _check_text(claim, f"{place}['claim']", "leave it out if there is none")
     if found.claim not in (None, claim):
         raise EvidenceError(
-            f"{place}: its evidence has the claim {found.claim!r}, itself {claim!r}. Nothing was "
-            "read; give one of them."
+            f"its evidence has the claim {found.claim!r}, the entity {claim!r}. Nothing was read; "
+            "give one of them.",
+            field=place,
         )
     return Entity(found.evidence, claim)
 
@@ -96,10 +111,11 @@ def _evidence(item: EvidenceLike, place: str) -> Evidence:
     fields: Mapping[str, Any] = {"text": item} if isinstance(item, str) else item
     if not isinstance(fields, Mapping):
         raise EvidenceError(
-            f"{place}: is {_kind(item)}; evidence is a text, a mapping with the field 'text', or "
-            "lpf.Evidence. Nothing was read."
+            f"is {_kind(item)}; evidence is a text, a dict with the field 'text', or "
+            "lpf.Evidence. Nothing was read.",
+            field=place,
         )
-    _refuse_strange(fields, ITEM_FIELDS, f"{place}: evidence")
+    _refuse_unknown(fields, ITEM_FIELDS, f"{place}: evidence")
     _check_text(fields.get("text"), place, "leave the item out")
     return Evidence(
         place,
@@ -116,50 +132,51 @@ def _evidence(item: EvidenceLike, place: str) -> Evidence:
 
 def _check_text(text: object, place: str, remedy: str) -> None:
     if not isinstance(text, str):
-        raise EvidenceError(f"{place}: must be a text, got {_kind(text)}. Nothing was read.")
+        raise EvidenceError(f"must be a text, got {_kind(text)}. Nothing was read.", field=place)
     if not text.strip():
-        raise EvidenceError(f"{place}: the text is empty. Nothing was read; {remedy}.")
+        raise EvidenceError(f"the text is empty. Nothing was read; {remedy}.", field=place)
 
 
-def _refuse_strange(fields: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
-    strange = [name for name in fields if name not in known]
-    if strange:
+def _refuse_unknown(fields: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+    unknown = [name for name in fields if name not in known]
+    if unknown:
         raise EvidenceError(
-            f"{what} has the field {strange[0]!r}, which is not known here. Nothing was read; the "
-            f"fields are {list(known)}."
+            f"{what} has the unknown field {unknown[0]!r}. Nothing was read; the fields are "
+            f"{list(known)}."
         )
 
 
 def _credibility(given: object, place: str) -> float | None:
-    """None where nobody knows. The range is Evidence's to check."""
+    """None if it is missing. ``Evidence`` checks the range."""
     if is_missing(given):
         return None
     try:
         number = float(given)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise EvidenceError(
-            f"{place}: credibility must be a number in [0, 1], got {given!r}. Nothing was read; "
-            "leave it out where it is not known."
+            f"credibility must be a number in [0, 1], got {given!r}. Nothing was read; leave it "
+            "out if it is not known.",
+            field=place,
         ) from None
     return number
 
 
 def _moment(given: object, place: str) -> datetime | None:
-    """A time or its text in ISO 8601; one without a zone is in UTC, as in dataset files."""
+    """From a datetime or ISO 8601. Without a time zone it is UTC, as in data set files."""
     if is_missing(given):
         return None
     try:
         moment = given if isinstance(given, datetime) else datetime.fromisoformat(str(given))
     except ValueError:
         raise EvidenceError(
-            f"{place}: timestamp is not a time in ISO 8601, got {given!r}. Nothing was read; "
-            "write it as 2026-01-25T15:42:33Z."
+            f"timestamp is not a time in ISO 8601, got {given!r}. Nothing was read; write it as "
+            "2026-01-25T15:42:33Z.",
+            field=place,
         ) from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _name(given: object) -> str | None:
-    """Numbers may name things, too."""
     return None if is_missing(given) else str(given)
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lpf.classifier.answering import claims_in
-from lpf.classifier.entities import PREDICATE, Entity, EntityLike, read_entities
+from lpf.classifier.entities import PREDICATE, Entity, EntityLike, claims_in, read_entities
 from lpf.classifier.labels import Classes, Prior, read_groups, read_labels
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem, Split, assign_splits
 from lpf.datasets.dataset_file import NO_EVIDENCE, Exclusions

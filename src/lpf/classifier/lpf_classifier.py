@@ -1,4 +1,4 @@
-"""The classifier itself: fit, predict, explain, save."""
+"""``LPFClassifier``: fit, predict, explain, save and load."""
 
 from __future__ import annotations
 
@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy.typing import NDArray
 
 from lpf.classifier import saving
-from lpf.classifier.answering import (
-    Explanation,
-    FittedModel,
-    Memory,
-    Question,
-    choose_reader,
-    explain,
-)
+from lpf.classifier.answering import EntityBatch, Explanation, FittedModel
 from lpf.classifier.base import EntityClassifier
-from lpf.classifier.entities import Entity, EntityLike, read_entities, read_entity
+from lpf.classifier.entities import EntityLike, read_entities
+from lpf.classifier.features import TextFeatureCache, choose_reader
 from lpf.classifier.fitting import (
     FitPlan,
     Holdout,
@@ -46,21 +40,22 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class LPFClassifier(EntityClassifier):
-    """Classifies entities by their evidence, the way scikit-learn's classifiers are used.
+    """Classifies entities by their evidence, with scikit-learn's interface.
 
     X is a list of entities. An entity is a list of evidence, or ``{"claim": text, "evidence":
-    [...]}``. Evidence is a text, ``lpf.Evidence``, or a mapping with ``text`` and, where known,
+    [...]}``. Evidence is a text, ``lpf.Evidence``, or a dict with ``text`` and optionally
     ``credibility``, ``source``, ``timestamp``, ``report_id`` and ``supports_value``.
 
-    ``seeds`` (a list, "seven" or "fifteen") start the networks, of which the best ``members``
-    answer. ``random_state`` draws the validation entities and the samples of paper mode.
-    ``reader`` is a name that ``open_reader`` knows, or a reader. ``prior`` goes by class, or in the
-    order of ``classes_``; None takes the shares of y. All from ``hidden`` to ``reading`` are those
-    of ``TrainingConfig``, from ``sampler`` to ``weight_form`` those of ``QueryOptions``. The
-    aggregator is trained for the variant ``learned`` alone.
+    One network is trained per seed in ``seeds`` (a list, "seven" or "fifteen"); the best
+    ``members`` of them form the model. ``random_state`` draws the validation entities and the
+    samples of paper mode. ``reader`` is a reader or a name for ``open_reader``. ``prior`` is a
+    dict by class, or a sequence in the order of ``classes_``; None takes the class shares of y.
+    Parameters from ``hidden`` to ``reading`` are those of ``TrainingConfig``, from ``sampler`` to
+    ``weight_form`` those of ``QueryOptions``. The aggregator is trained only for the variant
+    ``learned``.
 
-    After ``fit``: ``classes_``, ``card_`` (the model card) and ``cautions_`` (what the numbers do
-    not show).
+    After ``fit``: ``classes_``, ``card_`` (the model card) and ``warnings_`` (what to know before
+    relying on the probabilities).
     """
 
     variant: Variant = "spn"
@@ -96,9 +91,9 @@ class LPFClassifier(EntityClassifier):
 
     classes_: NDArray[Any] = field(init=False)
     card_: ModelCard = field(init=False)
-    cautions_: tuple[str, ...] = field(init=False)
+    warnings_: tuple[str, ...] = field(init=False)
     _fitted: FittedModel | None = field(init=False, default=None)
-    _memory: Memory = field(init=False, default_factory=Memory)
+    _feature_cache: TextFeatureCache = field(init=False, default_factory=TextFeatureCache)
 
     def fit(
         self,
@@ -107,83 +102,80 @@ class LPFClassifier(EntityClassifier):
         groups: Iterable[Any] | None = None,
         validation: Sequence[Any] | None = None,
     ) -> Self:
-        """Learns from entities and their labels.
+        """Learn from entities and their labels.
 
-        Entities of one of ``groups`` are never on both sides of validation. ``validation`` is (X,
-        y) or (X, y, groups); without it ``validation_share`` of the entities is held back, or,
-        where there are fewer than 60, folds take its place. Raises EvidenceError, DatasetError,
-        ConfigError or TrainingError, and what was learned before stays.
+        ``validation`` is (X, y) or (X, y, groups). Without it ``validation_share`` of the entities
+        is held out; fewer than 60 entities are trained in folds instead. Entities of one group in
+        ``groups`` are never split between training and validation. Raises EvidenceError,
+        DatasetError, ConfigError or TrainingError; an earlier fit then stays in place.
         """
         require_torch()
         self._options()
         plan = self._plan()
-        lesson = TrainingInput.of(X, y, groups, validation, self.prior)
-        dataset = lesson.dataset
+        given = TrainingInput.of(X, y, groups, validation, self.prior)
+        dataset = given.dataset
         if self.variant == "learned" and is_few(dataset):
             raise _too_few_for_aggregator(len(dataset))
-        reader = choose_reader(self.reader, lesson.with_claim)
+        reader = choose_reader(self.reader, given.with_claim)
         if plan.on_status is not None:
             plan.on_status("reading the texts")
-        features = self._memory.features(reader, lesson.entities)
+        features = self._feature_cache.features(reader, given.entities)
         trained = learn(dataset, features, reader.reader_id, plan)
         artefact = Artefact("unsaved", trained.config, trained.card, trained.tensors)
-        return self._keep(
-            FittedModel(
-                lesson.classes, dataset.schema, artefact, lesson.with_claim, trained.warnings
-            )
+        return self._set_fitted(
+            FittedModel(given.classes, dataset.schema, artefact, given.with_claim, trained.warnings)
         )
 
     def predict_proba(self, X: Iterable[EntityLike]) -> FloatArray:
-        """[E, V], columns as in ``classes_``. An entity without evidence gets the prior."""
+        """Class probabilities [E, V], columns as in ``classes_``. An entity without evidence gets
+        the prior."""
         fitted = self._require_fitted()
-        return self._question(read_entities(X)).distribution(fitted, self._options())
+        return self._batch(X, fitted).distribution(fitted, self._options())
 
-    def explain(self, entity: EntityLike) -> Explanation:
-        """What each item of one entity had to do with its answer."""
+    def explain(self, X: Iterable[EntityLike]) -> list[Explanation]:
+        """What each item contributed to the answer: one explanation per entity of X."""
         fitted = self._require_fitted()
-        question = self._question((read_entity(entity, "entity"),))
-        return explain(question, fitted, self._options())
+        return self._batch(X, fitted).explanations(fitted, self._options())
 
     def uncertainty(self, X: Iterable[EntityLike], samples: int = 32) -> Uncertainty:
-        """How sure each answer is, and what the doubt comes from, each field [E]."""
+        """How far each answer is open, and why: each field is an array [E], in nats. ``samples``
+        latent codes are drawn per item."""
         if samples < 1:
-            raise ConfigError(f"samples: must be at least 1, got {samples!r}.")
+            raise ConfigError(f"must be at least 1, got {samples!r}.", field="samples")
         fitted = self._require_fitted()
-        return self._question(read_entities(X)).uncertainty(fitted, self._options(samples))
+        return self._batch(X, fitted).uncertainty(fitted, self._options(samples))
 
     def save(self, folder: str | Path) -> None:
-        """Writes what ``load`` reads; no pickle. A classifier saved there before is replaced, its
-        model's folder stays."""
+        """Write the fitted classifier for ``load``, without pickle. A classifier saved there before
+        is replaced; its model's folder stays."""
         saving.save(Path(folder), self._require_fitted(), self.get_params())
 
     @classmethod
     def load(cls, folder: str | Path, reader: Reader | None = None) -> Self:
-        """``reader`` is needed where it was fitted with a reader and not with a name."""
+        """Load a saved classifier. ``reader`` is needed if it was fitted with a reader object
+        rather than a name."""
         fitted, parameters = saving.load(Path(folder))
         loaded = cls(**parameters)
         if reader is not None:
             loaded.reader = reader
-        return loaded._keep(fitted)
+        return loaded._set_fitted(fitted)
 
-    def _keep(self, fitted: FittedModel) -> Self:
+    def _set_fitted(self, fitted: FittedModel) -> Self:
         self._fitted = fitted
         self.classes_ = fitted.classes.array
-        self.card_, self.cautions_ = fitted.artefact.card, fitted.cautions
+        self.card_, self.warnings_ = fitted.artefact.card, fitted.warnings
         return self
 
     def _require_fitted(self) -> FittedModel:
         if self._fitted is None:
-            raise TrainingError(
-                "this LPFClassifier is not fitted. Nothing was answered; call fit(X, y) first, or "
-                "LPFClassifier.load(folder)."
-            )
+            raise self._not_fitted("Call fit(X, y) first, or LPFClassifier.load(folder).")
         return self._fitted
 
-    def _question(self, entities: tuple[Entity, ...]) -> Question:
-        fitted = self._require_fitted()
+    def _batch(self, X: Iterable[EntityLike], fitted: FittedModel) -> EntityBatch:
+        entities = read_entities(X)
         reader_id = fitted.artefact.config.reader_id
         features = self._features(entities, fitted.with_claim, reader_id)
-        return Question(entities, features, checked_similarity(self.copy_similarity))
+        return EntityBatch(entities, features, checked_similarity(self.copy_similarity))
 
     def _options(self, uncertainty_samples: int = 0) -> QueryOptions:
         return QueryOptions(
@@ -232,7 +224,8 @@ class LPFClassifier(EntityClassifier):
 
 def _too_few_for_aggregator(count: int) -> TrainingError:
     return TrainingError(
-        f"variant: 'learned' cannot be trained on {count} entities with evidence, of which none "
-        "can be spared for validation. Nothing was trained; use variant='spn', label 60 or more, "
-        "or give validation entities."
+        f"'learned' cannot be trained on {count} entities with evidence, which are too few to hold "
+        "some out for validation. Nothing was trained; use variant='spn', label 60 or more, or "
+        "give validation entities.",
+        field="variant",
     )

@@ -1,9 +1,9 @@
-"""A fitted classifier on disk: one JSON file, and the model beside it as every model is kept.
+"""A fitted classifier on disk: one JSON file, and the model in a folder beside it.
 
     classifier.json   classes, prior, hyper-parameters, and the version of the model
     <version>/        the model's own folder (see ``model.artefact``)
 
-Reading runs no code: no pickle is written or read.
+Loading runs no code: no pickle is written or read.
 """
 
 from __future__ import annotations
@@ -32,41 +32,43 @@ _VERSION = re.compile(rf"[0-9a-f]{{{VERSION_DIGITS}}}")
 
 
 def save(folder: Path, fitted: FittedModel, parameters: Mapping[str, Any]) -> None:
-    """ConfigError for labels that JSON cannot hold; nothing is written then."""
+    """Write a classifier. ConfigError for labels that JSON cannot hold; nothing is written then."""
     document = {
         "format": FORMAT,
-        "classes": [_kept_label(label) for label in fitted.classes.labels],
+        "classes": [_label_for_json(label) for label in fitted.classes.labels],
         "prior": fitted.prior.tolist(),
         "with_claim": fitted.with_claim,
-        "parameters": _kept_parameters(parameters, fitted),
-        "cautions": list(fitted.cautions),
+        "parameters": _parameters_for_json(parameters, fitted),
+        "cautions": list(fitted.warnings),
     }
     plain = json.loads(json.dumps(document, default=_plain))
     model = fitted.artefact
-    # The model first: whoever finds the file finds the folder that it names.
+    # The model first, so that the file never names a folder that is not there yet.
     plain["model"] = save_model(folder, model.config, model.tensors, model.card)
     write_atomically(folder / FILE, json.dumps(plain, indent=1).encode() + b"\n")
 
 
 def load(folder: Path) -> tuple[FittedModel, dict[str, Any]]:
-    """What was learned, and the hyper-parameters. ArtefactError says which file is wrong."""
+    """The fitted model and the parameters. ArtefactError names the file that is wrong."""
     path = folder / FILE
     document = _document(path)
     try:
         version = document["model"]
         if not _VERSION.fullmatch(version):
-            raise ArtefactFormatError(f"{path}: {version!r} is no version of a model.")
+            raise ArtefactFormatError(f"{path}: {version!r} is not a model version.")
         artefact = load_model(folder / version)
         classes = Classes(tuple(document["classes"]))
         predicate = Predicate(PREDICATE, classes.values, tuple(document["prior"]))
         _check_values(path, predicate, artefact.config.head(PREDICATE).values)
-        # Samples are drawn by the version, too, and must stay what they were before saving.
+        # The version is part of the random stream, so it stays as it was before saving.
         model = replace(artefact, version="unsaved")
-        with_claim, cautions = bool(document["with_claim"]), tuple(document["cautions"])
-        fitted = FittedModel(classes, Schema((predicate,)), model, with_claim, cautions)
-        return fitted, _restored(document["parameters"])
+        with_claim, warnings = bool(document["with_claim"]), tuple(document["cautions"])
+        fitted = FittedModel(classes, Schema((predicate,)), model, with_claim, warnings)
+        return fitted, _parameters_from_json(document["parameters"])
     except (KeyError, TypeError, AttributeError) as error:
-        raise ArtefactFormatError(f"{path}: not a whole classifier: {error!r}.") from error
+        raise ArtefactFormatError(
+            f"{path}: not a complete classifier: {error!r}. Nothing was loaded."
+        ) from error
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def _document(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise ArtefactFormatError(
-            f"{path}: is missing. Nothing was loaded; give the folder that save() wrote."
+            f"{path} is missing. Nothing was loaded; give the folder that save() wrote."
         ) from None
     except ValueError as error:
         raise ArtefactFormatError(f"{path}: not valid JSON: {error}.") from error
@@ -88,33 +90,33 @@ def _check_values(path: Path, predicate: Predicate, values: tuple[str, ...]) -> 
     if predicate.values != values:
         raise ArtefactFormatError(
             f"{path}: lists {list(predicate.values)}, the model {list(values)}. Nothing was "
-            "loaded; save the classifier again from where it was made."
+            "loaded; save the classifier again where it was fitted."
         )
 
 
-def _kept_label(label: object) -> str | int | float:
+def _label_for_json(label: object) -> str | int | float:
     if not isinstance(label, str | int | float):
         raise ConfigError(
-            f"classes: {label!r} is of the type {type(label).__name__}; only texts, numbers and "
-            "truth values can be saved. Nothing was written; fit with such labels."
+            f"{label!r} is of the type {type(label).__name__}; only texts, numbers and booleans "
+            "can be saved. Nothing was written; fit with such labels.",
+            field="classes",
         )
     return label
 
 
-def _kept_parameters(parameters: Mapping[str, Any], fitted: FittedModel) -> dict[str, Any]:
-    """``prior`` by position; a reader only by name: an object is given again
-    when it is loaded."""
-    kept = dict(parameters)
-    if kept["prior"] is not None:
-        kept["prior"] = fitted.prior.tolist()
-    if not isinstance(kept["reader"], str):
-        kept["reader"] = None
-    if kept["aggregator"] is not None:
-        kept["aggregator"] = asdict(kept["aggregator"])
-    return kept
+def _parameters_for_json(parameters: Mapping[str, Any], fitted: FittedModel) -> dict[str, Any]:
+    """``prior`` by position. A reader only by name: a reader object must be given to ``load``."""
+    plain = dict(parameters)
+    if plain["prior"] is not None:
+        plain["prior"] = fitted.prior.tolist()
+    if not isinstance(plain["reader"], str):
+        plain["reader"] = None
+    if plain["aggregator"] is not None:
+        plain["aggregator"] = asdict(plain["aggregator"])
+    return plain
 
 
-def _restored(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters_from_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
     restored: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in parameters.items()
@@ -125,7 +127,9 @@ def _restored(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """NumPy's scalars, as a search over parameters sets them."""
+    """NumPy scalars, as a parameter search sets them, as Python values."""
     if isinstance(value, np.generic):
         return value.item()
-    raise ConfigError(f"parameters: {value!r} cannot be written as JSON. Nothing was saved.")
+    raise ConfigError(
+        f"{value!r} cannot be written as JSON. Nothing was saved.", field="parameters"
+    )

@@ -12,7 +12,7 @@ from lpf.cli.common import AsJson, command, print_document
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lpf.workspace.demonstration import Demonstration
+    from lpf.workspace.synthetic import Demonstration
 
 FOLDER = Path("lpf-demo")
 ENTITY = "C0001"
@@ -47,7 +47,7 @@ def demo(
         _show_worked_example(as_json)
         return
     from lpf.cli.progress import shown
-    from lpf.workspace.demonstration import demonstrate
+    from lpf.workspace.synthetic import demonstrate
 
     with shown() as watching:
         done = demonstrate(workspace, watching)

@@ -27,9 +27,9 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Look at every part of the workspace. Exit code 1 if one of them has a fault."""
-    from lpf.workspace.doctor import examine
+    from lpf.workspace.doctor import check_workspace
 
-    checks = examine(workspace, full=full)
+    checks = check_workspace(workspace, full=full)
     faults = sum(check.state == "fault" for check in checks)
     if as_json:
         print_document({"ok": not faults, "checks": [asdict(check) for check in checks]})

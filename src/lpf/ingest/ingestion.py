@@ -23,10 +23,10 @@ from lpf.ingest.input_files import (
     InputFile,
     InputRow,
     open_input,
-    rows_in_memory,
     similar_fields,
 )
 from lpf.ingest.matching import StoreMatcher
+from lpf.ingest.memory_rows import Rows, rows_in_memory
 from lpf.ingest.rejects import RejectsFile
 from lpf.ingest.row_fields import Problem, RowError
 from lpf.reading.reader import Features, Reader, ReadRequest
@@ -87,7 +87,7 @@ def ingest(
 
 
 def ingest_rows(
-    rows: Sequence[Mapping[str, object]],
+    rows: Rows,
     store: EvidenceStore,
     schema: Schema,
     reader: Reader,
@@ -223,7 +223,7 @@ class Ingestion:
 
     def _problem(self, row: InputRow, name: str | None, error: str) -> Problem:
         values = None if row.error else dict(row.values)
-        return Problem(self._file.name, row.line, name, error, values)
+        return Problem(self._file.name, row.line, name, error, values, self._file.unit)
 
 
 class BatchFeatures:
@@ -278,7 +278,7 @@ def _reject_dataset(file: InputFile) -> None:
     first = next((row for row in islice(file.rows(), ROWS_LOOKED_AT) if not row.error), None)
     if first is not None and _is_entity(first):
         raise InputFileError(
-            f"{file.name}, line {first.line}: has a list 'evidence', so this is a data set with "
+            f"{file.name}, {file.unit} {first.line}: has a list 'evidence', so this is a data set with "
             "one entity per line; an evidence file has one item per line. Nothing was added; use "
             "'lpf train FILE' or 'lpf evaluate FILE' for data sets."
         )

@@ -56,6 +56,7 @@ class InputFile:
     columns: tuple[str, ...] | None = None
     total: int | None = None
     notes: tuple[str, ...] = ()
+    unit: str = "line"  # "row" for rows in memory
 
     def require(self, *needed: Sequence[str]) -> None:
         """InputFileError if the columns are known and some of ``needed`` are missing. Each of
@@ -86,12 +87,6 @@ def open_input(path: str | Path) -> InputFile:
         f"{path}: unknown suffix {path.suffix!r}; files must end in .jsonl, .csv or .parquet. "
         "Nothing was read; convert or rename the file."
     )
-
-
-def rows_in_memory(name: str, rows: Sequence[Mapping[str, object]]) -> InputFile:
-    """Present rows in memory like a file; the first is line 1."""
-    numbered = [InputRow(number, row) for number, row in enumerate(rows, 1)]
-    return InputFile(name, lambda: iter(numbered), total=len(numbered))
 
 
 def _check_readable(path: Path) -> None:

@@ -29,10 +29,11 @@ class Problem:
     field: str | None
     error: str
     row: object = None
+    unit: str = "line"
 
     def __str__(self) -> str:
         name = "" if self.field is None else f"{self.field}: "
-        return f"{self.file}, line {self.line}: {name}{self.error}"
+        return f"{self.file}, {self.unit} {self.line}: {name}{self.error}"
 
     def as_json(self) -> str:
         """One line of JSON. Values without a JSON form, such as dates, are written as strings."""

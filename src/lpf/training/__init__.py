@@ -1,9 +1,13 @@
 """Training: both stages of the paper, the search over seeds, and what is fitted afterwards.
 
-Importing this package imports torch; answering questions does not need it.
+Everything but the settings imports torch when first used; nothing that answers a question does.
 """
 
-from lpf.training.assembly import Trained
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from lpf.training.config import (
     FIFTEEN_SEEDS,
     SEED_PRESETS,
@@ -11,11 +15,28 @@ from lpf.training.config import (
     StageTwoConfig,
     TrainingConfig,
 )
-from lpf.training.examples import Examples, make_examples, read_features
-from lpf.training.fitting import HeldOutScores, Scores, evaluate
-from lpf.training.heads import train_head
-from lpf.training.small_data import FEWEST_FOR_SPLITS, train_small
-from lpf.training.trainer import Trainer
+
+if TYPE_CHECKING:
+    from lpf.training.assembly import Trained
+    from lpf.training.examples import Examples, make_examples, read_features
+    from lpf.training.fitting import HeldOutScores, Scores, evaluate
+    from lpf.training.heads import train_head
+    from lpf.training.small_data import FEWEST_FOR_SPLITS, train_small
+    from lpf.training.trainer import Trainer
+
+_HOMES = {
+    "FEWEST_FOR_SPLITS": "small_data",
+    "Examples": "examples",
+    "HeldOutScores": "fitting",
+    "Scores": "fitting",
+    "Trained": "assembly",
+    "Trainer": "trainer",
+    "evaluate": "fitting",
+    "make_examples": "examples",
+    "read_features": "examples",
+    "train_small": "small_data",
+    "train_head": "heads",
+}
 
 __all__ = [
     "FEWEST_FOR_SPLITS",
@@ -35,3 +56,9 @@ __all__ = [
     "train_head",
     "train_small",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"lpf.training.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'lpf.training' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""A folder with ``lpf.toml``: opens it and wires the parts."""
+"""Workspaces: folders with ``lpf.toml`` that store evidence and answer questions about it."""
 
 from lpf.workspace.settings import Settings
 from lpf.workspace.workspace import Workspace

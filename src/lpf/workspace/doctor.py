@@ -1,34 +1,45 @@
-"""What is wrong with a workspace, and how to mend it. Looks at everything, changes nothing.
-
-What is looked at in a workspace's store, part by part. Nothing of it is changed.
-"""
+"""Checks on every part of a workspace: what is wrong, and how to fix it. Nothing is changed."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 from sqlalchemy import func, select
 
+from lpf.engine import Engine, Items
+from lpf.engine.background import check_values_agree
 from lpf.errors import LPFError
 from lpf.index.features import known_reader
 from lpf.index.vector_file import VectorFile
 from lpf.ledger import LedgerReader, load_private, public_bytes, verify
 from lpf.ledger.writer import Ledger
+from lpf.model.artefact import Artefact
 from lpf.schema import Schema
+from lpf.storage.cache import open_cache
 from lpf.storage.database import Database
 from lpf.storage.driver_errors import translate_errors
 from lpf.storage.evidence import StoredEvidence, text_commitment
 from lpf.storage.migrations import NEWEST, version_of
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import facts
-from lpf.workspace.checks import WITHOUT_STORE, Check, Examination, reader_id_of
+from lpf.types import QueryOptions
+from lpf.workspace.circuit import CIRCUIT_FILE
+from lpf.workspace.folder import find_folder
 from lpf.workspace.settings import Settings, read_settings
-from lpf.workspace.workspace import Workspace, find_folder
+from lpf.workspace.workspace import Workspace
 
-RECORDS_LOOKED_AT = 100
+State = Literal["ok", "warning", "fault"]
+
+RECORDS_CHECKED = 100  # the newest ones, without ``full``
 NAMES_SHOWN = 3
+LOW_SPACE, NO_SPACE = 2**30, 100 * 2**20
+ANOTHER_MODEL = "train again: lpf train, or use another: lpf models list, lpf models use VERSION"
 
 _FACTS_BY_VALUE = Prepared(
     select(facts.c.predicate, facts.c.value, func.count())
@@ -38,27 +49,80 @@ _FACTS_BY_VALUE = Prepared(
 )
 
 
-def examine_store(settings: Settings, full: bool) -> Iterator[Check]:
-    """Before the workspace opens its store, which would make a missing one and update an old."""
+@dataclass(frozen=True)
+class Check:
+    """One part of a workspace and its state. ``remedy`` says how to fix it, unless it is ok."""
+
+    name: str
+    state: State
+    message: str
+    remedy: str = ""
+
+
+# The flag is ``full``: check everything, however long it takes.
+CheckFunction = Callable[[Workspace, bool], Iterator[Check]]
+
+
+def check_workspace(folder: Path | str | None = None, *, full: bool = False) -> list[Check]:
+    """Check the workspace in ``folder``, or (None) the nearest one above the current folder.
+
+    Never raises: whatever is broken becomes a fault. ``full`` verifies the whole ledger, every
+    text and every page of the store.
+    """
+    try:
+        settings = read_settings(find_folder(folder))
+    except Exception as error:
+        return [_fault("settings", error)]
+    checks = [Check("settings", "ok", f"{settings.folder} is a workspace")]
+    of_store = _run("store", partial(_check_store, settings, full))
+    checks += of_store
+    # Opening a store of an older version would migrate it.
+    usable = all(one.state != "fault" and one.name != "store version" for one in of_store)
+    functions = {**WITH_STORE, **WITHOUT_STORE} if usable else WITHOUT_STORE
+    with Workspace(settings.folder) as workspace:
+        for name, function in functions.items():
+            checks += _run(name, partial(function, workspace, full))
+    return checks
+
+
+def _run(name: str, check: Callable[[], Iterator[Check]]) -> list[Check]:
+    """All that a check yields; an exception becomes a fault at the end."""
+    checks: list[Check] = []
+    try:
+        checks.extend(check())
+    except Exception as error:
+        checks.append(_fault(name, error))
+    return checks
+
+
+def _fault(name: str, error: Exception) -> Check:
+    """Our own errors say how to fix them; others are shown with their type."""
+    if isinstance(error, LPFError):
+        return Check(name, "fault", str(error))
+    return Check(name, "fault", f"{type(error).__name__}: {error}", "report this as a bug in lpf")
+
+
+def _check_store(settings: Settings, full: bool) -> Iterator[Check]:
+    """Runs before the workspace opens its store, which would migrate an old one."""
     with Database(settings.store_address, busy_seconds=settings.store.busy_seconds) as database:
         if database.path is not None and not database.path.exists():
-            yield Check("store", "fault", f"{database.path} is missing", "restore a backup of it")
+            yield Check("store", "fault", f"{database.path} is missing", "restore it from a backup")
             return
         version = version_of(database)
-        found = [*_version(database, version), *_sqlite(database, full)]
-        yield from found or [Check("store", "ok", f"{database.name} opens, version {version}")]
+        problems = [*_check_version(database, version), *_check_sqlite(database, full)]
+        yield from problems or [Check("store", "ok", f"{database.name} opens, version {version}")]
 
 
-def _version(database: Database, version: int) -> Iterator[Check]:
+def _check_version(database: Database, version: int) -> Iterator[Check]:
     message = f"{database.name} is of version {version}, this program's is {NEWEST}"
     if version > NEWEST:
         yield Check("store", "fault", message, "use the newer lpf that wrote it")
     elif version < NEWEST:
-        remedy = "make a backup; the next command that uses the store brings it there"
+        remedy = "make a backup; the next command that uses the store migrates it"
         yield Check("store version", "warning", message, remedy)
 
 
-def _sqlite(database: Database, full: bool) -> Iterator[Check]:
+def _check_sqlite(database: Database, full: bool) -> Iterator[Check]:
     if not database.is_sqlite:
         return
     with translate_errors(database.name):
@@ -76,19 +140,19 @@ def _sqlite(database: Database, full: bool) -> Iterator[Check]:
         )
 
 
-def _evidence(workspace: Workspace, full: bool) -> Iterator[Check]:
+def _check_evidence(workspace: Workspace, full: bool) -> Iterator[Check]:
     items = workspace.evidence.count()
     if not items:
         yield Check("evidence", "warning", "there is none", "add some: lpf ingest FILE")
         return
-    reader_id = reader_id_of(workspace)
-    lacking = items - _vectors(workspace, reader_id)
+    reader_id = _reader_id(workspace)
+    lacking = items - _count_vectors(workspace, reader_id)
     if lacking:
         yield Check(
             "evidence",
             "warning",
             f"{lacking:,} of {items:,} items have no features of the reader {reader_id}",
-            "nothing to do: they are read when first asked about, which takes a while",
+            "nothing to do: they are read when a question needs them, which takes a while",
         )
     else:
         yield Check("evidence", "ok", f"{items:,} items, all with features")
@@ -97,13 +161,13 @@ def _evidence(workspace: Workspace, full: bool) -> Iterator[Check]:
         yield Check(
             "evidence",
             "fault",
-            f"{len(changed):,} texts are not those that were ingested: {_some(changed)}",
-            "restore a backup; 'lpf ledger replay ID --deep' tells which answers they touch",
+            f"{len(changed):,} texts were changed after ingestion: {_first_names(changed)}",
+            "restore a backup; 'lpf ledger replay ID --deep' shows which answers they affect",
         )
 
 
 def _changed_texts(workspace: Workspace) -> list[str]:
-    """Items whose text or claim does not fit the salted hash that was made of it."""
+    """IDs of items whose text or claim does not match its salted hash."""
     changed, last = [], 0
     while page := workspace.evidence.page(limit=1000, after_row=last):
         last = page[-1].row_id
@@ -113,36 +177,36 @@ def _changed_texts(workspace: Workspace) -> list[str]:
 
 def _is_genuine(stored: StoredEvidence) -> bool:
     evidence = stored.evidence
-    found = text_commitment(stored.salt, evidence.text_content, evidence.claim)
-    return found == stored.commitment
+    computed = text_commitment(stored.salt, evidence.text_content, evidence.claim)
+    return computed == stored.commitment
 
 
-def _vectors(workspace: Workspace, reader_id: str) -> int:
-    """How many items a reader has read; it is not made known to the store for being asked about."""
+def _count_vectors(workspace: Workspace, reader_id: str) -> int:
+    """How many items have features of a reader. Does not register the reader in the store."""
     number = known_reader(workspace.evidence, reader_id)
     return 0 if number is None else workspace.evidence.state(number)[0]
 
 
-def _erasures(workspace: Workspace, _: bool) -> Iterator[Check]:
+def _check_erasures(workspace: Workspace, _: bool) -> Iterator[Check]:
     pending = [item.evidence_id for item in workspace.evidence.pending_erasures()]
     if pending:
         yield Check(
             "erasures",
             "warning",
-            f"{len(pending):,} begun and not finished: {_some(pending)}; caches, indexes or "
-            "files may hold something of them still",
-            "see that Redis answers, if one is used, end what else uses the store, and repeat: "
-            "lpf evidence erase ID...",
+            f"{len(pending):,} begun and not finished: {_first_names(pending)}; caches, indexes "
+            "or files may still contain traces of them",
+            "make sure that Redis runs (if you use it), stop other programs that use the store, "
+            "and erase them again: lpf evidence erase ID...",
         )
 
 
-def _facts(workspace: Workspace, _: bool) -> Iterator[Check]:
+def _check_facts(workspace: Workspace, _: bool) -> Iterator[Check]:
     rows = workspace.database.rows(_FACTS_BY_VALUE)
     total = sum(count for _, _, count in rows)
-    strange = [row for row in rows if not _in_schema(workspace.schema, row[0], row[1])]
-    if strange:
-        lost = sum(count for _, _, count in strange)
-        names = _some([f"{predicate} = {value}" for predicate, value, _ in strange])
+    unknown = [row for row in rows if not _in_schema(workspace.schema, row[0], row[1])]
+    if unknown:
+        lost = sum(count for _, _, count in unknown)
+        names = _first_names([f"{predicate} = {value}" for predicate, value, _ in unknown])
         yield Check(
             "facts",
             "warning",
@@ -151,117 +215,181 @@ def _facts(workspace: Workspace, _: bool) -> Iterator[Check]:
             "correct or withdraw them",
         )
     else:
-        yield Check("facts", "ok", f"{total:,} count")
+        yield Check("facts", "ok", f"{total:,} known facts")
 
 
 def _in_schema(schema: Schema, predicate: str, value: str) -> bool:
     return any(one.name == predicate and value in one.values for one in schema)
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
 
 
-def _index(workspace: Workspace, _: bool) -> Iterator[Check]:
+def _check_index(workspace: Workspace, _: bool) -> Iterator[Check]:
     if not workspace.evidence.count():
         return
-    reader_id = reader_id_of(workspace)
+    reader_id = _reader_id(workspace)
     file = VectorFile.of_reader(workspace.folder / "vectors", reader_id)
-    loaded, vectors = file.load(), _vectors(workspace, reader_id)
+    loaded, vectors = file.load(), _count_vectors(workspace, reader_id)
     if loaded is not None:
         yield Check("index", "ok", f"{loaded[0].kind}, {loaded[0].count:,} of {vectors:,} vectors")
     elif file.path.exists():
-        remedy = "nothing to do: the next search makes it anew"
+        remedy = "nothing to do: the next search builds it again"
         yield Check("index", "warning", f"{file.path} is damaged or of another version", remedy)
     else:
-        yield Check("index", "ok", "not built yet: the first search by text does it")
+        yield Check("index", "ok", "not built yet: the first search by text builds it")
 
 
-def _keys(workspace: Workspace, _: bool) -> Iterator[Check]:
+def _check_key(workspace: Workspace, _: bool) -> Iterator[Check]:
     key_file, identity = workspace.settings.key_file, workspace.records.identity
     if not key_file.exists():
         message = f"{key_file} is missing: answers are recorded, but not signed"
         yield Check("key", "warning", message, "put the key of this ledger there, if you have it")
     elif public_bytes(load_private(key_file)) != identity.public_key:
         message = f"{key_file} is not the key of the ledger {identity.origin}"
-        yield Check("key", "fault", message, "put the key there that the ledger was made with")
+        yield Check("key", "fault", message, "put the key there that the ledger was created with")
     else:
         yield Check("key", "ok", f"{key_file} is the ledger's, and only its owner can read it")
 
 
-def _ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
+def _check_ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
     records = workspace.records
     if full:
         verify(workspace.database, records.identity.public_key).require_ok()
     else:
         Ledger(workspace.database).close()  # compares tree and last checkpoint, signs nothing
-        _require_sound_end(records)
+        _check_newest_records(records)
     size, signed = records.size, records.latest_checkpoint()
-    tail = size - (signed.size if signed else 0)
-    looked = "all verified" if full else "the end of it looks sound; --full verifies all"
-    if tail:
-        message = f"{tail:,} of {size:,} records are not signed yet"
+    unsigned = size - (signed.size if signed else 0)
+    extent = "all verified" if full else "the newest are sound; --full verifies all"
+    if unsigned:
+        message = f"{unsigned:,} of {size:,} records are not signed yet"
         yield Check("ledger", "warning", message, "sign them: lpf ledger checkpoint")
     else:
-        yield Check("ledger", "ok", f"{size:,} records, {looked}")
+        yield Check("ledger", "ok", f"{size:,} records, {extent}")
 
 
-def _require_sound_end(records: LedgerReader) -> None:
+def _check_newest_records(records: LedgerReader) -> None:
     signed = records.latest_checkpoint()
     if signed is not None:
         signed.verify()
-    for _ in records.records(max(1, records.size - RECORDS_LOOKED_AT + 1)):
+    for _ in records.records(max(1, records.size - RECORDS_CHECKED + 1)):
         pass  # reading a record compares it with its hash
 
 
-WITH_STORE: dict[str, Examination] = {
-    "evidence": _evidence,
-    "erasures": _erasures,
-    "facts": _facts,
-    "index": _index,
-    "key": _keys,
-    "ledger": _ledger,
+def _check_model(workspace: Workspace, _: bool) -> Iterator[Check]:
+    model = workspace.model
+    if model is None:
+        remedy = "train one: lpf train, or add one: lpf models add FOLDER"
+        yield Check("model", "warning", "there is none: only known facts can answer", remedy)
+        return
+    heads = {head.name: head.values for head in model.config.predicates}
+    check_values_agree(workspace.schema, heads, "model")
+    unknown = {one.name for one in workspace.schema} - heads.keys()
+    faults = list(_failing_predicates(workspace, model))
+    if faults:
+        yield from faults
+    elif unknown:
+        yield Check(
+            "model",
+            "warning",
+            f"{model.version} cannot answer {sorted(unknown)}",
+            "train a model for all predicates, or take these out of lpf.toml",
+        )
+    else:
+        yield Check("model", "ok", f"{model.version} loads and answers all predicates")
+
+
+def _failing_predicates(workspace: Workspace, model: Artefact) -> Iterator[Check]:
+    """A model may load and still fail at every question, so each predicate is asked once with
+    random features."""
+    engine = Engine(model.runtime(), workspace.schema)
+    width = model.config.encoder.input_width
+    features = np.random.default_rng(0).standard_normal((2, width)) / np.sqrt(width)
+    items = Items(features.astype(np.float32), credibility=np.array([0.9, np.nan]))
+    learned = [] if model.config.aggregator is None else [QueryOptions(variant="learned")]
+    for name in (head.name for head in model.config.predicates if head.name in workspace.schema):
+        try:
+            for options in (QueryOptions(), *learned):
+                engine.answer(items, name, options)
+        except Exception as error:
+            message = (
+                f"{model.version} loads, but cannot answer {name!r}: {_fault('', error).message}"
+            )
+            yield Check("model", "fault", message, ANOTHER_MODEL)
+
+
+def _check_reader(workspace: Workspace, _: bool) -> Iterator[Check]:
+    reader_id, of_model = workspace.reader.reader_id, _reader_id(workspace)
+    if of_model == reader_id:
+        yield Check("reader", "ok", f"{reader_id} opens")
+        return
+    yield Check(
+        "reader",
+        "fault",
+        f"the model was trained with {of_model}, the workspace reads with {reader_id}",
+        "set [reader] in lpf.toml to the model's, or use a model of this reader",
+    )
+
+
+def _reader_id(workspace: Workspace) -> str:
+    """The reader of the model, or without a model that of the workspace."""
+    model = workspace.model
+    return (model and model.config.reader_id) or workspace.reader.reader_id
+
+
+def _check_circuit(workspace: Workspace, _: bool) -> Iterator[Check]:
+    remedy = "learn it again: lpf facts learn"
+    try:
+        covers = workspace.background.covers
+    except LPFError as error:
+        message = f"{workspace.folder / CIRCUIT_FILE}: {error}"
+        yield Check("circuit", "fault", message, remedy)
+        return
+    uncovered = [one.name for one in workspace.schema if not covers(one.name)]
+    if uncovered:
+        yield Check("circuit", "warning", f"it does not cover {uncovered}", remedy)
+    else:
+        yield Check("circuit", "ok", "covers all predicates")
+
+
+def _check_cache(workspace: Workspace, _: bool) -> Iterator[Check]:
+    settings = workspace.settings
+    cache = open_cache(settings.cache_url, ttl_seconds=settings.cache.ttl_seconds)
+    try:
+        cache.get_many([bytes(16)], b"doctor")
+        stats = cache.stats()
+    finally:
+        cache.close()
+    if stats.failures:
+        remedy = "start Redis, or set [cache] url = 'memory' in lpf.toml"
+        message = "the shared cache does not answer: questions work, erasing does not"
+        yield Check("cache", "warning", message, remedy)
+    else:
+        yield Check("cache", "ok", f"{stats.kind} answers")
+
+
+def _check_disk(workspace: Workspace, _: bool) -> Iterator[Check]:
+    free = shutil.disk_usage(workspace.folder).free
+    state: State = "fault" if free < NO_SPACE else "warning" if free < LOW_SPACE else "ok"
+    remedy = "" if state == "ok" else "free some space: a full disk stops every answer"
+    yield Check("disk", state, f"{free / 2**30:.1f} GiB free", remedy)
+
+
+WITH_STORE: dict[str, CheckFunction] = {
+    "evidence": _check_evidence,
+    "erasures": _check_erasures,
+    "facts": _check_facts,
+    "index": _check_index,
+    "key": _check_key,
+    "ledger": _check_ledger,
 }
-
-
-__all__ = ["Check", "examine"]
-
-
-def examine(folder: Path | str | None = None, *, full: bool = False) -> list[Check]:
-    """Everything about the workspace in ``folder`` (or the nearest one). Never raises: whatever is
-    broken becomes a fault. ``full`` verifies the whole ledger and every page of the store."""
-    try:
-        settings = read_settings(find_folder(folder))
-    except Exception as error:
-        return [_fault("settings", error)]
-    checks = [Check("settings", "ok", f"{settings.folder} is a workspace")]
-    sound = _run("store", partial(examine_store, settings, full))
-    checks += sound
-    with Workspace(settings) as workspace:
-        examinations = WITHOUT_STORE if _unusable(sound) else {**WITH_STORE, **WITHOUT_STORE}
-        for name, examination in examinations.items():
-            checks += _run(name, partial(examination, workspace, full))
-    return checks
-
-
-def _unusable(store: list[Check]) -> bool:
-    """A store that is broken, or that looking further would bring to a newer version."""
-    return any(check.state == "fault" or check.name == "store version" for check in store)
-
-
-def _run(name: str, work: Callable[[], Iterator[Check]]) -> list[Check]:
-    """What was found, up to and with the fault that ended the search."""
-    found: list[Check] = []
-    try:
-        found.extend(work())
-    except Exception as error:
-        found.append(_fault(name, error))
-    return found
-
-
-def _fault(name: str, error: Exception) -> Check:
-    """Our own messages say how to mend it; those of others are shown with their kind."""
-    if isinstance(error, LPFError):
-        return Check(name, "fault", str(error))
-    return Check(name, "fault", f"{type(error).__name__}: {error}", "report this as a fault of lpf")
+WITHOUT_STORE: dict[str, CheckFunction] = {
+    "model": _check_model,
+    "reader": _check_reader,
+    "circuit": _check_circuit,
+    "cache": _check_cache,
+    "disk": _check_disk,
+}

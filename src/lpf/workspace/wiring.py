@@ -1,7 +1,4 @@
-"""The parts of a workspace and how they are put together.
-
-Parts that are made when first used, once, whatever the number of threads that ask.
-"""
+"""The parts of a workspace: each is built when first used, once for all threads."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar, overload
 
 from lpf.engine import Background, Engine
@@ -26,74 +22,72 @@ from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
 from lpf.storage.facts import FactStore
 from lpf.storage.migrations import migrate
-from lpf.workspace.circuit_file import read_circuit
+from lpf.workspace.circuit import read_circuit
 from lpf.workspace.models import Models
 from lpf.workspace.settings import KEY_VARIABLE, Settings
 
-Made = TypeVar("Made")
+Built = TypeVar("Built")
 
 
 class HasParts(Protocol):
-    """``making`` is held while a part is made; parts are made of parts, so it is re-entrant."""
+    """``lock`` is held while a part is built. Parts use other parts, so it is re-entrant."""
 
-    making: threading.RLock
+    lock: threading.RLock
     is_closed: bool
 
 
-class part(Generic[Made]):  # noqa: N801  (used as a decorator, like property)
-    """``functools.cached_property`` without the race that it has from Python 3.12 on: two ledgers
-    in one process would not share their commits, and closing would miss one of them."""
+class part(Generic[Built]):  # noqa: N801  (used as a decorator, like property)
+    """Like ``functools.cached_property``, but two threads never build the same part. Two ledgers
+    in one process would not share their commits, and ``close`` would miss one of them."""
 
-    def __init__(self, make: Callable[[Any], Made]) -> None:
-        self._make = make
-        self.__doc__ = make.__doc__
+    def __init__(self, build: Callable[[Any], Built]) -> None:
+        self._build = build
+        self.__doc__ = build.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        self.name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> part[Made]: ...
+    def __get__(self, instance: None, owner: type) -> part[Built]: ...
 
     @overload
-    def __get__(self, instance: HasParts, owner: type) -> Made: ...
+    def __get__(self, instance: HasParts, owner: type) -> Built: ...
 
-    def __get__(self, instance: HasParts | None, owner: type) -> part[Made] | Made:
+    def __get__(self, instance: HasParts | None, owner: type) -> part[Built] | Built:
         if instance is None:
             return self
-        with instance.making:
-            known = vars(instance)
-            if self._name not in known:
-                _require_open(instance)
-                known[self._name] = self._make(instance)
-            made: Made = known[self._name]
-            return made
-
-
-def _require_open(instance: HasParts) -> None:
-    if instance.is_closed:
-        raise WorkspaceError("this workspace was closed. Nothing was done; open it again.")
+        with instance.lock:
+            built = vars(instance)
+            if self.name not in built:
+                if instance.is_closed:
+                    raise WorkspaceError(
+                        "this workspace was closed. Nothing was done; open it again."
+                    )
+                built[self.name] = self._build(instance)
+            value: Built = built[self.name]
+            return value
 
 
 class Wiring:
-    """One folder's parts, each opened when first used, once."""
+    """The parts of one workspace folder."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.folder = settings.folder
         self.schema = settings.schema
-        self.making = RLock()
+        self.lock = threading.RLock()
         self.is_closed = False
 
     @part
     def database(self) -> Database:
-        """The store, brought to the newest version. A file that is not there is not made anew:
-        an empty store in place of a lost one would look like an answer."""
+        """The store, migrated to the newest version. A missing file is an error: an empty store
+        in its place would look like an answer."""
         store = self.settings.store
         database = Database(self.settings.store_address, busy_seconds=store.busy_seconds)
         if database.path is not None and not database.path.exists():
             raise WorkspaceError(
-                f"{database.path}: the store is not there. Nothing was made in its place; put it "
-                "back, from a backup if need be, or begin anew with 'lpf init' in another folder."
+                f"{database.path}: the store is missing. Nothing was created in its place; put "
+                "it back, for example from a backup, or create another workspace: lpf init FOLDER"
             )
         migrate(database)
         return database
@@ -113,7 +107,7 @@ class Wiring:
 
     @part
     def reader(self) -> Reader:
-        """Opened only where a text must be read: it takes half a second."""
+        """Opening it takes half a second, so it is opened only when a text must be read."""
         settings = self.settings.reader
         return open_reader(settings.name, with_claim=settings.with_claim)
 
@@ -141,7 +135,7 @@ class Wiring:
 
     @part
     def model(self) -> Artefact | None:
-        """The model in use, if there is one yet."""
+        """The active model, or None."""
         active = self.models.active()
         return None if active is None else self.models.load(active)
 
@@ -157,12 +151,12 @@ class Wiring:
 
     @part
     def ledger(self) -> Ledger:
-        """The ledger, open for writing; signed where the private key is here."""
+        """The ledger, open for writing. It is signed if the private key is here."""
         key_file = self.settings.key_file
         if KEY_VARIABLE in os.environ and not key_file.exists():
             raise LedgerKeyError(
-                f"{key_file}: {KEY_VARIABLE} names this key, and it is not there. Nothing was "
-                "answered; put it there, or unset the variable."
+                f"{key_file}: {KEY_VARIABLE} names this key file, which does not exist. Nothing "
+                "was answered; put the key there, or unset the variable."
             )
         key = load_private(key_file) if key_file.exists() else None
         seconds = self.settings.ledger.checkpoint_seconds
@@ -191,24 +185,41 @@ class Wiring:
 
     @part
     def _reader_id_and_width(self) -> tuple[str, int]:
-        """The model's reader, so that a question about stored evidence opens none; without a model
-        the workspace's own."""
+        """Those of the model, so that a question about stored evidence opens no reader. Without a
+        model, those of the workspace's reader."""
         if self.model is not None and self.model.config.reader_id:
             return self.model.config.reader_id, self.model.config.encoder.input_width
         return self.reader.reader_id, self.reader.width
 
-    def invalidate(self, *names: str) -> None:
-        """Parts that are out of date; what they are made of next time is what there is then."""
-        for name in names:
-            self.__dict__.pop(name, None)
+    def invalidate(self, *parts: part[Any]) -> None:
+        """Drop parts that are out of date; they are built again when next used.
+
+        A part under construction holds the lock, so this waits for it and drops it too: no part
+        built from old inputs survives.
+        """
+        with self.lock:
+            for one in parts:
+                vars(self).pop(one.name, None)
 
     def close(self) -> None:
-        """Writes what is pending and closes what is open. A closed workspace answers no more."""
-        with ExitStack() as stack:
-            for name in ("database", "cache", "ledger"):  # the last is closed first
-                if name in vars(self):
-                    stack.callback(getattr(self, name).close)
+        """Write what is pending and close what is open. A closed workspace cannot be used."""
+        with self.lock:
             self.is_closed = True
-            self.invalidate(
-                *(name for name in vars(Wiring) if isinstance(vars(Wiring)[name], part))
-            )
+            opened = (Wiring.database, Wiring.cache, Wiring.ledger)
+            to_close = [vars(self)[one.name] for one in opened if one.name in vars(self)]
+            self.invalidate(*(one for one in vars(Wiring).values() if isinstance(one, part)))
+        with ExitStack() as stack:  # closes the last one first
+            for one in to_close:
+                stack.callback(one.close)
+
+
+# What is built from the active model, and what from the learned circuit.
+MODEL_PARTS: tuple[part[Any], ...] = (
+    Wiring.model,
+    Wiring.engine,
+    Wiring.index,
+    Wiring.vectors,
+    Wiring.orchestrator,
+    Wiring._reader_id_and_width,
+)
+CIRCUIT_PARTS: tuple[part[Any], ...] = (Wiring.background, Wiring.engine, Wiring.orchestrator)

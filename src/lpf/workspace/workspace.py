@@ -1,23 +1,34 @@
-"""The façade that the command line and the service call."""
+"""A workspace: a folder with ``lpf.toml`` that stores evidence and facts, answers questions and
+records every answer. The command line calls what is here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lpf.errors import CacheUnavailableError, ConfigError, WorkspaceError
+from lpf.errors import CacheUnavailableError, ConfigError
 from lpf.index import forget_rows
-from lpf.ingest import Erasure, IngestOutcome, begin_erasure, finish_erasure, ingest, scrub
+from lpf.ingest import (
+    Erasure,
+    IngestOutcome,
+    begin_erasure,
+    finish_erasure,
+    ingest,
+    ingest_rows,
+    scrub,
+)
+from lpf.ingest.memory_rows import Rows
 from lpf.ledger import erase_query_texts
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
-from lpf.results import QueryResult
+from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
 from lpf.types import QueryOptions
-from lpf.workspace.circuit_file import LearnedCircuit, learn_circuit
-from lpf.workspace.creation import create_workspace
+from lpf.workspace.circuit import LearnedCircuit, learn_circuit
+from lpf.workspace.folder import create_workspace, find_folder
 from lpf.workspace.models import previous_model
-from lpf.workspace.settings import FILE_NAME, read_settings
+from lpf.workspace.settings import read_settings
 from lpf.workspace.training_runs import (
     Reporter,
     TrainingCallbacks,
@@ -26,20 +37,26 @@ from lpf.workspace.training_runs import (
     run_training,
 )
 from lpf.workspace.training_sources import TrainingSource
-from lpf.workspace.wiring import Wiring
+from lpf.workspace.wiring import CIRCUIT_PARTS, MODEL_PARTS, Wiring
 
 if TYPE_CHECKING:
-    from lpf.workspace.domain_data import AddedDomain
+    from lpf.workspace.synthetic import AddedDomain
 
-# How many questions are answered, and recorded, in one go.
-BATCH = 1000
+QUERY_BATCH = 1000  # questions answered and recorded together
 INGEST_BATCH = 256
-REPORTS = "reports"
+REJECTS, REPORTS = "rejects", "reports"
 Progress = Callable[[int, int], None]
 
 
 class Workspace(Wiring):
-    """What can be done with a workspace. Close it, or use it in a ``with``."""
+    """A workspace, opened from its folder. Close it, or use it in a ``with`` statement.
+
+    Without a folder, the current folder or the nearest one above it that is a workspace is opened.
+    WorkspaceError if there is none, or if its settings cannot be used.
+    """
+
+    def __init__(self, folder: Path | str | None = None) -> None:
+        super().__init__(read_settings(find_folder(folder)))
 
     @classmethod
     def create(
@@ -50,15 +67,15 @@ class Workspace(Wiring):
         reader: str = "minilm",
         store_url: str | None = None,
     ) -> Workspace:
-        """Makes a workspace with a blank store and a fresh signing key. WorkspaceError where the
-        folder is one already."""
+        """Create a workspace with an empty store and a new signing key, and open it.
+        WorkspaceError if the folder is a workspace already."""
         create_workspace(Path(folder), schema, reader, store_url)
-        return cls.open(folder)
+        return cls(folder)
 
     @classmethod
     def open(cls, folder: Path | str | None = None) -> Workspace:
-        """The workspace in ``folder``, or the nearest one upwards from here."""
-        return cls(read_settings(find_folder(folder)))
+        """The same as ``Workspace(folder)``."""
+        return cls(folder)
 
     def query(
         self,
@@ -67,66 +84,72 @@ class Workspace(Wiring):
         options: QueryOptions | None = None,
         audit: AuditMode = "sync",
     ) -> QueryResult:
-        """One question; the predicate may be left out where the schema has only one."""
+        """Answer one question. ``predicate`` may be omitted if the schema has only one."""
         return self.orchestrator.query(
             entity_id, self.predicate(predicate), options or self.settings.query, audit
         )
 
     def query_many(
         self,
-        questions: Sequence[tuple[str, str]],
+        questions: Iterable[tuple[str, str] | str],
         options: QueryOptions | None = None,
         audit: AuditMode = "sync",
         progress: Progress | None = None,
-    ) -> list[QueryResult]:
-        """Many questions (entity, predicate), a thousand at a time."""
-        results: list[QueryResult] = []
-        for start in range(0, len(questions), BATCH):
-            chunk = questions[start : start + BATCH]
+    ) -> QueryResults:
+        """Answer many questions in batches of 1,000. A question is (entity ID, predicate), or just
+        the entity ID if the schema has only one predicate."""
+        pairs = [(q, self.predicate(None)) if isinstance(q, str) else q for q in questions]
+        results = QueryResults()
+        for start in range(0, len(pairs), QUERY_BATCH):
+            chunk = pairs[start : start + QUERY_BATCH]
             results += self.orchestrator.query_many(chunk, options or self.settings.query, audit)
             if progress is not None:
-                progress(len(results), len(questions))
+                progress(len(results), len(pairs))
         return results
 
     def predicate(self, name: str | None) -> str:
-        """``name`` checked, or the only predicate there is."""
+        """``name`` if the schema has it, or (None) the only predicate of the schema."""
         if name is not None:
             return self.schema[name].name
         names = [predicate.name for predicate in self.schema]
         if len(names) > 1:
-            raise ConfigError(f"predicate: say which one; the schema has {names}.")
+            raise ConfigError(f"say which one; the schema has {names}.", field="predicate")
         return names[0]
 
     def ingest(
         self,
-        path: Path | str,
+        data: Path | str | Rows,
         *,
         strict: bool = False,
         batch: int = INGEST_BATCH,
         progress: Callable[[int, int | None], None] | None = None,
     ) -> IngestOutcome:
-        """Evidence from a JSONL, CSV or Parquet file; see ``lpf.ingest``."""
-        return ingest(
-            Path(path),
-            self.evidence,
-            self.schema,
-            self.reader,
-            strict=strict,
-            batch=batch,
-            rejects_folder=self.folder / "rejects",
-            progress=progress,
-        )
+        """Add evidence from a JSONL, CSV or Parquet file, a list of dicts or a pandas DataFrame.
+
+        Rows that cannot be used are skipped and written to the folder ``rejects``, and the outcome
+        lists the first of them. With ``strict`` InputFileError names them and nothing is added.
+        """
+        shared: dict[str, Any] = {
+            "rejects_folder": self.folder / REJECTS,
+            "strict": strict,
+            "batch": batch,
+            "progress": progress,
+        }
+        if isinstance(data, str | os.PathLike):
+            return ingest(Path(data), self.evidence, self.schema, self.reader, **shared)
+        name = "DataFrame" if hasattr(data, "itertuples") else "rows"
+        return ingest_rows(data, self.evidence, self.schema, self.reader, name=name, **shared)
 
     def erase(self, *evidence_ids: str) -> Erasure:
-        """Destroys items: texts, salts, vectors and everything kept about them; their records stay
-        valid. Where this is interrupted, or the cache is out of reach, erasing them again goes on
-        from there."""
-        begun = begin_erasure(evidence_ids, self.evidence, self.folder / "rejects")
+        """Destroy items: their texts, salts, vectors and cached numbers. Their records stay valid.
+        If this is interrupted, or the cache cannot be reached, erase the same items again to
+        finish it."""
+        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS)
         forget_rows(self.evidence, self.folder / "vectors", [item.row_id for item in begun.items])
-        self._forget(begun)
+        self._erase_from_cache(begun)
         return finish_erasure(begun, self.evidence)
 
-    def _forget(self, begun: Erasure) -> None:
+    def _erase_from_cache(self, begun: Erasure) -> None:
         try:
             for item in begun.items:
                 self.cache.forget(item.content_key)
@@ -138,21 +161,21 @@ class Workspace(Wiring):
             ) from error
 
     def erase_query_texts(self, *record_ids: str) -> tuple[int, tuple[str, ...]]:
-        """Destroys the words that questions were asked with; how many there were, and warnings
-        where their bytes may be there still. The records stay valid."""
+        """Destroy the texts that questions were asked with. Returns how many there were, and
+        warnings if bytes of them may remain on disk. The records stay valid."""
         erased = erase_query_texts(self.database, record_ids)
         warning = scrub(self.database)
         return erased, (warning,) if warning else ()
 
     def reindex(self, progress: Progress | None = None) -> int:
-        """Reads the items that the current reader has not read yet and makes the index for
-        searches anew; returns how many were read."""
+        """Read the items that the current reader has not read yet, rebuild the index for searches
+        by text, and return how many items were read."""
         read = self.index.source.read_missing(progress)
         self.vectors.rebuild()
         return read
 
     def replay(self, record_id: str, *, deep: bool = False) -> Replay:
-        """A record's answer, recomputed from its factors or, ``deep``, from texts and model."""
+        """Compute a record's answer again: from its factors, or (``deep``) from texts and model."""
         fields = self.records.expand(self.records.get(record_id))
         if not deep:
             return replay(fields)
@@ -164,10 +187,10 @@ class Workspace(Wiring):
         )
 
     def learn_circuit(self) -> LearnedCircuit:
-        """Learns how predicates hang together from the known facts, and answers with it from now
-        on, here and in the next opening."""
+        """Learn from the known facts how predicates are related. The circuit is stored and used
+        for all answers from now on. ConfigError if there are no facts."""
         learned = learn_circuit(self.folder, self.schema, self.facts)
-        self.invalidate("background", "engine", "orchestrator")
+        self.invalidate(*CIRCUIT_PARTS)
         return learned
 
     def train(
@@ -180,9 +203,9 @@ class Workspace(Wiring):
         report_folder: Path | None = None,
         watching: TrainingCallbacks | None = None,
     ) -> TrainingOutcome:
-        """Trains a model on a data set's file, a domain, or (None) the labelled evidence here, and
-        keeps it; it answers from now on if told to ``use`` it. ``report`` writes about it into
-        ``report_folder``, by default one of the workspace."""
+        """Train a model on a data set file, a domain, or (None) this workspace's labelled evidence,
+        and store it. ``use`` makes it the active model. ``report`` writes a report on it into
+        ``report_folder``, by default ``reports/<version>``."""
         named = source if isinstance(source, TrainingSource) else TrainingSource(source)
         run = run_training(self, named, plan or TrainingPlan(), watching or TrainingCallbacks())
         version = run.trained.save(self.folder / "models")
@@ -199,38 +222,22 @@ class Workspace(Wiring):
     def add_domain(
         self, name: str, preset: str = "paper", seed: int = 42, *, prefix: str | None = None
     ) -> AddedDomain:
-        """Evidence and known facts of a generated domain's test entities, unlabelled. Where other
-        evidence has their ids, the domain's name is put before them; the outcome says so."""
-        from lpf.workspace.domain_data import add_domain  # what draws entities is slow to import
+        """Add evidence (without labels) and known facts of a synthetic domain's test entities. If
+        other evidence uses their IDs, they get the domain's name as prefix; see the outcome."""
+        from lpf.workspace.synthetic import add_domain  # the generator is slow to import
 
         return add_domain(self, name, preset, seed, prefix)
 
     def use_model(self, version: str) -> None:
-        """Makes a model the one that answers, from now on and here."""
+        """Make a model the active one, which answers all questions from now on."""
         self.models.use(version)
-        names = ("model", "engine", "index", "vectors", "orchestrator", "_reader_id_and_width")
-        self.invalidate(*names)
+        self.invalidate(*MODEL_PARTS)
+
+    def __repr__(self) -> str:
+        return f"Workspace({str(self.folder)!r})"
 
     def __enter__(self) -> Workspace:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def find_folder(folder: Path | str | None) -> Path:
-    """The folder itself where one is named; else the nearest with a settings file, upwards."""
-    if folder is not None:
-        if not (Path(folder) / FILE_NAME).is_file():
-            raise WorkspaceError(
-                f"{folder}: is no workspace (it has no {FILE_NAME}). Make one with 'lpf init'."
-            )
-        return Path(folder).resolve()
-    here = Path.cwd().resolve()
-    for candidate in (here, *here.parents):
-        if (candidate / FILE_NAME).is_file():
-            return candidate
-    raise WorkspaceError(
-        f"{here}: neither this folder nor one above it is a workspace. Make one with 'lpf init', "
-        "or name one with --workspace DIR."
-    )

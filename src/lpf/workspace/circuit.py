@@ -1,4 +1,4 @@
-"""The workspace's circuit: learned from known facts, kept in ``circuit.json``."""
+"""The workspace's circuit: learned from known facts, stored in ``circuit.json``."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lpf.schema import Schema
 from lpf.storage.atomic_files import write_atomically
 from lpf.storage.facts import FactStore
 
-FILE_NAME = "circuit.json"
-LEAST_INFORMATION = 1e-6  # nats: below it, predicates are independent as far as anybody can tell
+CIRCUIT_FILE = "circuit.json"
+LEAST_INFORMATION = 1e-6  # nats; predicates below it count as independent
 
 
 def read_circuit(folder: Path) -> CompiledCircuit | None:
-    """None where none was learned: predicates are then independent."""
-    path = folder / FILE_NAME
+    """The stored circuit, or None if none was learned: predicates are then independent."""
+    path = folder / CIRCUIT_FILE
     if not path.is_file():
         return None
     try:
@@ -33,14 +33,14 @@ def read_circuit(folder: Path) -> CompiledCircuit | None:
     except CircuitError as error:
         raise WorkspaceError(
             f"{path}: {error} Nothing was answered; learn it again with 'lpf facts learn', or "
-            "remove it."
+            "remove the file."
         ) from error
 
 
 @dataclass(frozen=True)
 class LearnedCircuit:
-    """What a circuit was learned from, and how much related predicates tell about each other:
-    their mutual information in nats, 0 where none was found."""
+    """How many entities a circuit was learned from, and the mutual information of related
+    predicates in nats (0 for none)."""
 
     entities: int
     information: Mapping[tuple[str, str], float]
@@ -51,8 +51,8 @@ class LearnedCircuit:
 
 
 def learn_circuit(folder: Path, schema: Schema, facts: FactStore) -> LearnedCircuit:
-    """The best tree over the schema's predicates, by the current facts, kept for the next
-    opening. ConfigError where there are no facts."""
+    """Learn the best tree over the schema's predicates from the current facts and store it.
+    ConfigError if there are no facts."""
     rows = [known for _, known in facts.table()]
     if not rows:
         raise ConfigError("facts: there are none to learn from; add some with 'lpf facts add'.")
@@ -62,13 +62,13 @@ def learn_circuit(folder: Path, schema: Schema, facts: FactStore) -> LearnedCirc
 def learn_from_rows(
     folder: Path, schema: Schema, rows: Sequence[Mapping[str, str]]
 ) -> LearnedCircuit:
-    """As ``learn_circuit``, from known values by predicate, a row an entity."""
+    """As ``learn_circuit``, from one row per entity: known values by predicate."""
     from lpf.circuits import DataTable, dump_circuit, learn_chow_liu
 
     variables = [Variable(predicate.name, predicate.values) for predicate in schema]
     priors = {predicate.name: predicate.prior for predicate in schema}
     circuit = learn_chow_liu(DataTable.from_rows(variables, rows), priors=priors)
-    write_atomically(folder / FILE_NAME, dump_circuit(circuit).encode())
+    write_atomically(folder / CIRCUIT_FILE, dump_circuit(circuit).encode())
     compiled = compile_circuit(circuit)
     pairs = sorted({pair for one in schema.relations for pair in combinations(one.between, 2)})
     return LearnedCircuit(len(rows), {pair: mutual_information(compiled, *pair) for pair in pairs})

@@ -1,0 +1,112 @@
+"""The folder of a workspace: finding one, and creating one with its key, store and ``lpf.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from lpf.errors import LedgerError, WorkspaceError
+from lpf.ledger.identity import read_identity
+from lpf.ledger.keys import create_key, load_private, public_bytes
+from lpf.ledger.writer import Ledger
+from lpf.schema import Schema
+from lpf.storage.atomic_files import write_atomically
+from lpf.storage.database import Database
+from lpf.storage.migrations import migrate
+from lpf.workspace.settings import FILE_NAME, STORE_VARIABLE, StoreSettings, settings_from
+
+
+def find_folder(folder: Path | str | None) -> Path:
+    """``folder`` itself, or (None) the current folder or the nearest one above it that is a
+    workspace. WorkspaceError if there is none."""
+    if folder is not None:
+        if not (Path(folder) / FILE_NAME).is_file():
+            raise WorkspaceError(
+                f"{folder} is not a workspace: it has no {FILE_NAME}. Nothing was opened; create "
+                "a workspace with 'lpf init' or Workspace.create."
+            )
+        return Path(folder).resolve()
+    here = Path.cwd().resolve()
+    for candidate in (here, *here.parents):
+        if (candidate / FILE_NAME).is_file():
+            return candidate
+    raise WorkspaceError(
+        f"{here}: neither this folder nor one above it is a workspace. Create one with 'lpf init', "
+        "or name one with --workspace DIR."
+    )
+
+
+def create_workspace(folder: Path, schema: Schema, reader: str, store_url: str | None) -> None:
+    """Create key and store, then the settings file, which makes the folder a workspace. A key or
+    store left by an interrupted attempt is used. WorkspaceError if the settings file exists."""
+    if (folder / FILE_NAME).exists():
+        raise WorkspaceError(
+            f"{folder} is a workspace already. Nothing was changed; open it with "
+            "Workspace(folder), or choose another folder."
+        )
+    text = settings_text(schema, reader, store_url)
+    settings = settings_from(folder, tomllib.loads(text))
+    try:
+        # Evidence may be about people: only the owner may enter the folder.
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise WorkspaceError(
+            f"{folder}: cannot be created ({error.strerror}). Nothing was created."
+        ) from error
+    with Database(settings.store_address) as database:
+        migrate(database)
+        _create_ledger(database, settings.key_file)
+    write_atomically(folder / FILE_NAME, text.encode())
+
+
+def _create_ledger(database: Database, key_file: Path) -> None:
+    """A ledger signed with this workspace's key. If a shared store has a ledger already, that one
+    stays, and this workspace appends without signing until it is given the ledger's key."""
+    try:
+        read_identity(database)
+        return
+    except LedgerError:
+        pass
+    if not key_file.exists():
+        key_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        create_key(key_file.parent)
+    Ledger.create(database, public_bytes(load_private(key_file)))
+
+
+def settings_text(schema: Schema, reader: str, store_url: str | None) -> str:
+    """The text of a new ``lpf.toml``."""
+    lines = [
+        "# An lpf workspace. Settings that are not listed have defaults; see docs/workspace.md.",
+        "",
+        "[reader]",
+        f"name = {_quoted(reader)}",
+        "",
+        "[store]",
+        f"url = {_quoted(store_url or StoreSettings.url)}  # or postgresql://...; the environment"
+        f" variable {STORE_VARIABLE} takes precedence",
+        "",
+    ]
+    for predicate in schema:
+        lines += [
+            "[[predicates]]",
+            f"name = {_quoted(predicate.name)}",
+            f"values = [{', '.join(map(_quoted, predicate.values))}]",
+            f"prior = [{', '.join(map(repr, predicate.prior))}]",
+            f"staleness_days = {predicate.staleness_days}",
+        ]
+        if predicate.description:
+            lines.append(f"description = {_quoted(predicate.description)}")
+        lines.append("")
+    for relation in schema.relations:
+        between = ", ".join(map(_quoted, relation.between))
+        lines += ["[[relations]]", f"between = [{between}]", ""]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    escaped = "".join(
+        f"\\u{ord(letter):04x}" if ord(letter) < 32 or ord(letter) == 127 else letter
+        for letter in text.replace("\\", "\\\\").replace('"', '\\"')
+    )
+    return f'"{escaped}"'
