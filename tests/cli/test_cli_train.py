@@ -288,7 +288,7 @@ def test_init_takes_a_domains_questions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--domain", "nonsense"], "is not one of"),
+        (["--domain", "nonsense"], "unknown domain"),
         (["--domain", "compliance", "--predicate", "a=b,c"], "--domain: says it all"),
         (["--domain", "compliance", "--schema", "s.toml"], "--domain: says it all"),
     ],
