@@ -21,13 +21,13 @@ from lpf.cli import (
     train,
 )
 from lpf.cli import init as initialise
-from lpf.cli.exits import Application, Program
+from lpf.cli.exits import Application
+from lpf.cli.plugins import ProgramWithPlugins
 from lpf.version import __version__
-from lpf_paper import commands as experiment
 
 app = Application(
     name="lpf",
-    cls=Program,
+    cls=ProgramWithPlugins,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -63,5 +63,4 @@ for room in (query, batch):
 for subject in (ledger, models, domains):
     app.add_typer(subject.app)
 evaluate.register(app)
-app.add_typer(experiment.app)
 doctor.register(app)
