@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_specs import kept_folder
 
 from lpf.evaluation import Cell, DomainData, EvalSpec, TrainSpec, Workbench
 from lpf_paper.perturbations import Perturbation
+from small_specs import kept_folder
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "answers.json").read_text())
 TOLERANCE = 1e-6
@@ -44,9 +44,7 @@ CELLS = {
     "logistic_mean, 30 % missing": Cell(
         TRAIN, EvalSpec(change=Perturbation("missing", 0.3)), "logistic_mean"
     ),
-    "lpf_robust, prior not divided out": Cell(
-        TRAIN, OWN, "lpf_robust", (("divide_prior", False),)
-    ),
+    "lpf_robust, prior not divided out": Cell(TRAIN, OWN, "lpf_robust", (("divide_prior", False),)),
     "lpf_paper, 4 samples": Cell(TRAIN, OWN, "lpf_paper", (("n_samples", 4),)),
 }
 

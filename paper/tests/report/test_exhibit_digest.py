@@ -6,7 +6,7 @@ import math
 from made_up_experiments import extreme, realistic
 
 from lpf_paper.exhibits import Column, Row, StudyResult, Table, Value
-from lpf_paper.report.exhibit_tables import digest
+from lpf_paper.report.digest import digest
 from lpf_paper.report.named_exhibits import named
 
 

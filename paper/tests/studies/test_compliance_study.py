@@ -27,8 +27,8 @@ from lpf.evaluation.specs import Cell, EvalSpec
 from lpf.model.artefact import ModelCard, save_model
 from lpf.training.history import Epoch, SeedHistory
 from lpf_paper.exhibits import Figure, StudyResult, Value
-from lpf_paper.plan import Plan, full_plan, quick_plan
-from lpf_paper.printed.printed_tables import printed_table
+from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
+from lpf_paper.printed import printed_table
 from lpf_paper.studies.compliance import ComplianceStudy
 from lpf_paper.studies.compliance_tables import BY_SEED, ONCE, REFERENCES, seeds_table, train_spec
 from lpf_paper.studies.study import ResultReader, Runs
@@ -62,7 +62,7 @@ ACCURACIES = dict(zip(SEEDS, (0.84, 0.85, 0.86), strict=True))
 
 
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
-def test_both_exams_are_asked_of_every_method_and_nothing_twice(plan: Plan) -> None:
+def test_both_exams_are_asked_of_every_method_and_nothing_twice(plan: ExperimentPlan) -> None:
     cells = STUDY.cells(plan)
     assert len(set(cells)) == len(cells)
     own = [cell for cell in cells if cell.eval_spec == EvalSpec()]
@@ -73,7 +73,7 @@ def test_both_exams_are_asked_of_every_method_and_nothing_twice(plan: Plan) -> N
 
 
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
-def test_methods_of_one_network_have_a_cell_a_member(plan: Plan) -> None:
+def test_methods_of_one_network_have_a_cell_a_member(plan: ExperimentPlan) -> None:
     for method in BY_SEED:
         cells = [
             cell
@@ -108,9 +108,9 @@ def history(seed: int) -> SeedHistory:
     return SeedHistory(seed, (worse, best, worse), converged=seed != 1011)
 
 
-def keep_histories(folder: Path, plan: Plan = SMALL) -> None:
+def keep_histories(folder: Path, plan: ExperimentPlan = SMALL) -> None:
     """A small real model whose training is made up."""
-    home = ResultReader(folder).shelf._home(train_spec(plan), "networks")
+    home = ResultReader(folder).models._home(train_spec(plan), "networks")
     config = model_config(len(SEEDS), seeds=SEEDS)
     card = ModelCard("test", "random weights", "tests", "anything else", {}, ())
     document = {
@@ -482,12 +482,12 @@ def test_bars_stand_shortest_first_and_crashes_have_none(tmp_path: Path) -> None
             Skill(signals[cell.method]) if cell.method in signals else Skill(error="broke")
         ),
     )
-    book = ResultReader(tmp_path)
-    bars = bar_figure("b", "Bars", "", runs, "nll", "NLL", book).series[0]
+    results = ResultReader(tmp_path)
+    bars = bar_figure("b", "Bars", "", runs, "nll", "NLL", results).series[0]
     assert bars.x == ("LPF-SPN, robust ensemble", "Majority vote")
-    errors = error_figure("e", "", runs, book).series[0]
+    errors = error_figure("e", "", runs, results).series[0]
     assert errors.x == ("LPF-SPN, robust ensemble", "Majority vote")
-    broken = bar_figure("b", "Bars", "", {"vae_only": runs["vae_only"]}, "nll", "NLL", book)
+    broken = bar_figure("b", "Bars", "", {"vae_only": runs["vae_only"]}, "nll", "NLL", results)
     assert with_points([broken]) == []
 
 

@@ -11,8 +11,8 @@ from study_checks import assert_can_be_shown, keep_exact, line, sentence, table,
 
 from lpf.evaluation.specs import Cell, DomainData
 from lpf_paper.exhibits import StudyResult
-from lpf_paper.plan import Plan, full_plan, quick_plan
-from lpf_paper.printed.printed_tables import printed_table
+from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
+from lpf_paper.printed import printed_table
 from lpf_paper.studies.domains import DomainsStudy
 from lpf_paper.studies.domains_tables import GAP, closed
 from lpf_paper.studies.study import ResultReader
@@ -46,7 +46,7 @@ def domain_of(cell: Cell) -> str:
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
 @pytest.mark.parametrize("study", [PAPER, HARD], ids=["paper", "hard"])
 def test_every_method_is_asked_everywhere_and_nothing_twice(
-    study: DomainsStudy, plan: Plan
+    study: DomainsStudy, plan: ExperimentPlan
 ) -> None:
     cells = study.cells(plan)
     assert len(set(cells)) == len(cells)

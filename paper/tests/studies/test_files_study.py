@@ -94,9 +94,9 @@ def answered(cell: Cell, skill: Skill) -> Answered:
 def result_of(
     folder: Path, paths: tuple[Path, ...], skill: Callable[[Cell], Skill] = lambda _: Skill(1.0)
 ) -> StudyResult:
-    plan, keeper = quick_plan(paths), ResultStore(folder)
+    plan, store = quick_plan(paths), ResultStore(folder)
     for cell in STUDY.cells(plan):
-        keeper.keep(cell, answered(cell, skill(cell)))
+        store.keep(cell, answered(cell, skill(cell)))
     return STUDY.result(plan, ResultReader(folder))
 
 

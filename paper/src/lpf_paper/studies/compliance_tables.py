@@ -27,8 +27,8 @@ from lpf.evaluation.summaries import Spread
 from lpf.training.history import SeedHistory, spread
 from lpf.types import FloatArray
 from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.printed.printed_tables import PrintedTable, printed_slugs, printed_table
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.printed import PrintedTable, printed_slugs, printed_table
 from lpf_paper.studies.domains_tables import TEST_SEED
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_figures import answers_of
@@ -47,9 +47,9 @@ COLLAPSED = "edl_individual_broken"
 NEARLY_ALL = 0.99
 
 
-def with_collapse_told(table: Table, runs: Runs, book: ResultReader) -> Table:
+def with_collapse_note(table: Table, runs: Runs, results: ResultReader) -> Table:
     """The note of its row says in how many runs; the table as it is where no run has answers."""
-    there = [one for one in book.runs(runs.get(COLLAPSED, ())) if one.error is None]
+    there = [one for one in results.runs(runs.get(COLLAPSED, ())) if one.error is None]
     if not there:
         return table
     told = _told(sum(map(is_collapsed, there)), len(there))
@@ -113,7 +113,7 @@ PART_COLUMNS = (
 )
 
 
-def small_table(plan: Plan, small: Runs, book: ResultReader) -> Table:
+def small_table(plan: ExperimentPlan, small: Runs, results: ResultReader) -> Table:
     """The one that the paper has, with those of its methods that were not run here."""
     shown = _beside_papers(
         "main",
@@ -122,13 +122,13 @@ def small_table(plan: Plan, small: Runs, book: ResultReader) -> Table:
         "except for the transformer, which is nothing but that.",
         small,
         PAPER_MEASURES,
-        book,
+        results,
         "main_results",
     )
-    return with_collapse_told(shown, small, book)
+    return with_collapse_note(shown, small, results)
 
 
-def large_table(plan: Plan, large: Runs, book: ResultReader) -> Table:
+def large_table(plan: ExperimentPlan, large: Runs, results: ResultReader) -> Table:
     shown = method_table(
         "large",
         f"The same on {plan.asked:,} new companies in unseen wordings",
@@ -137,12 +137,12 @@ def large_table(plan: Plan, large: Runs, book: ResultReader) -> Table:
         "(mean over runs).",
         large,
         OWN_MEASURES,
-        book,
+        results,
     )
-    return with_collapse_told(shown, large, book)
+    return with_collapse_note(shown, large, results)
 
 
-def more_table(plan: Plan, large: Runs, book: ResultReader) -> Table:
+def more_table(plan: ExperimentPlan, large: Runs, results: ResultReader) -> Table:
     return method_table(
         "more",
         "More measures",
@@ -152,11 +152,11 @@ def more_table(plan: Plan, large: Runs, book: ResultReader) -> Table:
         "answers, averaged over how many of them are taken. Before T is before the temperature.",
         large,
         MORE_MEASURES,
-        book,
+        results,
     )
 
 
-def against_table(large: Runs, book: ResultReader) -> Table:
+def against_table(large: Runs, results: ResultReader) -> Table:
     return comparison_table(
         "against",
         "Paired on the same companies, the ensemble's one run beside every run of another; below 0 "
@@ -164,23 +164,23 @@ def against_table(large: Runs, book: ResultReader) -> Table:
         "corrected for the number of methods.",
         "lpf_robust",
         large,
-        book,
+        results,
     )
 
 
-def confidence_table(plan: Plan, small: Runs, book: ResultReader) -> Table:
+def confidence_table(plan: ExperimentPlan, small: Runs, results: ResultReader) -> Table:
     return _beside_papers(
         "confidence",
         "How sure they sound",
         "Shares of all companies; high is above .8, low below .5. " + _how(plan),
         small,
         CONFIDENCE_MEASURES,
-        book,
+        results,
         "confidence",
     )
 
 
-def costs_table(small: Runs, book: ResultReader) -> Table:
+def costs_table(small: Runs, results: ResultReader) -> Table:
     return _beside_papers(
         "costs",
         "What they cost",
@@ -189,14 +189,14 @@ def costs_table(small: Runs, book: ResultReader) -> Table:
         "a method shares with others. Memory is that of Python and NumPy.",
         small,
         COST_MEASURES,
-        book,
+        results,
         "runtime",
     )
 
 
-def parts_tables(large: Runs, book: ResultReader) -> list[Table]:
+def parts_tables(large: Runs, results: ResultReader) -> list[Table]:
     """None where every run of the ensemble crashed."""
-    answered = answers_of(large["lpf_robust"], book)
+    answered = answers_of(large["lpf_robust"], results)
     if answered is None:
         return []
     return [
@@ -213,10 +213,10 @@ def _beside_papers(
     caption: str,
     runs: Runs,
     measures: Sequence[str],
-    book: ResultReader,
+    results: ResultReader,
     printed: str,
 ) -> Table:
-    shown = method_table(name, title, caption, runs, measures, book, printed)
+    shown = method_table(name, title, caption, runs, measures, results, printed)
     return with_printed_rows(shown, printed_table(printed))
 
 
@@ -230,7 +230,7 @@ def _part_row(part: Part) -> Row:
     return Row(part.name, part.name, cells)
 
 
-def _how(plan: Plan) -> str:
+def _how(plan: ExperimentPlan) -> str:
     seeds = f"{len(plan.main_seeds)} seeds of the search"
     repeats = counted(len(plan.main_repetitions), "repetition")
     return (
@@ -257,20 +257,20 @@ ONCE = ("lpf_robust", "lpf_learned", "vae_only_ensemble", *REFERENCES)
 SLOW = ("transformer",)  # minutes a run
 
 
-def train_spec(plan: Plan, repetition: int = 1) -> TrainSpec:
+def train_spec(plan: ExperimentPlan, repetition: int = 1) -> TrainSpec:
     return TrainSpec(DomainData(DOMAIN), seed=repetition, seeds=plan.main_seeds)
 
 
-def large_exam(plan: Plan) -> EvalSpec:
+def large_eval_spec(plan: ExperimentPlan) -> EvalSpec:
     return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), entities=plan.asked)
 
 
-def main_runs(plan: Plan, eval_spec: EvalSpec) -> Runs:
+def main_runs(plan: ExperimentPlan, eval_spec: EvalSpec) -> Runs:
     """The cells of each method: one a seed of the search, one a repetition, or one."""
     return {method: _cells(plan, eval_spec, method) for method in plan.methods}
 
 
-def _cells(plan: Plan, eval_spec: EvalSpec, method: str) -> list[Cell]:
+def _cells(plan: ExperimentPlan, eval_spec: EvalSpec, method: str) -> list[Cell]:
     if method in BY_SEED:
         members = range(len(plan.main_seeds))
         return [
@@ -286,14 +286,14 @@ OURS = "lpf_robust"
 PREFIX = f"confusion_{DOMAIN}_"
 
 
-def confusion_table(small: Runs, book: ResultReader) -> Table:
+def confusion_table(small: Runs, results: ResultReader) -> Table:
     """Three rows a method: the ensemble's, and those of methods whose matrix the paper prints."""
     beside = _printed()
     values = next(iter(beside.values())).columns
     rows = [
         row
         for method in (OURS, *beside)
-        for row in _rows(method, values, small, book, beside.get(method))
+        for row in _rows(method, values, small, results, beside.get(method))
     ]
     return Table(
         "confusions",
@@ -315,11 +315,11 @@ def _rows(
     method: str,
     values: tuple[str, ...],
     runs: Runs,
-    book: ResultReader,
+    results: ResultReader,
     beside: PrintedTable | None,
 ) -> Iterator[Row]:
-    counts = _counts(method, values, runs, book)
-    note = "; ".join(book.summary(runs[method]).notes) or None if method in runs else NOT_RUN
+    counts = _counts(method, values, runs, results)
+    note = "; ".join(results.summary(runs[method]).notes) or None if method in runs else NOT_RUN
     for place, truth in enumerate(values):
         cells = []
         for column, answer in enumerate(values):
@@ -329,9 +329,9 @@ def _rows(
         yield Row(f"{method}_{truth}", title, tuple(cells), standing_of(method), note)
 
 
-def _counts(method: str, values: tuple[str, ...], runs: Runs, book: ResultReader) -> FloatArray:
+def _counts(method: str, values: tuple[str, ...], runs: Runs, results: ResultReader) -> FloatArray:
     """[R, V, V] of the runs that have answers: true value, answer, in the order of ``values``."""
-    there = [one for one in book.runs(runs.get(method, ())) if one.error is None]
+    there = [one for one in results.runs(runs.get(method, ())) if one.error is None]
     orders = [[one.values.index(value) for value in values] for one in there]
     found = [
         confusion_of(one)[np.ix_(order, order)] for one, order in zip(there, orders, strict=True)
@@ -356,10 +356,10 @@ SEED_COLUMNS = (
 )
 
 
-def seeds_table(plan: Plan, book: ResultReader) -> Table:
+def seeds_table(plan: ExperimentPlan, results: ResultReader) -> Table:
     """With what the paper prints beside it."""
     beside = printed_table("compliance_seeds")
-    histories = book.shelf.kept(train_spec(plan)).histories
+    histories = results.models.kept(train_spec(plan)).histories
     accuracy = spread(histories, "validation_accuracy")
     return Table(
         "seeds",
@@ -371,8 +371,8 @@ def seeds_table(plan: Plan, book: ResultReader) -> Table:
     )
 
 
-def training_figures(plan: Plan, book: ResultReader) -> list[Figure]:
-    histories = book.shelf.kept(train_spec(plan)).histories
+def training_figures(plan: ExperimentPlan, results: ResultReader) -> list[Figure]:
+    histories = results.models.kept(train_spec(plan)).histories
     return [_accuracy_figure(histories), _loss_figure(histories)]
 
 
@@ -440,12 +440,12 @@ STATISTICS = (
 NORMAL = 1.96
 
 
-def seed_stats_table(small: Runs, book: ResultReader) -> Table:
+def seed_stats_table(small: Runs, results: ResultReader) -> Table:
     """On the paper's test. Where no run has answers, the paper's numbers stand alone."""
     cells = small.get(METHOD, ())
-    summary = book.summary(cells)
+    summary = results.summary(cells)
     beside = printed_table("seed_stats")
-    found = [measures(one) for one in book.runs(cells) if one.error is None]
+    found = [measures(one) for one in results.runs(cells) if one.error is None]
     rows = []
     for measure in MEASURES:
         numbers = [one[measure] for one in found if measure in one]

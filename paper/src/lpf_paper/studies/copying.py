@@ -15,7 +15,7 @@ from lpf import metrics
 from lpf.evaluation.specs import GENERATION, Cell
 from lpf.storage.atomic_files import write_atomically
 from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, StudyResult, Table, Value
-from lpf_paper.plan import Plan
+from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.copying_world import (
     FAMILIES,
     MODERATE,
@@ -61,16 +61,16 @@ class CopyingRun:
 @dataclass(frozen=True)
 class CopyingStudy:
     """Votes, not texts: nothing is read and no network trained, so there are no cells. A run takes
-    seconds; its scores are kept in the book's folder."""
+    seconds; its scores are kept in the results's folder."""
 
     name: str = "copying_sources"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         return []
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
         most = labelled(plan)[-1]
-        runs = {world: _runs(plan, world, book.folder) for world in WORLDS}
+        runs = {world: _runs(plan, world, results.folder) for world in WORLDS}
         return StudyResult(
             self.name,
             "Sources that copy each other",
@@ -81,11 +81,11 @@ class CopyingStudy:
         )
 
 
-def labelled(plan: Plan) -> tuple[int, ...]:
+def labelled(plan: ExperimentPlan) -> tuple[int, ...]:
     return (50, 500) if plan.quick else (50, 100, 200, 500, 1000)
 
 
-def seeds(plan: Plan) -> tuple[int, ...]:
+def seeds(plan: ExperimentPlan) -> tuple[int, ...]:
     return (1, 2, 3) if plan.quick else (1, 2, 3, 4, 5)
 
 
@@ -115,7 +115,7 @@ def run_path(labels: int, seed: int, world: CopyingWorld, folder: Path, asked: i
     return folder / "copying" / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.json"
 
 
-def _runs(plan: Plan, world: str, folder: Path) -> dict[int, list[CopyingRun]]:
+def _runs(plan: ExperimentPlan, world: str, folder: Path) -> dict[int, list[CopyingRun]]:
     """By number of labelled entities, one a seed."""
     return {
         labels: [kept_run(labels, seed, WORLDS[world], folder, ASKED) for seed in seeds(plan)]
@@ -160,7 +160,7 @@ def _about(world: str) -> str:
     )
 
 
-def _table(plan: Plan, world: str, runs: Sequence[CopyingRun]) -> Table:
+def _table(plan: ExperimentPlan, world: str, runs: Sequence[CopyingRun]) -> Table:
     rows = []
     for method in _methods(runs):
         cells = tuple(_spread(runs, method, column.name) for column in COLUMNS)
@@ -177,7 +177,7 @@ def _table(plan: Plan, world: str, runs: Sequence[CopyingRun]) -> Table:
     )
 
 
-def _figure(plan: Plan, world: str, runs: Mapping[int, Sequence[CopyingRun]]) -> Figure:
+def _figure(plan: ExperimentPlan, world: str, runs: Mapping[int, Sequence[CopyingRun]]) -> Figure:
     methods = _methods(runs[labelled(plan)[-1]])
     series = tuple(
         Series(

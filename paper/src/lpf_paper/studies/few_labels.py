@@ -7,8 +7,8 @@ from lpf.evaluation.method_names import title_of
 from lpf.evaluation.model_cache import CHOSEN
 from lpf.evaluation.specs import Cell
 from lpf_paper.exhibits import Figure, Table
-from lpf_paper.plan import Plan
-from lpf_paper.studies.robustness import SURE, compliance_lesson, data_sets, untouched
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.studies.robustness import SURE, compliance_train_spec, data_sets, untouched
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_figures import Steps, step_figure, step_table
 from lpf_paper.studies.study_tables import comparisons
@@ -28,11 +28,11 @@ METHODS = (
 )
 
 
-def few_cells(plan: Plan) -> list[Cell]:
+def few_cells(plan: ExperimentPlan) -> list[Cell]:
     return [cell for places in few_steps(plan).runs.values() for cells in places for cell in cells]
 
 
-def few_steps(plan: Plan) -> Steps:
+def few_steps(plan: ExperimentPlan) -> Steps:
     runs = {
         method: tuple(_cells(plan, method, entities) for entities in plan.few) for method in METHODS
     }
@@ -40,17 +40,17 @@ def few_steps(plan: Plan) -> Steps:
     return Steps(tuple(float(entities) for entities in plan.few), words, runs)
 
 
-def few_tables(plan: Plan, book: ResultReader) -> list[Table]:
+def few_tables(plan: ExperimentPlan, results: ResultReader) -> list[Table]:
     steps, caption = few_steps(plan), _how(plan)
     return [
-        step_table("few_nll", "NLL by training entities", caption, steps, "nll", book),
+        step_table("few_nll", "NLL by training entities", caption, steps, "nll", results),
         step_table(
-            "few_accuracy", "Accuracy by training entities", caption, steps, "accuracy", book
+            "few_accuracy", "Accuracy by training entities", caption, steps, "accuracy", results
         ),
     ]
 
 
-def few_figures(plan: Plan, book: ResultReader) -> list[Figure]:
+def few_figures(plan: ExperimentPlan, results: ResultReader) -> list[Figure]:
     steps = few_steps(plan)
     return [
         step_figure(
@@ -60,30 +60,30 @@ def few_figures(plan: Plan, book: ResultReader) -> list[Figure]:
             "Training entities",
             steps,
             measure,
-            book,
+            results,
             log_x=True,
         )
         for measure, title in (("nll", "NLL"), ("accuracy", "Accuracy"))
     ]
 
 
-def few_findings(plan: Plan, book: ResultReader) -> list[str]:
+def few_findings(plan: ExperimentPlan, results: ResultReader) -> list[str]:
     """One sentence an end, and where LPF stops being beaten."""
     steps = few_steps(plan)
     ends = dict.fromkeys((0, len(steps.x) - 1))
-    return [*(_at(steps, place, book) for place in ends), _unbeaten(steps, book)]
+    return [*(_at(steps, place, results) for place in ends), _unbeaten(steps, results)]
 
 
-def _cells(plan: Plan, method: str, entities: int) -> tuple[Cell, ...]:
+def _cells(plan: ExperimentPlan, method: str, entities: int) -> tuple[Cell, ...]:
     """The whole of a data set is the train_spec that other studies have learned from."""
     bound = entities if entities < ALL else None
     return tuple(
-        Cell(compliance_lesson(plan, seed, bound), untouched(plan), method)
+        Cell(compliance_train_spec(plan, seed, bound), untouched(plan), method)
         for seed in plan.study_seeds
     )
 
 
-def _how(plan: Plan) -> str:
+def _how(plan: ExperimentPlan) -> str:
     return (
         f"Compliance, {plan.ablation_asked:,} new companies, mean over {data_sets(plan)}. "
         "Training entities are drawn so that each value keeps its share. The "
@@ -93,12 +93,12 @@ def _how(plan: Plan) -> str:
     )
 
 
-def _at(steps: Steps, place: int, book: ResultReader) -> str:
+def _at(steps: Steps, place: int, results: ResultReader) -> str:
     begin = f"With {steps.words[place]} training entities"
-    found = [one for one in _compared(steps, place, book) if one.difference is not None]
+    found = [one for one in _compared(steps, place, results) if one.difference is not None]
     if not found:
         return f"{begin} nothing can be compared: answers are missing."
-    ours = steps.mean(OURS, "nll", place, book)
+    ours = steps.mean(OURS, "nll", place, results)
     better = [one for one in found if one.difference is not None and one.difference.mean > 0]
     nearest = found[0]
     assert nearest.difference is not None  # just asked for
@@ -117,14 +117,14 @@ def _at(steps: Steps, place: int, book: ResultReader) -> str:
     )
 
 
-def _compared(steps: Steps, place: int, book: ResultReader) -> list[Comparison]:
+def _compared(steps: Steps, place: int, results: ResultReader) -> list[Comparison]:
     """Its own networks aside."""
     runs = {method: cells for method, cells in steps.at(place).items() if method != NETWORKS}
-    return comparisons(OURS, runs, book)
+    return comparisons(OURS, runs, results)
 
 
-def _unbeaten(steps: Steps, book: ResultReader) -> str:
-    beaten = [place for place in range(len(steps.x)) if _is_beaten(steps, place, book)]
+def _unbeaten(steps: Steps, results: ResultReader) -> str:
+    beaten = [place for place in range(len(steps.x)) if _is_beaten(steps, place, results)]
     if not beaten:
         return "At no number of training entities is LPF beaten by more than chance."
     if beaten[-1] == len(steps.x) - 1:
@@ -133,9 +133,9 @@ def _unbeaten(steps: Steps, book: ResultReader) -> str:
     return f"From {first} on LPF is not beaten by more than chance."
 
 
-def _is_beaten(steps: Steps, place: int, book: ResultReader) -> bool:
+def _is_beaten(steps: Steps, place: int, results: ResultReader) -> bool:
     return any(
         one.difference is not None and one.difference.mean > 0
-        for one in _compared(steps, place, book)
+        for one in _compared(steps, place, results)
         if one.adjusted is not None and one.adjusted < SURE
     )

@@ -23,8 +23,8 @@ from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.printed.printed_tables import PrintedTable, printed_table
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.printed import PrintedTable, printed_table
 from lpf_paper.studies.domains_tables import MEASURES
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_figures import reliability_series
@@ -50,7 +50,7 @@ SUMMARY = (
 
 
 @dataclass(frozen=True)
-class Standing:
+class FileStanding:
     """How LPF stands on one file. ``best`` has the lowest NLL of all methods but
     references, ``simple`` that of those without LPF; None where no run has one."""
 
@@ -60,7 +60,7 @@ class Standing:
     comparison: Comparison | None
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> Standing:
+    def of(cls, evaluation: Evaluation) -> FileStanding:
         ranked = [
             method
             for method in sorted(evaluation.runs, key=lambda one: nll(evaluation, one))
@@ -108,7 +108,7 @@ def summary_table(evaluated: Sequence[Evaluation]) -> Table:
         "repetition, with its 95 % interval; below 0 LPF, as training leaves it, is better. p is "
         "corrected for the number of methods on the file, since the best of many is looked at.",
         SUMMARY,
-        tuple(_summary_row(Standing.of(one)) for one in evaluated),
+        tuple(_summary_row(FileStanding.of(one)) for one in evaluated),
     )
 
 
@@ -161,7 +161,7 @@ def _papers_test(beside: PrintedTable | None) -> list[str]:
     ]
 
 
-def _summary_row(standing: Standing) -> Row:
+def _summary_row(standing: FileStanding) -> Row:
     evaluation, simple = standing.evaluation, standing.simple
     found = None if standing.comparison is None else standing.comparison.difference
     adjusted = None if standing.comparison is None else standing.comparison.adjusted
@@ -194,14 +194,14 @@ SURE = 0.05
 def findings(evaluated: Sequence[Evaluation]) -> list[str]:
     if not evaluated:
         return ["No files were given."]
-    standings = [Standing.of(one) for one in evaluated]
+    standings = [FileStanding.of(one) for one in evaluated]
     sentences = [_overall(standings)]
     sentences += [_file(one) for one in standings]
     sentences += [told for one in evaluated if (told := _claim(one)) is not None]
     return sentences + [told for one in evaluated if (told := _clean(one)) is not None]
 
 
-def _overall(standings: Sequence[Standing]) -> str:
+def _overall(standings: Sequence[FileStanding]) -> str:
     better, worse, unclear = (
         [file_title(one.evaluation) for one in standings if _verdict(one) == verdict]
         for verdict in (-1, 1, 0)
@@ -213,7 +213,7 @@ def _overall(standings: Sequence[Standing]) -> str:
     )
 
 
-def _verdict(standing: Standing) -> int:
+def _verdict(standing: FileStanding) -> int:
     """-1 where LPF is better, 1 where the other is, 0 where chance may be all."""
     found = standing.comparison
     if found is None or found.difference is None or found.adjusted is None:
@@ -223,7 +223,7 @@ def _verdict(standing: Standing) -> int:
     return -1 if found.difference.mean < 0 else 1
 
 
-def _file(standing: Standing) -> str:
+def _file(standing: FileStanding) -> str:
     name, found = file_title(standing.evaluation), standing.comparison
     if found is None or found.difference is None or standing.simple is None:
         note = "" if found is None or found.note is None else f" ({found.note})"
@@ -303,12 +303,12 @@ DRAWN = (
 class FilesStudy:
     name: str = "files"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         return [cell for path in plan.files for cell in evaluator(plan, path).cells()]
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        keeper = ResultStore(book.folder)
-        evaluated = [evaluator(plan, path).evaluation(keeper) for path in plan.files]
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        store = ResultStore(results.folder)
+        evaluated = [evaluator(plan, path).evaluation(store) for path in plan.files]
         tables = [file_table(one, is_fever(one.dataset)) for one in evaluated]
         return StudyResult(
             self.name,
@@ -320,7 +320,7 @@ class FilesStudy:
         )
 
 
-def evaluator(plan: Plan, path: Path) -> Evaluator:
+def evaluator(plan: ExperimentPlan, path: Path) -> Evaluator:
     """A file that says who is to be asked is asked about with every seed of the plan. One in folds
     is learned from once a fold already, and asks about everybody: one seed has to do."""
     asked = EvaluationPlan(path, seeds=plan.study_seeds, folds=QUICK_FOLDS if plan.quick else FOLDS)

@@ -25,8 +25,8 @@ from lpf.evaluation.measures import NULL_DRAWS
 from lpf.evaluation.specs import Cell
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.printed.printed_tables import printed_table
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.printed import printed_table
 from lpf_paper.studies.knobs_tables import (
     KNOBS,
     MANY_ITEMS,
@@ -56,21 +56,21 @@ HEADLINE: Setting = {"n_samples": 4, "temperature": 0.8, "alpha": 0.1, "top_k": 
 BEST_NETWORK = 0
 
 
-def grid(plan: Plan) -> Mapping[str, tuple[int | float, ...]]:
+def grid(plan: ExperimentPlan) -> Mapping[str, tuple[int | float, ...]]:
     """All of it, or the corner with the paper's two published settings."""
     return GRID if plan.grid else CORNER
 
 
-def settings(plan: Plan) -> list[Setting]:
+def settings(plan: ExperimentPlan) -> list[Setting]:
     names = grid(plan)
     return [dict(zip(names, values, strict=True)) for values in product(*names.values())]
 
 
-def at(plan: Plan, setting: Setting) -> Cell:
+def at(plan: ExperimentPlan, setting: Setting) -> Cell:
     return paper_cell(plan, BEST_NETWORK, setting)
 
 
-def robust_at(plan: Plan, top_k: int) -> Cell:
+def robust_at(plan: ExperimentPlan, top_k: int) -> Cell:
     """The same network in robust mode, with as many items."""
     return robust_cell(plan, BEST_NETWORK, {"top_k": top_k})
 
@@ -79,7 +79,7 @@ def words(setting: Setting) -> str:
     return ", ".join(f"{KNOBS[name].symbol} = {value:g}" for name, value in setting.items())
 
 
-def where(plan: Plan, count: int) -> str:
+def where(plan: ExperimentPlan, count: int) -> str:
     """For captions; ``count`` settings have answers."""
     asked, all_of_it = len(settings(plan)), "" if plan.grid else ", a corner of the paper's grid"
     crashed = f" {asked - count} of {asked} settings crashed." if count < asked else ""
@@ -119,7 +119,7 @@ def measured(answered: Answered) -> dict[str, float]:
     }
 
 
-def picked(plan: Plan, scored: Sequence[Scored]) -> list[tuple[str, Scored]]:
+def picked(plan: ExperimentPlan, scored: Sequence[Scored]) -> list[tuple[str, Scored]]:
     """By what, and whom. The more items the better, which is not a choice of the method's: so the
     best is picked for every number of items, and by other measures among those with five, which is
     what the paper's companies have. Ties go to the lower NLL."""
@@ -160,12 +160,14 @@ def raw_nll(one: Scored) -> float:
 TELLING = 0.0001  # of a difference in NLL
 
 
-def grid_findings(plan: Plan, scored: Sequence[Scored], book: ResultReader) -> list[str]:
+def grid_findings(
+    plan: ExperimentPlan, scored: Sequence[Scored], results: ResultReader
+) -> list[str]:
     return [
         _calibrated(scored),
         _movers(plan, scored),
         *_ranks(scored),
-        *_against_robust(plan, scored, book),
+        *_against_robust(plan, scored, results),
         _printed_words(),
     ]
 
@@ -181,7 +183,7 @@ def _calibrated(scored: Sequence[Scored]) -> str:
     )
 
 
-def _movers(plan: Plan, scored: Sequence[Scored]) -> str:
+def _movers(plan: ExperimentPlan, scored: Sequence[Scored]) -> str:
     """Which knob moves the means of accuracy and of ECE furthest."""
     told = []
     for measure, title in (("accuracy", "accuracy"), ("ece", "ECE")):
@@ -214,14 +216,16 @@ def _ranks(scored: Sequence[Scored]) -> list[str]:
     return [f"Among settings with five items: {' '.join(told)}"] if told else []
 
 
-def _against_robust(plan: Plan, scored: Sequence[Scored], book: ResultReader) -> list[str]:
+def _against_robust(
+    plan: ExperimentPlan, scored: Sequence[Scored], results: ResultReader
+) -> list[str]:
     """The best in hindsight against robust mode with as many items, company by company."""
     sentences = []
     for how, tempered in (("as answers come", False), ("at fitted temperatures", True)):
         duels = [
             duel
             for top_k in grid(plan)["top_k"]
-            if (duel := _duel(plan, int(top_k), scored, book, tempered)) is not None
+            if (duel := _duel(plan, int(top_k), scored, results, tempered)) is not None
         ]
         if duels:
             sentences.append(_duels(how, duels))
@@ -229,13 +233,20 @@ def _against_robust(plan: Plan, scored: Sequence[Scored], book: ResultReader) ->
 
 
 def _duel(
-    plan: Plan, top_k: int, scored: Sequence[Scored], book: ResultReader, tempered: bool
+    plan: ExperimentPlan,
+    top_k: int,
+    scored: Sequence[Scored],
+    results: ResultReader,
+    tempered: bool,
 ) -> tuple[str, Difference] | None:
     among = with_items(scored, top_k)
     if not among:
         return None
     best = min(among, key=lambda one: (one.tempered if tempered else one.raw)["nll"])
-    ours, theirs = book.answered(robust_at(plan, top_k)), book.answered(at(plan, best.setting))
+    ours, theirs = (
+        results.answered(robust_at(plan, top_k)),
+        results.answered(at(plan, best.setting)),
+    )
     judged = theirs if tempered else as_it_came(theirs)
     found = compare([ours], {"best": [judged]})[0].difference
     return None if found is None else (words(best.setting), found)
@@ -268,14 +279,14 @@ MEASURES = ("accuracy", "nll", "ece")
 TEMPERED = ("nll", "ece")
 
 
-def best_table(plan: Plan, scored: Sequence[Scored], book: ResultReader) -> Table:
+def best_table(plan: ExperimentPlan, scored: Sequence[Scored], results: ResultReader) -> Table:
     columns = (
         *(Column(name, knob.symbol, "number", None, 1) for name, knob in KNOBS.items()),
         *(COLUMNS[name] for name in MEASURES),
         *(renamed_column(name, "tempered", " after T") for name in TEMPERED),
     )
     rows = [_picked_row(name, one) for name, one in picked(plan, scored)]
-    rows += [_robust_row(plan, int(top_k), book) for top_k in grid(plan)["top_k"]]
+    rows += [_robust_row(plan, int(top_k), results) for top_k in grid(plan)["top_k"]]
     return Table(
         "grid_best",
         "The best of them",
@@ -288,7 +299,7 @@ def best_table(plan: Plan, scored: Sequence[Scored], book: ResultReader) -> Tabl
     )
 
 
-def knobs_table(plan: Plan, scored: Sequence[Scored]) -> Table:
+def knobs_table(plan: ExperimentPlan, scored: Sequence[Scored]) -> Table:
     """What each knob does on average over all others."""
     columns = (
         Column("settings", "Settings", "count", None, 0),
@@ -317,8 +328,8 @@ def _picked_row(name: str, one: Scored) -> Row:
     return Row(name, name, (*knobs, *raw, *tempered))
 
 
-def _robust_row(plan: Plan, top_k: int, book: ResultReader) -> Row:
-    answered, title = book.answered(robust_at(plan, top_k)), f"Robust mode, top_k = {top_k}"
+def _robust_row(plan: ExperimentPlan, top_k: int, results: ResultReader) -> Row:
+    answered, title = results.answered(robust_at(plan, top_k)), f"Robust mode, top_k = {top_k}"
     knobs = (None, None, None, Value(top_k))
     if answered.error is not None:
         return Row(title, title, (*knobs, *(None,) * 5), "ours", answered.error)
@@ -345,12 +356,12 @@ def _knob_row(name: str, value: float, among: Sequence[Scored]) -> Row | None:
 class PaperGridStudy:
     name: str = "paper_grid"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         references = [robust_at(plan, int(top_k)) for top_k in grid(plan)["top_k"]]
         return [*(at(plan, setting) for setting in settings(plan)), *references]
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        answers = [(one, book.answered(at(plan, one))) for one in settings(plan)]
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        answers = [(one, results.answered(at(plan, one))) for one in settings(plan)]
         scored = [Scored.of(one, run) for one, run in answers if run.error is None]
         shown = bool(scored)
         return StudyResult(
@@ -358,13 +369,13 @@ class PaperGridStudy:
             f"{len(answers)} settings of paper mode",
             "How good can paper mode be made by its knobs alone, and how many of its settings are "
             "calibrated?",
-            tuple(grid_findings(plan, scored, book)) if shown else ("Every setting crashed.",),
-            (best_table(plan, scored, book), knobs_table(plan, scored)) if shown else (),
+            tuple(grid_findings(plan, scored, results)) if shown else ("Every setting crashed.",),
+            (best_table(plan, scored, results), knobs_table(plan, scored)) if shown else (),
             tuple(_scatter(plan, scored, tempered) for tempered in (False, True)) if shown else (),
         )
 
 
-def _scatter(plan: Plan, scored: Sequence[Scored], tempered: bool) -> Figure:
+def _scatter(plan: ExperimentPlan, scored: Sequence[Scored], tempered: bool) -> Figure:
     """A series an α: what tells settings apart most."""
     series = [_points(alpha, scored, tempered) for alpha in grid(plan)["alpha"]]
     how = "each at its fitted temperature" if tempered else "as answers come"

@@ -14,7 +14,7 @@ from lpf.evaluation.comparisons import Comparison, compare
 from lpf.evaluation.specs import Cell
 from lpf.evaluation.summaries import Spread
 from lpf_paper.exhibits import StudyResult
-from lpf_paper.plan import Plan
+from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.knobs_tables import (
     FIGURES,
     KNOBS,
@@ -35,13 +35,13 @@ from lpf_paper.studies.knobs_tables import (
 from lpf_paper.studies.study import ResultReader
 
 
-def findings(plan: Plan, sweeps: Sequence[Sweep], book: ResultReader) -> list[str]:
+def findings(plan: ExperimentPlan, sweeps: Sequence[Sweep], results: ResultReader) -> list[str]:
     sentences = [sentence for sweep in sweeps if (sentence := _swept(sweep))]
     return [
         *_at_the_default(sweeps),
         *sentences,
         *_more_items(sweeps),
-        *_against_robust(plan, book),
+        *_against_robust(plan, results),
     ]
 
 
@@ -137,11 +137,11 @@ def _more_items(sweeps: Sequence[Sweep]) -> list[str]:
     ]
 
 
-def _against_robust(plan: Plan, book: ResultReader) -> list[str]:
+def _against_robust(plan: ExperimentPlan, results: ResultReader) -> list[str]:
     """The best of paper mode's settings, chosen in hindsight, against robust mode as it is."""
-    ours = book.runs(robust_default(plan))
+    ours = results.runs(robust_default(plan))
     settings = {
-        f"{knob.symbol} = {value:g}": book.runs(paper_runs(plan, {knob.name: value}))
+        f"{knob.symbol} = {value:g}": results.runs(paper_runs(plan, {knob.name: value}))
         for knob in KNOBS.values()
         if knob.name != "top_k"
         for value in knob.values
@@ -184,7 +184,7 @@ def _winner(best: Comparison) -> str:
 class PaperKnobsStudy:
     name: str = "paper_knobs"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         found = [
             cell
             for knob in KNOBS.values()
@@ -198,14 +198,14 @@ class PaperKnobsStudy:
         found += robust_default(plan)
         return list(dict.fromkeys(found))
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        sweeps = [make_sweep(plan, knob, book) for knob in KNOBS.values()]
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        sweeps = [make_sweep(plan, knob, results) for knob in KNOBS.values()]
         return StudyResult(
             self.name,
             "The paper's knobs, one at a time",
             "What do the number of samples, the temperature, α and top_k do to paper mode, and is "
             "it more than what another seed does?",
-            tuple(findings(plan, sweeps, book)),
+            tuple(findings(plan, sweeps, results)),
             (
                 *(paper_table(plan, sweep) for sweep in sweeps),
                 *(robust_table(plan, sweep) for sweep in sweeps if sweep.knob.name != "alpha"),

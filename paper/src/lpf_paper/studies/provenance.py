@@ -16,9 +16,9 @@ import numpy as np
 from lpf.evaluation.method_names import title_of
 from lpf.evaluation.specs import Cell, EvalSpec, TrainSpec
 from lpf_paper.exhibits import Column, Example, Row, StudyResult, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.printed.printed_tables import PrintedTable
-from lpf_paper.studies.domains_tables import domain_lesson
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.printed import PrintedTable
+from lpf_paper.studies.domains_tables import domain_train_spec
 from lpf_paper.studies.provenance_errors import (
     PAPERS_LPF,
     RECORDS,
@@ -39,7 +39,7 @@ from lpf_paper.studies.tracing import DRAWS, METHOD, Trace, TracedAnswer, Traced
 
 LONGEST_TEXT = 140
 ERRORS_SHOWN = 3
-COLUMNS_EXAMPLES = (
+ITEM_COLUMNS = (
     Column("text", "Text", "text"),
     Column("source", "Source", "word"),
     Column("credibility", "Credibility", "share", None, 3),
@@ -119,7 +119,7 @@ def _items(domain: str, answer: TracedAnswer, values: tuple[str, ...]) -> Table:
         f"{domain}_{answer.entity_id}",
         "Its evidence",
         f"Adds: to the log-odds of {values[first]} against {values[second]}, in nats.",
-        COLUMNS_EXAMPLES,
+        ITEM_COLUMNS,
         rows,
     )
 
@@ -139,7 +139,7 @@ def _item_row(item: TracedItem, added: float, values: tuple[str, ...]) -> Row:
 
 
 def _sum_row(name: str, title: str, added: float) -> Row:
-    return Row(name, title, (*[None] * (len(COLUMNS_EXAMPLES) - 1), Value(added)), "reference")
+    return Row(name, title, (*[None] * (len(ITEM_COLUMNS) - 1), Value(added)), "reference")
 
 
 def _told(values: Sequence[str], row: Sequence[float]) -> str:
@@ -182,16 +182,16 @@ Traces = Mapping[str, Trace]
 class ProvenanceStudy:
     name: str = "provenance"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         return [cell for cells in runs(plan).values() for cell in cells.values()]
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
         traces = {
-            domain: kept_trace(train_spec(plan, domain), book.folder) for domain in plan.domains
+            domain: kept_trace(train_spec(plan, domain), results.folder) for domain in plan.domains
         }
-        tables = [_errors_table(traces), method_errors(runs(plan), book)]
+        tables = [_errors_table(traces), method_errors(runs(plan), results)]
         if COMPLIANCE in plan.domains:
-            answered = book.answered(runs(plan)[METHOD][COMPLIANCE])
+            answered = results.answered(runs(plan)[METHOD][COMPLIANCE])
             tables += [label_errors(answered), selective_table(answered)]
             tables += [credibility_table(answered), records_table()]
         return StudyResult(
@@ -204,12 +204,12 @@ class ProvenanceStudy:
         )
 
 
-def train_spec(plan: Plan, domain: str) -> TrainSpec:
+def train_spec(plan: ExperimentPlan, domain: str) -> TrainSpec:
     """That of the study of domains, so that nothing is trained for this one."""
-    return domain_lesson(plan, domain, plan.data_seeds[0])
+    return domain_train_spec(plan, domain, plan.data_seeds[0])
 
 
-def runs(plan: Plan) -> dict[str, dict[str, Cell]]:
+def runs(plan: ExperimentPlan) -> dict[str, dict[str, Cell]]:
     """A cell a domain for the robust ensemble and for those whose errors the paper counts."""
     counted = printed_methods(plan.domains)
     others = [method for method in plan.domain_methods if method in counted and method != METHOD]

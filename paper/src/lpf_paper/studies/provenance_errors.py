@@ -16,7 +16,7 @@ from lpf.evaluation.measures import by_label
 from lpf.evaluation.method_names import standing_of, title_of
 from lpf.evaluation.specs import Cell
 from lpf_paper.exhibits import Column, Row, Table, Value
-from lpf_paper.printed.printed_tables import PrintedTable, printed_slugs, printed_table
+from lpf_paper.printed import PrintedTable, printed_slugs, printed_table
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_tables import printed_value
 
@@ -37,19 +37,21 @@ def printed_methods(domains: Sequence[str]) -> set[str]:
     return {method for table in tables if table is not None for method in table.rows}
 
 
-def method_errors(runs: Mapping[str, Mapping[str, Cell]], book: ResultReader) -> Table:
+def method_errors(runs: Mapping[str, Mapping[str, Cell]], results: ResultReader) -> Table:
     """``runs`` has a cell a domain for each method."""
     domains = tuple(next(iter(runs.values())))
     columns = tuple(Column(domain, domain, "count", "lower", 0) for domain in domains)
     rows = []
     for method, cells in runs.items():
-        answers = {domain: book.answered(cells[domain]) for domain in domains}
+        answers = {domain: results.answered(cells[domain]) for domain in domains}
         notes = [f"{domain}: {one.error}" for domain, one in answers.items() if one.error]
         shown = tuple(_errors(method, domain, one) for domain, one in answers.items())
         rows.append(
             Row(method, title_of(method), shown, standing_of(method), "; ".join(notes) or None)
         )
-    asked = sorted({len(book.answered(cell).labels) for cell in next(iter(runs.values())).values()})
+    asked = sorted(
+        {len(results.answered(cell).labels) for cell in next(iter(runs.values())).values()}
+    )
     return Table(
         "errors_by_method",
         "Errors by method and domain",

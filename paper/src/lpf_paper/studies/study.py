@@ -13,7 +13,7 @@ from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell
 from lpf.evaluation.summaries import Summary, summarise
 from lpf_paper.exhibits import StudyResult
-from lpf_paper.plan import Plan
+from lpf_paper.plan import ExperimentPlan
 
 Runs = Mapping[str, Sequence[Cell]]  # by method
 
@@ -41,7 +41,7 @@ class ResultReader:
         return self._summaries[key]
 
     @property
-    def shelf(self) -> ModelCache:
+    def models(self) -> ModelCache:
         return ModelCache(self.folder / "models")
 
 
@@ -51,6 +51,6 @@ class Study(Protocol):
     @property
     def name(self) -> str: ...
 
-    def cells(self, plan: Plan) -> list[Cell]: ...
+    def cells(self, plan: ExperimentPlan) -> list[Cell]: ...
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult: ...
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult: ...

@@ -15,7 +15,7 @@ from lpf.evaluation.method_names import LANGUAGE_MODEL, standing_of, title_of
 from lpf.evaluation.specs import Cell
 from lpf.evaluation.summaries import Summary
 from lpf_paper.exhibits import Column, Row, Table, Value
-from lpf_paper.printed.printed_tables import PrintedTable, printed_table
+from lpf_paper.printed import PrintedTable, printed_table
 from lpf_paper.studies.study import ResultReader, Runs
 
 COLUMNS: Mapping[str, Column] = {
@@ -72,15 +72,15 @@ def method_table(
     caption: str,
     runs: Runs,
     measures: Sequence[str],
-    book: ResultReader,
+    results: ResultReader,
     printed: str | None = None,
 ) -> Table:
     """One row a method, the lowest NLL first and references last. ``printed`` is the table of the
     paper that is to stand beside it."""
     beside = None if printed is None else printed_table(printed)
     rows = [
-        _row(method, book.summary(cells), measures, beside)
-        for method, cells in sorted(runs.items(), key=lambda one: _order(one[0], one[1], book))
+        _row(method, results.summary(cells), measures, beside)
+        for method, cells in sorted(runs.items(), key=lambda one: _order(one[0], one[1], results))
     ]
     return Table(name, title, caption, tuple(COLUMNS[one] for one in measures), tuple(rows))
 
@@ -90,13 +90,13 @@ def comparison_table(
     caption: str,
     reference: str,
     runs: Runs,
-    book: ResultReader,
+    results: ResultReader,
     where: str = "",
     measure: Loss = "nll",
 ) -> Table:
     """The reference's loss less each other's, paired, with p-values after Holm. ``where`` tells
     the table from others of the same study."""
-    compared = comparisons(reference, runs, book, measure)
+    compared = comparisons(reference, runs, results, measure)
     columns = (
         Column("difference", f"{measure.upper()} difference", "number", None, 4),
         Column("p", "p (Holm)", "share", None, 4),
@@ -107,14 +107,14 @@ def comparison_table(
 
 
 def comparisons(
-    reference: str, runs: Runs, book: ResultReader, measure: Loss = "nll"
+    reference: str, runs: Runs, results: ResultReader, measure: Loss = "nll"
 ) -> list[Comparison]:
     """The smallest difference first. Others have as many runs as the reference, or it has one,
     which then stands beside each of theirs."""
-    ours = book.runs(runs[reference])
+    ours = results.runs(runs[reference])
     rivals = {method: cells for method, cells in runs.items() if standing_of(method) != "reference"}
     others = {
-        method: book.runs(cells)
+        method: results.runs(cells)
         for method, cells in rivals.items()
         if method != reference and cells and len(ours) in (1, len(cells))
     }
@@ -173,8 +173,8 @@ def _row(
     return Row(method, title_of(method), cells, standing_of(method), note)
 
 
-def _order(method: str, cells: Sequence[Cell], book: ResultReader) -> tuple[bool, float]:
-    spread = book.summary(cells).spreads.get("nll")
+def _order(method: str, cells: Sequence[Cell], results: ResultReader) -> tuple[bool, float]:
+    spread = results.summary(cells).spreads.get("nll")
     return standing_of(method) == "reference", spread.mean if spread else float("inf")
 
 
@@ -198,13 +198,11 @@ def with_printed_rows(table: Table, beside: PrintedTable) -> Table:
     """Ours first. Rows of both must be named after methods, and columns after measures."""
     ours = {row.name for row in table.rows}
     measures = [column.name for column in table.columns]
-    rows = [
-        _row_printed_rows(method, measures, beside) for method in beside.rows if method not in ours
-    ]
+    rows = [_printed_row(method, measures, beside) for method in beside.rows if method not in ours]
     return replace(table, rows=(*table.rows, *rows))
 
 
-def _row_printed_rows(method: str, measures: Sequence[str], beside: PrintedTable) -> Row:
+def _printed_row(method: str, measures: Sequence[str], beside: PrintedTable) -> Row:
     cells = tuple(_cell(method, measure, beside) for measure in measures)
     return Row(method, title_of(method), cells, standing_of(method), _note(method, beside))
 

@@ -25,8 +25,8 @@ from lpf.evaluation.answered import Answered
 from lpf.evaluation.method_names import standing_of, title_of
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.studies.domains_tables import TEST_SEED, domain_lesson
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.studies.domains_tables import TEST_SEED, domain_train_spec
 from lpf_paper.studies.few_labels import few_cells, few_figures, few_findings, few_tables
 from lpf_paper.studies.robustness import OURS, data_sets
 from lpf_paper.studies.study import ResultReader
@@ -37,17 +37,17 @@ METHODS = ("lpf_robust", "deterministic_ensemble_average", "logistic_mean")
 Pair = tuple[str, str]  # the domain learned from, the domain asked about
 
 
-def transfer_cell(plan: Plan, method: str, pair: Pair, seed: int) -> Cell:
+def transfer_cell(plan: ExperimentPlan, method: str, pair: Pair, seed: int) -> Cell:
     learned, asked = pair
     eval_spec = EvalSpec(DomainData(asked, seed=TEST_SEED), asked_entities(plan))
-    return Cell(domain_lesson(plan, learned, seed), eval_spec, method)
+    return Cell(domain_train_spec(plan, learned, seed), eval_spec, method)
 
 
-def asked_entities(plan: Plan) -> int:
+def asked_entities(plan: ExperimentPlan) -> int:
     return min(ASKED, plan.ablation_asked)
 
 
-def domain_pairs(plan: Plan) -> list[Pair]:
+def domain_pairs(plan: ExperimentPlan) -> list[Pair]:
     if len(plan.transfer_domains) < 2:
         raise ConfigError(
             f"transfer_domains: must be two or more, got {list(plan.transfer_domains)}. "
@@ -56,11 +56,11 @@ def domain_pairs(plan: Plan) -> list[Pair]:
     return list(product(plan.transfer_domains, plan.transfer_domains))
 
 
-def home_pairs(plan: Plan) -> list[Pair]:
+def home_pairs(plan: ExperimentPlan) -> list[Pair]:
     return [pair for pair in domain_pairs(plan) if pair[0] == pair[1]]
 
 
-def away_pairs(plan: Plan) -> list[Pair]:
+def away_pairs(plan: ExperimentPlan) -> list[Pair]:
     return [pair for pair in domain_pairs(plan) if pair[0] != pair[1]]
 
 
@@ -76,8 +76,8 @@ Score = Callable[[Answered], float]
 class Matched:
     """Answers of every pair, with values matched by their order or by what they mean."""
 
-    plan: Plan
-    book: ResultReader
+    plan: ExperimentPlan
+    results: ResultReader
 
     def mean(
         self, method: str, pairs: Iterable[Pair], score: Score, *, by_meaning: bool = False
@@ -100,7 +100,7 @@ class Matched:
         return [
             reversed_values(one) if by_meaning and opposite(pair) and not one.error else one
             for pair, seed in product(pairs, seeds)
-            for one in [self.book.answered(transfer_cell(self.plan, method, pair, seed))]
+            for one in [self.results.answered(transfer_cell(self.plan, method, pair, seed))]
         ]
 
 
@@ -150,7 +150,7 @@ BY_MEANING = (
 )
 
 
-def transfer_table(plan: Plan, answers: Matched) -> Table:
+def transfer_table(plan: ExperimentPlan, answers: Matched) -> Table:
     rows = [method_row(plan, method, answers) for method in METHODS]
     rows.append(frequent_row(plan, answers))
     return Table(
@@ -164,7 +164,7 @@ def transfer_table(plan: Plan, answers: Matched) -> Table:
     )
 
 
-def method_row(plan: Plan, method: str, answers: Matched) -> Row:
+def method_row(plan: ExperimentPlan, method: str, answers: Matched) -> Row:
     home, away = home_pairs(plan), away_pairs(plan)
     cells = (
         answers.mean(method, home, accuracy),
@@ -177,13 +177,13 @@ def method_row(plan: Plan, method: str, answers: Matched) -> Row:
     return Row(method, title_of(method), cells, standing_of(method))
 
 
-def frequent_row(plan: Plan, answers: Matched) -> Row:
+def frequent_row(plan: ExperimentPlan, answers: Matched) -> Row:
     share = answers.mean(OURS, home_pairs(plan), most_frequent)
     shares: tuple[Value | None, ...] = (share, share, share, None, None, None)
     return Row("most_frequent", "The most frequent value of those asked", shares, "reference")
 
 
-def transfer_matrices(plan: Plan, answers: Matched) -> list[Figure]:
+def transfer_matrices(plan: ExperimentPlan, answers: Matched) -> list[Figure]:
     return [
         _matrix(plan, answers, "transfer_by_order", "by order", BY_ORDER, by_meaning=False),
         _matrix(plan, answers, "transfer_by_meaning", "by meaning", BY_MEANING, by_meaning=True),
@@ -191,7 +191,7 @@ def transfer_matrices(plan: Plan, answers: Matched) -> list[Figure]:
 
 
 def _matrix(
-    plan: Plan, answers: Matched, name: str, words: str, matched: str, *, by_meaning: bool
+    plan: ExperimentPlan, answers: Matched, name: str, words: str, matched: str, *, by_meaning: bool
 ) -> Figure:
     rows = (_matrix_row(plan, answers, one, by_meaning=by_meaning) for one in plan.transfer_domains)
     return Figure(
@@ -205,7 +205,9 @@ def _matrix(
     )
 
 
-def _matrix_row(plan: Plan, answers: Matched, learned: str, *, by_meaning: bool) -> Series:
+def _matrix_row(
+    plan: ExperimentPlan, answers: Matched, learned: str, *, by_meaning: bool
+) -> Series:
     found = (
         answers.mean(OURS, [(learned, asked)], accuracy, by_meaning=by_meaning).value
         for asked in plan.transfer_domains
@@ -213,14 +215,14 @@ def _matrix_row(plan: Plan, answers: Matched, learned: str, *, by_meaning: bool)
     return Series(learned, plan.transfer_domains, tuple(found))
 
 
-def _how(plan: Plan) -> str:
+def _how(plan: ExperimentPlan) -> str:
     return (
         f"Learned on 630 entities of one domain, asked about {asked_entities(plan)} new ones of "
         f"another; mean over {data_sets(plan)}."
     )
 
 
-def transfer_findings(plan: Plan, answers: Matched) -> list[str]:
+def transfer_findings(plan: ExperimentPlan, answers: Matched) -> list[str]:
     sentences = [
         _home_and_away(plan, answers),
         _turned(plan, answers),
@@ -230,7 +232,7 @@ def transfer_findings(plan: Plan, answers: Matched) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _home_and_away(plan: Plan, answers: Matched) -> str:
+def _home_and_away(plan: ExperimentPlan, answers: Matched) -> str:
     row, frequent = method_row(plan, OURS, answers), frequent_row(plan, answers)
     home, order, meaning, _, _, sure = (_number(cell) for cell in row.cells)
     if np.isnan([home, meaning]).any():
@@ -243,7 +245,7 @@ def _home_and_away(plan: Plan, answers: Matched) -> str:
     )
 
 
-def _turned(plan: Plan, answers: Matched) -> str:
+def _turned(plan: ExperimentPlan, answers: Matched) -> str:
     """Whether good and bad are what is carried over."""
     pairs = [pair for pair in away_pairs(plan) if opposite(pair)]
     if not pairs:
@@ -259,7 +261,7 @@ def _turned(plan: Plan, answers: Matched) -> str:
     )
 
 
-def _best_away(plan: Plan, answers: Matched) -> str:
+def _best_away(plan: ExperimentPlan, answers: Matched) -> str:
     found = {
         method: _number(answers.mean(method, away_pairs(plan), accuracy, by_meaning=True))
         for method in METHODS
@@ -275,7 +277,7 @@ def _best_away(plan: Plan, answers: Matched) -> str:
     )
 
 
-def _first_two(plan: Plan, order: Sequence[str], answers: Matched) -> str:
+def _first_two(plan: ExperimentPlan, order: Sequence[str], answers: Matched) -> str:
     """Counts rather than a p-value: a resampled difference of few answers, all on one side, never
     crosses 0 however few they are."""
     first, second = (
@@ -295,7 +297,7 @@ def _right(answered: Answered) -> NDArray[np.bool_]:
     return metrics.judged(answered.answers, answered.labels.astype(np.int64))[1]
 
 
-def _pair_sentence(plan: Plan, answers: Matched) -> str:
+def _pair_sentence(plan: ExperimentPlan, answers: Matched) -> str:
     found = {
         pair: value
         for pair in away_pairs(plan)
@@ -319,7 +321,7 @@ def _number(cell: Value | str | None) -> float:
 class TransferStudy:
     name: str = "transfer"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         found = (
             transfer_cell(plan, method, pair, seed)
             for method in METHODS
@@ -328,14 +330,14 @@ class TransferStudy:
         )
         return list(dict.fromkeys([*found, *few_cells(plan)]))
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        answers = Matched(plan, book)
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        answers = Matched(plan, results)
         return StudyResult(
             self.name,
             "From one domain to another, and from few labels",
             "Does what was learned in one domain hold in another, and how many labelled entities "
             "does each method need?",
-            (*transfer_findings(plan, answers), *few_findings(plan, book)),
-            (transfer_table(plan, answers), *few_tables(plan, book)),
-            (*transfer_matrices(plan, answers), *few_figures(plan, book)),
+            (*transfer_findings(plan, answers), *few_findings(plan, results)),
+            (transfer_table(plan, answers), *few_tables(plan, results)),
+            (*transfer_matrices(plan, answers), *few_figures(plan, results)),
         )

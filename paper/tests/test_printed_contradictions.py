@@ -9,7 +9,7 @@ from statistics import fmean
 import pytest
 from printed_cells import DOMAINS, agrees, assert_doubted, cell, cells, errors, matrix, number
 
-from lpf_paper.printed.printed_tables import Printed, printed_slugs, printed_table
+from lpf_paper.printed import Printed, printed_slugs, printed_table
 
 VALUES = ("low", "medium", "high")
 

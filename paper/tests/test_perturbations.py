@@ -23,7 +23,7 @@ from lpf.domains import (
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
 from lpf.schema import Predicate, Schema
-from lpf_paper.perturbations.perturbations import KINDS, Perturbation, perturbed
+from lpf_paper.perturbations import KINDS, Perturbation, perturbed
 
 LEVELS = ("low", "medium", "high")
 FOREIGN = ("The tide was out.", "Two owls sat in the elm.", "Stir until it thickens.")
@@ -350,7 +350,7 @@ def test_levels_out_of_range_are_refused(kind: str, level: float) -> None:
 
 
 def test_other_arguments_that_cannot_be_used_are_refused() -> None:
-    with pytest.raises(ConfigError, match="'typos' is none"):
+    with pytest.raises(ConfigError, match="'typos'"):
         spoilt(MIXED, "typos", 0.1)
     with pytest.raises(ConfigError, match="seed"):
         spoilt(MIXED, "noise", 0.1, -1)
