@@ -23,7 +23,7 @@ from lpf.evaluation.specs import Cell, DomainData, EvalSpec, FileData, TrainSpec
 from lpf.evaluation.workbench import Workbench
 
 DATA = DomainData("compliance", changes=("entities=120", "items=3"))
-LESSON = TrainSpec(DATA, seed=1, seeds=(1, 2, 3))
+TRAIN_SPEC = TrainSpec(DATA, seed=1, seeds=(1, 2, 3))
 TINY = ("entities=60", "items=2")
 WORDS = {
     "good": ("praised by all", "won a prize", "works very well", "all were pleased"),
@@ -62,8 +62,8 @@ class Reworded:
 
 @cache
 def bench() -> Workbench:
-    """``LESSON`` with its model, kept for as long as the tests run."""
-    return Workbench(LESSON, kept_folder("bench"))
+    """``TRAIN_SPEC`` with its model, kept for as long as the tests run."""
+    return Workbench(TRAIN_SPEC, kept_folder("bench"))
 
 
 def kept_folder(name: str) -> Path:
@@ -121,7 +121,7 @@ def own_cells(
 
 
 @cache
-def two_lessons() -> tuple[Cell, ...]:
+def two_train_specs() -> tuple[Cell, ...]:
     """Two little train_specs of two methods each, one of which trains a network."""
     methods = {1: ("lpf_robust", "prior"), 2: ("logistic_mean", "oracle")}
     return tuple(
@@ -137,9 +137,9 @@ def two_lessons() -> tuple[Cell, ...]:
 
 @cache
 def finished() -> Path:
-    """A folder in which ``two_lessons`` were run by one worker. Not to be changed."""
+    """A folder in which ``two_train_specs`` were run by one worker. Not to be changed."""
     folder = kept_folder("finished")
-    Runner(folder, workers=1).run(two_lessons())
+    Runner(folder, workers=1).run(two_train_specs())
     return folder
 
 

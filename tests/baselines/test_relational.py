@@ -11,8 +11,8 @@ from baseline_examples import SEED, parts, predicate
 
 from lpf.baselines.networks import Bags
 from lpf.baselines.relational_graph import (
+    EdgeType,
     EvidenceGraph,
-    Relation,
     RelationalGraph,
     RelationalNetwork,
     TrainedGraph,
@@ -40,7 +40,7 @@ def trained() -> TrainedGraph:
 def edges(graph: EvidenceGraph) -> set[tuple[str, int, int]]:
     pairs, kinds = graph.edges(2)
     rows = zip(kinds.tolist(), *pairs.tolist(), strict=True)
-    return {(Relation(kind).name, begin, end) for kind, begin, end in rows}
+    return {(EdgeType(kind).name, begin, end) for kind, begin, end in rows}
 
 
 def test_the_edges_of_a_small_graph_by_hand() -> None:

@@ -242,11 +242,11 @@ def test_a_reference_that_crashed_is_said(
     document: dict[str, Any], words: tuple[object, ...], folder: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(folder / "kept", tmp_path / "kept")
-    keeper = ResultStore(tmp_path / "kept")
+    store = ResultStore(tmp_path / "kept")
     asking = Evaluator.of(EvaluationPlan(folder / "parts.jsonl", METHODS, seeds=(1,)))
     (cell,) = asking.cells_of("lpf_robust", 1)
     crashed = {"raw": None, "tempered": None, "error": "TrainingError: it broke"}
-    keeper.keep(cell, replace(keeper.answered(cell), **crashed))
+    store.save(cell, replace(store.load(cell), **crashed))
     shown = " ".join(run(*words, "--keep", tmp_path / "kept").stdout.split())
     assert "Nothing was compared with LPF-SPN, robust ensemble, which has no answers." in shown
     assert "1 of 1 runs have no answers: TrainingError: it broke" in shown

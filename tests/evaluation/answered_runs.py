@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lpf.evaluation.answered import Answered
+from lpf.evaluation.predictions import Predictions
 
 VALUES = ("low", "medium", "high")
 
 
-def a_run(rows: object, labels: Sequence[int], **changes: object) -> Answered:
+def a_run(rows: object, labels: Sequence[int], **changes: object) -> Predictions:
     """Answers at the fitted temperature, with entities e0, e1, ... unless told otherwise."""
     tempered = np.asarray(rows, dtype=np.float64)
     size = len(labels)
@@ -24,16 +24,16 @@ def a_run(rows: object, labels: Sequence[int], **changes: object) -> Answered:
         "entity_ids": tuple(f"e{place}" for place in range(size)),
         "values": VALUES[: tempered.shape[1]],
     }
-    return Answered(**{**given, **changes})  # type: ignore[arg-type]
+    return Predictions(**{**given, **changes})  # type: ignore[arg-type]
 
 
-def a_crash(labels: Sequence[int], error: str = "TrainingError: it broke") -> Answered:
+def a_crash(labels: Sequence[int], error: str = "TrainingError: it broke") -> Predictions:
     return a_run(np.eye(3)[list(labels)], labels, raw=None, tempered=None, error=error)
 
 
 def calibrated_run(
     entities: int, seed: int, *, sharpness: float = 1.0, data: int = 0, **changes: object
-) -> Answered:
+) -> Predictions:
     """Entities of ``data``, answered with noise of ``seed``; overconfident where ``sharpness`` is
     above 1."""
     generator, noise = np.random.default_rng(data), np.random.default_rng([seed, 1])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lpf.evaluation.answered import Answered
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec
-from small_specs import LESSON, bench
+from small_specs import TRAIN_SPEC, bench
 
 ELSEWHERE = EvalSpec(DomainData("legal", seed=1000, changes=("items=3",)), entities=20)
 
 
 def answered(
     method: str, eval_spec: EvalSpec = EvalSpec(), **settings: bool | float | str
-) -> Answered:
-    return bench().answered(Cell(LESSON, eval_spec, method, tuple(settings.items())))
+) -> Predictions:
+    return bench().predict(Cell(TRAIN_SPEC, eval_spec, method, tuple(settings.items())))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpf.evaluation.answered import Answered, Costs
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec
 
@@ -33,12 +33,12 @@ def keep_made(
     skill: Callable[[Cell], Skill] = lambda _: Skill(),
     entities: int = 60,
 ) -> None:
-    keeper = ResultStore(folder)
+    store = ResultStore(folder)
     for cell in dict.fromkeys(cells):
-        keeper.keep(cell, made(cell, skill(cell), entities))
+        store.save(cell, made(cell, skill(cell), entities))
 
 
-def made(cell: Cell, skill: Skill, entities: int = 60) -> Answered:
+def made(cell: Cell, skill: Skill, entities: int = 60) -> Predictions:
     """The entities depend on the eval_spec alone. So does most of the noise: methods that read the
     same texts make the same errors."""
     asked = np.random.default_rng(zlib.crc32(repr(_who(cell)).encode()))
@@ -48,7 +48,7 @@ def made(cell: Cell, skill: Skill, entities: int = 60) -> Answered:
     noise = noise + 0.1 * own.normal(size=noise.shape)
     scores = skill.signal * np.eye(len(VALUES))[labels] + noise
     broken = skill.error is not None
-    return Answered(
+    return Predictions(
         raw=None if broken else _softmax(skill.sharpness * scores),
         tempered=None if broken else _softmax(scores),
         labels=labels,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from answered_runs import a_run
 
-from lpf.evaluation.answered import Answered, Costs
-from lpf.evaluation.eval_data import file_dataset
 from lpf.evaluation.evaluation import Evaluation, EvaluationPlan
 from lpf.evaluation.evaluator import Evaluator
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.result_store import ResultStore
+from lpf.evaluation.spec_datasets import file_dataset
 from lpf.evaluation.specs import Cell
 from small_specs import Entity, all_three, entities, in_splits, written
 
@@ -28,7 +28,7 @@ def evaluator(folder: Path, rows: Sequence[Entity] | None = None, **changes: Any
     return Evaluator.of(EvaluationPlan(a_file(folder, rows), **{"methods": METHODS, **changes}))
 
 
-def answers_for(evaluator: Evaluator, cell: Cell, strength: float) -> Answered:
+def answers_for(evaluator: Evaluator, cell: Cell, strength: float) -> Predictions:
     """As a method of this strength would answer the cell, without one."""
     dataset, predicate = file_dataset(cell.train_spec.data)  # type: ignore[arg-type]
     asked = dataset.select(dataset.positions("test").tolist())
@@ -51,7 +51,7 @@ def answers_for(evaluator: Evaluator, cell: Cell, strength: float) -> Answered:
 
 
 def made(evaluator: Evaluator, folder: Path, **strength: float) -> Evaluation:
-    keeper = ResultStore(folder / "kept")
+    store = ResultStore(folder / "kept")
     for cell in evaluator.cells():
-        keeper.keep(cell, answers_for(evaluator, cell, strength.get(cell.method, 1.0)))
-    return evaluator.evaluation(keeper)
+        store.save(cell, answers_for(evaluator, cell, strength.get(cell.method, 1.0)))
+    return evaluator.evaluation(store)

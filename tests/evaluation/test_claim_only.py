@@ -33,15 +33,15 @@ def claimed() -> Workbench:
 
 
 def asked() -> Examples:
-    return claimed().eval_spec(EvalSpec())
+    return claimed().test_examples(EvalSpec())
 
 
 def test_claims_that_tell_their_label_are_found_out() -> None:
     bench = claimed()
-    found = bench.answered(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY))
+    found = bench.predict(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY))
     assert found.error is None
     assert accuracy(found.answers, found.labels.astype(np.int64)) == 1.0
-    assert not (bench.shelf.folder).exists()  # no network was trained for it
+    assert not (bench.model_cache.folder).exists()  # no network was trained for it
 
 
 def test_it_never_sees_the_evidence() -> None:
@@ -56,8 +56,8 @@ def test_it_never_sees_the_evidence() -> None:
 
 def test_it_keeps_a_regression_and_nothing_of_what_was_read() -> None:
     bench = claimed()
-    costs = bench.answered(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY)).costs
-    width = bench.library.opened(with_claim=False).width
+    costs = bench.predict(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY)).costs
+    width = bench.feature_cache.opened(with_claim=False).width
     assert costs.stored_bytes is not None
     assert costs.stored_bytes <= 8 * (2 * width + 2) * 2
     assert costs.query_ms is not None
@@ -68,6 +68,6 @@ def test_an_entity_without_a_claim_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "plain.jsonl", in_splits(entities(60, items=1), all_three))
     bench = Workbench(TrainSpec(file_data(path), seeds=(1,)), tmp_path)
     with pytest.raises(DatasetError, match=r"entity 0 has no claim.*Leave the method out"):
-        ClaimOnly(CLAIM_ONLY, bench.library).fit(bench.train, bench.validation, "label", 1)
-    found = bench.answered(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY))
+        ClaimOnly(CLAIM_ONLY, bench.feature_cache).fit(bench.train, bench.validation, "label", 1)
+    found = bench.predict(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY))
     assert (found.error or "").startswith("DatasetError: dataset 'plain'")

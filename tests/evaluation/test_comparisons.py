@@ -6,8 +6,8 @@ from answered_runs import a_crash, a_run, calibrated_run
 
 from lpf import metrics
 from lpf.errors import ConfigError, EvidenceError
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.comparisons import Comparison, compare
+from lpf.evaluation.predictions import Predictions
 from lpf.metrics import Difference, holm, paired_difference
 
 LOSSES = {
@@ -17,7 +17,7 @@ LOSSES = {
 }
 
 
-def runs_of(sharpness: float, seeds: int = 3, entities: int = 120, **changes) -> list[Answered]:
+def runs_of(sharpness: float, seeds: int = 3, entities: int = 120, **changes) -> list[Predictions]:
     """The same entities in every run."""
     return [calibrated_run(entities, seed, sharpness=sharpness, **changes) for seed in range(seeds)]
 

@@ -50,10 +50,10 @@ def test_entities_of_a_group_are_drawn_together(tmp_path: Path) -> None:
     assert grouped.group_of["e199"] == "g19"
     for found in (apart, grouped):
         runs, groups = found.runs, found.group_of
-        assert found.summary("prior") == summarise(runs["prior"], groups=groups)
+        assert found.scores("prior") == summarise(runs["prior"], groups=groups)
         others = {"logistic_mean": runs["logistic_mean"]}
         assert found.comparisons() == compare(runs["lpf_robust"], others, groups=groups)
-    assert grouped.summary("prior") != summarise(grouped.runs["prior"])
+    assert grouped.scores("prior") != summarise(grouped.runs["prior"])
 
 
 def test_who_wins_is_said_by_nll(tmp_path: Path) -> None:

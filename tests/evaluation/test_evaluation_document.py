@@ -12,9 +12,9 @@ import pytest
 from made_evaluations import METHODS, evaluator, made
 
 from lpf import metrics
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.document import evaluation_document
 from lpf.evaluation.evaluator import Evaluator
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.result_store import ResultStore
 from small_specs import all_three, entities, in_splits
 
@@ -29,11 +29,11 @@ def as_json(document: dict[str, Any]) -> dict[str, Any]:
 
 def crash_of(asking: Evaluator, folder: Path, method: str, seed: int) -> ResultStore:
     """The method's answers of this repetition are gone; an error is there instead."""
-    keeper = ResultStore(folder / "kept")
+    store = ResultStore(folder / "kept")
     for cell in asking.cells_of(method, seed):
         gone = {"raw": None, "tempered": None, "error": "TrainingError: it broke"}
-        keeper.keep(cell, replace(keeper.answered(cell), **gone))
-    return keeper
+        store.save(cell, replace(store.load(cell), **gone))
+    return store
 
 
 def test_the_document_has_the_promised_shape(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_one_seed_has_no_standard_deviation(tmp_path: Path) -> None:
 def test_a_method_that_crashed_is_a_row_with_its_error(tmp_path: Path) -> None:
     asking = evaluator(tmp_path, seeds=(1,))
     made(asking, tmp_path)
-    keeper = crash_of(asking, tmp_path, "logistic_mean", 1)
-    document = as_json(evaluation_document(asking.evaluation(keeper)))
+    store = crash_of(asking, tmp_path, "logistic_mean", 1)
+    document = as_json(evaluation_document(asking.evaluation(store)))
     crashed = document["methods"]["logistic_mean"]
     assert crashed == {
         **dict.fromkeys((*MEASURES, "accuracy_sd", *DETAILS)),
@@ -81,13 +81,13 @@ def test_a_method_that_crashed_is_a_row_with_its_error(tmp_path: Path) -> None:
 def test_losses_that_are_infinite_are_null_and_said(tmp_path: Path) -> None:
     asking = evaluator(tmp_path, seeds=(1,))
     made(asking, tmp_path)
-    keeper = ResultStore(tmp_path / "kept")
+    store = ResultStore(tmp_path / "kept")
     (cell,) = asking.cells_of("logistic_mean", 1)
-    there = keeper.answered(cell)
+    there = store.load(cell)
     sure = np.eye(2)[1 - there.labels]
-    keeper.keep(cell, replace(there, raw=sure, tempered=sure))
+    store.save(cell, replace(there, raw=sure, tempered=sure))
     document = json.loads(
-        json.dumps(evaluation_document(asking.evaluation(keeper)), allow_nan=False)
+        json.dumps(evaluation_document(asking.evaluation(store)), allow_nan=False)
     )
     numbers = document["methods"]["logistic_mean"]
     assert (numbers["nll"], numbers["accuracy"]) == (None, 0.0)
@@ -102,8 +102,8 @@ def test_losses_that_are_infinite_are_null_and_said(tmp_path: Path) -> None:
 def test_a_repetition_that_crashed_is_a_note_where_another_has_answers(tmp_path: Path) -> None:
     asking = evaluator(tmp_path, seeds=(1, 2))
     made(asking, tmp_path)
-    keeper = crash_of(asking, tmp_path, "logistic_mean", 2)
-    numbers = evaluation_document(asking.evaluation(keeper))["methods"]["logistic_mean"]
+    store = crash_of(asking, tmp_path, "logistic_mean", 2)
+    numbers = evaluation_document(asking.evaluation(store))["methods"]["logistic_mean"]
     assert (numbers["runs"], numbers["error"], numbers["accuracy_sd"]) == (1, None, None)
     assert numbers["notes"] == ["1 of 2 runs have no answers: TrainingError: it broke"]
     assert np.sum(numbers["confusion"]) == 14
@@ -113,25 +113,25 @@ def test_an_error_of_several_folds_is_told_once(tmp_path: Path) -> None:
     asking = evaluator(tmp_path, entities(70), seeds=(1, 2), folds=3)
     made(asking, tmp_path)
     crash_of(asking, tmp_path, "logistic_mean", 1)
-    keeper = crash_of(asking, tmp_path, "logistic_mean", 2)
-    error = evaluation_document(asking.evaluation(keeper))["methods"]["logistic_mean"]["error"]
+    store = crash_of(asking, tmp_path, "logistic_mean", 2)
+    error = evaluation_document(asking.evaluation(store))["methods"]["logistic_mean"]["error"]
     assert error == "2 of 2 runs have no answers: in 3 of 3 folds: TrainingError: it broke"
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> tuple[dict[str, Any], list[Answered]]:
+def pair(tmp_path: Path) -> tuple[dict[str, Any], list[Predictions]]:
     """What the document says of a method, and its two runs."""
     found = made(evaluator(tmp_path, seeds=(1, 2)), tmp_path)
     document = as_json(evaluation_document(found))["methods"]["lpf_robust"]
     return document, found.runs["lpf_robust"]
 
 
-def labels_of(run: Answered) -> metrics.LabelArray:
+def labels_of(run: Predictions) -> metrics.LabelArray:
     return run.labels.astype(np.int64)
 
 
 def test_confusions_are_summed_over_runs_and_tell_the_mean_accuracy(
-    pair: tuple[dict[str, Any], list[Answered]],
+    pair: tuple[dict[str, Any], list[Predictions]],
 ) -> None:
     document, runs = pair
     confusion = np.array(document["confusion"])
@@ -142,7 +142,7 @@ def test_confusions_are_summed_over_runs_and_tell_the_mean_accuracy(
 
 
 def test_parts_by_label_and_credibility_make_up_the_whole(
-    pair: tuple[dict[str, Any], list[Answered]],
+    pair: tuple[dict[str, Any], list[Predictions]],
 ) -> None:
     document, _ = pair
     assert list(document["by_label"]) == ["bad", "good"]
@@ -163,7 +163,7 @@ def test_quarters_by_credibility_are_told_lowest_first(tmp_path: Path) -> None:
     assert parts[-1]["credibility"].endswith(" to 0.900")
 
 
-def test_the_points_of_the_curves(pair: tuple[dict[str, Any], list[Answered]]) -> None:
+def test_the_points_of_the_curves(pair: tuple[dict[str, Any], list[Predictions]]) -> None:
     document, runs = pair
     reliability = {name: np.array(points) for name, points in document["reliability"].items()}
     assert reliability["count"].sum() == 2 * 14

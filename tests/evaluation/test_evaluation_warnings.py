@@ -23,8 +23,8 @@ def with_text(row: Entity, text: str) -> Entity:
 
 def test_where_nothing_is_shared_nothing_is_said(tmp_path: Path) -> None:
     found = made(evaluator(tmp_path, seeds=(1,)), tmp_path)
-    assert (found.cautions, found.unshared_ids) == ((), None)
-    assert found.clean_summary("prior") is None
+    assert (found.warnings, found.unshared_ids) == ((), None)
+    assert found.unshared_scores("prior") is None
     assert "unshared" not in evaluation_document(found)["methods"]["prior"]
 
 
@@ -35,7 +35,7 @@ def test_shared_texts_are_said_and_the_others_judged_beside(tmp_path: Path) -> N
         rows[place] = with_text(rows[place], "The same old story.")
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
     assert found.unshared_ids == {rows[place]["entity_id"] for place in asked[4:]}
-    (caution,) = found.cautions
+    (caution,) = found.warnings
     assert "4 of 14 entities share a text, claim or group" in caution
     assert "1 text of 'test' is also in 'train'" in caution
     (run,) = found.runs["prior"]
@@ -53,7 +53,7 @@ def test_a_claim_that_is_anothers_evidence_is_shared_too(tmp_path: Path) -> None
     asked = next(place for place, row in enumerate(rows) if row["split"] == "test")
     rows[asked]["claim"] = rows[0]["evidence"][0]["text"]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
-    assert found.cautions[0] == (
+    assert found.warnings[0] == (
         "1 of 14 entities share a text, claim or group with those learned from. What is said of "
         "the others alone is told beside."
     )
@@ -63,9 +63,9 @@ def test_where_all_share_there_are_no_others(tmp_path: Path) -> None:
     rows = [with_text(row, "The same.") for row in in_splits(entities(70), all_three)]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
     assert found.unshared_ids == frozenset()
-    assert found.clean_summary("prior") is None
-    assert "14 of 14 entities" in found.cautions[0]
-    assert "the others" not in found.cautions[0]
+    assert found.unshared_scores("prior") is None
+    assert "14 of 14 entities" in found.warnings[0]
+    assert "the others" not in found.warnings[0]
 
 
 def test_in_folds_the_fold_is_named(tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_in_folds_the_fold_is_named(tmp_path: Path) -> None:
     for place in range(0, 40, 2):
         rows[place] = with_text(rows[place], "The same old story.")
     found = made(evaluator(tmp_path, rows, seeds=(1,), folds=3), tmp_path)
-    assert "20 of 70 entities" in found.cautions[0]
-    assert "(in fold " in found.cautions[0]
+    assert "20 of 70 entities" in found.warnings[0]
+    assert "(in fold " in found.warnings[0]
 
 
 def test_too_few_groups_have_neither_intervals_nor_p_values(tmp_path: Path) -> None:
@@ -83,11 +83,11 @@ def test_too_few_groups_have_neither_intervals_nor_p_values(tmp_path: Path) -> N
         for row in in_splits(entities(70), all_three)
     ]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
-    assert found.cautions == (
+    assert found.warnings == (
         "Those asked about are of 1 group: too few for intervals and p-values, which need 6, since "
         "entities of one are alike.",
     )
-    assert found.summary("prior").spreads["nll"].low is None
+    assert found.scores("prior").spreads["nll"].low is None
     (one,) = found.comparisons()
     assert one.note == "not compared: those asked about are of fewer than 6 groups"
     assert "nll_interval" not in evaluation_document(found)["methods"]["prior"]
@@ -99,7 +99,7 @@ def test_that_claims_are_read_is_said(tmp_path: Path) -> None:
         for place, row in enumerate(in_splits(entities(70), all_three))
     ]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
-    (caution,) = found.cautions
+    (caution,) = found.warnings
     assert caution.startswith("Texts were read against their entities' claims.")
     assert "with_claim = true" in caution
     assert evaluation_document(found)["claims_read"]

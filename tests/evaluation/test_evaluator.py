@@ -10,11 +10,11 @@ from made_evaluations import METHODS, a_file, evaluator, made
 
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.document import evaluation_document
-from lpf.evaluation.eval_data import file_dataset
 from lpf.evaluation.evaluation import DEFAULT_METHODS, EvaluationPlan
 from lpf.evaluation.evaluator import FEWEST, Evaluator
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.runner import Runner
+from lpf.evaluation.spec_datasets import file_dataset
 from small_specs import all_three, entities, in_splits
 
 SHARED_DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -105,12 +105,12 @@ def test_a_transformer_that_is_named_is_added_and_known_by_its_name(tmp_path: Pa
 def test_a_transformer_is_wanted_only_while_answers_are_missing(tmp_path: Path) -> None:
     (tmp_path / "no-transformer").mkdir()
     asking = evaluator(tmp_path, seeds=(1,), model=str(tmp_path / "no-transformer"))
-    keeper = ResultStore(tmp_path / "kept")
+    store = ResultStore(tmp_path / "kept")
     with pytest.raises(ConfigError, match="cannot be had"):
-        asking.require_model(keeper)
+        asking.require_model(store)
     made(asking, tmp_path)
-    asking.require_model(keeper)
-    evaluator(tmp_path, seeds=(2,)).require_model(keeper)  # none is named
+    asking.require_model(store)
+    evaluator(tmp_path, seeds=(2,)).require_model(store)  # none is named
 
 
 def test_a_transformer_that_is_named_is_called_by_its_name(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_fever_symmetric_is_evaluated(tmp_path: Path) -> None:
     found = Evaluator.of(plan)
     runner = Runner(tmp_path, workers=1)
     runner.run(found.cells())
-    evaluation = found.evaluation(runner.keeper)
+    evaluation = found.evaluation(runner.store)
     document = evaluation_document(evaluation)
     assert document["asked"] == 712
     assert set(document["methods"]) == {"logistic_mean", "prior", "claim_only"}

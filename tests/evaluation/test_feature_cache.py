@@ -7,20 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from lpf.evaluation.eval_data import exam_dataset, labelled_file, lesson_dataset
 from lpf.evaluation.feature_cache import FeatureCache
+from lpf.evaluation.spec_datasets import labelled_file, eval_dataset, train_dataset
 from lpf.evaluation.specs import EvalSpec
-from small_specs import LESSON, entities, written
+from small_specs import TRAIN_SPEC, entities, written
 
 
 def test_what_was_read_before_is_not_read_again(tmp_path: Path) -> None:
-    asked = exam_dataset(EvalSpec(), *lesson_dataset(LESSON)).select(range(4))
-    library = FeatureCache(tmp_path)
-    first = library.examples(asked)
+    asked = eval_dataset(EvalSpec(), *train_dataset(TRAIN_SPEC)).select(range(4))
+    feature_cache = FeatureCache(tmp_path)
+    first = feature_cache.examples(asked)
     (kept,) = tmp_path.iterdir()
     fewer = replace(asked, entities=tuple(replace(one, evidence=one.evidence[1:]) for one in asked))
     before = kept.stat().st_mtime_ns
-    again = library.altered(fewer)
+    again = feature_cache.altered(fewer)
     rows = np.concatenate([np.arange(begin + 1, begin + 3) for begin in range(0, 12, 3)])
     np.testing.assert_array_equal(again.features, first.features[rows])
     np.testing.assert_array_equal(FeatureCache(tmp_path).examples(asked).features, first.features)
@@ -31,7 +31,10 @@ def test_entities_with_claims_are_read_with_them(tmp_path: Path) -> None:
     rows = [{**row, "claim": f"Part {place} is fine."} for place, row in enumerate(entities(4))]
     claimed = labelled_file(written(tmp_path / "claims.jsonl", rows), None)[0]
     plain = labelled_file(written(tmp_path / "plain.jsonl", entities(4)), None)[0]
-    library = FeatureCache(tmp_path / "features")
-    assert library.reader(claimed) is not library.reader(plain)
-    assert library.reader(plain) is library.opened(with_claim=False)
-    assert library.examples(claimed).features.shape[1] > library.examples(plain).features.shape[1]
+    feature_cache = FeatureCache(tmp_path / "features")
+    assert feature_cache.reader(claimed) is not feature_cache.reader(plain)
+    assert feature_cache.reader(plain) is feature_cache.opened(with_claim=False)
+    assert (
+        feature_cache.examples(claimed).features.shape[1]
+        > feature_cache.examples(plain).features.shape[1]
+    )

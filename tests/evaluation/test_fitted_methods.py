@@ -14,7 +14,7 @@ from lpf.evaluation.specs import Cell, EvalSpec, TrainSpec
 from lpf.evaluation.variants import LpfVariant
 from lpf.evaluation.workbench import Workbench
 from lpf.training import Trainer, TrainingConfig
-from small_specs import DATA, LESSON, bench
+from small_specs import DATA, TRAIN_SPEC, bench
 
 
 def test_a_method_that_is_none_and_settings_that_do_not_apply_are_rows() -> None:
@@ -28,19 +28,19 @@ def test_a_method_that_is_none_and_settings_that_do_not_apply_are_rows() -> None
 def test_the_chosen_reading_is_what_training_leaves() -> None:
     """Trained by its own recipe, in a folder of its own, and asked as the engine is asked."""
     part = bench()
-    config = TrainingConfig(members=len(LESSON.seeds))
+    config = TrainingConfig(members=len(TRAIN_SPEC.seeds))
     learned = part.examples.select(
         np.flatnonzero([entity.split != "test" for entity in part.examples.dataset])
     )
     reader_id = part.model.runtime.config.reader_id
-    trained = Trainer(learned, reader_id, (part.predicate,), config, LESSON.seeds).run()
+    trained = Trainer(learned, reader_id, (part.predicate,), config, TRAIN_SPEC.seeds).run()
     assert trained.reading is not None
     method = LpfVariant("lpf_chosen", trained.runtime(), {})
-    expected = method.fit(part.train, part.validation, part.predicate, LESSON.seed)
+    expected = method.fit(part.train, part.validation, part.predicate, TRAIN_SPEC.seed)
     np.testing.assert_allclose(
         answered("lpf_chosen").raw, expected.predict_proba(part.eval_spec(EvalSpec())), atol=1e-9
     )
-    assert any(folder.name.endswith("-chosen") for folder in part.shelf.folder.iterdir())
+    assert any(folder.name.endswith("-chosen") for folder in part.model_cache.folder.iterdir())
 
 
 def test_what_failed_to_fit_is_not_fitted_again_for_the_next_exam(
@@ -65,11 +65,11 @@ def test_paper_mode_starts_from_a_flat_prior() -> None:
     prior = bench().examples.dataset.schema[bench().predicate].prior
     assert max(prior) > min(prior)
     method = LpfVariant("lpf_paper", bench().model.runtime, {})
-    fitted = method.fit(bench().train, bench().validation, bench().predicate, LESSON.seed)
+    fitted = method.fit(bench().train, bench().validation, bench().predicate, TRAIN_SPEC.seed)
     weighted = answered("lpf_paper").raw * prior
     weighted /= weighted.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(
-        fitted.predict_proba(bench().eval_spec(EvalSpec())), weighted, atol=1e-6
+        fitted.predict_proba(bench().test_examples(EvalSpec())), weighted, atol=1e-6
     )
 
 

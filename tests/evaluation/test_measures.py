@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from lpf import metrics
 from lpf.errors import ConfigError, EvidenceError
-from lpf.evaluation.answered import Answered, Costs
 from lpf.evaluation.measures import (
-    Part,
+    SubsetScores,
     by_count,
     by_credibility,
     by_group,
@@ -25,6 +24,7 @@ from lpf.evaluation.measures import (
     reliability_of,
     risk_coverage_of,
 )
+from lpf.evaluation.predictions import Costs, Predictions
 
 # Answers 0 1 1 2 0; right, right, wrong, right, wrong.
 ROWS = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.05, 0.9, 0.05], [0.3, 0.25, 0.45], [0.5, 0.25, 0.25]]
@@ -258,7 +258,7 @@ def test_parts_make_up_the_whole(seed: int, entities: int) -> None:
         assert _mean_of(parts, "brier") == exactly(metrics.brier(run.answers, run.labels))
 
 
-def _mean_of(parts: list[Part], name: str) -> float:
+def _mean_of(parts: list[SubsetScores], name: str) -> float:
     sizes = [part.entities for part in parts]
     return float(np.average([getattr(part, name) for part in parts], weights=sizes))
 
@@ -288,5 +288,5 @@ def test_a_curve_is_thinned_without_being_changed() -> None:
         risk_coverage_of(run, points=0)
 
 
-def _short(run: Answered) -> Answered:
+def _short(run: Predictions) -> Predictions:
     return a_run(run.answers[:7], run.labels[:7].tolist())

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from lpf.errors import ConfigError
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.own_method import entities_of, is_own, own_settings
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell, EvalSpec
-from small_specs import LESSON, bench, own_cells
+from small_specs import TRAIN_SPEC, bench, own_cells
 
 SHARES = """
 class Shares:
@@ -85,9 +85,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
             del sys.modules[name]
 
 
-def answered(name: str) -> Answered:
-    (cell,) = own_cells(LESSON, name)
-    return bench().answered(cell)
+def answered(name: str) -> Predictions:
+    (cell,) = own_cells(TRAIN_SPEC, name)
+    return bench().predict(cell)
 
 
 def test_a_name_with_a_colon_is_of_your_own() -> None:
@@ -156,7 +156,7 @@ class Both(Fitted):
     )
     assert answered(f"{written}:{where}").error is None
     seen = getattr(sys.modules[written], where).seen
-    assert seen == [LESSON.seed] * (2 if where == "Both" else 1)
+    assert seen == [TRAIN_SPEC.seed] * (2 if where == "Both" else 1)
 
 
 def test_what_it_does_not_name_is_not_given(module: Write) -> None:
@@ -214,7 +214,7 @@ class Medium:
     )
     fitted = bench().fitted(f"{name}:Medium", own_settings(f"{name}:Medium"))
     np.testing.assert_array_equal(
-        fitted.predict_proba(bench().eval_spec(EvalSpec())), np.tile([0.0, 0.75, 0.25], (18, 1))
+        fitted.predict_proba(bench().test_examples(EvalSpec())), np.tile([0.0, 0.75, 0.25], (18, 1))
     )
     # Some entities are low, which no temperature can mend.
     found = answered(f"{name}:Medium")
@@ -224,10 +224,10 @@ class Medium:
 
 def test_another_text_is_another_method(module: Write, tmp_path: Path) -> None:
     name = module(SHARES)
-    (before,) = own_cells(LESSON, f"{name}:Shares")
-    assert own_cells(LESSON, f"{name}:Shares") == [before]
+    (before,) = own_cells(TRAIN_SPEC, f"{name}:Shares")
+    assert own_cells(TRAIN_SPEC, f"{name}:Shares") == [before]
     (tmp_path / f"{name}.py").write_text(SHARES + "\n# changed\n")
-    (after,) = own_cells(LESSON, f"{name}:Shares")
+    (after,) = own_cells(TRAIN_SPEC, f"{name}:Shares")
     assert after.key != before.key
     assert isinstance(after, Cell)
 

@@ -5,12 +5,12 @@ import pytest
 from answered_runs import a_crash, a_run, calibrated_run
 
 from lpf.errors import EvidenceError
-from lpf.evaluation.answered import Answered, Costs
 from lpf.evaluation.measures import measures
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.summaries import pooled
 
 
-def folds_of(run: Answered, *sizes: int) -> list[Answered]:
+def folds_of(run: Predictions, *sizes: int) -> list[Predictions]:
     ends = np.cumsum(sizes)
     return [
         a_run(
@@ -104,7 +104,7 @@ def test_a_fold_without_raw_answers_or_groups() -> None:
     np.testing.assert_array_equal(found.answers, [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
 
 
-def a_fold(name: str, error: str | None = None) -> Answered:
+def a_fold(name: str, error: str | None = None) -> Predictions:
     """Of three entities with ids of their own."""
     ids = tuple(f"{name}{place}" for place in range(3))
     rows = np.eye(3)

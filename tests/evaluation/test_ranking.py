@@ -8,7 +8,7 @@ import pytest
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem
 from lpf.errors import ConfigError
-from lpf.evaluation.eval_data import best_items
+from lpf.evaluation.spec_datasets import best_items
 from lpf.schema import Predicate, Schema
 
 SCHEMA = Schema((Predicate("label", ("no", "yes")),))

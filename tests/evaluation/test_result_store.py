@@ -9,13 +9,15 @@ import pytest
 from answered_runs import a_crash, a_run
 
 from lpf.errors import StorageError
-from lpf.evaluation import answered as answered_module
-from lpf.evaluation.answered import Answered, Costs
+from lpf.evaluation import predictions as predictions_module
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
 
-LESSON = TrainSpec(DomainData("compliance"))
-FIRST, SECOND, THIRD = (Cell(LESSON, EvalSpec(), name) for name in ("prior", "oracle", "stacking"))
+TRAIN_SPEC = TrainSpec(DomainData("compliance"))
+FIRST, SECOND, THIRD = (
+    Cell(TRAIN_SPEC, EvalSpec(), name) for name in ("prior", "oracle", "stacking")
+)
 ANSWERED = a_run(
     [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]],
     [2, 0],
@@ -27,7 +29,7 @@ ANSWERED = a_run(
 )
 
 
-def assert_same(one: Answered, other: Answered) -> None:
+def assert_same(one: Predictions, other: Predictions) -> None:
     for name, value in vars(one).items():
         found = getattr(other, name)
         if isinstance(value, np.ndarray):
@@ -38,40 +40,40 @@ def assert_same(one: Answered, other: Answered) -> None:
 
 
 def test_answers_come_back_to_the_last_digit(tmp_path: Path) -> None:
-    ResultStore(tmp_path).keep(FIRST, ANSWERED)
-    assert_same(ANSWERED, ResultStore(tmp_path).answered(FIRST))
+    ResultStore(tmp_path).save(FIRST, ANSWERED)
+    assert_same(ANSWERED, ResultStore(tmp_path).load(FIRST))
 
 
 def test_a_crash_is_kept_with_its_error(tmp_path: Path) -> None:
     crash = a_crash([0, 1], "TrainingError: it broke ∞")
-    ResultStore(tmp_path).keep(FIRST, crash)
-    found = ResultStore(tmp_path).answered(FIRST)
+    ResultStore(tmp_path).save(FIRST, crash)
+    found = ResultStore(tmp_path).load(FIRST)
     assert_same(crash, found)
     assert (found.raw, found.tempered) == (None, None)
 
 
 def test_missing_names_each_once_in_order_and_crashes_are_results(tmp_path: Path) -> None:
-    keeper = ResultStore(tmp_path)
-    keeper.keep(SECOND, a_crash([0]))
-    assert keeper.missing([THIRD, SECOND, FIRST, THIRD]) == [THIRD, FIRST]
-    keeper.forget(SECOND)
-    keeper.forget(FIRST)  # which was never there
-    assert keeper.missing([SECOND]) == [SECOND]
+    store = ResultStore(tmp_path)
+    store.save(SECOND, a_crash([0]))
+    assert store.missing([THIRD, SECOND, FIRST, THIRD]) == [THIRD, FIRST]
+    store.delete(SECOND)
+    store.delete(FIRST)  # which was never there
+    assert store.missing([SECOND]) == [SECOND]
 
 
 def test_nothing_half_written_is_left(tmp_path: Path) -> None:
-    keeper = ResultStore(tmp_path)
-    keeper.keep(FIRST, ANSWERED)
+    store = ResultStore(tmp_path)
+    store.save(FIRST, ANSWERED)
     unwritable = a_run([[1.0]], [0], costs=Costs(fit_seconds=float("nan")))
     with pytest.raises(ValueError, match="Out of range float values"):
-        keeper.keep(SECOND, unwritable)
+        store.save(SECOND, unwritable)
     assert [path.stem for path in (tmp_path / "answers").iterdir()] == [FIRST.key]
 
 
 @pytest.mark.parametrize("damage", ["emptied", "cut", "other", "array", "flipped"])
 def test_a_damaged_file_is_named(damage: str, tmp_path: Path) -> None:
-    keeper = ResultStore(tmp_path)
-    keeper.keep(FIRST, ANSWERED)
+    store = ResultStore(tmp_path)
+    store.save(FIRST, ANSWERED)
     (path,) = (tmp_path / "answers").iterdir()
     whole = path.read_bytes()
     if damage == "array":
@@ -83,21 +85,21 @@ def test_a_damaged_file_is_named(damage: str, tmp_path: Path) -> None:
         damaged = {"emptied": b"", "cut": whole[:middle], "other": b"junk", "flipped": flipped}
         path.write_bytes(damaged[damage])
     with pytest.raises(StorageError, match="Remove it and repeat") as told:
-        keeper.answered(FIRST)
+        store.load(FIRST)
     assert str(path) in str(told.value)
 
 
 def test_answers_of_another_format_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeper = ResultStore(tmp_path)
+    store = ResultStore(tmp_path)
     with monkeypatch.context() as later:
-        later.setattr(answered_module, "FORMAT", 2)
-        keeper.keep(FIRST, ANSWERED)
+        later.setattr(predictions_module, "FORMAT", 2)
+        store.save(FIRST, ANSWERED)
     with pytest.raises(StorageError, match="answers of format 2, not 1"):
-        keeper.answered(FIRST)
+        store.load(FIRST)
 
 
 def test_a_result_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"is not there, so nothing can be said of 'prior'"):
-        ResultStore(tmp_path).answered(FIRST)
+        ResultStore(tmp_path).load(FIRST)

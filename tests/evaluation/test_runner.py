@@ -18,10 +18,10 @@ from lpf.errors import ConfigError
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.runner import THREAD_VARIABLES, Runner, described, jobs_of
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, FileData, TrainSpec
-from small_specs import finished, own_cells, times, two_lessons
+from small_specs import finished, own_cells, times, two_train_specs
 
-LESSON = two_lessons()[0].train_spec
-CHEAP = [Cell(LESSON, EvalSpec(), name) for name in ("prior", "oracle", "perfect_reader")]
+TRAIN_SPEC = two_train_specs()[0].train_spec
+CHEAP = [Cell(TRAIN_SPEC, EvalSpec(), name) for name in ("prior", "oracle", "perfect_reader")]
 
 
 class Told:
@@ -46,7 +46,7 @@ def test_a_run_tells_of_every_cell_and_all_have_answers(tmp_path: Path) -> None:
         "compliance: oracle",
         "compliance: perfect_reader",
     }
-    assert all(ResultStore(tmp_path).answered(cell).error is None for cell in CHEAP)
+    assert all(ResultStore(tmp_path).load(cell).error is None for cell in CHEAP)
 
 
 def test_a_second_run_computes_nothing(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_second_run_computes_nothing(tmp_path: Path) -> None:
     shutil.copytree(finished(), folder)
     before, told = times(folder), Told()
     assert any(path.name == "training.json" for path in before)
-    Runner(folder, workers=1, progress=told).run(two_lessons())
+    Runner(folder, workers=1, progress=told).run(two_train_specs())
     assert told.calls == [(4, 4, "")]
     assert times(folder) == before
 
@@ -62,28 +62,28 @@ def test_a_second_run_computes_nothing(tmp_path: Path) -> None:
 def test_what_is_missing_is_computed_from_the_models_that_are_there(tmp_path: Path) -> None:
     folder = tmp_path / "again"
     shutil.copytree(finished(), folder)
-    keeper, before = ResultStore(folder), times(folder)
-    robust = next(cell for cell in two_lessons() if cell.method == "lpf_robust")
-    first = keeper.answered(robust)
-    keeper.forget(robust)
+    store, before = ResultStore(folder), times(folder)
+    robust = next(cell for cell in two_train_specs() if cell.method == "lpf_robust")
+    first = store.load(robust)
+    store.delete(robust)
     told = Told()
-    Runner(folder, workers=1, progress=told).run(two_lessons())
+    Runner(folder, workers=1, progress=told).run(two_train_specs())
     assert told.calls == [(3, 4, ""), (4, 4, "compliance: lpf_robust")]
-    np.testing.assert_array_equal(keeper.answered(robust).answers, first.answers)
+    np.testing.assert_array_equal(store.load(robust).answers, first.answers)
     changed = {path for path, moment in times(folder).items() if before.get(path) != moment}
-    assert changed == {keeper._path(robust)}
+    assert changed == {store._path(robust)}
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         Runner(tmp_path, workers=1, progress=Told(stop_at=2)).run(CHEAP)
-    keeper = ResultStore(tmp_path)
-    assert len(keeper.missing(CHEAP)) == 1
+    store = ResultStore(tmp_path)
+    assert len(store.missing(CHEAP)) == 1
     before, told = times(tmp_path / "answers"), Told()
     Runner(tmp_path, workers=1, progress=told).run(CHEAP)
     assert [done for done, _, _ in told.calls] == [2, 3]
     after = times(tmp_path / "answers")
-    assert keeper.missing(CHEAP) == []
+    assert store.missing(CHEAP) == []
     assert before.items() < after.items()
 
 
@@ -98,12 +98,12 @@ def test_a_crash_is_a_row_that_is_kept_and_not_tried_again(
         "        raise ZeroDivisionError('no luck')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    cells = [*own_cells(LESSON, "crashing_method:Crashes"), *CHEAP]
+    cells = [*own_cells(TRAIN_SPEC, "crashing_method:Crashes"), *CHEAP]
     for _ in range(2):
         Runner(tmp_path / "kept", workers=1).run(cells)
-    keeper = ResultStore(tmp_path / "kept")
-    assert keeper.answered(cells[0]).error == "ZeroDivisionError: no luck"
-    assert all(keeper.answered(cell).error is None for cell in CHEAP)
+    store = ResultStore(tmp_path / "kept")
+    assert store.load(cells[0]).error == "ZeroDivisionError: no luck"
+    assert all(store.load(cell).error is None for cell in CHEAP)
     assert sys.modules["crashing_method"].Crashes.fits == 1
 
 
@@ -111,7 +111,7 @@ def test_what_goes_wrong_outside_a_method_ends_the_run_and_leaves_what_is_there(
     tmp_path: Path,
 ) -> None:
     missing = EvalSpec(DomainData("compliance"), entities=0)  # nobody to ask
-    wrong = Cell(LESSON, missing, "prior")
+    wrong = Cell(TRAIN_SPEC, missing, "prior")
     with pytest.raises(ConfigError, match="entities: must be at least 1"):
         Runner(tmp_path, workers=1).run([*CHEAP, wrong])
     assert ResultStore(tmp_path).missing([*CHEAP, wrong]) == [wrong]
@@ -119,11 +119,11 @@ def test_what_goes_wrong_outside_a_method_ends_the_run_and_leaves_what_is_there(
 
 def test_two_workers_answer_as_one_does(tmp_path: Path) -> None:
     before, told = {name: os.environ.get(name) for name in THREAD_VARIABLES}, Told()
-    Runner(tmp_path, workers=2, progress=told).run(two_lessons())
+    Runner(tmp_path, workers=2, progress=told).run(two_train_specs())
     assert {name: os.environ.get(name) for name in THREAD_VARIABLES} == before
     assert [done for done, _, _ in told.calls] == [0, 1, 2, 3, 4]
-    for cell in two_lessons():
-        one, two = ResultStore(finished()).answered(cell), ResultStore(tmp_path).answered(cell)
+    for cell in two_train_specs():
+        one, two = ResultStore(finished()).load(cell), ResultStore(tmp_path).load(cell)
         assert one.error is None
         assert one.entity_ids == two.entity_ids
         np.testing.assert_allclose(one.answers, two.answers, atol=1e-6)
@@ -131,14 +131,14 @@ def test_two_workers_answer_as_one_does(tmp_path: Path) -> None:
 
 
 def test_jobs_are_lessons_the_longest_first() -> None:
-    other = replace(LESSON, seed=2)
+    other = replace(TRAIN_SPEC, seed=2)
     cells = [
-        Cell(LESSON, EvalSpec(), "prior"),
+        Cell(TRAIN_SPEC, EvalSpec(), "prior"),
         Cell(other, EvalSpec(), "prior"),
         Cell(other, EvalSpec(), "oracle"),
     ]
     jobs = jobs_of(cells)
-    assert [job.train_spec for job in jobs] == [other, LESSON]
+    assert [job.train_spec for job in jobs] == [other, TRAIN_SPEC]
     assert jobs[0].cells == tuple(cells[1:])
 
 
@@ -155,10 +155,10 @@ def test_ctrl_c_ends_two_workers_at_once_and_says_what_is_kept(tmp_path: Path) -
         f"sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\n"
         "from pathlib import Path\n"
         "from lpf.evaluation.runner import Runner\n"
-        "from small_specs import two_lessons\n"
+        "from small_specs import two_train_specs\n"
         "if __name__ == '__main__':\n"
         "    begun = lambda done, total, last: print('begun', flush=True)\n"
-        f"    Runner(Path({str(tmp_path / 'kept')!r}), 2, begun).run(two_lessons())\n"
+        f"    Runner(Path({str(tmp_path / 'kept')!r}), 2, begun).run(two_train_specs())\n"
     )
     script = tmp_path / "run.py"
     script.write_text(program)

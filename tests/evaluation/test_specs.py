@@ -10,13 +10,13 @@ from small_specs import Reworded
 
 DOMAIN = DomainData("compliance", "paper", 3, ("copies=0.2",))
 FILE = FileData("a/one.jsonl", "f00d", "label", 5, 2, "region")
-LESSON = TrainSpec(DOMAIN, seed=2, seeds=(1, 2), entities=45)
-EXAM = EvalSpec(DomainData("legal"), 100, Reworded(2), 4)
-CELL = Cell(LESSON, EXAM, "lpf_robust", (("rho", 0.5),))
+TRAIN_SPEC = TrainSpec(DOMAIN, seed=2, seeds=(1, 2), entities=45)
+EVAL_SPEC = EvalSpec(DomainData("legal"), 100, Reworded(2), 4)
+CELL = Cell(TRAIN_SPEC, EVAL_SPEC, "lpf_robust", (("rho", 0.5),))
 
 
 def a_cell(**of_lesson: Any) -> Cell:
-    return replace(CELL, train_spec=replace(LESSON, **of_lesson))
+    return replace(CELL, train_spec=replace(TRAIN_SPEC, **of_lesson))
 
 
 def test_equal_cells_have_one_key() -> None:
@@ -28,7 +28,7 @@ def test_equal_cells_have_one_key() -> None:
     )
     assert again == CELL
     assert again.key == CELL.key
-    assert again.train_spec.key == LESSON.key != CELL.key
+    assert again.train_spec.key == TRAIN_SPEC.key != CELL.key
 
 
 def test_a_setting_is_the_same_however_it_is_written() -> None:
@@ -60,11 +60,11 @@ CHANGED = {
     "seeds": a_cell(seeds=(2, 1)),
     "entities": a_cell(entities=None),
     "eval_spec": replace(CELL, eval_spec=EvalSpec()),
-    "eval_spec data": replace(CELL, eval_spec=replace(EXAM, data=DomainData("legal", seed=2))),
-    "eval_spec entities": replace(CELL, eval_spec=replace(EXAM, entities=101)),
-    "no change": replace(CELL, eval_spec=replace(EXAM, change=None)),
-    "another change": replace(CELL, eval_spec=replace(EXAM, change=Reworded(3))),
-    "top_k": replace(CELL, eval_spec=replace(EXAM, top_k=None)),
+    "eval_spec data": replace(CELL, eval_spec=replace(EVAL_SPEC, data=DomainData("legal", seed=2))),
+    "eval_spec entities": replace(CELL, eval_spec=replace(EVAL_SPEC, entities=101)),
+    "no change": replace(CELL, eval_spec=replace(EVAL_SPEC, change=None)),
+    "another change": replace(CELL, eval_spec=replace(EVAL_SPEC, change=Reworded(3))),
+    "top_k": replace(CELL, eval_spec=replace(EVAL_SPEC, top_k=None)),
     "method": replace(CELL, method="lpf_paper"),
     "settings": replace(CELL, settings=()),
     "value of a setting": replace(CELL, settings=(("rho", 0.6),)),

@@ -8,8 +8,8 @@ import pytest
 from answered_runs import a_crash, a_run, calibrated_run
 
 from lpf import metrics
-from lpf.evaluation.answered import Answered, Costs
 from lpf.evaluation.measures import measures
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.summaries import entity_keys, summarise
 
 BOUNDED = {"accuracy", "nll", "brier", "mean_confidence", "ece"}
@@ -99,7 +99,7 @@ def test_few_groups_have_no_intervals(number: int, bounded: bool) -> None:
     assert (spread.low is not None) == bounded
 
 
-def _width(runs: list[Answered], groups: dict[str, str] | None = None) -> float:
+def _width(runs: list[Predictions], groups: dict[str, str] | None = None) -> float:
     spread = summarise(runs, groups=groups, draws=2000).spreads["accuracy"]
     assert spread.low is not None
     assert spread.high is not None

@@ -11,7 +11,7 @@ import pytest
 from bench_answers import answered
 
 from lpf.evaluation.specs import Cell, EvalSpec
-from small_specs import DATA, LESSON, bench
+from small_specs import DATA, TRAIN_SPEC, bench
 
 
 @pytest.mark.parametrize("name", ["lpf_robust", "lpf_robust_single", "prior", "oracle"])
@@ -56,7 +56,7 @@ def test_a_method_that_rules_out_what_is_true_keeps_its_answers(
     module = ModuleType("hardliners")
     module.Hardliner = Hardliner  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "hardliners", module)
-    answered = bench().answered(Cell(LESSON, EvalSpec(), "hardliners:Hardliner"))
+    answered = bench().predict(Cell(TRAIN_SPEC, EvalSpec(), "hardliners:Hardliner"))
     assert answered.error is None
     assert answered.note is not None
     assert "no temperature" in answered.note

@@ -12,7 +12,7 @@ from lpf.errors import ConfigError
 from lpf.evaluation.specs import EvalSpec, Setting
 from lpf.evaluation.variants import OPTIONS, LpfVariant, best_members
 from lpf.types import FloatArray
-from small_specs import LESSON, bench
+from small_specs import TRAIN_SPEC, bench
 
 # That of the paper's training has a model of its own.
 NAMES = [name for name in OPTIONS if name != "lpf_learned_published"]
@@ -20,13 +20,13 @@ NAMES = [name for name in OPTIONS if name != "lpf_learned_published"]
 
 def fitted(method: object) -> FittedMethod:
     found: FittedMethod = method.fit(  # type: ignore[attr-defined]
-        bench().train, bench().validation, bench().predicate, LESSON.seed
+        bench().train, bench().validation, bench().predicate, TRAIN_SPEC.seed
     )
     return found
 
 
 def asked(method: object) -> FloatArray:
-    return fitted(method).predict_proba(bench().eval_spec(EvalSpec()))
+    return fitted(method).predict_proba(bench().test_examples(EvalSpec()))
 
 
 def variant(name: str, **settings: Setting) -> FloatArray:

@@ -18,7 +18,7 @@ from lpf.evaluation.specs import Cell, EvalSpec, TrainSpec
 from lpf.evaluation.variants import DEFAULT_ENSEMBLE, best_members
 from lpf.evaluation.workbench import Workbench
 from small_specs import (
-    LESSON,
+    TRAIN_SPEC,
     Reworded,
     all_three,
     bench,
@@ -40,9 +40,9 @@ def of_the_room() -> dict[str, object]:
             make_methods(shared, names),
             bench().train,
             bench().validation,
-            bench().eval_spec(EvalSpec()),
+            bench().test_examples(EvalSpec()),
             bench().predicate,
-            LESSON.seed,
+            TRAIN_SPEC.seed,
         )
     )
 
@@ -60,7 +60,7 @@ def test_answers_are_those_of_the_methods_themselves(name: str, of_the_room: dic
 
 
 def test_who_was_asked_is_kept_with_the_answers() -> None:
-    found, asked = answered("prior"), bench().eval_spec(EvalSpec()).dataset
+    found, asked = answered("prior"), bench().test_examples(EvalSpec()).dataset
     assert found.entity_ids == tuple(entity.entity_id for entity in asked)
     assert found.values == ("low", "medium", "high")
     np.testing.assert_array_equal(found.labels, asked.labels(bench().predicate))
@@ -72,7 +72,9 @@ def test_who_was_asked_is_kept_with_the_answers() -> None:
 
 def test_the_perfect_reader_knows_its_domain_and_refuses_elsewhere() -> None:
     own = answered("perfect_reader")
-    np.testing.assert_allclose(own.answers, perfect_answers(bench().eval_spec(EvalSpec()).dataset))
+    np.testing.assert_allclose(
+        own.answers, perfect_answers(bench().test_examples(EvalSpec()).dataset)
+    )
     strange = answered("perfect_reader", ELSEWHERE)
     assert strange.error is not None
     assert strange.tempered is None
@@ -89,14 +91,17 @@ def test_entities_of_another_domain_are_answered_in_our_words() -> None:
 
 
 def test_a_model_is_trained_once_for_all_seeds_of_other_methods() -> None:
-    shelf = bench().shelf
-    assert shelf.kept(LESSON).runtime.version == bench().model.runtime.version
-    assert shelf.kept(replace(LESSON, seed=9)).runtime.version == bench().model.runtime.version
+    model_cache = bench().model_cache
+    assert model_cache.load(TRAIN_SPEC).runtime.version == bench().model.runtime.version
+    assert (
+        model_cache.load(replace(TRAIN_SPEC, seed=9)).runtime.version
+        == bench().model.runtime.version
+    )
     with pytest.raises(StorageError):
-        shelf.kept(replace(LESSON, seed=9, entities=45))
+        model_cache.load(replace(TRAIN_SPEC, seed=9, entities=45))
     trained = bench().model
-    assert [one.seed for one in trained.histories] == list(LESSON.seeds)
-    assert sorted(trained.runtime.config.seeds) == list(LESSON.seeds)
+    assert [one.seed for one in trained.histories] == list(TRAIN_SPEC.seeds)
+    assert sorted(trained.runtime.config.seeds) == list(TRAIN_SPEC.seeds)
 
 
 def test_training_never_sees_who_is_asked() -> None:
@@ -110,15 +115,15 @@ def test_training_never_sees_who_is_asked() -> None:
 def test_a_damaged_model_ends_the_run_and_is_no_result(content: bytes, tmp_path: Path) -> None:
     bench().model  # noqa: B018 -- trains it
     folder = tmp_path / "copy"
-    shutil.copytree(bench().shelf.folder.parent, folder)
+    shutil.copytree(bench().model_cache.folder.parent, folder)
     files = list((folder / "models").glob("*/training.json"))  # other tests train models here too
     for file in files:
         file.write_bytes(content)
-    broken = Workbench(LESSON, folder)
+    broken = Workbench(TRAIN_SPEC, folder)
     with pytest.raises(ArtefactError, match="Remove the folder it is in and repeat") as told:
-        broken.answered(Cell(LESSON, EvalSpec(), "lpf_robust"))
+        broken.answered(Cell(TRAIN_SPEC, EvalSpec(), "lpf_robust"))
     assert any(str(file) in str(told.value) for file in files)
-    assert broken.answered(Cell(LESSON, EvalSpec(), "prior")).error is None
+    assert broken.answered(Cell(TRAIN_SPEC, EvalSpec(), "prior")).error is None
 
 
 def test_a_protected_field_is_kept_with_the_answers(tmp_path: Path) -> None:
@@ -127,7 +132,7 @@ def test_a_protected_field_is_kept_with_the_answers(tmp_path: Path) -> None:
     rows = [{**row, "fields": fields[place % 3]} for place, row in enumerate(rows)]
     data = file_data(written(tmp_path / "regions.jsonl", rows), protected="region")
     train_spec = TrainSpec(data, seeds=(1,))
-    found = Workbench(train_spec, tmp_path).answered(Cell(train_spec, EvalSpec(), "prior"))
+    found = Workbench(train_spec, tmp_path).predict(Cell(train_spec, EvalSpec(), "prior"))
     expected = {
         row["entity_id"]: (None if not row["fields"] else str(row["fields"]["region"]))
         for row in rows
@@ -140,7 +145,7 @@ def test_an_exam_that_cannot_be_made_ends_the_run(tmp_path: Path) -> None:
     path = written(tmp_path / "two.jsonl", in_splits(entities(60), all_three))
     train_spec = TrainSpec(file_data(path), seeds=(1,))
     with pytest.raises(DatasetError, match="has 2 values"):
-        Workbench(train_spec, kept_folder("eval_spec")).answered(
+        Workbench(train_spec, kept_folder("eval_spec")).predict(
             Cell(train_spec, ELSEWHERE, "prior")
         )
 
@@ -148,4 +153,4 @@ def test_an_exam_that_cannot_be_made_ends_the_run(tmp_path: Path) -> None:
 def test_a_missing_package_ends_the_run_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
     with pytest.raises(MissingPackageError, match="pip install"):
-        bench().answered(Cell(LESSON, EvalSpec(), "relational_graph"))
+        bench().predict(Cell(TRAIN_SPEC, EvalSpec(), "relational_graph"))

@@ -27,7 +27,7 @@ def keep_exact(folder: Path, cells: Iterable[Cell], loss: Callable[[Cell], float
         truth = np.exp(-loss(cell))
         other = (1.0 - truth) / (len(VALUES) - 1)
         rows = np.where(np.eye(len(VALUES))[begun.labels] == 1.0, truth, other)
-        store.keep(cell, replace(begun, raw=rows, tempered=rows))
+        store.save(cell, replace(begun, raw=rows, tempered=rows))
 
 
 def assert_can_be_shown(result: StudyResult) -> None:

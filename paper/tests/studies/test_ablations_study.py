@@ -142,8 +142,8 @@ def test_values_that_training_balances_leave_nothing_to_divide(tmp_path: Path) -
     default = made(found[DEFAULT][0], Skill())
     rounded = default.answers ** (1.0 + 1e-9)
     rounded /= rounded.sum(axis=1, keepdims=True)
-    store.keep(found["undivided"][0], replace(default, tempered=rounded, raw=rounded))
-    store.keep(found[DEFAULT][0], default)
+    store.save(found["undivided"][0], replace(default, tempered=rounded, raw=rounded))
+    store.save(found[DEFAULT][0], default)
     told = study.result(QUICK, ResultReader(tmp_path)).findings[-1]
     assert "draws all values equally often" in told
     assert "changes nothing" in told

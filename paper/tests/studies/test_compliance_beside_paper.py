@@ -14,7 +14,7 @@ import pytest
 from answered_runs import a_crash, a_run
 from study_checks import line, value
 
-from lpf.evaluation.answered import Answered
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import EvalSpec
 from lpf_paper.exhibits import Row, Table, Value
@@ -39,7 +39,7 @@ PLAN = replace(
 LABELS = [0, 0, 1, 1, 1, 2, 2, 2, 2, 2]
 
 
-def giving(answers: list[int], sure: float = 0.8, **changes: object) -> Answered:
+def giving(answers: list[int], sure: float = 0.8, **changes: object) -> Predictions:
     rows = np.where(np.eye(3)[answers] == 1.0, sure, (1.0 - sure) / 2)
     return a_run(rows, LABELS, **changes)
 
@@ -48,13 +48,13 @@ RIGHT, ONE_WRONG = giving(LABELS), giving([1, *LABELS[1:]])
 TWO_WRONG = giving([1, 2, *LABELS[2:]])
 
 
-def kept(folder: Path, answers: Mapping[str, list[Answered]]) -> tuple[Runs, ResultReader]:
+def kept(folder: Path, answers: Mapping[str, list[Predictions]]) -> tuple[Runs, ResultReader]:
     """Runs of these methods, each with its answers; all others answer rightly."""
     runs = main_runs(PLAN, EvalSpec())
     for method, cells in runs.items():
         found = answers.get(method, [RIGHT] * len(cells))
         for cell, answered in zip(cells, found, strict=True):
-            ResultStore(folder).keep(cell, answered)
+            ResultStore(folder).save(cell, answered)
     return runs, ResultReader(folder)
 
 
@@ -166,7 +166,7 @@ def test_a_crash_leaves_the_papers_matrix(tmp_path: Path) -> None:
     assert "3 of 3 runs have no answers" in (line(shown, "lpf_paper_best_low").note or "")
 
 
-def constant(runs: int, unlike: int = 0) -> list[Answered]:
+def constant(runs: int, unlike: int = 0) -> list[Predictions]:
     return [giving([0] * len(LABELS), sure=0.34)] * (runs - unlike) + [RIGHT] * unlike
 
 

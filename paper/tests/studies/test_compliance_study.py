@@ -20,8 +20,8 @@ from study_checks import (
 )
 
 from builders import model_config, sharp_tensors
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.model_cache import FORMAT
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell, EvalSpec
 from lpf.model.artefact import ModelCard, save_model
@@ -330,7 +330,7 @@ def test_confusions_count_every_entity_once(shown: StudyResult, folder: Path) ->
             for cell in STUDY.cells(SMALL)
             if cell.method == method and cell.eval_spec != EvalSpec()
         )
-        answered: Answered = ResultStore(folder).answered(cell)
+        answered: Predictions = ResultStore(folder).load(cell)
         right = (answered.answers.argmax(axis=1) == answered.labels).sum()
         assert sum(count or 0 for row in rows for count in row.y) == len(answered.labels)
         assert sum(row.y[place] or 0 for place, row in enumerate(rows)) == right

@@ -13,10 +13,10 @@ from made_answers import Skill, made
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem, Split, write_dataset
 from lpf.errors import DatasetError
-from lpf.evaluation.answered import Answered
-from lpf.evaluation.eval_data import file_dataset
 from lpf.evaluation.evaluation import DEFAULT_METHODS
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.result_store import ResultStore
+from lpf.evaluation.spec_datasets import file_dataset
 from lpf.evaluation.specs import Cell, FileData
 from lpf.schema import Predicate, Schema
 from lpf_paper.exhibits import Row, StudyResult, Table, Value
@@ -70,7 +70,7 @@ def asked_about(data: FileData) -> Dataset:
     return dataset.select(dataset.positions("test").tolist())
 
 
-def answered(cell: Cell, skill: Skill) -> Answered:
+def answered(cell: Cell, skill: Skill) -> Predictions:
     """Those that the cell asks about, with their labels."""
     assert isinstance(cell.train_spec.data, FileData)
     asked = asked_about(cell.train_spec.data)
@@ -96,7 +96,7 @@ def result_of(
 ) -> StudyResult:
     plan, store = quick_plan(paths), ResultStore(folder)
     for cell in STUDY.cells(plan):
-        store.keep(cell, answered(cell, skill(cell)))
+        store.save(cell, answered(cell, skill(cell)))
     return STUDY.result(plan, ResultReader(folder))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from builders import LEVELS, features, runtime, schema
-from lpf.baselines.lpf_methods import Asked
+from lpf.baselines.lpf_methods import FittedLpf
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem
 from lpf.domains import perfect_answers
 from lpf.engine import Engine
@@ -39,10 +39,10 @@ def entities(count: int) -> Iterator[DatasetEntity]:
 
 
 @cache
-def fitted() -> tuple[Asked, Examples]:
+def fitted() -> tuple[FittedLpf, Examples]:
     dataset = Dataset("made up", schema(), tuple(entities(60)))
     count = sum(1 for _ in dataset.items)
-    asked = Asked(Engine(runtime(3, gain=6.0), schema()), "level", QueryOptions())
+    asked = FittedLpf(Engine(runtime(3, gain=6.0), schema()), "level", QueryOptions())
     return asked, make_examples(dataset, features(count))
 
 

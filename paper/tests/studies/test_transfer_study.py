@@ -92,7 +92,7 @@ def keep_turned(folder: Path, cells: list[Cell]) -> None:
     for cell in cells:
         if cell not in few and is_away(cell):
             signal = {"lpf_robust": 2.5, "logistic_mean": 1.0}.get(cell.method, 0.0)
-            ResultStore(folder).keep(cell, reversed_values(made(cell, Skill(signal), 200)))
+            ResultStore(folder).save(cell, reversed_values(made(cell, Skill(signal), 200)))
 
 
 def few_skill(cell: Cell) -> Skill:

@@ -25,7 +25,7 @@ MAX_ITERATIONS = 5000
 
 
 @dataclass(frozen=True)
-class Regression:
+class LogisticModel:
     """softmax(((x - centre)/scale)·weight + bias): ``weight`` [d, V], the others [d] and [V]."""
 
     centre: FloatArray
@@ -46,7 +46,7 @@ class Labelled:
     labels: NDArray[np.intp]
 
 
-def fit_regression(train: Labelled, validation: Labelled, values: int) -> Regression:
+def fit_regression(train: Labelled, validation: Labelled, values: int) -> LogisticModel:
     """The penalty with the lowest validation NLL. TrainingError where train lacks a value."""
     absent = sorted(set(range(values)) - set(train.labels.tolist()))
     if absent:
@@ -61,7 +61,9 @@ def fit_regression(train: Labelled, validation: Labelled, values: int) -> Regres
     return fits[int(np.argmin(losses))]
 
 
-def _fitted(train: Labelled, centre: FloatArray, scale: FloatArray, strength: float) -> Regression:
+def _fitted(
+    train: Labelled, centre: FloatArray, scale: FloatArray, strength: float
+) -> LogisticModel:
     try:
         from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
     except ImportError as error:
@@ -74,14 +76,14 @@ def _fitted(train: Labelled, centre: FloatArray, scale: FloatArray, strength: fl
     if weight.shape[1] == 1:  # of two values, sklearn keeps the log-odds of the second alone
         weight = np.concatenate([np.zeros_like(weight), weight], axis=1)
         bias = np.concatenate([np.zeros_like(bias), bias])
-    return Regression(centre, scale, np.asarray(weight), np.asarray(bias))
+    return LogisticModel(centre, scale, np.asarray(weight), np.asarray(bias))
 
 
 @dataclass(frozen=True)
 class OnMeanFeatures:
     """A regression on the mean of an entity's features."""
 
-    regression: Regression
+    regression: LogisticModel
 
     def predict_proba(self, examples: Examples) -> FloatArray:
         return self.regression.probabilities(mean_features(examples))
@@ -121,7 +123,7 @@ class Stacked:
     """What ``Stacking`` learns."""
 
     items: ItemModel
-    regression: Regression
+    regression: LogisticModel
 
     def predict_proba(self, examples: Examples) -> FloatArray:
         found = summaries(self.items.probabilities(examples), examples.segments)

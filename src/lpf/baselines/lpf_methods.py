@@ -14,7 +14,7 @@ from lpf.types import FloatArray, QueryOptions
 
 
 @dataclass(frozen=True)
-class Asked:
+class FittedLpf:
     """An engine with the options it is asked with."""
 
     engine: Engine
@@ -43,4 +43,4 @@ class Lpf:
             fitted = fit_predicate(model, schema[predicate], validation)
             model = calibrated(model, {predicate: fitted})
         engine = Engine(model, schema, self.circuit)
-        return Asked(engine, predicate, replace(self.options, seed=seed))
+        return FittedLpf(engine, predicate, replace(self.options, seed=seed))

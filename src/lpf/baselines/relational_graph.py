@@ -39,7 +39,7 @@ from lpf.training.examples import Examples
 from lpf.types import FloatArray
 
 
-class Relation(IntEnum):
+class EdgeType(IntEnum):
     """Of an edge, from its beginning to its end; each has its inverse, and copies are their own."""
 
     ITEM_ABOUT_ENTITY = 0
@@ -100,18 +100,18 @@ class EvidenceGraph:
         sources = len(self) + len(items) + self.sources
         owners = self.bags.owner
         found = [
-            (Relation.ITEM_ABOUT_ENTITY, items, owners),
-            (Relation.ENTITY_HAS_ITEM, owners, items),
-            (Relation.SOURCE_OF_ITEM, sources, items),
-            (Relation.COPY_OF_ITEM, *items[copy_pairs(self.copies)]),
+            (EdgeType.ITEM_ABOUT_ENTITY, items, owners),
+            (EdgeType.ENTITY_HAS_ITEM, owners, items),
+            (EdgeType.SOURCE_OF_ITEM, sources, items),
+            (EdgeType.COPY_OF_ITEM, *items[copy_pairs(self.copies)]),
         ]
         if self.labels is not None:
             entities = torch.arange(len(self))
             values = len(self) + len(items) + source_count + self.labels
             found += [
-                (Relation.ITEM_FROM_SOURCE, items, sources),
-                (Relation.ENTITY_HAS_VALUE, entities, values),
-                (Relation.VALUE_OF_ENTITY, values, entities),
+                (EdgeType.ITEM_FROM_SOURCE, items, sources),
+                (EdgeType.ENTITY_HAS_VALUE, entities, values),
+                (EdgeType.VALUE_OF_ENTITY, values, entities),
             ]
         pairs = torch.cat([torch.stack([begin, end]) for _, begin, end in found], dim=1)
         kinds = [torch.full((len(begin),), int(kind)) for kind, begin, _ in found]
@@ -291,5 +291,5 @@ def _convolution() -> torch.nn.Module:
         raise MissingPackageError(
             "a relational graph needs the package torch-geometric: `pip install 'lpf[baselines]'`."
         ) from error
-    made: torch.nn.Module = RGCNConv(WIDTH, WIDTH, len(Relation), num_bases=BASES)
+    made: torch.nn.Module = RGCNConv(WIDTH, WIDTH, len(EdgeType), num_bases=BASES)
     return made

@@ -106,7 +106,7 @@ PLAIN = RobustParameters(rho=0.0, epsilon=0.0)
 
 
 @dataclass(frozen=True)
-class Product:
+class ItemProduct:
     """What ``CircuitOnly`` learns."""
 
     items: ItemModel
@@ -135,7 +135,7 @@ class CircuitOnly:
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
         background = Background(train.dataset.schema, self.circuit)
         found = self.items.model(train, validation, predicate, seed).best()
-        return Product(found, background.log_prior(predicate))
+        return ItemProduct(found, background.log_prior(predicate))
 
 
 @dataclass(frozen=True)

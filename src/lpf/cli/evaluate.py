@@ -13,7 +13,7 @@ from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
     from lpf.baselines.language_models import EndpointConfig
-    from lpf.evaluation.asked_model import AskedModel
+    from lpf.evaluation.language_model_run import LanguageModelRun
 
 ALL = "all"
 LLM_LIMIT = 50
@@ -137,10 +137,10 @@ def evaluate(
     require_torch()
     sys.path.insert(0, str(Path.cwd()))  # for methods of your own
     from lpf.cli.progress import keeping_folder, watched
-    from lpf.evaluation.asked_model import ask_model
     from lpf.evaluation.document import evaluation_document
     from lpf.evaluation.evaluation import EvaluationPlan
     from lpf.evaluation.evaluator import Evaluator
+    from lpf.evaluation.language_model_run import run_language_model
     from lpf.evaluation.runner import Runner
 
     config = _endpoint(llm, endpoint, api_key_env, llm_limit)
@@ -150,10 +150,10 @@ def evaluate(
     folder = keeping_folder(keep)
     with watched(f"evaluating {dataset.name}") as progress:
         runner = Runner(folder, workers, progress)
-        evaluator.require_model(runner.keeper)
+        evaluator.require_model(runner.store)
         runner.run(evaluator.cells())
-    found = evaluator.evaluation(runner.keeper)
-    asked = None if config is None else ask_model(evaluator, found, config, folder)
+    found = evaluator.evaluation(runner.store)
+    asked = None if config is None else run_language_model(evaluator, found, config, folder)
     if as_json:
         print_document(evaluation_document(found) | told(asked))
     else:
@@ -163,7 +163,7 @@ def evaluate(
         show_asked(found, asked)
 
 
-def told(asked: AskedModel | None) -> dict[str, Any]:
+def told(asked: LanguageModelRun | None) -> dict[str, Any]:
     return {} if asked is None else {"language_models": {asked.name: asked.to_dict()}}
 
 
@@ -171,7 +171,7 @@ def _endpoint(
     llm: str | None, endpoint: str | None, api_key_env: str | None, limit: int | None
 ) -> EndpointConfig | None:
     """Of the language model to be asked; ConfigError for its options without it."""
-    from lpf.evaluation.asked_model import endpoint_config
+    from lpf.evaluation.language_model_run import endpoint_config
 
     if llm is not None:
         return endpoint_config(llm, endpoint, api_key_env, LLM_LIMIT if limit is None else limit)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from lpf.cli.terminal import INDENT, FittedTable, console, count, indented, table
-from lpf.evaluation.asked_model import AskedModel
 from lpf.evaluation.comparisons import Comparison
 from lpf.evaluation.evaluation import Evaluation
 from lpf.evaluation.evaluation_warnings import unlearned
-from lpf.evaluation.measures import Part
+from lpf.evaluation.language_model_run import LanguageModelRun
+from lpf.evaluation.measures import SubsetScores
 from lpf.evaluation.method_names import standing_of
 from lpf.evaluation.summaries import Spread
 
@@ -41,18 +41,18 @@ def show_evaluation(evaluation: Evaluation) -> None:
         *unlearned(evaluation),
         *_conclusions(evaluation),
         *_clean(evaluation, ranked),
-        *evaluation.cautions,
+        *evaluation.warnings,
         *(
             f"{evaluation.title(name)}: {note}"
             for name in ranked
-            for note in evaluation.summary(name).notes
+            for note in evaluation.scores(name).notes
         ),
     )
     for sentence in remarks:
         output.print(Text(f"· {sentence}"))
 
 
-def show_asked(evaluation: Evaluation, asked: AskedModel | None) -> None:
+def show_asked(evaluation: Evaluation, asked: LanguageModelRun | None) -> None:
     """A language model beside the others, on the entities that it was asked about."""
     if asked is None:
         return
@@ -98,7 +98,7 @@ def _head(evaluation: Evaluation) -> str:
 
 
 def _row(evaluation: Evaluation, name: str) -> list[str | Text]:
-    spreads = evaluation.summary(name).spreads
+    spreads = evaluation.scores(name).spreads
     style = STYLES[standing_of(name)]
     cells = [_number(spreads.get(measure), measure) for measure in MEASURES]
     title = evaluation.title(name)
@@ -123,7 +123,7 @@ def _three_digits(value: float) -> str:
 
 
 def _order(evaluation: Evaluation, name: str) -> tuple[bool, float]:
-    spread = evaluation.summary(name).spreads.get("nll")
+    spread = evaluation.scores(name).spreads.get("nll")
     return standing_of(name) == "reference", math.inf if spread is None else spread.mean
 
 
@@ -146,7 +146,7 @@ def _conclusions(evaluation: Evaluation) -> list[str]:
     rest = len(found) - len(worse) - len(better)
     if rest:
         sentences.append(f"From {count(rest, 'method')} it cannot be told by NLL (Holm, 5 %).")
-    if every and not evaluation.summary(evaluation.ours).runs:
+    if every and not evaluation.scores(evaluation.ours).runs:
         return [*sentences, f"Nothing was compared with {ours}, which has no answers."]
     return [*sentences, *_not_compared(evaluation, every, ours)]
 
@@ -174,7 +174,7 @@ def _show_parts(evaluation: Evaluation, ranked: Sequence[str]) -> None:
         console().print(indented(parts))
 
 
-def _part_numbers(part: Part) -> list[str]:
+def _part_numbers(part: SubsetScores) -> list[str]:
     found = (part.accuracy, part.nll, part.mean_confidence)
     return [f"{value:.3f}" if math.isfinite(value) else "∞" for value in found]
 
@@ -188,7 +188,7 @@ def _clean(evaluation: Evaluation, ranked: Sequence[str]) -> list[str]:
     """The few that matter, on entities that share nothing."""
     told = []
     for name in _chosen(evaluation, ranked):
-        found = evaluation.clean_summary(name)
+        found = evaluation.unshared_scores(name)
         if found is not None and found.spreads:
             told.append(
                 f"{evaluation.title(name)} {found.spreads['accuracy'].mean:.3f} accuracy, "

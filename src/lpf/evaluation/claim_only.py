@@ -12,7 +12,7 @@ import numpy as np
 
 from lpf.baselines import FittedMethod
 from lpf.baselines.interface import entity_labels, value_count
-from lpf.baselines.linear import Labelled, Regression, fit_regression
+from lpf.baselines.linear import Labelled, LogisticModel, fit_regression
 from lpf.errors import DatasetError
 from lpf.evaluation.feature_cache import FeatureCache
 from lpf.reading import Reader, ReadRequest
@@ -23,8 +23,8 @@ CLAIM_ONLY = "claim_only"
 
 
 @dataclass(frozen=True)
-class OnClaims:
-    regression: Regression
+class ClaimRegression:
+    regression: LogisticModel
     reader: Reader
 
     def predict_proba(self, examples: Examples) -> FloatArray:
@@ -34,16 +34,16 @@ class OnClaims:
 @dataclass(frozen=True)
 class ClaimOnly:
     name: str
-    library: FeatureCache
+    feature_cache: FeatureCache
     is_reference: bool = False
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
-        reader = self.library.opened(with_claim=False)
+        reader = self.feature_cache.opened(with_claim=False)
         known, held = (
             Labelled(_features(part, reader), entity_labels(part, predicate))
             for part in (train, validation)
         )
-        return OnClaims(fit_regression(known, held, value_count(train, predicate)), reader)
+        return ClaimRegression(fit_regression(known, held, value_count(train, predicate)), reader)
 
 
 def _features(examples: Examples, reader: Reader) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lpf import metrics
 from lpf.errors import ConfigError, EvidenceError
-from lpf.evaluation.answered import Answered
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.summaries import FEWEST_GROUPS, entity_keys, too_few
 from lpf.metrics import Difference, LabelArray
 from lpf.metrics.intervals import DRAWS, LEVEL
@@ -68,8 +68,8 @@ class _Pair:
 
 
 def compare(
-    reference: Sequence[Answered],
-    others: Mapping[str, Sequence[Answered]],
+    reference: Sequence[Predictions],
+    others: Mapping[str, Sequence[Predictions]],
     measure: Loss = "nll",
     *,
     groups: Mapping[str, str] | None = None,
@@ -105,7 +105,7 @@ def compare(
 
 
 def _pair(
-    name: str, reference: Sequence[Answered], other: Sequence[Answered], measure: Loss
+    name: str, reference: Sequence[Predictions], other: Sequence[Predictions], measure: Loss
 ) -> _Pair:
     if len(reference) == 1:
         reference = [reference[0]] * len(other)
@@ -125,7 +125,7 @@ def _pair(
     return _Pair(name, len(other), runs, both)
 
 
-def _refuse_mismatch(name: str, run: int, one: Answered, two: Answered) -> None:
+def _refuse_mismatch(name: str, run: int, one: Predictions, two: Predictions) -> None:
     same = (
         one.entity_ids == two.entity_ids
         and one.values == two.values
@@ -138,7 +138,7 @@ def _refuse_mismatch(name: str, run: int, one: Answered, two: Answered) -> None:
         )
 
 
-def _losses(answered: Answered, measure: Loss) -> FloatArray:
+def _losses(answered: Predictions, measure: Loss) -> FloatArray:
     """[E]."""
     return LOSSES[measure](answered.answers, answered.labels.astype(np.int64))
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from lpf import metrics
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.comparisons import Comparison
 from lpf.evaluation.evaluation import Evaluation, numbers_of
 from lpf.evaluation.evaluation_warnings import unlearned
-from lpf.evaluation.measures import Part, by_credibility, by_label, plain, risk_coverage_of
+from lpf.evaluation.measures import SubsetScores, by_credibility, by_label, plain, risk_coverage_of
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.summaries import Summary
 from lpf.metrics import LabelArray
 from lpf.types import FloatArray
@@ -45,11 +45,11 @@ def details(evaluation: Evaluation, method: str) -> dict[str, Any]:
     }
 
 
-def part_numbers(part: Part) -> dict[str, float | None]:
+def part_numbers(part: SubsetScores) -> dict[str, float | None]:
     return plain(numbers_of(part))
 
 
-def _together(runs: Sequence[Answered]) -> tuple[FloatArray, LabelArray]:
+def _together(runs: Sequence[Predictions]) -> tuple[FloatArray, LabelArray]:
     rows = np.concatenate([one.answers for one in runs])
     return rows, np.concatenate([one.labels for one in runs]).astype(np.int64)
 
@@ -64,7 +64,7 @@ def _reliability(rows: FloatArray, labels: LabelArray) -> dict[str, list[float]]
     }
 
 
-def _risk_coverage(runs: Sequence[Answered]) -> dict[str, list[float]]:
+def _risk_coverage(runs: Sequence[Predictions]) -> dict[str, list[float]]:
     """Up to ``POINTS`` points: the share answered, surest first, and the share of errors in it."""
     curves = [risk_coverage_of(one, POINTS) for one in runs]
     risk = np.mean([curve.risk for curve in curves], axis=0)
@@ -89,7 +89,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         "seeds": list(plan.seeds),
         "folds": evaluation.folds,
         "model": plan.model,
-        "cautions": [*unlearned(evaluation), *evaluation.cautions],
+        "cautions": [*unlearned(evaluation), *evaluation.warnings],
         "methods": {name: _method(evaluation, name) for name in evaluation.runs},
         "against": {
             "method": evaluation.ours,
@@ -101,9 +101,9 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
 
 def _method(evaluation: Evaluation, name: str) -> dict[str, Any]:
     """``error`` is why there are no answers at all; what else there is to say is in ``notes``."""
-    summary = evaluation.summary(name)
+    summary = evaluation.scores(name)
     document = _spreads(summary)
-    clean = evaluation.clean_summary(name)
+    clean = evaluation.unshared_scores(name)
     if clean is not None:
         document["unshared"] = _means(clean)
     parts = evaluation.parts(name)

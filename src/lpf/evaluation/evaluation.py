@@ -18,14 +18,14 @@ import numpy as np
 from lpf.baselines import METHODS
 from lpf.datasets import Dataset
 from lpf.errors import ConfigError
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.chosen_transformer import TRANSFORMER
 from lpf.evaluation.claim_only import CLAIM_ONLY
 from lpf.evaluation.comparisons import Comparison, compare
-from lpf.evaluation.measures import Part, by_group
+from lpf.evaluation.measures import SubsetScores, by_group
 from lpf.evaluation.method_names import standing_of, title_of
 from lpf.evaluation.model_cache import CHOSEN
 from lpf.evaluation.own_method import is_own
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.summaries import Summary, summarise
 
 # Those that take a minute, not an hour, and no file lacks what they need.
@@ -93,12 +93,12 @@ class Evaluation:
     dataset: Dataset
     predicate: str
     folds: int
-    cautions: tuple[str, ...]
-    runs: dict[str, list[Answered]]
+    warnings: tuple[str, ...]
+    runs: dict[str, list[Predictions]]
     unshared_ids: frozenset[str] | None
     _summaries: dict[str, Summary] = field(default_factory=dict)
 
-    def summary(self, method: str) -> Summary:
+    def scores(self, method: str) -> Summary:
         if method not in self._summaries:
             self._summaries[method] = summarise(self.runs[method], groups=self.group_of)
         return self._summaries[method]
@@ -128,18 +128,20 @@ class Evaluation:
         }
         return compare(self.runs[self.ours], others, groups=self.group_of)
 
-    def clean_summary(self, method: str) -> Summary | None:
+    def unshared_scores(self, method: str) -> Summary | None:
         """Of the entities that share nothing; None where all or none do."""
         if self.unshared_ids is None or not self.unshared_ids:
             return None
         clean = [only(one, self.unshared_ids) for one in self.runs[method]]
         return summarise(clean, groups=self.group_of)
 
-    def answered(self, method: str) -> list[Answered]:
+    def answered(self, method: str) -> list[Predictions]:
         """Its repetitions that have answers."""
         return [one for one in self.runs[method] if one.error is None]
 
-    def parts(self, method: str, by: Callable[[Answered], list[Part]] = by_group) -> list[Part]:
+    def parts(
+        self, method: str, by: Callable[[Predictions], list[SubsetScores]] = by_group
+    ) -> list[SubsetScores]:
         """By the protected field or otherwise, means over repetitions; empty without that field or
         without answers."""
         runs = [by(one) for one in self.answered(method)]
@@ -152,7 +154,7 @@ class Evaluation:
         return title_of(method)
 
 
-def only(answered: Answered, names: frozenset[str]) -> Answered:
+def only(answered: Predictions, names: frozenset[str]) -> Predictions:
     """The answers about these entities."""
     kept = np.array([name in names for name in answered.entity_ids])
     groups = zip(answered.groups, kept, strict=True) if answered.groups else ()
@@ -168,11 +170,11 @@ def only(answered: Answered, names: frozenset[str]) -> Answered:
     )
 
 
-def numbers_of(part: Part) -> dict[str, float]:
+def numbers_of(part: SubsetScores) -> dict[str, float]:
     return {name: value for name, value in vars(part).items() if isinstance(value, int | float)}
 
 
-def _mean_part(parts: Sequence[Part]) -> Part:
+def _mean_part(parts: Sequence[SubsetScores]) -> SubsetScores:
     """One part over repetitions, which ask about the same entities."""
     numbers = [numbers_of(part) for part in parts]
     means: dict[str, Any] = {name: fmean(one[name] for one in numbers) for name in numbers[0]}

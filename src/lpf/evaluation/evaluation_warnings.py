@@ -49,7 +49,7 @@ def unlearned(evaluation: Evaluation) -> list[str]:
     ours = evaluation.ours
     if ours is None or PRIOR not in evaluation.runs:
         return []
-    spreads = [evaluation.summary(name).spreads.get("nll") for name in (ours, PRIOR)]
+    spreads = [evaluation.scores(name).spreads.get("nll") for name in (ours, PRIOR)]
     losses = [one.mean for one in spreads if one is not None]
     return list(no_better_than_prior(evaluation.title(ours), *losses)) if len(losses) == 2 else []
 

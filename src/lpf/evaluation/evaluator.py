@@ -16,11 +16,11 @@ from lpf.datasets import Dataset, require_trainable
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.chosen_transformer import TRANSFORMER, checkpoint_settings, require_loadable
 from lpf.evaluation.claim_only import CLAIM_ONLY
-from lpf.evaluation.eval_data import file_dataset, has_own_test, labelled_file
 from lpf.evaluation.evaluation import Evaluation, EvaluationPlan
 from lpf.evaluation.evaluation_warnings import claims_read, few_groups, what_is_shared
 from lpf.evaluation.own_method import is_own, own_settings
 from lpf.evaluation.result_store import ResultStore
+from lpf.evaluation.spec_datasets import file_dataset, has_own_test, labelled_file
 from lpf.evaluation.specs import Cell, EvalSpec, FileData, Settings, TrainSpec
 from lpf.evaluation.summaries import pooled
 
@@ -159,13 +159,13 @@ class Evaluator:
         added = {TRANSFORMER: self.plan.model is not None, CLAIM_ONLY: claims}
         return tuple(dict.fromkeys((*self.plan.methods, *(name for name in added if added[name]))))
 
-    def require_model(self, keeper: ResultStore) -> None:
+    def require_model(self, store: ResultStore) -> None:
         """ConfigError where the transformer that was named cannot be had, and some of its answers
         are not kept yet."""
         if self.plan.model is None:
             return
         needed = (cell for seed in self.plan.seeds for cell in self.cells_of(TRANSFORMER, seed))
-        if keeper.missing(needed):
+        if store.missing(needed):
             require_loadable(self.plan.model)
 
     def cells_of(self, method: str, seed: int) -> list[Cell]:
@@ -203,11 +203,11 @@ class Evaluator:
             for fold in range(max(folds, 1))
         ]
 
-    def evaluation(self, keeper: ResultStore) -> Evaluation:
+    def evaluation(self, store: ResultStore) -> Evaluation:
         """When all cells are there."""
         runs = {
             method: [
-                pooled([keeper.answered(cell) for cell in self.cells_of(method, seed)])
+                pooled([store.load(cell) for cell in self.cells_of(method, seed)])
                 for seed in self.plan.seeds
             ]
             for method in self.methods

@@ -13,7 +13,7 @@ import numpy as np
 
 from lpf.baselines.interface import labelled
 from lpf.datasets import Dataset
-from lpf.evaluation.eval_data import exam_dataset, lesson_dataset
+from lpf.evaluation.spec_datasets import eval_dataset, train_dataset
 from lpf.evaluation.specs import EvalSpec, TrainSpec
 from lpf.factors.keys import content_key
 from lpf.reading import Reader, ReadRequest, open_reader
@@ -65,11 +65,11 @@ class FeatureCache:
         ]
 
 
-class LessonExamples:
+class SpecExamples:
     """Nothing is made or read before it is asked for."""
 
-    def __init__(self, train_spec: TrainSpec, library: FeatureCache) -> None:
-        self.train_spec, self.library = train_spec, library
+    def __init__(self, train_spec: TrainSpec, feature_cache: FeatureCache) -> None:
+        self.train_spec, self.feature_cache = train_spec, feature_cache
         self._exams: dict[EvalSpec, Examples] = {}
 
     @property
@@ -83,7 +83,7 @@ class LessonExamples:
 
     @property
     def reader_id(self) -> str:
-        return self.library.reader(self.examples.dataset).reader_id
+        return self.feature_cache.reader(self.examples.dataset).reader_id
 
     @cached_property
     def train(self) -> Examples:
@@ -93,15 +93,15 @@ class LessonExamples:
     def validation(self) -> Examples:
         return self._part("validation")
 
-    def eval_spec(self, eval_spec: EvalSpec) -> Examples:
+    def test_examples(self, eval_spec: EvalSpec) -> Examples:
         if eval_spec not in self._exams:
             self._exams[eval_spec] = labelled(self._read(eval_spec), self.predicate)
         return self._exams[eval_spec]
 
     @cached_property
     def _data(self) -> tuple[Examples, str]:
-        dataset, predicate = lesson_dataset(self.train_spec)
-        return self.library.examples(dataset), predicate
+        dataset, predicate = train_dataset(self.train_spec)
+        return self.feature_cache.examples(dataset), predicate
 
     def _part(self, split: str) -> Examples:
         found = self.examples.split(split)  # type: ignore[arg-type]
@@ -109,8 +109,8 @@ class LessonExamples:
         return labelled(found, self.predicate)
 
     def _read(self, eval_spec: EvalSpec) -> Examples:
-        made = exam_dataset(eval_spec, self.examples.dataset, self.predicate)
+        made = eval_dataset(eval_spec, self.examples.dataset, self.predicate)
         if not eval_spec.is_changed:
-            return self.library.examples(made)
-        self.eval_spec(replace(eval_spec, change=None, top_k=None))  # reads most of the texts
-        return self.library.altered(made)
+            return self.feature_cache.examples(made)
+        self.test_examples(replace(eval_spec, change=None, top_k=None))  # reads most of the texts
+        return self.feature_cache.altered(made)

@@ -16,7 +16,7 @@ from lpf.circuits import CompiledCircuit, Variable, compile_circuit, prior_circu
 from lpf.errors import ArtefactError, ConfigError, MissingPackageError
 from lpf.evaluation.chosen_transformer import TRANSFORMER, chosen_checkpoint
 from lpf.evaluation.claim_only import CLAIM_ONLY, ClaimOnly
-from lpf.evaluation.feature_cache import LessonExamples
+from lpf.evaluation.feature_cache import SpecExamples
 from lpf.evaluation.model_cache import SharedModels
 from lpf.evaluation.own_method import OwnMethod, is_own
 from lpf.evaluation.specs import Setting, Settings
@@ -53,7 +53,7 @@ class Fit:
 
 
 class FittedMethods:
-    def __init__(self, learned: LessonExamples, models: SharedModels) -> None:
+    def __init__(self, learned: SpecExamples, models: SharedModels) -> None:
         self.learned, self.models = learned, models
         self._fits: dict[tuple[str, Settings], Fit | Exception] = {}
 
@@ -93,7 +93,7 @@ class FittedMethods:
         if settings and name not in OPTIONS:
             raise ConfigError(f"{name}: cannot be changed, got {sorted(settings)}.")
         if name == CLAIM_ONLY:
-            return ClaimOnly(name, self.learned.library)
+            return ClaimOnly(name, self.learned.feature_cache)
         if name in OPTIONS:
             circuit = self._flat_circuit if name in FLAT_PRIOR else None
             return LpfVariant(name, self.models.variant_model(name).runtime, settings, circuit)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lpf import metrics
 from lpf.errors import ConfigError
-from lpf.evaluation.answered import Answered, Costs
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.metrics import BinKind, LabelArray, Reliability, RiskCoverage
 from lpf.types import FloatArray
 
@@ -53,7 +53,7 @@ RAW_SCORES = ("nll", "ece", "brier")
 
 
 @dataclass(frozen=True)
-class Part:
+class SubsetScores:
     """Some of the entities. An ECE of few is high by chance: ``ece_null`` is what it would be on
     average if confidences were right."""
 
@@ -67,7 +67,7 @@ class Part:
     ece_null: float | None
 
 
-def measures(answered: Answered, *, seed: int = 0) -> dict[str, float]:
+def measures(answered: Predictions, *, seed: int = 0) -> dict[str, float]:
     """Every measure of one run by its name; shares are in [0, 1], of all entities.
 
     ``ece`` has 10 bins of equal width, ``ece_15`` 15, ``ece_mass`` 15 of equal mass; ``ece_null``,
@@ -89,14 +89,14 @@ def plain(measured: Mapping[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in measured.items()}
 
 
-def by_label(answered: Answered) -> list[Part]:
+def by_label(answered: Predictions) -> list[SubsetScores]:
     """One part a value that is a label, in the order of the values. ECEs are None: among entities
     of one label even right confidences do not match how often answers are right."""
     parts = _parts(answered, answered.labels, answered.values)
     return [replace(part, ece=None, ece_null=None) for part in parts]
 
 
-def by_credibility(answered: Answered) -> list[Part]:
+def by_credibility(answered: Predictions) -> list[SubsetScores]:
     """Quarters of the entities by mean credibility, lowest first, fewer where many are equal, for
     equal ones stay together; then those whose credibility is unknown."""
     known = ~np.isnan(answered.credibility)
@@ -109,7 +109,7 @@ def by_credibility(answered: Answered) -> list[Part]:
     return _parts(answered, place, (*names, UNKNOWN))
 
 
-def by_count(answered: Answered, most: int = 10) -> list[Part]:
+def by_count(answered: Predictions, most: int = 10) -> list[SubsetScores]:
     """One part a number of items, fewest first; entities with ``most`` or more are one part."""
     if most < 1:
         raise ConfigError(f"most: must be 1 or above, got {most!r}. Nothing was measured.")
@@ -117,7 +117,7 @@ def by_count(answered: Answered, most: int = 10) -> list[Part]:
     return _parts(answered, np.minimum(answered.counts, most), names)
 
 
-def by_group(answered: Answered) -> list[Part]:
+def by_group(answered: Predictions) -> list[SubsetScores]:
     """One part a value of the protected field, by name, and last those without. Empty where no
     field is declared protected."""
     if not answered.groups:
@@ -128,16 +128,16 @@ def by_group(answered: Answered) -> list[Part]:
     return _parts(answered, place, names)
 
 
-def confusion_of(answered: Answered) -> NDArray[np.int64]:
+def confusion_of(answered: Predictions) -> NDArray[np.int64]:
     """[V, V] counts: rows are labels, columns are answers, both in the order of the values."""
     return metrics.confusion(answered.answers, _labels(answered))
 
 
-def reliability_of(answered: Answered, bins: int = 10, kind: BinKind = "width") -> Reliability:
+def reliability_of(answered: Predictions, bins: int = 10, kind: BinKind = "width") -> Reliability:
     return metrics.reliability(answered.answers, _labels(answered), bins, kind)
 
 
-def risk_coverage_of(answered: Answered, points: int = 100) -> RiskCoverage:
+def risk_coverage_of(answered: Predictions, points: int = 100) -> RiskCoverage:
     """The curve at up to ``points`` evenly spaced coverages, for drawing; the last is 1."""
     if points < 1:
         raise ConfigError(f"points: must be 1 or above, got {points!r}. No curve was made.")
@@ -147,7 +147,7 @@ def risk_coverage_of(answered: Answered, points: int = 100) -> RiskCoverage:
     return RiskCoverage(whole.coverage[kept], whole.risk[kept], whole.threshold[kept])
 
 
-def _labels(answered: Answered) -> LabelArray:
+def _labels(answered: Predictions) -> LabelArray:
     return answered.labels.astype(np.int64)
 
 
@@ -162,16 +162,18 @@ def _costs(costs: Costs) -> dict[str, float]:
     return {name: float(value) for name, value in measured.items() if value is not None}
 
 
-def _parts(answered: Answered, place: NDArray[np.intp], names: tuple[str, ...]) -> list[Part]:
+def _parts(
+    answered: Predictions, place: NDArray[np.intp], names: tuple[str, ...]
+) -> list[SubsetScores]:
     """One part a place [E] that occurs, in the order of ``names``."""
     rows, labels = answered.answers, _labels(answered)
     chosen = [(names[which], place == which) for which in np.unique(place)]
     return [_part(name, rows[among], labels[among]) for name, among in chosen]
 
 
-def _part(name: str, rows: FloatArray, labels: LabelArray) -> Part:
+def _part(name: str, rows: FloatArray, labels: LabelArray) -> SubsetScores:
     null = metrics.ece_null(rows, np.random.default_rng(0), NULL_DRAWS)
-    return Part(
+    return SubsetScores(
         name=name,
         entities=len(rows),
         accuracy=metrics.accuracy(rows, labels),

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from lpf.baselines import FittedMethod
-from lpf.evaluation.answered import Costs
 from lpf.evaluation.fitted_methods import NOT_THE_METHODS, Fit, told
 from lpf.evaluation.own_method import is_own
+from lpf.evaluation.predictions import Costs
 from lpf.evaluation.specs import Cell, Settings
 from lpf.model.runtime import Runtime
 from lpf.training import Examples

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lpf.baselines import ItemModels, Shared
 from lpf.errors import ArtefactFormatError, StorageError
-from lpf.evaluation.feature_cache import LessonExamples
+from lpf.evaluation.feature_cache import SpecExamples
 from lpf.evaluation.specs import TrainSpec
 from lpf.evaluation.variants import DEFAULT_ENSEMBLE, OPTIONS, best_members
 from lpf.model.artefact import load_model
@@ -63,7 +63,7 @@ class ModelCache:
             self._train(home, train_spec, examples, reader_id, predicate, recipe)
         return _loaded(home)
 
-    def kept(self, train_spec: TrainSpec) -> StudyModel:
+    def load(self, train_spec: TrainSpec) -> StudyModel:
         """Networks that were trained before."""
         return _loaded(self._home(train_spec, "networks"))
 
@@ -147,10 +147,10 @@ OVER_FOLDS = ("stacking", "dawid_skene")
 
 
 class SharedModels:
-    """None is trained before a method asks for it. ``shelf`` keeps those of LPF."""
+    """None is trained before a method asks for it. ``model_cache`` keeps those of LPF."""
 
-    def __init__(self, learned: LessonExamples, shelf: ModelCache) -> None:
-        self.learned, self.shelf = learned, shelf
+    def __init__(self, learned: SpecExamples, model_cache: ModelCache) -> None:
+        self.learned, self.model_cache = learned, model_cache
         # As wide a search as LPF's own.
         self._items = ItemModels(searched=len(learned.train_spec.seeds))
 
@@ -190,7 +190,7 @@ class SharedModels:
 
     def _trained(self, recipe: Recipe) -> StudyModel:
         learned = self.learned
-        return self.shelf.model(
+        return self.model_cache.model(
             learned.train_spec, learned.examples, learned.reader_id, learned.predicate, recipe
         )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lpf.errors import StorageError
-from lpf.evaluation.answered import Answered
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell
 from lpf.storage.atomic_files import whole_file
 
@@ -34,18 +34,18 @@ class ResultStore:
     def has(self, cell: Cell) -> bool:
         return self._path(cell).is_file()
 
-    def keep(self, cell: Cell, answered: Answered) -> None:
+    def save(self, cell: Cell, answered: Predictions) -> None:
         path = self._path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
             answered.write(file)
 
-    def answered(self, cell: Cell) -> Answered:
+    def load(self, cell: Cell) -> Predictions:
         """StorageError where there is no result, or its file is not one of ours."""
         path = self._path(cell)
         try:
             with path.open("rb") as file:
-                return Answered.read(file)
+                return Predictions.read(file)
         except FileNotFoundError as error:
             raise StorageError(
                 f"{path}: is not there, so nothing can be said of {cell.method!r}. Run it first."
@@ -61,7 +61,7 @@ class ResultStore:
         there = self._keys()
         return [cell for cell in dict.fromkeys(cells) if cell.key not in there]
 
-    def forget(self, cell: Cell) -> None:
+    def delete(self, cell: Cell) -> None:
         """So that it is computed again."""
         self._path(cell).unlink(missing_ok=True)
 

@@ -43,18 +43,18 @@ class Runner:
     folder: Path
     workers: int = 0
     progress: Progress | None = None
-    keeper: ResultStore = field(init=False)
+    store: ResultStore = field(init=False)
 
     def __post_init__(self) -> None:
         if self.workers < 0:
             raise ConfigError(f"workers: must be 0 (one a core) or above, got {self.workers}.")
-        object.__setattr__(self, "keeper", ResultStore(self.folder))
+        object.__setattr__(self, "store", ResultStore(self.folder))
 
     def run(self, cells: Sequence[Cell]) -> None:
         """Afterwards every cell has a result. Whatever goes wrong outside a method ends the run;
         results that are there stay."""
         wanted = list(dict.fromkeys(cells))
-        jobs = jobs_of(self.keeper.missing(wanted))
+        jobs = jobs_of(self.store.missing(wanted))
         done = len(wanted) - sum(len(job.cells) for job in jobs)
         self._tell(done, len(wanted), "")
         if not jobs:
@@ -66,7 +66,7 @@ class Runner:
             else:
                 self._together(jobs, workers, done, len(wanted))
         except KeyboardInterrupt:
-            kept = len(wanted) - len(self.keeper.missing(wanted))
+            kept = len(wanted) - len(self.store.missing(wanted))
             raise KeyboardInterrupt(
                 f"interrupted; {kept:,} of {len(wanted):,} results are kept, and the same command "
                 "goes on from there."
@@ -118,7 +118,7 @@ class Runner:
             for future in finished:
                 del running[future]
                 future.result()
-            missing, newly = _still_missing(self.keeper, missing)
+            missing, newly = _still_missing(self.store, missing)
             for cell in newly:
                 done += 1
                 self._tell(done, total, described(cell))
@@ -150,10 +150,10 @@ def work(job: Job, folder: Path, threads: int) -> Iterator[Cell]:
     """Answers and keeps cell by cell."""
     from lpf.evaluation.workbench import Workbench
 
-    bench, keeper = Workbench(job.train_spec, folder, threads), ResultStore(folder)
+    bench, store = Workbench(job.train_spec, folder, threads), ResultStore(folder)
     for cell in job.cells:
-        if not keeper.has(cell):  # another study may have come first
-            keeper.keep(cell, bench.answered(cell))
+        if not store.has(cell):  # another study may have come first
+            store.save(cell, bench.predict(cell))
         yield cell
 
 
@@ -194,8 +194,8 @@ def _terminate(pool: ProcessPoolExecutor) -> None:
         process.terminate()
 
 
-def _still_missing(keeper: ResultStore, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
-    missing = keeper.missing(cells)
+def _still_missing(store: ResultStore, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+    missing = store.missing(cells)
     left = set(missing)
     return missing, [cell for cell in cells if cell not in left]
 

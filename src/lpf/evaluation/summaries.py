@@ -16,8 +16,8 @@ import numpy as np
 
 from lpf import metrics
 from lpf.errors import EvidenceError
-from lpf.evaluation.answered import Answered, Costs
 from lpf.evaluation.measures import measures
+from lpf.evaluation.predictions import Costs, Predictions
 from lpf.metrics.calibration import BINS, Bins
 from lpf.types import FloatArray
 
@@ -56,7 +56,7 @@ class Summary:
 
 
 def summarise(
-    answers: Sequence[Answered],
+    answers: Sequence[Predictions],
     *,
     groups: Mapping[str, str] | None = None,
     draws: int = DRAWS,
@@ -83,7 +83,7 @@ def summarise(
     return Summary(len(there), len(answers), spreads, notes, draws, seed)
 
 
-def entity_keys(answered: Answered, groups: Mapping[str, str] | None = None) -> list[Hashable]:
+def entity_keys(answered: Predictions, groups: Mapping[str, str] | None = None) -> list[Hashable]:
     """What makes an entity the same in another run: its id, and its label, since generated data of
     another seed has the same ids for other entities. Two that agree by chance do no harm: nothing
     else ties them together. An entity of a group is known by that alone, so that a draw takes the
@@ -108,7 +108,7 @@ def _spread(values: Sequence[float], interval: tuple[float, float] | None) -> Sp
 
 
 def _intervals(
-    answers: Sequence[Answered],
+    answers: Sequence[Predictions],
     keys: Sequence[Sequence[Hashable]],
     values: Mapping[str, Sequence[float]],
     generator: np.random.Generator,
@@ -125,7 +125,7 @@ def _intervals(
     return found | {"ece": _moved(errors, fmean(values["ece"]))}
 
 
-def _losses(answered: Answered, names: Sequence[str]) -> FloatArray:
+def _losses(answered: Predictions, names: Sequence[str]) -> FloatArray:
     """[E, names]."""
     rows, labels = answered.answers, answered.labels.astype(np.int64)
     confidence, right = metrics.judged(rows, labels)
@@ -138,7 +138,7 @@ def _losses(answered: Answered, names: Sequence[str]) -> FloatArray:
     return np.column_stack([by_name[name] for name in names])
 
 
-def _gaps(answered: Answered) -> FloatArray:
+def _gaps(answered: Predictions) -> FloatArray:
     """[E, bins], right - confidence in the column of its bin and 0 elsewhere."""
     confidence, right = metrics.judged(answered.answers, answered.labels.astype(np.int64))
     bins = Bins.of(confidence, BINS, "width")
@@ -153,7 +153,7 @@ def _moved(drawn: FloatArray, observed: float) -> tuple[float, float]:
     return max(0.0, float(low)), float(high)
 
 
-def _crashes(answers: Sequence[Answered]) -> list[str]:
+def _crashes(answers: Sequence[Predictions]) -> list[str]:
     errors = [one.error for one in answers if one.error is not None]
     if not errors:
         return []
@@ -161,7 +161,7 @@ def _crashes(answers: Sequence[Answered]) -> list[str]:
     return [f"{len(errors)} of {len(answers)} runs have no answers: {told}"]
 
 
-def _remarks(answers: Sequence[Answered]) -> list[str]:
+def _remarks(answers: Sequence[Predictions]) -> list[str]:
     told = Counter(one.note for one in answers if one.note is not None)
     return [f"{runs} of {len(answers)} runs: {note}" for note, runs in told.items()]
 
@@ -174,7 +174,7 @@ def _infinite(values: Mapping[str, Sequence[float]]) -> list[str]:
     ]
 
 
-def pooled(answers: Sequence[Answered]) -> Answered:
+def pooled(answers: Sequence[Predictions]) -> Predictions:
     """In the order given. Costs are those of one fold: the mean, the largest of ``peak_bytes``.
 
     One fold that crashed leaves the repetition without answers, and its error says which: the
@@ -184,7 +184,7 @@ def pooled(answers: Sequence[Answered]) -> Answered:
     _refuse_strangers(answers)
     failed = _failures(answers)
     temperatures = {one.temperature for one in answers}
-    return Answered(
+    return Predictions(
         raw=None if failed else _joined([one.raw for one in answers]),
         tempered=None if failed else np.concatenate([one.answers for one in answers]),
         labels=np.concatenate([one.labels for one in answers]),
@@ -200,7 +200,7 @@ def pooled(answers: Sequence[Answered]) -> Answered:
     )
 
 
-def _refuse_strangers(answers: Sequence[Answered]) -> None:
+def _refuse_strangers(answers: Sequence[Predictions]) -> None:
     if not answers:
         raise EvidenceError("answers: no folds were given. Nothing was pooled.")
     if any(one.values != answers[0].values for one in answers):
@@ -215,7 +215,7 @@ def _refuse_strangers(answers: Sequence[Answered]) -> None:
         )
 
 
-def _failures(answers: Sequence[Answered]) -> list[str]:
+def _failures(answers: Sequence[Predictions]) -> list[str]:
     if len(answers) == 1:  # the test split of a file, which is no fold
         return [one.error for one in answers if one.error]
     places: dict[str, list[int]] = {}  # what goes wrong in one fold mostly does in all
@@ -236,7 +236,7 @@ def _joined(rows: Sequence[FloatArray | None]) -> FloatArray | None:
     return np.concatenate(there) if len(there) == len(rows) else None
 
 
-def _groups(answers: Sequence[Answered]) -> tuple[str | None, ...]:
+def _groups(answers: Sequence[Predictions]) -> tuple[str | None, ...]:
     """Empty where no fold has a protected field; unknown in a fold that has none."""
     if not any(one.groups for one in answers):
         return ()

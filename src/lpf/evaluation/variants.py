@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lpf.baselines import FittedMethod
-from lpf.baselines.lpf_methods import Asked
+from lpf.baselines.lpf_methods import FittedLpf
 from lpf.circuits import CompiledCircuit
 from lpf.engine import Engine
 from lpf.errors import ConfigError
@@ -80,7 +80,7 @@ class LpfVariant:
                 model, {predicate: fit_predicate(model, schema[predicate], validation)}
             )
         model = self._with_numbers(model, predicate)
-        return Asked(Engine(model, schema, self.circuit), predicate, options)
+        return FittedLpf(Engine(model, schema, self.circuit), predicate, options)
 
     def _model(self) -> Runtime:
         member = self.settings.get("member")

@@ -14,11 +14,11 @@ import numpy as np
 from lpf.baselines import FittedMethod, Temperature, with_temperature
 from lpf.datasets import Dataset
 from lpf.errors import EvidenceError
-from lpf.evaluation.answered import Answered
-from lpf.evaluation.feature_cache import FeatureCache, LessonExamples
+from lpf.evaluation.feature_cache import FeatureCache, SpecExamples
 from lpf.evaluation.fitted_methods import NOT_THE_METHODS, FittedMethods, told
 from lpf.evaluation.method_costs import method_costs
 from lpf.evaluation.model_cache import ModelCache, SharedModels, StudyModel
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell, EvalSpec, Settings, TrainSpec
 from lpf.metrics.scores import checked_probabilities
 from lpf.training import Examples
@@ -32,7 +32,7 @@ TEMPERING = 77
 class Temperatures:
     """Of one train_spec; each is fitted once."""
 
-    def __init__(self, learned: LessonExamples) -> None:
+    def __init__(self, learned: SpecExamples) -> None:
         self.learned = learned
         self._known: dict[tuple[str, Settings, bool], Temperature | EvidenceError] = {}
 
@@ -80,17 +80,17 @@ class Workbench:
 
     def __init__(self, train_spec: TrainSpec, folder: Path, threads: int = 1) -> None:
         self.train_spec = train_spec
-        self.library = FeatureCache(folder / "features", threads)
-        self.shelf = ModelCache(folder / "models")
-        self._data = LessonExamples(train_spec, self.library)
-        self._models = SharedModels(self._data, self.shelf)
+        self.feature_cache = FeatureCache(folder / "features", threads)
+        self.model_cache = ModelCache(folder / "models")
+        self._data = SpecExamples(train_spec, self.feature_cache)
+        self._models = SharedModels(self._data, self.model_cache)
         self._methods = FittedMethods(self._data, self._models)
         self._temperatures = Temperatures(self._data)
 
-    def answered(self, cell: Cell) -> Answered:
+    def predict(self, cell: Cell) -> Predictions:
         """What came of it. Whatever a method raises is its result, and is shown as such; what is
         wrong with the machine or the folder is nobody's, and ends the run."""
-        asked = self.eval_spec(cell.eval_spec)
+        asked = self.test_examples(cell.eval_spec)
         try:
             return self._asked(cell, asked)
         except NOT_THE_METHODS:
@@ -98,8 +98,8 @@ class Workbench:
         except Exception as error:
             return replace(self._unanswered(asked), error=told(error))
 
-    def eval_spec(self, eval_spec: EvalSpec) -> Examples:
-        return self._data.eval_spec(eval_spec)
+    def test_examples(self, eval_spec: EvalSpec) -> Examples:
+        return self._data.test_examples(eval_spec)
 
     def fitted(self, name: str, settings: Settings = ()) -> FittedMethod:
         return self._methods.fit(name, settings).method
@@ -124,7 +124,7 @@ class Workbench:
     def model(self) -> StudyModel:
         return self._models.model
 
-    def _asked(self, cell: Cell, asked: Examples) -> Answered:
+    def _asked(self, cell: Cell, asked: Examples) -> Predictions:
         fit = self._methods.fit(cell.method, cell.settings)
         begin = perf_counter()
         raw = checked_probabilities(fit.method.predict_proba(asked))
@@ -141,9 +141,9 @@ class Workbench:
             note="; ".join(notes) or None,
         )
 
-    def _unanswered(self, asked: Examples) -> Answered:
+    def _unanswered(self, asked: Examples) -> Predictions:
         dataset = asked.dataset
-        return Answered(
+        return Predictions(
             None,
             None,
             dataset.labels(self.predicate),
@@ -163,8 +163,8 @@ class Workbench:
 
 
 def _at_temperature(
-    unanswered: Answered, raw: FloatArray, temperature: Temperature | None
-) -> Answered:
+    unanswered: Predictions, raw: FloatArray, temperature: Temperature | None
+) -> Predictions:
     if temperature is None:
         return replace(unanswered, raw=raw, tempered=raw)
     return replace(

@@ -19,9 +19,9 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from lpf.evaluation.answered import Answered
-from lpf.evaluation.measures import Part, by_credibility, by_label, confusion_of, measures
+from lpf.evaluation.measures import SubsetScores, by_credibility, by_label, confusion_of, measures
 from lpf.evaluation.method_names import standing_of, title_of
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
 from lpf.evaluation.summaries import Spread
 from lpf.training.history import SeedHistory, spread
@@ -62,7 +62,7 @@ def with_collapse_note(table: Table, runs: Runs, results: ResultReader) -> Table
     return replace(table, rows=rows)
 
 
-def is_collapsed(answered: Answered) -> bool:
+def is_collapsed(answered: Predictions) -> bool:
     """Whether one value is answered to nearly everybody, whatever its probability."""
     counts = np.bincount(answered.answers.argmax(axis=1))
     return bool(counts.max() >= NEARLY_ALL * len(answered.labels))
@@ -220,12 +220,12 @@ def _beside_papers(
     return with_printed_rows(shown, printed_table(printed))
 
 
-def _parts_table(name: str, title: str, parts: Sequence[Part]) -> Table:
+def _parts_table(name: str, title: str, parts: Sequence[SubsetScores]) -> Table:
     caption = f"{title_of('lpf_robust')} on the large test set."
     return Table(name, title, caption, PART_COLUMNS, tuple(map(_part_row, parts)))
 
 
-def _part_row(part: Part) -> Row:
+def _part_row(part: SubsetScores) -> Row:
     cells = tuple(plain_value(getattr(part, column.name)) for column in PART_COLUMNS)
     return Row(part.name, part.name, cells)
 
@@ -359,7 +359,7 @@ SEED_COLUMNS = (
 def seeds_table(plan: ExperimentPlan, results: ResultReader) -> Table:
     """With what the paper prints beside it."""
     beside = printed_table("compliance_seeds")
-    histories = results.models.kept(train_spec(plan)).histories
+    histories = results.models.load(train_spec(plan)).histories
     accuracy = spread(histories, "validation_accuracy")
     return Table(
         "seeds",
@@ -372,7 +372,7 @@ def seeds_table(plan: ExperimentPlan, results: ResultReader) -> Table:
 
 
 def training_figures(plan: ExperimentPlan, results: ResultReader) -> list[Figure]:
-    histories = results.models.kept(train_spec(plan)).histories
+    histories = results.models.load(train_spec(plan)).histories
     return [_accuracy_figure(histories), _loss_figure(histories)]
 
 

@@ -78,7 +78,7 @@ def file_title(evaluation: Evaluation) -> str:
 
 def nll(evaluation: Evaluation, method: str) -> float:
     """Infinite where there is none, so that it ranks last."""
-    spread = evaluation.summary(method).spreads.get("nll")
+    spread = evaluation.scores(method).spreads.get("nll")
     return math.inf if spread is None else spread.mean
 
 
@@ -92,7 +92,7 @@ def file_table(evaluation: Evaluation, is_fever: bool) -> Table:
     shown = Table(
         f"file_{evaluation.plan.path.stem}",
         file_title(evaluation).capitalize(),
-        " ".join([_how(evaluation), *evaluation.cautions, *_papers_test(beside)]),
+        " ".join([_how(evaluation), *evaluation.warnings, *_papers_test(beside)]),
         (*(COLUMNS[one] for one in measures), *clean),
         tuple(rows),
     )
@@ -115,10 +115,10 @@ def summary_table(evaluated: Sequence[Evaluation]) -> Table:
 def _row(
     evaluation: Evaluation, method: str, measures: Sequence[str], beside: PrintedTable | None
 ) -> Row:
-    summary = evaluation.summary(method)
+    summary = evaluation.scores(method)
     cells = [cell_value(summary, measure, beside, method) for measure in measures]
     if evaluation.unshared_ids:
-        clean = evaluation.clean_summary(method)
+        clean = evaluation.unshared_scores(method)
         spreads = {} if clean is None else clean.spreads
         cells += [
             Value.of(spreads[name]) if name in spreads else None for name in ("nll", "accuracy")
@@ -184,7 +184,7 @@ def _summary_row(standing: FileStanding) -> Row:
 def _of(evaluation: Evaluation, method: str | None, measure: str) -> Value | None:
     if method is None or method not in evaluation.runs:
         return None
-    spread = evaluation.summary(method).spreads.get(measure)
+    spread = evaluation.scores(method).spreads.get(measure)
     return None if spread is None else Value.of(spread)
 
 
@@ -251,7 +251,7 @@ def _claim(evaluation: Evaluation) -> str | None:
     found = compare(runs, alone, groups=evaluation.group_of)[0].difference
     if found is None:
         return None
-    theirs, ours = (evaluation.summary(name).spreads for name in (CLAIM_ONLY, evaluation.ours))
+    theirs, ours = (evaluation.scores(name).spreads for name in (CLAIM_ONLY, evaluation.ours))
     return (
         f"{file_title(evaluation)}: the claim alone, without any evidence, has an NLL of "
         f"{theirs['nll'].mean:z.4f} and an accuracy of {theirs['accuracy'].mean:z.4f}, LPF "
@@ -271,7 +271,7 @@ def _clean(evaluation: Evaluation) -> str | None:
     """What is left on entities that share nothing with those learned from."""
     if not evaluation.unshared_ids or evaluation.ours is None:
         return None
-    clean, whole = evaluation.clean_summary(evaluation.ours), evaluation.summary(evaluation.ours)
+    clean, whole = evaluation.unshared_scores(evaluation.ours), evaluation.scores(evaluation.ours)
     if clean is None or "nll" not in clean.spreads:
         return None
     return (
@@ -379,5 +379,5 @@ def _reliability_figure(evaluated: Sequence[Evaluation]) -> Figure:
 def _nll(evaluation: Evaluation, method: str) -> float | None:
     if method not in evaluation.runs:
         return None
-    spread = evaluation.summary(method).spreads.get("nll")
+    spread = evaluation.scores(method).spreads.get("nll")
     return None if spread is None else Value.of(spread).value

@@ -19,9 +19,9 @@ from statistics import fmean
 import numpy as np
 
 from lpf import metrics
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.comparisons import compare
 from lpf.evaluation.measures import NULL_DRAWS
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
@@ -104,13 +104,13 @@ class Scored:
     chance: float
 
     @classmethod
-    def of(cls, setting: Setting, answered: Answered) -> Scored:
+    def of(cls, setting: Setting, answered: Predictions) -> Scored:
         came = as_it_came(answered)
         null = metrics.ece_null(came.answers, np.random.default_rng(0), NULL_DRAWS)
         return cls(setting, measured(came), measured(answered), null.quantile_95)
 
 
-def measured(answered: Answered) -> dict[str, float]:
+def measured(answered: Predictions) -> dict[str, float]:
     rows, labels = answered.answers, answered.labels.astype(np.int64)
     return {
         "accuracy": metrics.accuracy(rows, labels),

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.comparisons import Comparison, compare
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell
 from lpf.evaluation.summaries import Spread
 from lpf_paper.exhibits import StudyResult
@@ -152,7 +152,7 @@ def _against_robust(plan: ExperimentPlan, results: ResultReader) -> list[str]:
 
 
 def _hindsight(
-    ours: Sequence[Answered], words: str, runs: Mapping[str, Sequence[Answered]]
+    ours: Sequence[Predictions], words: str, runs: Mapping[str, Sequence[Predictions]]
 ) -> str | None:
     found = [one for one in compare(ours, runs) if one.difference is not None]
     if not found:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from lpf.evaluation.answered import Answered
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, Setting, Settings
 from lpf.evaluation.summaries import Spread, Summary, summarise
 from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, Table, Value
@@ -103,7 +103,7 @@ def printed_at(knob: Knob, value: float, measure: str) -> Printed | None:
     return next((one for one in found if one is not None), None)
 
 
-def as_it_came(answered: Answered) -> Answered:
+def as_it_came(answered: Predictions) -> Predictions:
     """Judged before its temperature: so the paper measures."""
     return replace(answered, tempered=answered.raw)
 

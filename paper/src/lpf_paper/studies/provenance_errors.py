@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from lpf import metrics
 from lpf.combine import Segments, combine_paper
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.measures import by_label
 from lpf.evaluation.method_names import standing_of, title_of
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell
 from lpf_paper.exhibits import Column, Row, Table, Value
 from lpf_paper.printed import PrintedTable, printed_slugs, printed_table
@@ -62,7 +62,7 @@ def method_errors(runs: Mapping[str, Mapping[str, Cell]], results: ResultReader)
     )
 
 
-def label_errors(answered: Answered) -> Table:
+def label_errors(answered: Predictions) -> Table:
     beside = printed_table("errors_by_label")
     columns = (
         Column("entities", "Entities", "count", None, 0),
@@ -77,7 +77,7 @@ def label_errors(answered: Answered) -> Table:
     return Table("errors_by_label", "Errors by true value", _of(answered), columns, tuple(rows))
 
 
-def selective_table(answered: Answered) -> Table:
+def selective_table(answered: Predictions) -> Table:
     """Answering only above a confidence, at the paper's thresholds."""
     beside = printed_table("selective")
     columns = (
@@ -96,7 +96,7 @@ def selective_table(answered: Answered) -> Table:
     return Table("selective", "Answering only when sure", _of(answered), columns, tuple(rows))
 
 
-def credibility_table(answered: Answered) -> Table:
+def credibility_table(answered: Predictions) -> Table:
     """At the paper's borders of the evidence's mean credibility."""
     beside = printed_table("evidence_quality")
     columns = (
@@ -168,7 +168,7 @@ def _record(slug: str, weighted: bool) -> Row:
     return Row(f"{slug}_{how}", f"{record_name(slug)}, {how}", tuple(cells))
 
 
-def _errors(method: str, domain: str, answered: Answered) -> Value | None:
+def _errors(method: str, domain: str, answered: Predictions) -> Value | None:
     paper, doubt = printed_value(printed_errors(domain), method, "errors")
     if answered.error is not None:
         return None if paper is None else Value(None, paper=paper, doubt=doubt)
@@ -176,7 +176,7 @@ def _errors(method: str, domain: str, answered: Answered) -> Value | None:
     return Value(float(wrong), paper=paper, doubt=doubt)
 
 
-def _quality(answered: Answered, among: NDArray[np.bool_]) -> dict[str, float]:
+def _quality(answered: Predictions, among: NDArray[np.bool_]) -> dict[str, float]:
     if not among.any():
         return {"entities": 0.0}
     rows, labels = answered.answers[among], answered.labels[among].astype(np.int64)
@@ -203,7 +203,7 @@ def _beside(
     return Row(name, title, tuple(cells))
 
 
-def _of(answered: Answered) -> str:
+def _of(answered: Predictions) -> str:
     return (
         f"Compliance, {title_of('lpf_robust')} on the {len(answered.labels)} test entities of the "
         "first data set; the paper's numbers are of its LPF-SPN on its own."

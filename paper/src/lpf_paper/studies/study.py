@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.model_cache import ModelCache
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell
 from lpf.evaluation.summaries import Summary, summarise
@@ -23,15 +23,15 @@ class ResultReader:
     """Results that are there; each is read and summarised once."""
 
     folder: Path
-    _answers: dict[Cell, Answered] = field(default_factory=dict)
+    _answers: dict[Cell, Predictions] = field(default_factory=dict)
     _summaries: dict[tuple[Cell, ...], Summary] = field(default_factory=dict)
 
-    def answered(self, cell: Cell) -> Answered:
+    def answered(self, cell: Cell) -> Predictions:
         if cell not in self._answers:
-            self._answers[cell] = ResultStore(self.folder).answered(cell)
+            self._answers[cell] = ResultStore(self.folder).load(cell)
         return self._answers[cell]
 
-    def runs(self, cells: Sequence[Cell]) -> list[Answered]:
+    def runs(self, cells: Sequence[Cell]) -> list[Predictions]:
         return [self.answered(cell) for cell in cells]
 
     def summary(self, cells: Sequence[Cell]) -> Summary:

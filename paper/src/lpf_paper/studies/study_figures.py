@@ -11,10 +11,10 @@ from math import isfinite
 
 import numpy as np
 
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.comparisons import compare
 from lpf.evaluation.measures import confusion_of, reliability_of, risk_coverage_of
 from lpf.evaluation.method_names import standing_of, title_of
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell
 from lpf.evaluation.summaries import DRAWS
 from lpf.metrics import Difference
@@ -24,7 +24,7 @@ from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_tables import COLUMNS, cell_value, mean_of_row
 
 
-def answers_of(cells: Sequence[Cell], results: ResultReader) -> Answered | None:
+def answers_of(cells: Sequence[Cell], results: ResultReader) -> Predictions | None:
     """Those of the first run that has some; None where every run crashed."""
     return next((one for one in results.runs(cells) if one.error is None), None)
 
@@ -159,14 +159,14 @@ def confusion_figure(
     return Figure(name, title, caption, "matrix", "Answer", "Truth", rows)
 
 
-def _confusion(answered: Answered) -> tuple[Series, ...]:
+def _confusion(answered: Predictions) -> tuple[Series, ...]:
     return tuple(
         Series(value, answered.values, tuple(float(count) for count in row))
         for value, row in zip(answered.values, confusion_of(answered), strict=True)
     )
 
 
-def reliability_series(name: str, answered: Answered, standing: Standing = "rival") -> Series:
+def reliability_series(name: str, answered: Predictions, standing: Standing = "rival") -> Series:
     """A point a bin that has entities, with the 95 % interval of the share that is right."""
     found = reliability_of(answered)
     there = found.count > 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lpf.baselines.lpf_methods import Asked
+from lpf.baselines.lpf_methods import FittedLpf
 from lpf.combine.combined import Combined
 from lpf.combine.robust import RobustParameters
 from lpf.datasets import DatasetEntity, DatasetItem
@@ -148,11 +148,11 @@ def trace(train_spec: TrainSpec, folder: Path) -> dict[str, Any]:
 
     bench = Workbench(train_spec, folder)
     fitted = bench.fitted(METHOD)
-    assert isinstance(fitted, Asked)  # every variant of LPF is
-    return traced(fitted, bench.eval_spec(EvalSpec()))
+    assert isinstance(fitted, FittedLpf)  # every variant of LPF is
+    return traced(fitted, bench.test_examples(EvalSpec()))
 
 
-def traced(asked: Asked, examples: Examples) -> dict[str, Any]:
+def traced(asked: FittedLpf, examples: Examples) -> dict[str, Any]:
     options = replace(asked.options, uncertainty_samples=DRAWS)
     found = asked.engine.answer(examples.items, asked.predicate, options)
     assert isinstance(found.parameters, RobustParameters)  # METHOD is robust

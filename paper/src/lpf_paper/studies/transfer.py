@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from lpf import metrics
 from lpf.errors import ConfigError
-from lpf.evaluation.answered import Answered
 from lpf.evaluation.method_names import standing_of, title_of
+from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
 from lpf_paper.plan import ExperimentPlan
@@ -69,7 +69,7 @@ def away_pairs(plan: ExperimentPlan) -> list[Pair]:
 GOOD_FIRST = ("construction", "finance", "healthcare")
 GOOD_LAST = ("academic", "compliance", "materials")
 
-Score = Callable[[Answered], float]
+Score = Callable[[Predictions], float]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Matched:
 
     def runs(
         self, method: str, pairs: Iterable[Pair], seeds: Iterable[int], by_meaning: bool
-    ) -> list[Answered]:
+    ) -> list[Predictions]:
         """Pair by pair, data set by data set."""
         return [
             reversed_values(one) if by_meaning and opposite(pair) and not one.error else one
@@ -112,25 +112,25 @@ def opposite(pair: Pair) -> bool:
     )
 
 
-def reversed_values(answered: Answered) -> Answered:
+def reversed_values(answered: Predictions) -> Predictions:
     """What was said of the first value counts for the last, and so on."""
     assert answered.raw is not None  # only asked for where there are answers
     return replace(answered, raw=answered.raw[:, ::-1], tempered=answered.answers[:, ::-1])
 
 
-def accuracy(answered: Answered) -> float:
+def accuracy(answered: Predictions) -> float:
     return metrics.accuracy(answered.answers, answered.labels.astype(np.int64))
 
 
-def nll(answered: Answered) -> float:
+def nll(answered: Predictions) -> float:
     return metrics.nll(answered.answers, answered.labels.astype(np.int64))
 
 
-def confidence(answered: Answered) -> float:
+def confidence(answered: Predictions) -> float:
     return metrics.mean_confidence(answered.answers)
 
 
-def most_frequent(answered: Answered) -> float:
+def most_frequent(answered: Predictions) -> float:
     """The share of the most frequent value: what is right without reading anything."""
     return float(np.bincount(answered.labels).max() / len(answered.labels))
 
@@ -293,7 +293,7 @@ def _first_two(plan: ExperimentPlan, order: Sequence[str], answers: Matched) -> 
     )
 
 
-def _right(answered: Answered) -> NDArray[np.bool_]:
+def _right(answered: Predictions) -> NDArray[np.bool_]:
     return metrics.judged(answered.answers, answered.labels.astype(np.int64))[1]
 
 

@@ -128,7 +128,7 @@ def _with_prior(dataset: Dataset, predicate: str) -> Dataset:
 FEW_SEED = 45
 
 
-def lesson_dataset(train_spec: TrainSpec) -> tuple[Dataset, str]:
+def train_dataset(train_spec: TrainSpec) -> tuple[Dataset, str]:
     """The data set in its three splits, and the predicate that it is about."""
     if isinstance(train_spec.data, DomainData):
         domain = load_domain(train_spec.data.domain)
@@ -188,7 +188,7 @@ def _cut(entity: DatasetEntity, top_k: int, ranker: Ranker) -> DatasetEntity:
     return replace(entity, evidence=tuple(entity.evidence[place] for place in kept), truth=None)
 
 
-def exam_dataset(eval_spec: EvalSpec, train_spec: Dataset, predicate: str) -> Dataset:
+def eval_dataset(eval_spec: EvalSpec, train_spec: Dataset, predicate: str) -> Dataset:
     """Who is asked about, with what was done to their evidence."""
     if eval_spec.data is None:
         asked = train_spec.select(train_spec.positions("test").tolist())

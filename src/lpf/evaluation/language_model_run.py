@@ -32,7 +32,7 @@ MEASURES = ("accuracy", "macro_f1", "nll", "brier", "ece", "mean_confidence")
 
 
 @dataclass(frozen=True)
-class AskedModel:
+class LanguageModelRun:
     """``beside`` are the measures of other methods on the same entities."""
 
     name: str
@@ -76,22 +76,22 @@ def endpoint_config(
     return EndpointConfig(base_url, model, api_key_env, limit=limit, prices=prices)
 
 
-def ask_model(
+def run_language_model(
     evaluator: Evaluator, evaluation: Evaluation, config: EndpointConfig, folder: Path
-) -> AskedModel:
+) -> LanguageModelRun:
     """Sends the evidence of up to ``config.limit`` entities to the endpoint. With folds, they are
     those of the first."""
     seed = evaluator.plan.seeds[0]
     train_spec = evaluator.cells_of(evaluator.methods[0], seed)[0].train_spec
     bench = Workbench(train_spec, folder)
     generator = np.random.default_rng([seed, SAMPLING])
-    asked = sampled(bench.eval_spec(EvalSpec()), bench.predicate, config.limit, generator)
+    asked = sampled(bench.test_examples(EvalSpec()), bench.predicate, config.limit, generator)
     method = LanguageModel(f"llm:{config.model}", config, folder=folder / "replies")
     fitted = method.fit(bench.train, bench.validation, bench.predicate, seed)
     answers = fitted.ask(asked)
     names = tuple(entity.entity_id for entity in asked.dataset)
     labels = asked.dataset.labels(bench.predicate).astype(np.int64)
-    return AskedModel(method.name, answers, labels, names, _beside(evaluation, names))
+    return LanguageModelRun(method.name, answers, labels, names, _beside(evaluation, names))
 
 
 def _beside(evaluation: Evaluation, names: tuple[str, ...]) -> dict[str, dict[str, float | None]]:

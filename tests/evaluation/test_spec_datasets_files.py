@@ -10,8 +10,8 @@ from split_entities import ids, split_sizes
 
 from lpf.datasets import SPLITS
 from lpf.errors import ConfigError, DatasetError
-from lpf.evaluation.eval_data import file_dataset, has_own_test, labelled_file
 from lpf.evaluation.fitted_methods import flat
+from lpf.evaluation.spec_datasets import file_dataset, has_own_test, labelled_file
 from small_specs import all_three, entities, file_data, in_splits, written
 
 

@@ -11,28 +11,28 @@ from split_entities import ids
 from lpf.datasets import Dataset
 from lpf.domains import load_domain, perfect_answers
 from lpf.errors import ConfigError, DatasetError
-from lpf.evaluation.eval_data import exam_dataset, file_dataset, lesson_dataset
+from lpf.evaluation.spec_datasets import file_dataset, eval_dataset, train_dataset
 from lpf.evaluation.specs import DomainData, EvalSpec, TrainSpec
-from small_specs import LESSON, Reworded, all_three, entities, file_data, in_splits, written
+from small_specs import TRAIN_SPEC, Reworded, all_three, entities, file_data, in_splits, written
 
 PREDICATE = "compliance_level"
 
 
 @pytest.fixture(scope="module")
 def domain() -> Dataset:
-    return lesson_dataset(LESSON)[0]
+    return train_dataset(TRAIN_SPEC)[0]
 
 
 def test_the_lessons_own_test_entities(domain: Dataset) -> None:
-    asked = exam_dataset(EvalSpec(), domain, PREDICATE)
+    asked = eval_dataset(EvalSpec(), domain, PREDICATE)
     assert {entity.entity_id for entity in asked} == ids(domain, "test")
 
 
 def test_new_entities_of_a_domain(domain: Dataset) -> None:
     eval_spec = EvalSpec(DomainData("compliance", seed=1000, changes=("items=3",)), entities=25)
-    asked = exam_dataset(eval_spec, domain, PREDICATE)
+    asked = eval_dataset(eval_spec, domain, PREDICATE)
     assert len(asked) == 25
-    assert asked == exam_dataset(eval_spec, domain, PREDICATE)
+    assert asked == eval_dataset(eval_spec, domain, PREDICATE)
     learned = {
         item.text for entity in domain if entity.split == "train" for item in entity.evidence
     }
@@ -41,8 +41,8 @@ def test_new_entities_of_a_domain(domain: Dataset) -> None:
 
 
 def test_the_best_items_alone(domain: Dataset) -> None:
-    whole = exam_dataset(EvalSpec(), domain, PREDICATE)
-    cut = exam_dataset(EvalSpec(top_k=2), domain, PREDICATE)
+    whole = eval_dataset(EvalSpec(), domain, PREDICATE)
+    cut = eval_dataset(EvalSpec(top_k=2), domain, PREDICATE)
     assert [len(entity.evidence) for entity in cut] == [2] * len(whole)
     for before, after in zip(whole, cut, strict=True):
         assert all(item in before.evidence for item in after.evidence)
@@ -50,30 +50,30 @@ def test_the_best_items_alone(domain: Dataset) -> None:
 
 
 def test_a_change_is_applied_to_the_test_entities(domain: Dataset) -> None:
-    whole = exam_dataset(EvalSpec(), domain, PREDICATE)
+    whole = eval_dataset(EvalSpec(), domain, PREDICATE)
     change = Reworded(1)
-    assert exam_dataset(EvalSpec(change=change), domain, PREDICATE) == change.apply(
+    assert eval_dataset(EvalSpec(change=change), domain, PREDICATE) == change.apply(
         whole, PREDICATE
     )
 
 
 def test_a_change_comes_before_the_best_items_are_chosen(domain: Dataset) -> None:
-    cut = exam_dataset(EvalSpec(change=Reworded(9, "all alike"), top_k=2), domain, PREDICATE)
+    cut = eval_dataset(EvalSpec(change=Reworded(9, "all alike"), top_k=2), domain, PREDICATE)
     assert {item.text for item in cut.items} == {"all alike"}
     assert {len(entity.evidence) for entity in cut} == {2}
 
 
 def test_top_k_below_one_is_refused(domain: Dataset) -> None:
     with pytest.raises(ConfigError, match="top_k: must be 1 or above, got 0"):
-        exam_dataset(EvalSpec(top_k=0), domain, PREDICATE)
+        eval_dataset(EvalSpec(top_k=0), domain, PREDICATE)
 
 
 def test_entities_of_another_domain_are_asked_in_our_words_by_place(domain: Dataset) -> None:
     eval_spec = EvalSpec(DomainData("legal", seed=1000), entities=30)
-    asked = exam_dataset(eval_spec, domain, PREDICATE)
+    asked = eval_dataset(eval_spec, domain, PREDICATE)
     theirs = load_domain("legal")
-    native = exam_dataset(
-        eval_spec, lesson_dataset(TrainSpec(DomainData("legal")))[0], theirs.predicate
+    native = eval_dataset(
+        eval_spec, train_dataset(TrainSpec(DomainData("legal")))[0], theirs.predicate
     )
     np.testing.assert_array_equal(asked.labels(PREDICATE), native.labels(theirs.predicate))
     assert asked.schema == domain.schema
@@ -87,4 +87,4 @@ def test_a_domain_of_more_values_cannot_be_asked_in_the_words_of_fewer(tmp_path:
     path = written(tmp_path / "two.jsonl", in_splits(entities(60), all_three))
     train_spec, predicate = file_dataset(file_data(path))
     with pytest.raises(DatasetError, match="has 2 values and 'litigation_outcome' 3"):
-        exam_dataset(EvalSpec(DomainData("legal"), entities=10), train_spec, predicate)
+        eval_dataset(EvalSpec(DomainData("legal"), entities=10), train_spec, predicate)

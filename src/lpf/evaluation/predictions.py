@@ -35,7 +35,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Answered:
+class Predictions:
     """``raw`` and ``tempered`` [E, V] are the answers as they came and at the fitted temperature
     (the same where none was fitted); ``labels`` [E] the truth; ``counts`` [E] how many items each
     entity has; ``credibility`` [E] their mean (NaN unknown); ``groups`` the value of a field that
@@ -71,7 +71,7 @@ class Answered:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
     @classmethod
-    def read(cls, file: BinaryIO) -> Answered:
+    def read(cls, file: BinaryIO) -> Predictions:
         with np.load(file, allow_pickle=False) as kept:
             about: Mapping[str, Any] = json.loads(kept["about"].tobytes())
             arrays: dict[str, Any] = {name: kept.get(name) for name in _ARRAYS}
