@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpf.cli.common import AsJson, command, group, print_document
-from lpf.cli.evaluate import Keep, Workers
+from lpf.cli import AsJson, Keep, Workers, command, group, print_document
 
 if TYPE_CHECKING:
     from lpf_paper.experiment import ExperimentRun
@@ -57,10 +56,10 @@ def paper(
     Results are stored one by one. After an interruption the same command continues where it
     stopped; if everything is there, it only writes the report again.
     """
-    from lpf.workspace.training_runs import require_torch
+    from lpf.workspace import require_torch
 
     require_torch()
-    from lpf.cli.progress import keeping_folder, watched
+    from lpf.cli import keeping_folder, watched
     from lpf_paper.experiment import ExperimentRun, command_line
     from lpf_paper.plan import full_plan, quick_plan
 
@@ -91,7 +90,7 @@ def paper(
 
 
 def _list(run: ExperimentRun, as_json: bool) -> None:
-    from lpf.evaluation.result_store import ResultStore
+    from lpf.evaluation import ResultStore
 
     store = ResultStore(run.folder)
     rows = []
@@ -103,7 +102,7 @@ def _list(run: ExperimentRun, as_json: bool) -> None:
     if as_json:
         print_document({"studies": rows})
         return
-    from lpf.cli.terminal import console, table
+    from lpf.cli import console, table
 
     headings = ("study", "cells", "missing")
     shown = ([str(row[heading]) for heading in headings] for row in rows)

@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem
-from lpf.domains.streams import stream
+from lpf.domains import stream
 from lpf.errors import DatasetError
 
 CLEAR = "clear"

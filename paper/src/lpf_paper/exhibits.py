@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Literal
 
-from lpf.evaluation.method_names import Standing as Standing
-from lpf.evaluation.summaries import Spread
+from lpf.evaluation import Spread
+from lpf.evaluation import Standing as Standing
 
 Kind = Literal["share", "number", "seconds", "milliseconds", "bytes", "count", "word", "text"]
 Better = Literal["higher", "lower"]

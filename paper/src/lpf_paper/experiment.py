@@ -11,10 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 
+from lpf import __version__
 from lpf.errors import ConfigError
-from lpf.evaluation.result_store import ResultStore
-from lpf.evaluation.runner import Progress, Runner
-from lpf.version import __version__
+from lpf.evaluation import Progress, ResultStore, Runner
 from lpf_paper.document import Experiment, RunInfo
 from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.catalogue import all_studies

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lpf.domains import domain_names
-from lpf.training.config import FIFTEEN_SEEDS, SEVEN_SEEDS
+from lpf.training import FIFTEEN_SEEDS, SEVEN_SEEDS
 
 QUICK_METHODS = (
     "lpf_robust",

@@ -20,13 +20,10 @@ from lpf.evaluation.specs import EvalSpec
 from lpf_paper.exhibits import Row, Table, Value
 from lpf_paper.plan import full_plan
 from lpf_paper.printed import printed_table
-from lpf_paper.studies.compliance_tables import (
-    confusion_table,
-    is_collapsed,
-    main_runs,
-    seed_stats_table,
-    with_collapse_note,
-)
+from lpf_paper.studies.compliance_confusions import confusion_table
+from lpf_paper.studies.compliance_runs import main_runs
+from lpf_paper.studies.compliance_seeds import seed_stats_table
+from lpf_paper.studies.compliance_tables import is_collapsed, with_collapse_note
 from lpf_paper.studies.study import ResultReader, Runs
 
 BROKEN = "edl_individual_broken"

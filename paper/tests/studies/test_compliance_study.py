@@ -30,7 +30,8 @@ from lpf_paper.exhibits import Figure, StudyResult, Value
 from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
 from lpf_paper.printed import printed_table
 from lpf_paper.studies.compliance import ComplianceStudy
-from lpf_paper.studies.compliance_tables import BY_SEED, ONCE, REFERENCES, seeds_table, train_spec
+from lpf_paper.studies.compliance_runs import BY_SEED, ONCE, REFERENCES, main_train_spec
+from lpf_paper.studies.compliance_seeds import seeds_table
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_figures import bar_figure, error_figure, with_points
 from lpf_paper.studies.study_tables import COLUMNS, comparison_table
@@ -83,7 +84,7 @@ def test_methods_of_one_network_have_a_cell_a_member(plan: ExperimentPlan) -> No
         assert [cell.settings for cell in cells] == [
             (("member", place),) for place in range(len(plan.main_seeds))
         ]
-        assert {cell.train_spec for cell in cells} == {train_spec(plan)}
+        assert {cell.train_spec for cell in cells} == {main_train_spec(plan)}
 
 
 def test_others_are_repeated_unless_nothing_changes_or_they_are_slow() -> None:
@@ -98,7 +99,7 @@ def test_others_are_repeated_unless_nothing_changes_or_they_are_slow() -> None:
 def test_all_cells_share_one_search() -> None:
     for plan in (QUICK, FULL):
         searched = {replace(cell.train_spec, seed=0) for cell in STUDY.cells(plan)}
-        assert searched == {replace(train_spec(plan), seed=0)}
+        assert searched == {replace(main_train_spec(plan), seed=0)}
 
 
 def history(seed: int) -> SeedHistory:
@@ -110,7 +111,7 @@ def history(seed: int) -> SeedHistory:
 
 def keep_histories(folder: Path, plan: ExperimentPlan = SMALL) -> None:
     """A small real model whose training is made up."""
-    home = ResultReader(folder).models._home(train_spec(plan), "networks")
+    home = ResultReader(folder).models._home(main_train_spec(plan), "networks")
     config = model_config(len(SEEDS), seeds=SEEDS)
     card = ModelCard("test", "random weights", "tests", "anything else", {}, ())
     document = {
@@ -468,7 +469,7 @@ def test_curves_are_of_the_first_run_that_has_answers(tmp_path: Path) -> None:
 
 
 def one_each(methods: tuple[str, ...]) -> Runs:
-    return {method: [Cell(train_spec(SMALL), EvalSpec(), method)] for method in methods}
+    return {method: [Cell(main_train_spec(SMALL), EvalSpec(), method)] for method in methods}
 
 
 def test_bars_stand_shortest_first_and_crashes_have_none(tmp_path: Path) -> None:

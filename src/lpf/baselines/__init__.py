@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from lpf.baselines.dawid_skene import DawidSkene
+from lpf.baselines.dawid_skene import DawidSkene, Votes, fit_confusions
 from lpf.baselines.interface import FittedMethod, Method
 from lpf.baselines.item_models import ItemModels
-from lpf.baselines.linear import LogisticMean, Stacking
-from lpf.baselines.lpf_methods import Lpf
+from lpf.baselines.linear import Labelled, LogisticMean, Stacking, fit_regression
+from lpf.baselines.lpf_methods import FittedLpf, Lpf
 from lpf.baselines.methods import Shared
 from lpf.baselines.relational_graph import RelationalGraph
 from lpf.baselines.run_methods import Outcome, run_methods
@@ -104,14 +104,19 @@ def make_methods(shared: Shared, names: Sequence[str] = tuple(METHODS)) -> list[
 __all__ = [
     "METHODS",
     "Factory",
+    "FittedLpf",
     "FittedMethod",
     "ItemModels",
+    "Labelled",
     "Method",
     "Outcome",
     "Shared",
     "Temperature",
     "Tempered",
     "TransformerConfig",
+    "Votes",
+    "fit_confusions",
+    "fit_regression",
     "make_methods",
     "run_methods",
     "with_temperature",

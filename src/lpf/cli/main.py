@@ -21,13 +21,18 @@ from lpf.cli import (
     train,
 )
 from lpf.cli import init as initialise
-from lpf.cli.exits import Application
-from lpf.cli.plugins import ProgramWithPlugins
+from lpf.cli.exits import Application, Program
+from lpf.cli.plugins import PluginGroup
 from lpf.version import __version__
+
+
+class _Commands(PluginGroup, Program):
+    """The commands of lpf, and those of installed plug-ins."""
+
 
 app = Application(
     name="lpf",
-    cls=ProgramWithPlugins,
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",

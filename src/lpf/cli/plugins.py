@@ -16,9 +16,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_group
 
-from lpf.cli.exits import Program
 from lpf.errors import ConfigError
 
 GROUP = "lpf.commands"
@@ -26,8 +26,8 @@ GROUP = "lpf.commands"
 KNOWN_PACKAGES = {"experiment": "lpf-paper"}
 
 
-class ProgramWithPlugins(Program):
-    """The commands of lpf itself, then those of plug-ins in alphabetical order."""
+class PluginGroup(TyperGroup):
+    """Adds the commands of plug-ins, in alphabetical order, after those of the group itself."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         own = super().list_commands(ctx)

@@ -8,22 +8,27 @@ from lpf.training.config import (
     FIFTEEN_SEEDS,
     SEED_PRESETS,
     SEVEN_SEEDS,
+    UNEQUAL,
     StageTwoConfig,
     TrainingConfig,
 )
 from lpf.training.examples import Examples, make_examples, read_features
 from lpf.training.fitting import Scores, evaluate
 from lpf.training.heads import train_head
+from lpf.training.history import SeedHistory, spread
 from lpf.training.small_data import FEWEST_FOR_SPLITS, train_few
 from lpf.training.trainer import Trainer
+from lpf.training.training_warnings import wilson
 
 __all__ = [
     "FEWEST_FOR_SPLITS",
     "FIFTEEN_SEEDS",
     "SEED_PRESETS",
     "SEVEN_SEEDS",
+    "UNEQUAL",
     "Examples",
     "Scores",
+    "SeedHistory",
     "StageTwoConfig",
     "Trained",
     "Trainer",
@@ -31,6 +36,8 @@ __all__ = [
     "evaluate",
     "make_examples",
     "read_features",
+    "spread",
     "train_few",
     "train_head",
+    "wilson",
 ]

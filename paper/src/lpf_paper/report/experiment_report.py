@@ -9,20 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lpf.report.documents import as_json
-from lpf.report.drawing import Drawing
-from lpf.report.page import (
-    bullets,
-    cautions_box,
-    contents,
-    definitions,
-    figures,
-    glance,
-    page,
-    section,
-    text,
-)
-from lpf.storage.atomic_files import write_atomically
+from lpf.report import documents, drawing, page
+from lpf.storage import write_atomically
 from lpf_paper.document import Experiment, RunInfo
 from lpf_paper.exhibits import Example, Table, Value
 from lpf_paper.report.digest import digest
@@ -40,21 +28,23 @@ METHOD = "method-of-the-numbers"
 
 
 def experiment_page(
-    experiment: Experiment, studies: Sequence[NamedStudy], drawings: Sequence[Sequence[Drawing]]
+    experiment: Experiment,
+    studies: Sequence[NamedStudy],
+    drawings: Sequence[Sequence[drawing.Drawing]],
 ) -> str:
     """``drawings`` holds, for each study, its figures in order."""
     parts = [
-        glance(list(_at_a_glance(experiment))),
+        page.glance(list(_at_a_glance(experiment))),
         _summary(experiment.summary),
-        cautions_box([*[QUICK] * experiment.run.quick, *experiment.warnings]),
-        f'<p class="caption">{text(READING)}</p>',
+        page.cautions_box([*[QUICK] * experiment.run.quick, *experiment.warnings]),
+        f'<p class="caption">{page.text(READING)}</p>',
         *(_study(*pair) for pair in zip(studies, drawings, strict=True)),
-        section("How the numbers were made", _run_info(experiment.run), id=METHOD),
+        page.section("How the numbers were made", _run_info(experiment.run), id=METHOD),
         f"<footer>Every number of this page is in {NUMBERS} in the same folder.</footer>",
     ]
     entries = [(one.name, one.study.title) for one in studies]
-    listed = contents([*entries, (METHOD, "How the numbers were made")])
-    return page(experiment.title, parts, listed)
+    listed = page.contents([*entries, (METHOD, "How the numbers were made")])
+    return page.page(experiment.title, parts, listed)
 
 
 def _at_a_glance(experiment: Experiment) -> Iterator[tuple[str, str]]:
@@ -93,19 +83,19 @@ def _values_of(table: Table) -> Iterator[Value]:
 
 
 def _summary(sentences: Sequence[str]) -> str:
-    return section("Summary", bullets(sentences)) if sentences else ""
+    return page.section("Summary", page.bullets(sentences)) if sentences else ""
 
 
-def _study(named: NamedStudy, drawings: Sequence[Drawing]) -> str:
+def _study(named: NamedStudy, drawings: Sequence[drawing.Drawing]) -> str:
     study = named.study
-    parts = [f'<p class="question">{text(study.question)}</p>']
+    parts = [f'<p class="question">{page.text(study.question)}</p>']
     if study.findings:
-        parts.append(f'<div class="findings">\n{bullets(study.findings)}\n</div>')
+        parts.append(f'<div class="findings">\n{page.bullets(study.findings)}\n</div>')
     parts += map(_table, named.tables)
     if drawings:
-        parts.append(figures(drawings))
+        parts.append(page.figures(drawings))
     parts += map(_example, named.examples)
-    return section(study.title, *parts, id=named.name)
+    return page.section(study.title, *parts, id=named.name)
 
 
 def _table(named: NamedTable) -> str:
@@ -114,9 +104,9 @@ def _table(named: NamedTable) -> str:
 
 def _example(named: NamedExample) -> str:
     example: Example = named.example
-    facts = definitions(example.facts) if example.facts else ""
+    facts = page.definitions(example.facts) if example.facts else ""
     return (
-        f'<article class="example">\n<h3>{text(example.title)}</h3>\n{facts}\n'
+        f'<article class="example">\n<h3>{page.text(example.title)}</h3>\n{facts}\n'
         f"{_table(named.items)}\n</article>"
     )
 
@@ -134,7 +124,7 @@ def _run_info(run: RunInfo) -> str:
         ("Time", _time(run)),
         ("Finished", run.finished),
     ]
-    return definitions(facts)
+    return page.definitions(facts)
 
 
 PAGE = "index.html"
@@ -159,9 +149,9 @@ def write_experiment_report(document: Experiment | Mapping[str, Any], folder: Pa
     whole = experiment_page(experiment, studies, drawings)
     for path, content in _files(studies):
         write_atomically(folder / path, content)
-    for drawing in _flat(drawings):
-        drawing.write(folder / FIGURES)
-    write_atomically(folder / NUMBERS, as_json(experiment.to_dict()))
+    for one in _flat(drawings):
+        one.write(folder / FIGURES)
+    write_atomically(folder / NUMBERS, documents.as_json(experiment.to_dict()))
     write_atomically(folder / DIGEST, digest(experiment, studies))
     write_atomically(folder / PAGE, whole.encode())
     return folder / PAGE
@@ -171,5 +161,5 @@ def _files(studies: list[NamedStudy]) -> Iterator[tuple[str, bytes]]:
     return ((table.file, table_csv(table.table)) for study in studies for table in study.all_tables)
 
 
-def _flat(drawings: list[list[Drawing]]) -> Iterator[Drawing]:
-    return (drawing for own in drawings for drawing in own)
+def _flat(drawings: list[list[drawing.Drawing]]) -> Iterator[drawing.Drawing]:
+    return (one for own in drawings for one in own)

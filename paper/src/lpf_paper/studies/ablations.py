@@ -13,14 +13,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lpf.evaluation.comparisons import Comparison, Loss, compare
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec, Settings, TrainSpec
-from lpf.evaluation.summaries import Summary
-from lpf.evaluation.variants import DEFAULT_ENSEMBLE
-from lpf.training.config import UNEQUAL
+from lpf.evaluation import (
+    DEFAULT_ENSEMBLE,
+    Cell,
+    Comparison,
+    DomainData,
+    EvalSpec,
+    Loss,
+    Settings,
+    Summary,
+    TrainSpec,
+    compare,
+)
+from lpf.training import UNEQUAL
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
 from lpf_paper.plan import ExperimentPlan
-from lpf_paper.studies.compliance_tables import DOMAIN
+from lpf_paper.studies.compliance_runs import DOMAIN
 from lpf_paper.studies.domains_tables import TEST_SEED, eval_spec_at
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_tables import COLUMNS, cell_value, counted, plain_value

@@ -1,32 +1,24 @@
-"""Compliance, all methods: the paper's main, seed, confidence, runtime and error tables.
-
-What the numbers of compliance say, in sentences.
-"""
+"""Compliance, all methods: the paper's main, seed, confidence, runtime and error tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lpf.evaluation.method_names import title_of
-from lpf.evaluation.specs import Cell, EvalSpec
+from lpf.evaluation import Cell, EvalSpec, title_of
 from lpf_paper.exhibits import Figure, StudyResult, Table
 from lpf_paper.plan import ExperimentPlan
+from lpf_paper.studies.compliance_confusions import confusion_table
+from lpf_paper.studies.compliance_runs import REFERENCES, large_eval_spec, main_runs
+from lpf_paper.studies.compliance_seeds import seed_stats_table, seeds_table, training_figures
 from lpf_paper.studies.compliance_tables import (
     COLLAPSED,
-    REFERENCES,
     against_table,
     confidence_table,
-    confusion_table,
     costs_table,
-    large_eval_spec,
     large_table,
-    main_runs,
     more_table,
     parts_tables,
-    seed_stats_table,
-    seeds_table,
     small_table,
-    training_figures,
 )
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_figures import (

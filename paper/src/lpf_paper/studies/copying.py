@@ -12,8 +12,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 from lpf import metrics
-from lpf.evaluation.specs import GENERATION, Cell
-from lpf.storage.atomic_files import write_atomically
+from lpf.evaluation import GENERATION, Cell
+from lpf.storage import write_atomically
 from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, StudyResult, Table, Value
 from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.copying_world import (

@@ -21,13 +21,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.baselines.dawid_skene import Votes, fit_confusions
-from lpf.baselines.linear import Labelled, fit_regression
-from lpf.combine import RobustParameters, Segments, combine_robust
-from lpf.combine.calibration import LabelledFactors, fit_robust, fit_temperature
-from lpf.domains.streams import stream
+from lpf.baselines import Labelled, Votes, fit_confusions, fit_regression
+from lpf.combine import (
+    LabelledFactors,
+    RobustParameters,
+    Segments,
+    combine_robust,
+    fit_robust,
+    fit_temperature,
+)
+from lpf.domains import stream
 from lpf.errors import ConfigError
-from lpf.factors.tempering import tempered
+from lpf.factors import tempered
 from lpf.types import FloatArray
 
 Whole = NDArray[np.intp]

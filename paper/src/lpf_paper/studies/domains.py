@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import Cell, standing_of, title_of
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Figure, Series, StudyResult, Table
 from lpf_paper.plan import ExperimentPlan

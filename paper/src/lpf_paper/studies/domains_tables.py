@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
-from lpf.evaluation.summaries import Summary
+from lpf.evaluation import Cell, DomainData, EvalSpec, Summary, TrainSpec, standing_of, title_of
 from lpf_paper.exhibits import Column, Row, Table, Value
 from lpf_paper.plan import ExperimentPlan
 from lpf_paper.printed import PrintedTable, printed_table

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from lpf.evaluation.comparisons import Comparison
-from lpf.evaluation.method_names import title_of
-from lpf.evaluation.model_cache import CHOSEN
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import CHOSEN, Cell, Comparison, title_of
 from lpf_paper.exhibits import Figure, Table
 from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.robustness import SURE, compliance_train_spec, data_sets, untouched

@@ -13,14 +13,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lpf.datasets import Dataset
-from lpf.evaluation.claim_only import CLAIM_ONLY
-from lpf.evaluation.comparisons import Comparison, compare
-from lpf.evaluation.evaluation import Evaluation, EvaluationPlan
-from lpf.evaluation.evaluator import Evaluator
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.model_cache import CHOSEN
-from lpf.evaluation.result_store import ResultStore
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import (
+    CHOSEN,
+    CLAIM_ONLY,
+    Cell,
+    Comparison,
+    Evaluation,
+    EvaluationPlan,
+    Evaluator,
+    ResultStore,
+    compare,
+    standing_of,
+    title_of,
+)
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
 from lpf_paper.plan import ExperimentPlan

@@ -19,10 +19,7 @@ from statistics import fmean
 import numpy as np
 
 from lpf import metrics
-from lpf.evaluation.comparisons import compare
-from lpf.evaluation.measures import NULL_DRAWS
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import NULL_DRAWS, Cell, Predictions, compare
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
 from lpf_paper.plan import ExperimentPlan

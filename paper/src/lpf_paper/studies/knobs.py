@@ -9,10 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lpf.evaluation.comparisons import Comparison, compare
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell
-from lpf.evaluation.summaries import Spread
+from lpf.evaluation import Cell, Comparison, Predictions, Spread, compare
 from lpf_paper.exhibits import StudyResult
 from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.knobs_tables import (

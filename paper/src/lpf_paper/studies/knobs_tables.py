@@ -17,13 +17,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec, Setting, Settings
-from lpf.evaluation.summaries import Spread, Summary, summarise
+from lpf.evaluation import (
+    Cell,
+    DomainData,
+    EvalSpec,
+    Predictions,
+    Setting,
+    Settings,
+    Spread,
+    Summary,
+    summarise,
+)
 from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, Table, Value
 from lpf_paper.plan import ExperimentPlan
 from lpf_paper.printed import Printed, printed_table
-from lpf_paper.studies.compliance_tables import DOMAIN, train_spec
+from lpf_paper.studies.compliance_runs import DOMAIN, main_train_spec
 from lpf_paper.studies.domains_tables import TEST_SEED
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_tables import COLUMNS, cell_value, renamed_column
@@ -126,7 +134,7 @@ def _cell(
     told["member"] = member
     if sampler is not None:
         told["sampler"] = sampler
-    return Cell(train_spec(plan), eval_spec, method, _ordered(told))
+    return Cell(main_train_spec(plan), eval_spec, method, _ordered(told))
 
 
 def _ordered(told: Mapping[str, Setting]) -> Settings:

@@ -13,8 +13,7 @@ from textwrap import shorten
 
 import numpy as np
 
-from lpf.evaluation.method_names import title_of
-from lpf.evaluation.specs import Cell, EvalSpec, TrainSpec
+from lpf.evaluation import Cell, EvalSpec, TrainSpec, title_of
 from lpf_paper.exhibits import Column, Example, Row, StudyResult, Table, Value
 from lpf_paper.plan import ExperimentPlan
 from lpf_paper.printed import PrintedTable

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from lpf import metrics
 from lpf.combine import Segments, combine_paper
-from lpf.evaluation.measures import by_label
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import Cell, Predictions, by_label, standing_of, title_of
 from lpf_paper.exhibits import Column, Row, Table, Value
 from lpf_paper.printed import PrintedTable, printed_slugs, printed_table
 from lpf_paper.studies.study import ResultReader

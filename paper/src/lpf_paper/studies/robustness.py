@@ -13,13 +13,12 @@ from math import isnan
 
 import numpy as np
 
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
+from lpf.evaluation import Cell, DomainData, EvalSpec, TrainSpec, standing_of, title_of
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, StudyResult, Table, Value
 from lpf_paper.perturbations import KINDS, Perturbation
 from lpf_paper.plan import ExperimentPlan
-from lpf_paper.studies.compliance_tables import DOMAIN
+from lpf_paper.studies.compliance_runs import DOMAIN
 from lpf_paper.studies.domains_tables import TEST_SEED, domain_train_spec
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_figures import (

@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from lpf.evaluation.model_cache import ModelCache
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.result_store import ResultStore
-from lpf.evaluation.specs import Cell
-from lpf.evaluation.summaries import Summary, summarise
+from lpf.evaluation import Cell, ModelCache, Predictions, ResultStore, Summary, summarise
 from lpf_paper.exhibits import StudyResult
 from lpf_paper.plan import ExperimentPlan
 

@@ -11,14 +11,19 @@ from math import isfinite
 
 import numpy as np
 
-from lpf.evaluation.comparisons import compare
-from lpf.evaluation.measures import confusion_of, reliability_of, risk_coverage_of
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell
-from lpf.evaluation.summaries import DRAWS
+from lpf.evaluation import (
+    DRAWS,
+    Cell,
+    Predictions,
+    compare,
+    confusion_of,
+    reliability_of,
+    risk_coverage_of,
+    standing_of,
+    title_of,
+)
 from lpf.metrics import Difference
-from lpf.training.training_warnings import wilson
+from lpf.training import wilson
 from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, Table
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_tables import COLUMNS, cell_value, mean_of_row

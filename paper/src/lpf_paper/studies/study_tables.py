@@ -10,10 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpf.evaluation.comparisons import Comparison, Loss, compare
-from lpf.evaluation.method_names import LANGUAGE_MODEL, standing_of, title_of
-from lpf.evaluation.specs import Cell
-from lpf.evaluation.summaries import Summary
+from lpf.evaluation import (
+    LANGUAGE_MODEL,
+    Cell,
+    Comparison,
+    Loss,
+    Summary,
+    compare,
+    standing_of,
+    title_of,
+)
 from lpf_paper.exhibits import Column, Row, Table, Value
 from lpf_paper.printed import PrintedTable, printed_table
 from lpf_paper.studies.study import ResultReader, Runs

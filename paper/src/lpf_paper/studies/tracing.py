@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from lpf.baselines.lpf_methods import FittedLpf
-from lpf.combine.combined import Combined
-from lpf.combine.robust import RobustParameters
+from lpf.baselines import FittedLpf
+from lpf.combine import Combined, RobustParameters
 from lpf.datasets import DatasetEntity, DatasetItem
 from lpf.domains import perfect_answers
 from lpf.engine import Answers
-from lpf.evaluation.specs import EvalSpec, TrainSpec
+from lpf.evaluation import EvalSpec, TrainSpec
 from lpf.results import jensen_shannon
-from lpf.storage.atomic_files import write_atomically
+from lpf.storage import write_atomically
 from lpf.training import Examples
 from lpf.types import FloatArray
 
@@ -144,7 +143,7 @@ def trace_path(train_spec: TrainSpec, folder: Path) -> Path:
 
 def trace(train_spec: TrainSpec, folder: Path) -> dict[str, Any]:
     """What the robust ensemble answers about the train_spec's own test entities, as plain data."""
-    from lpf.evaluation.workbench import Workbench
+    from lpf.evaluation import Workbench
 
     bench = Workbench(train_spec, folder)
     fitted = bench.fitted(METHOD)

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 
 from lpf import metrics
 from lpf.errors import ConfigError
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec
+from lpf.evaluation import Cell, DomainData, EvalSpec, Predictions, standing_of, title_of
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
 from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.domains_tables import TEST_SEED, domain_train_spec
