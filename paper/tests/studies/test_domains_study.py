@@ -179,7 +179,7 @@ LOSSES = {
 
 
 def exact(cell: Cell) -> float:
-    """By domain, the same in every eval_spec; all others are halfway between ours and the paper's."""
+    """By domain; all other methods are halfway between ours and the paper's."""
     losses = LOSSES[domain_of(cell)]
     return losses.get(cell.method, (losses["lpf_robust"] + losses["lpf_paper"]) / 2)
 

@@ -1,11 +1,4 @@
-"""Robust mode with one part taken out at a time: what is each of them good for?
-
-The parts of robust mode that can be taken out, and the tests on which they are.
-
-What taking parts out of robust mode did, in sentences.
-
-Tables of robust mode with one part taken out: one a test.
-"""
+"""Robust mode with one part removed at a time: how much does each part contribute?"""
 
 from __future__ import annotations
 
@@ -37,7 +30,7 @@ METHOD = "lpf_robust"
 DEFAULT = "default"
 ENSEMBLES = (1, 2, 3, 5, 7)
 SURE = 0.05
-TELLING = 0.0001  # of a difference in loss; below, it is rounding
+TELLING = 0.0001  # smallest difference in loss that is not rounding
 Verdict = Literal["better", "worse", "neither"]
 
 
@@ -71,8 +64,8 @@ PRIORS: Mapping[str, Variant] = {
 
 @dataclass(frozen=True)
 class Setup:
-    """A test: on which data, with what number of items. ``shares`` are those of the values where
-    they are not the domain's own."""
+    """The data of a test, and its number of items. ``shares`` of the values replace the domain's
+    own."""
 
     name: str
     preset: str
@@ -90,13 +83,13 @@ class Setup:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What the generator is told."""
+        """Settings of the generator."""
         return (f"shares={','.join(map(str, self.shares))}",) if self.shares else ()
 
     @property
     def balanced(self) -> bool:
-        """Whether training draws its values equally often, so that π is even and dividing by it
-        changes nothing, whatever the shares."""
+        """Return True if training draws all values equally often: π is then uniform, and dividing
+        by it changes nothing."""
         return bool(self.shares) and max(self.shares) / min(self.shares) > UNEQUAL
 
 
@@ -115,8 +108,8 @@ UNEQUAL_SETUPS = (
 
 @dataclass(frozen=True)
 class Change:
-    """What a variant's mean loss has over the default's: above 0, what was taken out was good for
-    something. None where nothing could be compared. ``p`` is after Holm."""
+    """A variant's mean loss minus the default's: above 0, the removed part was useful. None if
+    nothing could be compared. ``p`` is corrected by Holm's method."""
 
     mean: float
     low: float
@@ -125,7 +118,7 @@ class Change:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the variant, beside the default."""
+        """The variant compared with the default."""
         if self.p >= SURE or self.low <= 0.0 <= self.high or abs(self.mean) < TELLING:
             return "neither"
         return "worse" if self.mean > 0 else "better"
@@ -141,7 +134,7 @@ def variants(plan: ExperimentPlan, setup: Setup) -> Mapping[str, Variant]:
 
 
 def runs(plan: ExperimentPlan, setup: Setup) -> dict[str, list[Cell]]:
-    """The cells of the default and of each variant, one a data set."""
+    """The cells of the default and of each variant, one per data set."""
     settings = {DEFAULT: (), **{name: one.settings for name, one in variants(plan, setup).items()}}
     return {
         name: [_cell(plan, setup, seed, told) for seed in data_sets(plan, setup)]
@@ -150,7 +143,7 @@ def runs(plan: ExperimentPlan, setup: Setup) -> dict[str, list[Cell]]:
 
 
 def data_sets(plan: ExperimentPlan, setup: Setup) -> tuple[int, ...]:
-    """Their seeds. One is enough where nothing can come out but what training makes sure of."""
+    """Seeds of the data sets. One is enough if training itself decides the outcome."""
     return plan.study_seeds[:1] if setup.balanced else plan.study_seeds
 
 
@@ -176,7 +169,7 @@ def _cell(plan: ExperimentPlan, setup: Setup, seed: int, settings: Settings) -> 
 
 
 def eval_spec_of(plan: ExperimentPlan, setup: Setup) -> EvalSpec:
-    """Those of the domains, whose texts are read anyhow; but for unequal values, which are new."""
+    """The test entities of the domains study; new ones for unequal shares."""
     if setup.shares:
         return EvalSpec(
             DomainData(DOMAIN, setup.preset, TEST_SEED, setup.changes), plan.ablation_asked
@@ -196,7 +189,7 @@ def changes_of(
 
 
 def _change(one: Comparison) -> Change | None:
-    """The comparison is of the default with the variant; here it is the other way round."""
+    """The variant minus the default; ``one`` has the opposite sign."""
     if one.difference is None or one.adjusted is None:
         return None
     found = one.difference
@@ -214,7 +207,7 @@ def ablation_findings(plan: ExperimentPlan, changes: Changes) -> list[str]:
 
 
 def _integral(changes: Changes) -> str:
-    """Said plainly: the paper's central step is one of the parts."""
+    """The integral over q(z|e), the paper's central step."""
     found = [
         (INTEGRATORS[name].title, setup, change)
         for setup in SETUPS
@@ -281,7 +274,7 @@ def _unequal(changes: Changes) -> list[str]:
 
 
 def _divided(setup: Setup, changes: Mapping[str, Change | None]) -> str | None:
-    """What dividing by the prior is good for where some values are rarer than others."""
+    """What dividing by the prior contributes if some values are rare."""
     undivided = changes["undivided"]
     if undivided is None:
         return None
@@ -412,13 +405,13 @@ class AblationsStudy:
 
 
 def _change_figures(plan: ExperimentPlan, changes: Changes) -> list[Figure]:
-    """One a preset."""
+    """One figure per preset."""
     presets = dict.fromkeys(setup.preset for setup in SETUPS)
     return [_change_figure(plan, preset, changes) for preset in presets]
 
 
 def _change_figure(plan: ExperimentPlan, preset: str, changes: Changes) -> Figure:
-    """A set of bars a number of items."""
+    """One set of bars per number of items."""
     among = [setup for setup in SETUPS if setup.preset == preset]
     series = tuple(_bars(plan, setup, changes[setup.name]) for setup in among)
     return Figure(

@@ -52,7 +52,7 @@ def _ours(plan: ExperimentPlan, large: Runs, results: ResultReader) -> str:
 
 
 def _rivals(large: Runs, results: ResultReader) -> str:
-    """Who is better than the ensemble; where nobody is, who comes nearest."""
+    """Methods better than the ensemble, or the nearest one if there is none."""
     found = [
         (one.name, one.difference, one.adjusted)
         for one in comparisons("lpf_robust", large, results)

@@ -174,7 +174,7 @@ def costs_table(small: Runs, results: ResultReader) -> Table:
 
 
 def parts_tables(large: Runs, results: ResultReader) -> list[Table]:
-    """None where every run of the ensemble crashed."""
+    """Empty if every run of the ensemble crashed."""
     answered = answers_of(large["lpf_robust"], results)
     if answered is None:
         return []
@@ -214,8 +214,8 @@ def _how(plan: ExperimentPlan) -> str:
     repeats = counted(len(plan.main_repetitions), "repetition")
     return (
         f"LPF and VAE-Only with one network: mean and sd over all {seeds}, the worst among them; "
-        "their ensembles: the best five of these, one run. What stands on the classifier has the "
-        f"best of as many networks, and like all else that draws is run in {repeats}. All methods "
-        "but references at a temperature fitted on the same 135 validation companies, robust mode "
-        "at its own."
+        "their ensembles: the best five of these, one run. Methods built on the classifier use the "
+        f"best of as many networks; all other random methods are run in {repeats}. All methods "
+        "except references have a temperature fitted on the same 135 validation companies, robust "
+        "mode its own."
     )

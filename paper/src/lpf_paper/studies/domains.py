@@ -1,7 +1,4 @@
-"""Seven domains, two presets: who is best where, and how far from a perfect reader.
-
-What the domains say of the robust ensemble, in sentences.
-"""
+"""Seven domains, two presets: which method is best where, and how far from a perfect reader?"""
 
 from __future__ import annotations
 
@@ -62,14 +59,14 @@ def _standing(where: str, runs: DomainRuns) -> str:
 
 
 def _side(difference: Difference) -> str:
-    """Where the other method lies; ``difference`` is ours less its."""
+    """Where the other method is; ``difference`` is ours minus the other's."""
     if difference.mean <= 0:
         return "above"
     return "below: it is better" if difference.low > 0 else "below, which may be chance"
 
 
 def _as_they_come(runs: DomainRuns) -> str:
-    """Which methods the temperature hurts: with few validation entities it may."""
+    """Methods that are worse with a temperature, which happens with few validation entities."""
     both = {
         method: (finite_mean(runs.summary(method), "raw_nll"), runs.nll(method))
         for method in runs.by_method
@@ -112,7 +109,7 @@ DRAWN = ("lpf_robust", "vae_only_ensemble", "lpf_paper", "lpf_learned", "perfect
 
 @dataclass(frozen=True)
 class DomainsStudy:
-    """``preset`` is that of the generator."""
+    """``preset`` is the generator's."""
 
     preset: str
 
@@ -122,7 +119,7 @@ class DomainsStudy:
 
     def cells(self, plan: ExperimentPlan) -> list[Cell]:
         test_sets: tuple[TestSet, ...] = ("fixed", "varying")
-        if self.preset == "paper":  # only its table is of the data sets' own test entities
+        if self.preset == "paper":  # only the paper has a table of the data sets' own test entities
             test_sets = ("own", *test_sets)
         runs = [
             cells_at(plan, self.preset, test_set, plan.domain_methods) for test_set in test_sets
@@ -161,8 +158,8 @@ class DomainsStudy:
         return DomainRuns(self.preset, "own", cells_at(plan, self.preset, "own", shown), results)
 
     def _first(self, plan: ExperimentPlan, results: ResultReader) -> DomainRuns:
-        """Methods that were run on the first data set of each domain; beside them, the same runs
-        of those that matter."""
+        """Methods that ran on the first data set of each domain only, and the same runs of the
+        methods to compare them with."""
         methods = (*plan.far_methods, *BESIDE_FAR)
         by_method = cells_at(plan, self.preset, "fixed", methods, first=True)
         return DomainRuns(self.preset, "fixed", by_method, results)

@@ -1,9 +1,4 @@
-"""Tables of the domains: all of them together, method against method, and one by one.
-
-The cells of the study of domains, and what their runs say of each domain.
-
-How much of the way from the paper's model to a perfect reader is gone, domain by domain.
-"""
+"""Cells and tables of the domains study: all domains together, by method, and one by one."""
 
 from __future__ import annotations
 
@@ -35,7 +30,7 @@ TestSet = Literal["own", "fixed", "varying"]
 
 @dataclass(frozen=True)
 class DomainRuns:
-    """All methods on a preset at one test_set, and the results that has their answers."""
+    """All methods on one preset and test set, with the reader of their results."""
 
     preset: str
     test_set: TestSet
@@ -51,7 +46,7 @@ class DomainRuns:
         return "one to five items each" if self.test_set == "varying" else "five items each"
 
     def summary(self, method: str, domain: str | None = None) -> Summary:
-        """Over all domains where none is named."""
+        """Over all domains if none is named."""
         cells = self.by_method[method]
         if domain is not None:
             cells = [cell for cell in cells if _domain_of(cell) == domain]
@@ -66,7 +61,7 @@ def study_name(preset: str) -> str:
 
 
 def finite_mean(summary: Summary, measure: str) -> float | None:
-    """None where every run crashed, or a loss is infinite."""
+    """None if every run crashed or a loss is infinite."""
     spread = summary.spreads.get(measure)
     return spread.mean if spread is not None and isfinite(spread.mean) else None
 
@@ -108,7 +103,7 @@ def eval_spec_at(plan: ExperimentPlan, preset: str, domain: str, test_set: TestS
 def domain_train_spec(
     plan: ExperimentPlan, domain: str, seed: int, preset: str = "paper"
 ) -> TrainSpec:
-    """Other studies learn from it too, and share its networks."""
+    """Training data of a domain; other studies use it too and share its networks."""
     return TrainSpec(DomainData(domain, preset, seed), seed=seed, seeds=plan.training_seeds)
 
 
@@ -146,7 +141,7 @@ def pooled_table(plan: ExperimentPlan, runs: DomainRuns) -> Table:
         f"{runs.study}_{runs.test_set}",
         f"All domains together, {runs.items}",
         f"Means and sd over {len(plan.domains)} domains with {sets} of 630 training entities each; "
-        f"{entities:,} test entities a domain, in wordings that no training saw. A temperature "
+        f"{entities:,} test entities per domain, in wordings that no training saw. A temperature "
         "for everyone, by the number of items where it varies; NLL before T is that of the answers "
         "as they come.",
         runs.by_method,
@@ -175,15 +170,15 @@ def nll_table(plan: ExperimentPlan, fixed: DomainRuns) -> Table:
     return Table(
         f"{fixed.study}_nll",
         "NLL by domain",
-        "Mean and sd over data sets, five items an entity.",
+        "Mean and sd over data sets, five items per entity.",
         columns,
         tuple(rows),
     )
 
 
 def cross_domain_table(plan: ExperimentPlan, own: DomainRuns) -> Table:
-    """On the 135 test entities of each data set, as the paper does; LPF-Learned as published where
-    it was run."""
+    """On the 135 test entities of each data set, as in the paper; LPF-Learned as published if it
+    was run."""
     beside, published = printed_table("cross_domain"), _published(plan, own)
     titles = {method: title_of(method) for method in (*own.by_method, PUBLISHED)}
     if published is not None:
@@ -197,7 +192,7 @@ def cross_domain_table(plan: ExperimentPlan, own: DomainRuns) -> Table:
     return Table(
         "cross_domain",
         "Accuracy on each data set's own 135 test entities",
-        "Mean and sd over data sets. The paper has one data set a domain and reports the best "
+        "Mean and sd over data sets. The paper has one data set per domain and reports the best "
         f"of seven seeds by its test accuracy. {title_of(PUBLISHED)}, was {run}.",
         tuple(Column(name, title, "share", "higher", 4) for name, title in titles.items()),
         tuple(_cross_domain_row(domain, own, published, beside) for domain in plan.domains),
@@ -208,7 +203,7 @@ def far_table(plan: ExperimentPlan, first: DomainRuns) -> Table:
     return method_table(
         f"{first.study}_far",
         "Those that are slow to train, on the first data set of each domain",
-        f"{len(plan.domains)} runs a method, five items an entity. Training on one core.",
+        f"{len(plan.domains)} runs per method, five items per entity. Training on one core.",
         first.by_method,
         (*MEASURES, "fit_seconds"),
         first.results,
@@ -216,8 +211,8 @@ def far_table(plan: ExperimentPlan, first: DomainRuns) -> Table:
 
 
 def notes_of(summaries: Iterable[tuple[str, Summary]]) -> str | None:
-    """Each note after those it is said of; what is said of answers before their temperature has
-    no place in these tables."""
+    """Each note with the names it applies to. Notes on answers before their temperature are left
+    out."""
     about: dict[str, list[str]] = {}
     for name, summary in summaries:
         for note in summary.notes:
@@ -233,7 +228,7 @@ def _nll_row(plan: ExperimentPlan, method: str, fixed: DomainRuns) -> Row:
 
 
 def _published(plan: ExperimentPlan, own: DomainRuns) -> DomainRuns | None:
-    """Its runs, which are of new entities; None where there are none."""
+    """Runs of LPF-Learned as published, on new entities; None if it was not run."""
     if PUBLISHED not in plan.far_methods:
         return None
     cells = cells_at(plan, own.preset, "fixed", [PUBLISHED], first=True)
@@ -260,7 +255,7 @@ def _beside(beside: PrintedTable, domain: str, method: str, summary: Summary | N
     )
 
 
-GAP = ("lpf_robust", "lpf_paper", "perfect_reader")  # ours, where it begins, where it ends
+GAP = ("lpf_robust", "lpf_paper", "perfect_reader")  # ours, the start of the gap, its end
 GAP_COLUMNS = (
     Column("accuracy", "Accuracy", "share", None, 4),
     Column("nll", "NLL", "number", None, 4),
@@ -273,8 +268,8 @@ GAP_COLUMNS = (
 
 
 def closed(ours: float | None, paper: float | None, perfect: float | None) -> float | None:
-    """The share of the way from the paper's loss to the perfect reader's: 0 is no better than the
-    paper's, 1 as good as the reader. None where one of them is not known, or there is no way."""
+    """The share of the gap between the paper's loss and the perfect reader's that is closed: 0 is
+    no better than the paper, 1 as good as the reader. None if a loss is unknown or there is no gap."""
     if ours is None or paper is None or perfect is None or paper <= perfect:
         return None
     return (paper - ours) / (paper - perfect)
@@ -291,7 +286,7 @@ def gap_table(plan: ExperimentPlan, fixed: DomainRuns) -> Table:
 
 
 def closing(plan: ExperimentPlan, fixed: DomainRuns) -> str:
-    """A sentence; none where a run crashed: means would be of different data sets."""
+    """A sentence; empty if a run crashed, since means would cover different data sets."""
     if any(one.runs < one.asked for one in map(fixed.summary, GAP)):
         return ""
     whole = _share(fixed)

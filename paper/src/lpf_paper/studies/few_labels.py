@@ -1,4 +1,4 @@
-"""Few entities to learn from: who needs how many."""
+"""Few training entities: how many does each method need?"""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def few_figures(plan: ExperimentPlan, results: ResultReader) -> list[Figure]:
 
 
 def few_findings(plan: ExperimentPlan, results: ResultReader) -> list[str]:
-    """One sentence an end, and where LPF stops being beaten."""
+    """One sentence per end of the range, and from where on LPF is not beaten."""
     steps = few_steps(plan)
     ends = dict.fromkeys((0, len(steps.x) - 1))
     return [*(_at(steps, place, results) for place in ends), _unbeaten(steps, results)]
 
 
 def _cells(plan: ExperimentPlan, method: str, entities: int) -> tuple[Cell, ...]:
-    """The whole of a data set is the train_spec that other studies have learned from."""
+    """With all training entities, the cells are those of other studies."""
     bound = entities if entities < ALL else None
     return tuple(
         Cell(compliance_train_spec(plan, seed, bound), untouched(plan), method)
@@ -85,8 +85,8 @@ def _how(plan: ExperimentPlan) -> str:
         f"Compliance, {plan.ablation_asked:,} new companies, mean over {data_sets(plan)}. "
         "Training entities are drawn so that each value keeps its share. The "
         f"{VALIDATION} validation entities, on which training stops and temperatures are fitted, "
-        "are there in every case: labels in all are so many more. Everyone is trained as with "
-        f'many; "{title_of(OURS)}" is what training leaves, the networks or a linear reading.'
+        "are always there, so there are more labels in all. All methods are trained as with "
+        f'many; "{title_of(OURS)}" is what training leaves, the networks or a linear model.'
     )
 
 
@@ -98,7 +98,7 @@ def _at(steps: Steps, place: int, results: ResultReader) -> str:
     ours = steps.mean(OURS, "nll", place, results)
     better = [one for one in found if one.difference is not None and one.difference.mean > 0]
     nearest = found[0]
-    assert nearest.difference is not None  # just asked for
+    assert nearest.difference is not None  # filtered above
     mean, low, high = nearest.difference.mean, nearest.difference.low, nearest.difference.high
     proven = nearest.adjusted is not None and nearest.adjusted < SURE
     doubt = "" if proven else ", which may be chance"
@@ -115,7 +115,7 @@ def _at(steps: Steps, place: int, results: ResultReader) -> str:
 
 
 def _compared(steps: Steps, place: int, results: ResultReader) -> list[Comparison]:
-    """Its own networks aside."""
+    """Without LPF's own networks."""
     runs = {method: cells for method, cells in steps.at(place).items() if method != NETWORKS}
     return comparisons(OURS, runs, results)
 

@@ -1,9 +1,5 @@
-"""Data sets that nobody here generated: each file evaluated as ``lpf evaluate`` does it.
-
-Tables of evaluated files: one a file, and one over all of them.
-
-Sentences on evaluated files: where LPF is best, where simpler methods win, what was shared.
-"""
+"""Data sets from files, each evaluated as ``lpf evaluate`` does it: one table per file and one over
+all of them."""
 
 from __future__ import annotations
 
@@ -56,8 +52,8 @@ SUMMARY = (
 
 @dataclass(frozen=True)
 class FileStanding:
-    """How LPF stands on one file. ``best`` has the lowest NLL of all methods but
-    references, ``simple`` that of those without LPF; None where no run has one."""
+    """How LPF ranks on one file. ``best`` has the lowest NLL of all methods except references,
+    ``simple`` the lowest of those without LPF; None if no run has one."""
 
     evaluation: Evaluation
     best: str | None
@@ -82,13 +78,13 @@ def file_title(evaluation: Evaluation) -> str:
 
 
 def nll(evaluation: Evaluation, method: str) -> float:
-    """Infinite where there is none, so that it ranks last."""
+    """Infinite if there is none, so that it ranks last."""
     spread = evaluation.scores(method).spreads.get("nll")
     return math.inf if spread is None else spread.mean
 
 
 def file_table(evaluation: Evaluation, is_fever: bool) -> Table:
-    """One row a method, the lowest NLL first and references last; then what the paper alone has."""
+    """One row per method, lowest NLL first, references last; then rows only the paper has."""
     beside = printed_table(PAPERS_FEVER) if is_fever else None
     measures = (*MEASURES, "runtime_ms") if is_fever else MEASURES
     clean = CLEAN if evaluation.unshared_ids else ()
@@ -219,7 +215,7 @@ def _overall(standings: Sequence[FileStanding]) -> str:
 
 
 def _verdict(standing: FileStanding) -> int:
-    """-1 where LPF is better, 1 where the other is, 0 where chance may be all."""
+    """-1 if LPF is better, 1 if the other is, 0 if the difference may be chance."""
     found = standing.comparison
     if found is None or found.difference is None or found.adjusted is None:
         return 0
@@ -248,7 +244,7 @@ def _file(standing: FileStanding) -> str:
 
 
 def _claim(evaluation: Evaluation) -> str | None:
-    """What of the result the claim gives away by itself."""
+    """How much the claim alone reveals, without evidence."""
     if CLAIM_ONLY not in evaluation.runs or evaluation.ours is None:
         return None
     alone = {CLAIM_ONLY: evaluation.runs[CLAIM_ONLY]}
@@ -273,7 +269,7 @@ def _what_evidence_adds(found: Difference) -> str:
 
 
 def _clean(evaluation: Evaluation) -> str | None:
-    """What is left on entities that share nothing with those learned from."""
+    """The result on test entities that share nothing with training entities."""
     if not evaluation.unshared_ids or evaluation.ours is None:
         return None
     clean, whole = evaluation.unshared_scores(evaluation.ours), evaluation.scores(evaluation.ours)
@@ -326,20 +322,20 @@ class FilesStudy:
 
 
 def evaluator(plan: ExperimentPlan, path: Path) -> Evaluator:
-    """A file that says who is to be asked is asked about with every seed of the plan. One in folds
-    is learned from once a fold already, and asks about everybody: one seed has to do."""
+    """A file with its own test entities is run with every seed of the plan. A file in folds already
+    trains once per fold and tests all entities, so it gets one seed."""
     asked = EvaluationPlan(path, seeds=plan.study_seeds, folds=QUICK_FOLDS if plan.quick else FOLDS)
     found = Evaluator.of(asked)
     if found.folds:
         asked = replace(asked, seeds=asked.seeds[:1])
-    if is_fever(found.dataset):  # the paper has a row of this one
+    if is_fever(found.dataset):  # the paper has numbers for it
         asked = replace(asked, methods=(*asked.methods, "vae_only"))
     return replace(found, plan=asked)
 
 
 def is_fever(dataset: Dataset) -> bool:
-    """Whether the claims are those that the paper's table of FEVER is about: their ids begin with
-    its name, and others built upon it have names of their own."""
+    """Return True if the claims are those of the paper's FEVER table. Their IDs begin with its
+    name; data sets derived from it have other names."""
     return all(entity.entity_id.casefold().startswith("fever") for entity in dataset)
 
 

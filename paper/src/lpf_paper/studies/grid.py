@@ -1,13 +1,4 @@
-"""All the paper's settings against each other: the grid that it says was searched.
-
-The settings of the paper's grid, and the cells in which they are tried.
-
-How each setting of the paper's grid scored, and which of them are worth a look.
-
-What the paper's grid says of its knobs and of robust mode, in sentences.
-
-Tables of the paper's grid: the best of its settings, and what each knob does on average.
-"""
+"""All combinations of the paper's settings: the grid that the paper says was searched."""
 
 from __future__ import annotations
 
@@ -54,7 +45,7 @@ BEST_NETWORK = 0
 
 
 def grid(plan: ExperimentPlan) -> Mapping[str, tuple[int | float, ...]]:
-    """All of it, or the corner with the paper's two published settings."""
+    """The whole grid, or the corner with the paper's two published settings."""
     return GRID if plan.grid else CORNER
 
 
@@ -68,7 +59,7 @@ def at(plan: ExperimentPlan, setting: Setting) -> Cell:
 
 
 def robust_at(plan: ExperimentPlan, top_k: int) -> Cell:
-    """The same network in robust mode, with as many items."""
+    """The same network in robust mode, with the same number of items."""
     return robust_cell(plan, BEST_NETWORK, {"top_k": top_k})
 
 
@@ -154,7 +145,7 @@ def raw_nll(one: Scored) -> float:
     return one.raw["nll"]
 
 
-TELLING = 0.0001  # of a difference in NLL
+TELLING = 0.0001  # smallest difference in NLL that counts
 
 
 def grid_findings(
@@ -181,7 +172,7 @@ def _calibrated(scored: Sequence[Scored]) -> str:
 
 
 def _movers(plan: ExperimentPlan, scored: Sequence[Scored]) -> str:
-    """Which knob moves the means of accuracy and of ECE furthest."""
+    """Which knob changes mean accuracy and mean ECE most."""
     told = []
     for measure, title in (("accuracy", "accuracy"), ("ece", "ECE")):
         reach = {name: _reach(name, values, measure, scored) for name, values in grid(plan).items()}
@@ -203,7 +194,7 @@ def _reach(name: str, values: Sequence[float], measure: str, scored: Sequence[Sc
 
 
 def _ranks(scored: Sequence[Scored]) -> list[str]:
-    """Where the paper's own settings stand among those with as many items."""
+    """The ranks of the paper's own settings among those with the same number of items."""
     five = sorted(with_items(scored, DEFAULT["top_k"]), key=raw_nll)
     told = [
         f"{name} ({words(one.setting)}) has rank {five.index(one) + 1} of {len(five)} by NLL "
@@ -216,7 +207,7 @@ def _ranks(scored: Sequence[Scored]) -> list[str]:
 def _against_robust(
     plan: ExperimentPlan, scored: Sequence[Scored], results: ResultReader
 ) -> list[str]:
-    """The best in hindsight against robust mode with as many items, company by company."""
+    """The best settings in hindsight against robust mode, paired by company."""
     sentences = []
     for how, tempered in (("as answers come", False), ("at fitted temperatures", True)):
         duels = [
@@ -250,7 +241,7 @@ def _duel(
 
 
 def _duels(how: str, duels: Sequence[tuple[str, Difference]]) -> str:
-    # With many items all losses are next to nothing, and differences of nothing can be certain.
+    # With many items all losses are nearly 0, and tiny differences can be significant.
     telling = [found for _, found in duels if abs(found.mean) >= TELLING]
     won, lost = sum(one.high < 0 for one in telling), sum(one.low > 0 for one in telling)
     told = "; ".join(
@@ -267,7 +258,7 @@ def _duels(how: str, duels: Sequence[tuple[str, Difference]]) -> str:
 
 def _printed_words() -> str:
     claimed = printed_table("search_space").value("combinations", "count")
-    assert claimed is not None  # a row of the paper
+    assert claimed is not None  # the paper prints this row
     doubt = f" {' '.join(claimed.doubts)}" if claimed.doubts else ""
     return f"The paper says that it tried {claimed.value:g} settings.{doubt}"
 
@@ -297,7 +288,7 @@ def best_table(plan: ExperimentPlan, scored: Sequence[Scored], results: ResultRe
 
 
 def knobs_table(plan: ExperimentPlan, scored: Sequence[Scored]) -> Table:
-    """What each knob does on average over all others."""
+    """The effect of each knob, averaged over all others."""
     columns = (
         Column("settings", "Settings", "count", None, 0),
         *(COLUMNS[name] for name in MEASURES),
@@ -373,7 +364,7 @@ class PaperGridStudy:
 
 
 def _scatter(plan: ExperimentPlan, scored: Sequence[Scored], tempered: bool) -> Figure:
-    """A series an α: what tells settings apart most."""
+    """One series per α, which separates the settings most."""
     series = [_points(alpha, scored, tempered) for alpha in grid(plan)["alpha"]]
     how = "each at its fitted temperature" if tempered else "as answers come"
     return Figure(

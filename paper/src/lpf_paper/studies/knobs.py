@@ -1,7 +1,4 @@
-"""The paper's knobs one at a time, in its own mode and, where they apply, in ours.
-
-What the numbers of the paper's knobs say, in sentences.
-"""
+"""The paper's settings varied one at a time, in paper mode and, where they apply, robust mode."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ def findings(plan: ExperimentPlan, sweeps: Sequence[Sweep], results: ResultReade
 
 
 def _swept(sweep: Sweep) -> str | None:
-    """How far a knob moves things, beside how far the seed does and what the paper prints."""
+    """The range over a knob, beside the range over seeds and the paper's numbers."""
     there = [point for point in sweep.points if point.raw.spreads]
     middle = next((one for one in there if one.value == sweep.knob.default), None)
     if middle is None or len(there) < 2:
@@ -82,7 +79,7 @@ def _printed_range(knob: Knob) -> str:
 
 
 def _at_the_default(sweeps: Sequence[Sweep]) -> list[str]:
-    """The setting that all sweeps have in common, as the paper prints it in each."""
+    """The default setting, which all sweeps share and the paper prints in each table."""
     best = next(
         point.best.spreads
         for sweep in sweeps
@@ -116,7 +113,7 @@ def _beside_the_seed(spread: Spread) -> str:
 
 
 def _more_items(sweeps: Sequence[Sweep]) -> list[str]:
-    """The paper's entities have five items, so only a test with more can say what more bring."""
+    """Whether more items help. The paper's entities have five, so this needs a larger test."""
     points = next(sweep.points for sweep in sweeps if sweep.knob.name == "top_k")
     by_value = {point.value: point for point in points}
     five, all_of_them = (
@@ -135,7 +132,7 @@ def _more_items(sweeps: Sequence[Sweep]) -> list[str]:
 
 
 def _against_robust(plan: ExperimentPlan, results: ResultReader) -> list[str]:
-    """The best of paper mode's settings, chosen in hindsight, against robust mode as it is."""
+    """The best setting of paper mode in hindsight against robust mode's default."""
     ours = results.runs(robust_default(plan))
     settings = {
         f"{knob.symbol} = {value:g}": results.runs(paper_runs(plan, {knob.name: value}))
@@ -155,7 +152,7 @@ def _hindsight(
     if not found:
         return None
     best = max(found, key=_lead)
-    assert best.difference is not None  # just asked for
+    assert best.difference is not None  # filtered above
     change = -best.difference.mean
     verdict = f"{abs(change):z.4f} {'above' if change >= 0 else 'below'} robust mode's"
     return (

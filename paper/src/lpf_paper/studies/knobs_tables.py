@@ -1,14 +1,4 @@
-"""A knob through all its values as tables: paper mode with the paper's numbers beside, and robust
-mode.
-
-The paper's four knobs, and the cells in which they are turned.
-
-A knob of the paper through all its values: what was measured at each.
-
-What every table and figure of a knob says of how it was measured.
-
-A knob through all its values as lines: paper mode, robust mode, and what the paper prints.
-"""
+"""The paper's four settings ("knobs"): the cells, tables and lines of each over all its values."""
 
 from __future__ import annotations
 
@@ -37,15 +27,15 @@ from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_tables import COLUMNS, cell_value, renamed_column
 
 PAPER, ROBUST = "lpf_paper", "lpf_robust_single"
-MANY_ITEMS = 20  # as many as the highest top_k: what is not there cannot be left out
-MANY_ASKED = 300  # their texts are four times as many
+MANY_ITEMS = 20  # the highest top_k: with fewer items it would change nothing
+MANY_ASKED = 300  # they have four times as many texts
 MOST_MEMBERS, QUICK_MEMBERS = 5, 3
 _PRINTED_NAMES = {"brier_over_k": "brier"}
 
 
 @dataclass(frozen=True)
 class Knob:
-    """``name`` is that of the setting, and of the paper's table after ``ablation_``."""
+    """``name`` is the setting's; the paper's table is ``ablation_`` and this name."""
 
     name: str
     title: str
@@ -55,7 +45,7 @@ class Knob:
     log_x: bool = False
 
     def printed_row(self, value: float) -> str:
-        """The name that the row of a value has in the paper's table."""
+        """Name of a value's row in the paper's table."""
         return str(value) if isinstance(self.default, int) else f"{value:.1f}"
 
 
@@ -99,12 +89,12 @@ def paper_cell(plan: ExperimentPlan, member: int, turned: Mapping[str, int | flo
 def robust_cell(
     plan: ExperimentPlan, member: int, turned: Mapping[str, int | float], sampler: str | None = None
 ) -> Cell:
-    """The same network in robust mode, which decodes at the mean unless told to sample."""
+    """The same network in robust mode, which decodes at the mean if there is no sampler."""
     return _cell(plan, ROBUST, member, turned, sampler)
 
 
 def printed_at(knob: Knob, value: float, measure: str) -> Printed | None:
-    """What the paper prints for compliance; the appendix has what the main text leaves out."""
+    """The paper's number for compliance, from the main text or else the appendix."""
     row, name = knob.printed_row(value), _PRINTED_NAMES.get(measure, measure)
     tables = (f"ablation_{knob.name}", f"ablation_{knob.name}_{DOMAIN}")
     found = (printed_table(slug).value(row, name) for slug in tables)
@@ -112,7 +102,7 @@ def printed_at(knob: Knob, value: float, measure: str) -> Printed | None:
 
 
 def as_it_came(answered: Predictions) -> Predictions:
-    """Judged before its temperature: so the paper measures."""
+    """Predictions without a temperature, which is how the paper measures."""
     return replace(answered, tempered=answered.raw)
 
 
@@ -175,7 +165,7 @@ class Sweep:
 
 
 def paper_runs(plan: ExperimentPlan, turned: Turned) -> list[Cell]:
-    """One a network, the best first."""
+    """One cell per network, the best first."""
     return [paper_cell(plan, member, turned) for member in members(plan)]
 
 
@@ -236,7 +226,7 @@ def who_is_asked(plan: ExperimentPlan, knob: Knob) -> str:
     return f"{eval_spec.entities:,} new companies with {items}."
 
 
-# Of the best network, with the paper's beside; then over networks, as answers come and tempered.
+# Of the best network, beside the paper's; then over networks, without and with a temperature.
 BEST = ("accuracy", "nll", "ece", "macro_f1", "brier_over_k", "mean_confidence")
 OVER = ("accuracy", "nll", "ece")
 TEMPERED = ("nll", "ece")
@@ -360,7 +350,7 @@ def _line(
     measure: str,
     standing: Standing = "rival",
 ) -> Series:
-    """Bounds are left out where not every point has them."""
+    """Bounds are left out if a point has none."""
     spreads = [summary.spreads.get(measure) for summary in summaries]
     bounds = [
         (one.low, one.high)
@@ -379,7 +369,7 @@ def _line(
 
 
 def _printed_line(knob: Knob, measure: str) -> Series:
-    """What the paper's tables print over the same knob, at the values they have."""
+    """The paper's numbers over the same knob."""
     there = {
         value: found.value
         for value in knob.values

@@ -1,7 +1,4 @@
-"""Single answers and what led to them, and the errors: where they come from, domain by domain.
-
-Single answers as people read them: the facts, and each item's part in a table.
-"""
+"""Single answers with their evidence, and where errors come from, by domain."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ ITEM_COLUMNS = (
 
 
 def examples(domain: str, trace: Trace) -> list[Example]:
-    """A sure, a middling and an unsure answer that is right, then errors, the surest first."""
+    """Right answers of high, middle and low confidence, then errors, most confident first."""
     errors = trace.errors[:ERRORS_SHOWN]
     chosen = [(f"{how} right answer", one) for how, one in _right(trace.right)]
     chosen += [
@@ -105,7 +102,7 @@ def _facts(answer: TracedAnswer, trace: Trace) -> tuple[tuple[str, str], ...]:
 
 
 def _items(domain: str, answer: TracedAnswer, values: tuple[str, ...]) -> Table:
-    """From the prior over the items to their sum, so that a reader can add up."""
+    """Prior, items and their sum, so that a reader can add up."""
     first, second = answer.answer, answer.rival
     prior = answer.base[first] - answer.base[second]
     adds = [one.contributions[first] - one.contributions[second] for one in answer.items]
@@ -146,7 +143,7 @@ def _told(values: Sequence[str], row: Sequence[float]) -> str:
 
 
 def _share(share: float) -> str:
-    """Nothing is shown as certain, or as impossible, that is not."""
+    """A share that is not 0 or 1 is not shown as 0 or 100 %."""
     if 0.0 < share < 0.00005:
         return "< 0.0001"
     return "> 0.9999" if 0.99995 <= share < 1.0 else f"{share:.4f}"
@@ -157,7 +154,7 @@ def _normalised(logs: Sequence[float]) -> list[float]:
     return [one / sum(parts) for one in parts]
 
 
-COMPLIANCE = "compliance"  # the domain that the paper cuts in parts
+COMPLIANCE = "compliance"  # the paper splits this domain into parts
 SURE = 0.8
 COLUMNS = (
     Column("asked", "Asked", "count", None, 0),
@@ -204,12 +201,12 @@ class ProvenanceStudy:
 
 
 def train_spec(plan: ExperimentPlan, domain: str) -> TrainSpec:
-    """That of the study of domains, so that nothing is trained for this one."""
+    """The one of the domains study, so that nothing has to be trained."""
     return domain_train_spec(plan, domain, plan.data_seeds[0])
 
 
 def runs(plan: ExperimentPlan) -> dict[str, dict[str, Cell]]:
-    """A cell a domain for the robust ensemble and for those whose errors the paper counts."""
+    """One cell per domain for the robust ensemble and the methods whose errors the paper counts."""
     counted = printed_methods(plan.domains)
     others = [method for method in plan.domain_methods if method in counted and method != METHOD]
     return {
@@ -274,7 +271,7 @@ def _sure(answers: Sequence[TracedAnswer]) -> list[TracedAnswer]:
 
 
 def _misled(wrong: Sequence[TracedAnswer]) -> list[TracedAnswer]:
-    """Those that a perfect reader gets wrong as well."""
+    """Errors that a perfect reader makes too."""
     return [
         one for one in wrong if one.perfect is not None and int(np.argmax(one.perfect)) != one.truth
     ]

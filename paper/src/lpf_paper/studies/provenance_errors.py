@@ -1,6 +1,5 @@
-"""The paper's tables of errors: by method, by true value, by confidence, by credibility; and the
-records of single answers that it prints, added up.
-"""
+"""The paper's tables of errors by method, true value, confidence and credibility, and the records
+it prints, recomputed."""
 
 from __future__ import annotations
 
@@ -29,13 +28,13 @@ def printed_errors(domain: str) -> PrintedTable | None:
 
 
 def printed_methods(domains: Sequence[str]) -> set[str]:
-    """Those whose errors the paper counts in one of the domains."""
+    """Methods whose errors the paper counts in one of the domains."""
     tables = [printed_errors(domain) for domain in domains]
     return {method for table in tables if table is not None for method in table.rows}
 
 
 def method_errors(runs: Mapping[str, Mapping[str, Cell]], results: ResultReader) -> Table:
-    """``runs`` has a cell a domain for each method."""
+    """``runs`` has one cell per domain for each method."""
     domains = tuple(next(iter(runs.values())))
     columns = tuple(Column(domain, domain, "count", "lower", 0) for domain in domains)
     rows = []
@@ -94,7 +93,7 @@ def selective_table(answered: Predictions) -> Table:
 
 
 def credibility_table(answered: Predictions) -> Table:
-    """At the paper's borders of the evidence's mean credibility."""
+    """By mean credibility of the evidence, in the paper's bins."""
     beside = printed_table("evidence_quality")
     columns = (
         Column("entities", "Entities", "count", None, 0),
@@ -122,7 +121,7 @@ def credibility_table(answered: Predictions) -> Table:
 
 
 def records_table() -> Table:
-    """What the items that the paper's records list come to by its own rule, from a flat prior."""
+    """The answers of the paper's records, recomputed by its own rule from a uniform prior."""
     values = tuple(record_answer(RECORDS[0]))
     columns = tuple(Column(value, value, "share", None, 4) for value in values)
     rows = [_record(slug, weighted) for slug in RECORDS for weighted in (True, False)]
@@ -141,12 +140,12 @@ def record_name(slug: str) -> str:
 
 
 def record_answer(slug: str) -> dict[str, float]:
-    """As it is printed."""
+    """The printed answer."""
     return {value: one.value for value, one in printed_table(slug).rows[_ANSWER].items()}
 
 
 def recomputed(slug: str, *, weighted: bool) -> dict[str, float]:
-    """The answer of a printed record's items."""
+    """The answer recomputed from a printed record's items."""
     values = tuple(record_answer(slug))
     items = [row for name, row in printed_table(slug).rows.items() if name != _ANSWER]
     potential = np.array([[row[value].value for value in values] for row in items])

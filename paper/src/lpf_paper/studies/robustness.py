@@ -1,9 +1,4 @@
-"""Evidence that gets worse while nobody is trained for it: who notices, and who stays sure.
-
-Which evidence is spoilt how far, and the cells in which it is.
-
-What spoilt evidence did to each method, in sentences.
-"""
+"""Corrupted evidence at test time: how much does each method lose, and does it notice?"""
 
 from __future__ import annotations
 
@@ -35,7 +30,7 @@ from lpf_paper.studies.study_tables import comparisons, counted
 def compliance_train_spec(
     plan: ExperimentPlan, seed: int, entities: int | None = None
 ) -> TrainSpec:
-    """The same as in the study of domains, whose networks it shares."""
+    """The training data of the domains study, whose networks are shared."""
     return replace(domain_train_spec(plan, DOMAIN, seed), entities=entities)
 
 
@@ -44,7 +39,7 @@ def untouched(plan: ExperimentPlan) -> EvalSpec:
 
 
 def levels_of(plan: ExperimentPlan, kind: str) -> tuple[float, ...]:
-    """0, and as many of the kind's own as the plan has, the highest among them."""
+    """0 and the number of levels that the plan has, including the highest."""
     levels = KINDS[kind].levels
     count = min(plan.levels, len(levels))
     places = np.linspace(len(levels) - 1, 0, count).round().astype(int)
@@ -82,7 +77,7 @@ def data_sets(plan: ExperimentPlan) -> str:
 
 OURS = "lpf_robust"
 ATTACK = "adversarial"
-SURE = 0.05  # of the p-values below which one method is called better than another
+SURE = 0.05  # p-value below which one method is called better than another
 Lost = Mapping[str, Difference | None]  # by method
 KIND_TITLES = {
     "missing": "Items that are missing",
@@ -144,8 +139,8 @@ def _where_others_win(all_steps: Mapping[str, Steps], results: ResultReader) -> 
     ]
     first = sum(_lowest(all_steps[kind], place, results) == OURS for kind, place in places)
     begin = (
-        f"The robust ensemble has the lowest NLL at {first} of {len(places)} levels of spoilt "
-        f"evidence"
+        f"The robust ensemble has the lowest NLL at {first} of {len(places)} levels of "
+        "corrupted evidence"
     )
     lost = [
         told for kind, place in places if (told := _better(kind, all_steps[kind], place, results))
@@ -159,7 +154,7 @@ def _where_others_win(all_steps: Mapping[str, Steps], results: ResultReader) -> 
 
 
 def _better(kind: str, steps: Steps, place: int, results: ResultReader) -> str:
-    """Who beats the robust ensemble there, and by how much."""
+    """Methods that beat the robust ensemble at this level, and by how much."""
     better = [
         (one.name, one.difference.mean)
         for one in comparisons(OURS, steps.at(place), results)
@@ -173,7 +168,7 @@ def _better(kind: str, steps: Steps, place: int, results: ResultReader) -> str:
 
 
 def _attacked(steps: Steps, results: ResultReader) -> str:
-    """What a planted item does."""
+    """The effect of planted items."""
     parts = []
     for method in steps.runs:
         before, after = (steps.mean(method, "accuracy", place, results) for place in (0, -1))
@@ -212,7 +207,7 @@ def _surest(all_steps: Mapping[str, Steps], results: ResultReader) -> str:
     )
 
 
-TELLING = 0.05  # the change of a method's overconfidence from which on it is worth a figure
+TELLING = 0.05  # smallest change of overconfidence that is worth a figure
 
 
 @dataclass(frozen=True)
@@ -220,7 +215,7 @@ class RobustnessStudy:
     name: str = "robustness"
 
     def cells(self, plan: ExperimentPlan) -> list[Cell]:
-        """What is untouched is one eval_spec for all kinds."""
+        """All kinds share the cells with unchanged evidence."""
         found = (
             cell
             for kind in KINDS
@@ -254,7 +249,7 @@ class RobustnessStudy:
 def _how(plan: ExperimentPlan) -> str:
     return (
         f"{plan.ablation_asked:,} new companies, mean over {data_sets(plan)} of 630 training "
-        "entities. Only what is asked about is spoilt: everything was fitted on evidence as it "
+        "entities. Only test evidence is corrupted: everything was fitted on evidence as it "
         "comes, temperatures by the number of items where it differs from that at fitting."
     )
 
@@ -326,7 +321,7 @@ def _figures(plan: ExperimentPlan, kind: str, steps: Steps, results: ResultReade
 
 
 def _telling(steps: Steps, results: ResultReader) -> bool:
-    """Whether somebody becomes surer than right, or less sure, in a way that can be seen."""
+    """Return True if the overconfidence of a method changes visibly."""
     gaps = [
         [overconfidence(steps, method, place, results) for place in range(len(steps.x))]
         for method in steps.runs

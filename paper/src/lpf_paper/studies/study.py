@@ -1,4 +1,4 @@
-"""What studies read their results from, and what every study promises."""
+"""What a study is, and how it reads its results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Runs = Mapping[str, Sequence[Cell]]  # by method
 
 @dataclass(frozen=True)
 class ResultReader:
-    """Results that are there; each is read and summarised once."""
+    """Stored results of cells; each is read and summarised once."""
 
     folder: Path
     _answers: dict[Cell, Predictions] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class ResultReader:
 
 
 class Study(Protocol):
-    """``cells`` is what must be run; ``result`` is asked for when all of them are there."""
+    """``cells`` must be run first; ``result`` is called when all their results are stored."""
 
     @property
     def name(self) -> str: ...

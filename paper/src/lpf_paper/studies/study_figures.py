@@ -1,7 +1,4 @@
-"""Figures that several studies draw from the same answers.
-
-Methods along one knob: how much was spoilt, or how much there was to learn from.
-"""
+"""Figures that several studies share, and methods along one axis, such as a level of corruption."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ from lpf_paper.studies.study_tables import COLUMNS, cell_value, mean_of_row
 
 
 def answers_of(cells: Sequence[Cell], results: ResultReader) -> Predictions | None:
-    """Those of the first run that has some; None where every run crashed."""
+    """Predictions of the first run that has some; None if every run crashed."""
     return next((one for one in results.runs(cells) if one.error is None), None)
 
 
@@ -45,7 +42,7 @@ def _has_points(series: Series) -> bool:
 
 
 def reliability_figure(name: str, caption: str, runs: Runs, results: ResultReader) -> Figure:
-    """Of the first run of each method that has answers; bins without entities are left out."""
+    """From the first run of each method with answers; empty bins are left out."""
     found = {method: answers_of(cells, results) for method, cells in runs.items()}
     return Figure(
         name,
@@ -63,7 +60,7 @@ def reliability_figure(name: str, caption: str, runs: Runs, results: ResultReade
 
 
 def risk_figure(name: str, caption: str, runs: Runs, results: ResultReader) -> Figure:
-    """Of the first run of each method that has answers."""
+    """From the first run of each method with answers."""
     series = []
     for method, cells in runs.items():
         if (answered := answers_of(cells, results)) is None:
@@ -91,7 +88,7 @@ def risk_figure(name: str, caption: str, runs: Runs, results: ResultReader) -> F
 def scatter_figure(
     name: str, caption: str, runs: Runs, results: ResultReader, x: str = "ece"
 ) -> Figure:
-    """Accuracy against calibration, a point a method."""
+    """Accuracy against ECE, one point per method."""
     series = []
     for method, cells in runs.items():
         spreads = results.summary(cells).spreads
@@ -118,7 +115,7 @@ def bar_figure(
     y_title: str,
     results: ResultReader,
 ) -> Figure:
-    """One bar a method, shortest first."""
+    """One bar per method, shortest first."""
     found = []
     for method, cells in runs.items():
         spread = results.summary(cells).spreads.get(measure)
@@ -138,7 +135,7 @@ def bar_figure(
 
 
 def error_figure(name: str, caption: str, runs: Runs, results: ResultReader) -> Figure:
-    """Error rates: the accuracies' bars from the other end."""
+    """Error rates with the intervals of the accuracies."""
     bars = bar_figure(name, "Error rates", caption, runs, "accuracy", "Error rate", results).series[
         0
     ]
@@ -157,7 +154,7 @@ def error_figure(name: str, caption: str, runs: Runs, results: ResultReader) -> 
 def confusion_figure(
     name: str, caption: str, method: str, runs: Runs, results: ResultReader
 ) -> Figure:
-    """Of the method's first run that has answers; without rows where there is none."""
+    """From the method's first run with answers; without rows if there is none."""
     answered = answers_of(runs[method], results)
     title = f"Who is taken for what: {title_of(method)}"
     rows = () if answered is None else _confusion(answered)
@@ -172,7 +169,7 @@ def _confusion(answered: Predictions) -> tuple[Series, ...]:
 
 
 def reliability_series(name: str, answered: Predictions, standing: Standing = "rival") -> Series:
-    """A point a bin that has entities, with the 95 % interval of the share that is right."""
+    """One point per non-empty bin, with the 95 % interval of the accuracy."""
     found = reliability_of(answered)
     there = found.count > 0
     accuracy, count = found.accuracy[there].tolist(), found.count[there].tolist()
@@ -200,7 +197,7 @@ class Steps:
         return {method: cells[place] for method, cells in self.runs.items()}
 
     def mean(self, method: str, measure: str, place: int, results: ResultReader) -> float:
-        """NaN where no run has answers."""
+        """NaN if no run has answers."""
         spread = results.summary(self.runs[method][place]).spreads.get(measure)
         return np.nan if spread is None else spread.mean
 
@@ -208,7 +205,7 @@ class Steps:
 def step_table(
     name: str, title: str, caption: str, steps: Steps, measure: str, results: ResultReader
 ) -> Table:
-    """One row a method, the best on average first; one column a place of the knob."""
+    """One row per method, the best on average first; one column per step."""
     like = COLUMNS[measure]
     columns = tuple(
         Column(f"{measure}_{x:g}", word, like.kind, like.better, like.decimals)
@@ -230,7 +227,7 @@ def step_figure(
     *,
     log_x: bool = False,
 ) -> Figure:
-    """One line a method."""
+    """One line per method."""
     return _figure(
         name,
         title,
@@ -245,7 +242,7 @@ def step_figure(
 def gap_figure(
     name: str, title: str, caption: str, x_title: str, steps: Steps, results: ResultReader
 ) -> Figure:
-    """How much surer each method is than right."""
+    """Overconfidence of each method over the steps."""
     return _figure(
         name,
         title,
@@ -257,7 +254,7 @@ def gap_figure(
 
 
 def overconfidence(steps: Steps, method: str, place: int, results: ResultReader) -> float:
-    """Mean confidence less accuracy: above 0 a method is surer than it is right."""
+    """Mean confidence minus accuracy."""
     sure, right = (
         steps.mean(method, measure, place, results) for measure in ("mean_confidence", "accuracy")
     )

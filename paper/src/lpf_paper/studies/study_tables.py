@@ -1,7 +1,4 @@
-"""Tables of methods against measures, with what the paper prints beside them.
-
-Rows of methods that the paper has numbers of and we have none.
-"""
+"""Tables of methods and measures beside the paper's numbers, with rows that only the paper has."""
 
 from __future__ import annotations
 
@@ -54,20 +51,20 @@ COLUMNS: Mapping[str, Column] = {
         Column("peak_bytes", "Memory, all asked", "bytes", None, 1),
     )
 }
-# Measures whose name in the paper's tables is another.
+# Measures that have another name in the paper's tables.
 _PRINTED_NAMES = {
     "brier_over_k": "brier",
     "per_second": "throughput",
     "validation_accuracy": "best_validation_accuracy",
     "validation_loss": "best_validation_loss",
 }
-# What the paper counts and we give as a share of all, and of how many it counts.
+# Counts in the paper, shares of all here; and the number of entities it counts.
 _COUNTED = ("high_confidence_errors", "low_confidence_correct")
 _COUNTED_OF = 135
 
 
 def renamed_column(measure: str, name: str, title: str) -> Column:
-    """Where a measure has more than one column: ``name`` goes before its own, ``title`` after."""
+    """For a measure with several columns: ``name`` is put before its own, ``title`` after."""
     column = COLUMNS[measure]
     return replace(column, name=f"{name}_{measure}", title=f"{column.title}{title}")
 
@@ -131,7 +128,7 @@ def comparisons(
 def printed_value(
     beside: PrintedTable | None, row: str, measure: str
 ) -> tuple[float | None, str | None]:
-    """The paper's number and why it cannot be right, if so."""
+    """The paper's number, and why it cannot be right, if there is a reason."""
     if beside is None:
         return None, None
     found = beside.value(row, _PRINTED_NAMES.get(measure, measure))
@@ -144,7 +141,7 @@ def printed_value(
 def cell_value(
     summary: Summary, measure: str, beside: PrintedTable | None = None, row: str = ""
 ) -> Value | None:
-    """None where neither we nor the paper have a number."""
+    """None if neither we nor the paper have a number."""
     spread = summary.spreads.get(measure)
     paper, doubt = printed_value(beside, row, measure)
     if spread is None:
@@ -153,7 +150,7 @@ def cell_value(
 
 
 def plain_value(number: float | None) -> Value | None:
-    """Without bounds, and with nothing beside it."""
+    """A value without bounds or a number of the paper."""
     return None if number is None else Value(float(number))
 
 
@@ -201,7 +198,8 @@ NOT_ASKED = "not asked here: needs an endpoint (lpf evaluate --llm)"
 
 
 def with_printed_rows(table: Table, beside: PrintedTable) -> Table:
-    """Ours first. Rows of both must be named after methods, and columns after measures."""
+    """Adds the paper's methods that were not run. Rows must be named after methods, columns after
+    measures."""
     ours = {row.name for row in table.rows}
     measures = [column.name for column in table.columns]
     rows = [_printed_row(method, measures, beside) for method in beside.rows if method not in ours]

@@ -1,12 +1,6 @@
-"""Learned in one domain, asked in another; and learned from few.
+"""Trained on one domain, tested on another; and training with few labels.
 
-Pairs of domains, one learned from and one asked about, and their cells.
-
-Answers in another domain, with values matched by their order or by what they mean.
-
-At home and away: the table of methods, and a matrix of domains for each way of matching.
-
-What is carried over from one domain to another, in sentences.
+Values of two domains are matched by their order or by their meaning.
 """
 
 from __future__ import annotations
@@ -29,10 +23,10 @@ from lpf_paper.studies.few_labels import few_cells, few_figures, few_findings, f
 from lpf_paper.studies.robustness import OURS, data_sets
 from lpf_paper.studies.study import ResultReader
 
-ASKED = 300  # entities a domain, fewer where the plan has fewer
+ASKED = 300  # entities per domain, fewer if the plan has fewer
 METHODS = ("lpf_robust", "deterministic_ensemble_average", "logistic_mean")
 
-Pair = tuple[str, str]  # the domain learned from, the domain asked about
+Pair = tuple[str, str]  # training domain, test domain
 
 
 def transfer_cell(plan: ExperimentPlan, method: str, pair: Pair, seed: int) -> Cell:
@@ -62,8 +56,8 @@ def away_pairs(plan: ExperimentPlan) -> list[Pair]:
     return [pair for pair in domain_pairs(plan) if pair[0] != pair[1]]
 
 
-# Which end of a domain's values is the good one, by what their declarations say they mean. For the
-# outcome of a case it depends on whom one asks: there the order stands.
+# Which end of a domain's values is good, according to their declarations. For the outcome of a
+# legal case that depends on the party, so its values are matched by order.
 GOOD_FIRST = ("construction", "finance", "healthcare")
 GOOD_LAST = ("academic", "compliance", "materials")
 
@@ -72,7 +66,7 @@ Score = Callable[[Predictions], float]
 
 @dataclass(frozen=True)
 class Matched:
-    """Answers of every pair, with values matched by their order or by what they mean."""
+    """Predictions of every pair, with values matched by order or by meaning."""
 
     plan: ExperimentPlan
     results: ResultReader
@@ -80,7 +74,7 @@ class Matched:
     def mean(
         self, method: str, pairs: Iterable[Pair], score: Score, *, by_meaning: bool = False
     ) -> Value:
-        """Over pairs and data sets; ``sd`` between data sets. Runs that crashed are left out."""
+        """Mean over pairs and data sets; ``sd`` is over data sets. Crashed runs are left out."""
         pairs = list(pairs)
         seeds = [
             [score(one) for one in self.runs(method, pairs, [seed], by_meaning) if not one.error]
@@ -103,7 +97,7 @@ class Matched:
 
 
 def opposite(pair: Pair) -> bool:
-    """Whether the first value is the good one in one of the two, and the bad one in the other."""
+    """Return True if the first value is good in one domain and bad in the other."""
     first, second = pair
     return (first in GOOD_FIRST and second in GOOD_LAST) or (
         first in GOOD_LAST and second in GOOD_FIRST
@@ -111,8 +105,8 @@ def opposite(pair: Pair) -> bool:
 
 
 def reversed_values(answered: Predictions) -> Predictions:
-    """What was said of the first value counts for the last, and so on."""
-    assert answered.raw is not None  # only asked for where there are answers
+    """Predictions with the order of values reversed."""
+    assert answered.raw is not None  # callers pass runs with answers only
     return replace(answered, raw=answered.raw[:, ::-1], tempered=answered.answers[:, ::-1])
 
 
@@ -129,7 +123,7 @@ def confidence(answered: Predictions) -> float:
 
 
 def most_frequent(answered: Predictions) -> float:
-    """The share of the most frequent value: what is right without reading anything."""
+    """The share of the most frequent value, which is the accuracy without evidence."""
     return float(np.bincount(answered.labels).max() / len(answered.labels))
 
 
@@ -244,7 +238,7 @@ def _home_and_away(plan: ExperimentPlan, answers: Matched) -> str:
 
 
 def _turned(plan: ExperimentPlan, answers: Matched) -> str:
-    """Whether good and bad are what is carried over."""
+    """Whether the meaning of values, good or bad, carries over."""
     pairs = [pair for pair in away_pairs(plan) if opposite(pair)]
     if not pairs:
         return ""
@@ -311,7 +305,7 @@ def _pair_sentence(plan: ExperimentPlan, answers: Matched) -> str:
 
 
 def _number(cell: Value | str | None) -> float:
-    """NaN where there is none."""
+    """NaN if there is none."""
     return np.nan if not isinstance(cell, Value) or cell.value is None else cell.value
 
 
