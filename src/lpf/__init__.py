@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from lpf.classifier import BaselineClassifier, LPFClassifier
     from lpf.engine import Answers, Engine, Facts, Items
     from lpf.errors import LPFError
+    from lpf.evaluation.evaluation import Evaluation
+    from lpf.evaluation.evaluator import evaluate
     from lpf.model.artefact import load_model, save_model
     from lpf.reading import open_reader
     from lpf.results import QueryResult
@@ -25,10 +27,12 @@ _HOMES = {
     "Answers": "lpf.engine",
     "BaselineClassifier": "lpf.classifier",
     "Engine": "lpf.engine",
+    "Evaluation": "lpf.evaluation.evaluation",
     "Facts": "lpf.engine",
     "Items": "lpf.engine",
     "LPFClassifier": "lpf.classifier",
     "LPFError": "lpf.errors",
+    "evaluate": "lpf.evaluation.evaluator",
     "load_model": "lpf.model.artefact",
     "save_model": "lpf.model.artefact",
     "open_reader": "lpf.reading",
@@ -45,6 +49,7 @@ __all__ = [
     "Answers",
     "BaselineClassifier",
     "Engine",
+    "Evaluation",
     "Evidence",
     "Facts",
     "Items",
@@ -57,6 +62,7 @@ __all__ = [
     "Schema",
     "Workspace",
     "__version__",
+    "evaluate",
     "load_model",
     "open_reader",
     "save_model",

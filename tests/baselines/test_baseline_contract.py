@@ -7,8 +7,9 @@ import pytest
 from baseline_examples import fitted, made, parts, predicate, reordered, shared, without_labels
 
 from lpf import metrics
-from lpf.baselines import METHODS, Shared, make_methods, run_methods
+from lpf.baselines import METHODS, Shared, make_methods
 from lpf.errors import ConfigError
+from method_runs import run_methods
 
 EVERY = list(METHODS)
 REFERENCES = ["prior", "perfect_reader", "oracle"]

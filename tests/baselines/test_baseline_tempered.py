@@ -10,11 +10,12 @@ import pytest
 from baseline_examples import made, parts, predicate, without_labels
 
 from lpf import metrics
-from lpf.baselines import FittedMethod, Temperature, run_methods, with_temperature
+from lpf.baselines import FittedMethod, Temperature, with_temperature
 from lpf.baselines.tempered import every_size, fit_by_count
 from lpf.errors import ConfigError, DatasetError, EvidenceError
 from lpf.training import Examples
 from lpf.types import FloatArray
+from method_runs import run_methods
 
 Rows = Callable[[Examples], FloatArray]
 

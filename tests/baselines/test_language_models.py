@@ -23,9 +23,9 @@ from language_model_server import (
     saying,
 )
 from lpf import metrics
-from lpf.baselines import run_methods
 from lpf.baselines.language_models import LanguageModel, LanguageModelError, Prices
 from lpf.errors import ConfigError, InputFileError, UnknownPredicateError, UnknownValueError
+from method_runs import run_methods
 
 HIGH = np.array([0.1, 0.1, 0.8])
 UNIFORM = np.full(3, 1 / 3)

@@ -13,16 +13,15 @@ from lpf import BaselineClassifier
 from lpf.baselines import (
     METHODS,
     ItemModels,
-    Outcome,
     Shared,
     TransformerConfig,
     make_methods,
-    run_methods,
 )
 from lpf.datasets import Dataset
 from lpf.errors import ConfigError
 from lpf.reading import Reader, open_reader
 from lpf.training import Examples, Trainer, TrainingConfig, make_examples, read_features
+from method_runs import MethodRun, run_methods
 
 NAMES = BaselineClassifier.method_names()
 # Fitted a second time for the temperature, which is the same step for all.
@@ -63,7 +62,7 @@ def read(dataset: Dataset, reader: Reader | None = None) -> Examples:
     return make_examples(dataset, read_features(dataset, reader or plain_reader()))
 
 
-def outcomes(names: tuple[str, ...], learned: Examples, test: Examples) -> dict[str, Outcome]:
+def outcomes(names: tuple[str, ...], learned: Examples, test: Examples) -> dict[str, MethodRun]:
     """What a comparison makes of them, with the random state that classifiers have."""
     config = TrainingConfig(aggregator=None, reading="networks")
     model = None
@@ -77,7 +76,7 @@ def outcomes(names: tuple[str, ...], learned: Examples, test: Examples) -> dict[
 
 
 @cache
-def compared() -> dict[str, Outcome]:
+def compared() -> dict[str, MethodRun]:
     test = read(dataset_of(asked(), ["bad"] * ASKED))
     return outcomes(NAMES, read(in_splits(dataset_of(*lesson()))), test)
 

@@ -17,8 +17,8 @@ from lpf.baselines import METHODS as OURS
 from lpf.cli.evaluate import parsed_methods, parsed_seeds
 from lpf.cli.main import app
 from lpf.errors import ConfigError
-from lpf.evaluation.evaluation import EvaluationPlan
 from lpf.evaluation.evaluator import Evaluator
+from lpf.evaluation.plan import EvaluationPlan
 from lpf.evaluation.result_store import ResultStore
 from small_specs import all_three, entities, in_splits, kept_folder, times, written
 from tiny_transformer import tiny_transformer

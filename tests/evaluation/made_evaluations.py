@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from answered_runs import a_run
 
-from lpf.evaluation.evaluation import Evaluation, EvaluationPlan
+from lpf.evaluation.evaluation import Evaluation
 from lpf.evaluation.evaluator import Evaluator
+from lpf.evaluation.plan import EvaluationPlan
 from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.spec_datasets import file_dataset

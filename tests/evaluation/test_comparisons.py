@@ -38,7 +38,7 @@ def test_runs_of_the_same_entities_are_a_paired_difference(measure) -> None:
     expected = paired_difference(*losses, np.random.default_rng(4), draws=2000)
     (comparison,) = found
     assert (comparison.name, comparison.measure, comparison.note) == ("sharp", measure, None)
-    assert (comparison.seeds, comparison.asked, comparison.entities) == (3, 3, 360)
+    assert (comparison.seeds, comparison.runs, comparison.entities) == (3, 3, 360)
     difference = difference_of(comparison)
     assert difference.mean == pytest.approx(float((losses[0] - losses[1]).mean()), rel=0, abs=1e-12)
     for name in ("mean", "low", "high", "p_value"):
@@ -65,7 +65,7 @@ def test_one_run_of_the_reference_stands_beside_every_run_of_another() -> None:
     once = compare(reference, {"sharp": other, "one": other[:1]}, draws=500)
     thrice = compare(reference * 3, {"sharp": other}, draws=500)
     assert difference_of(once[0]) == difference_of(thrice[0])
-    assert [(one.seeds, one.asked) for one in once] == [(3, 3), (1, 1)]
+    assert [(one.seeds, one.runs) for one in once] == [(3, 3), (1, 1)]
 
 
 def test_p_values_are_holms_over_all_others() -> None:
@@ -183,7 +183,7 @@ def test_few_groups_are_not_compared(number: int, compared: bool) -> None:
     groups = {f"e{place}": f"g{place % number}" for place in range(120)}
     (found,) = compare(runs_of(1.0), {"sharp": runs_of(3.0)}, groups=groups, draws=50)
     assert (found.difference is not None) == (found.adjusted is not None) == compared
-    note = "not compared: those asked about are of fewer than 6 groups"
+    note = "not compared: the test entities are of fewer than 6 groups"
     assert found.note == (None if compared else note)
 
 
@@ -191,8 +191,8 @@ def test_crashed_runs_are_left_out_of_both() -> None:
     reference, other = runs_of(1.0, seeds=4), runs_of(2.0, seeds=4)
     reference[1], other[3] = a_crash([0, 1]), a_crash([0, 1])
     partly, whole = compare(reference, {"partly": other, "whole": runs_of(2.0, seeds=4)}, draws=500)
-    assert (partly.seeds, partly.asked, partly.entities) == (2, 4, 240)
-    assert partly.note == "2 of 4 runs, in which both have answers"
+    assert (partly.seeds, partly.runs, partly.entities) == (2, 4, 240)
+    assert partly.note == "2 of 4 runs, in which both have predictions"
     assert whole.seeds == 3
     (alone,) = compare([reference[0], reference[2]], {"x": [other[0], other[2]]}, draws=500)
     assert partly.difference == alone.difference
@@ -207,7 +207,7 @@ def test_methods_without_a_common_run_are_told() -> None:
         {"gone": [runs_of(1.0, seeds=1)[0], a_crash([0])], "there": runs_of(2.0, seeds=2)},
         draws=200,
     )
-    assert gone.note == "not compared: there is no run in which both have answers"
+    assert gone.note == "not compared: no run in which both methods have predictions"
     assert (gone.seeds, gone.entities, gone.difference, gone.adjusted) == (0, 0, None, None)
     assert there.adjusted == difference_of(there).p_value
 
@@ -219,7 +219,7 @@ def test_infinite_log_losses_are_told_and_leave_the_rest_alone() -> None:
     others = {"sure": ruled_out, "sharp": runs_of(2.0, entities=30)}
     sure, sharp = compare(reference, others, draws=200)
     assert sure.note == (
-        "not compared: log losses are infinite, since labels were given probability 0, 0 by the "
+        "not compared: log losses are infinite, because labels were given probability 0, 0 by the "
         "reference and 12 by this method"
     )
     assert (sure.difference, sure.adjusted, sure.seeds) == (None, None, 3)
@@ -253,7 +253,7 @@ def test_runs_that_lost_their_place_are_refused() -> None:
 
 
 def test_settings_out_of_range_are_refused() -> None:
-    with pytest.raises(ConfigError, match="measure: must be one of"):
+    with pytest.raises(ConfigError, match="measure: unknown measure"):
         compare(runs_of(1.0), {}, "accuracy")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="draws: must be 1"):
         compare(runs_of(1.0), {"other": runs_of(2.0)}, draws=0)

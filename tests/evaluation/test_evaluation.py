@@ -12,7 +12,6 @@ from answered_runs import a_crash, a_run
 from made_evaluations import evaluator, made
 
 from lpf.evaluation.comparisons import compare
-from lpf.evaluation.evaluation import only
 from lpf.evaluation.measures import by_group
 from lpf.evaluation.summaries import summarise
 from small_specs import Entity, all_three, entities, in_splits
@@ -26,7 +25,7 @@ def test_parts_are_means_over_the_repetitions_that_have_answers(tmp_path: Path) 
     found = made(evaluator(tmp_path, rows, seeds=(1, 2, 3), protected="region"), tmp_path)
     found.runs["prior"][2] = replace(found.runs["prior"][2], tempered=None, error="it broke")
     first, second = (by_group(run) for run in found.runs["prior"][:2])
-    parts = found.parts("prior")
+    parts = found.subset_scores("prior")
     assert [(part.name, part.entities) for part in parts] == [
         (part.name, part.entities) for part in first
     ]
@@ -34,7 +33,7 @@ def test_parts_are_means_over_the_repetitions_that_have_answers(tmp_path: Path) 
         assert one.nll != two.nll
         assert part.nll == pytest.approx((one.nll + two.nll) / 2)
         assert part.accuracy == pytest.approx((one.accuracy + two.accuracy) / 2)
-    assert found.parts("lpf_robust") != parts
+    assert found.subset_scores("lpf_robust") != parts
 
 
 def in_groups(rows: Sequence[Entity], size: int) -> list[Entity]:
@@ -85,10 +84,10 @@ def test_others_are_held_against_what_training_leaves(tmp_path: Path) -> None:
 
 def test_only_some_entities_keep_their_answers() -> None:
     run = a_run(np.eye(3), [0, 1, 2], groups=("a", "b", "c"), temperature=(1.0, 0.0))
-    found = only(run, frozenset({"e0", "e2"}))
+    found = run.select(frozenset({"e0", "e2"}))
     assert (found.entity_ids, found.groups) == (("e0", "e2"), ("a", "c"))
     np.testing.assert_array_equal(found.answers, np.eye(3)[[0, 2]])
     np.testing.assert_array_equal(found.labels, [0, 2])
     assert found.temperature == (1.0, 0.0)
-    crashed = only(a_crash([0, 1, 2]), frozenset({"e1"}))
+    crashed = a_crash([0, 1, 2]).select(frozenset({"e1"}))
     assert (crashed.entity_ids, crashed.tempered) == (("e1",), None)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lpf.errors import ConfigError, DatasetError
-from lpf.evaluation.evaluation import EvaluationPlan
 from lpf.evaluation.evaluator import Evaluator
+from lpf.evaluation.plan import EvaluationPlan
 from small_specs import Entity, all_three, entities, in_splits, written
 
 
@@ -49,7 +49,7 @@ def test_splits_of_some_only_unless_they_are_to_be_forgotten(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("groups", "expected"),
     [
-        (3, ("folds: 5 were asked for", "has 3 groups of entities", "Use --folds 3")),
+        (3, ("folds: 5 folds were requested", "has 3 groups of entities", "Use 3 folds")),
         (1, ("has 1 group of entities", "Give some entities a test split")),
     ],
 )
@@ -63,7 +63,7 @@ def test_more_folds_than_groups(groups: int, expected: tuple[str, ...], tmp_path
 
 def test_as_many_folds_as_groups_will_do(tmp_path: Path) -> None:
     rows = [{**row, "group_id": f"g{place // 2 % 5}"} for place, row in enumerate(entities(70))]
-    assert len(evaluator(tmp_path, rows).placed) == 5
+    assert len(evaluator(tmp_path, rows).fold_datasets) == 5
 
 
 def test_nobody_to_validate_on(tmp_path: Path) -> None:
@@ -103,12 +103,12 @@ def test_the_fold_that_lacks_a_value_is_named(tmp_path: Path) -> None:
         {**row, "label": "good" if place > 2 else "bad"} for place, row in enumerate(entities(70))
     ]
     message = told(tmp_path, rows)
-    assert ", fold 1 of 5: those learned from do not suffice: " in message
+    assert ", fold 1 of 5: the training and validation entities do not suffice: " in message
     assert "of the value 'bad'" in message
 
 
 def test_the_parts_are_read_once(tmp_path: Path) -> None:
     found = evaluator(tmp_path, entities(70))
-    assert found.placed is found.placed
-    asked = sorted(e.entity_id for one in found.placed for e in one if e.split == "test")
+    assert found.fold_datasets is found.fold_datasets
+    asked = sorted(e.entity_id for one in found.fold_datasets for e in one if e.split == "test")
     assert asked == sorted(entity.entity_id for entity in found.dataset)

@@ -36,7 +36,7 @@ def test_shared_texts_are_said_and_the_others_judged_beside(tmp_path: Path) -> N
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
     assert found.unshared_ids == {rows[place]["entity_id"] for place in asked[4:]}
     (caution,) = found.warnings
-    assert "4 of 14 entities share a text, claim or group" in caution
+    assert "4 of 14 test entities share a text, claim or group" in caution
     assert "1 text of 'test' is also in 'train'" in caution
     (run,) = found.runs["prior"]
     clean = [name in found.unshared_ids for name in run.entity_ids]
@@ -54,8 +54,8 @@ def test_a_claim_that_is_anothers_evidence_is_shared_too(tmp_path: Path) -> None
     rows[asked]["claim"] = rows[0]["evidence"][0]["text"]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
     assert found.warnings[0] == (
-        "1 of 14 entities share a text, claim or group with those learned from. What is said of "
-        "the others alone is told beside."
+        "1 of 14 test entities share a text, claim or group with training entities. The others are "
+        "also scored separately."
     )
 
 
@@ -64,8 +64,8 @@ def test_where_all_share_there_are_no_others(tmp_path: Path) -> None:
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
     assert found.unshared_ids == frozenset()
     assert found.unshared_scores("prior") is None
-    assert "14 of 14 entities" in found.warnings[0]
-    assert "the others" not in found.warnings[0]
+    assert "14 of 14 test entities" in found.warnings[0]
+    assert "others" not in found.warnings[0]
 
 
 def test_in_folds_the_fold_is_named(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_in_folds_the_fold_is_named(tmp_path: Path) -> None:
     for place in range(0, 40, 2):
         rows[place] = with_text(rows[place], "The same old story.")
     found = made(evaluator(tmp_path, rows, seeds=(1,), folds=3), tmp_path)
-    assert "20 of 70 entities" in found.warnings[0]
+    assert "20 of 70 test entities" in found.warnings[0]
     assert "(in fold " in found.warnings[0]
 
 
@@ -83,13 +83,11 @@ def test_too_few_groups_have_neither_intervals_nor_p_values(tmp_path: Path) -> N
         for row in in_splits(entities(70), all_three)
     ]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
-    assert found.warnings == (
-        "Those asked about are of 1 group: too few for intervals and p-values, which need 6, since "
-        "entities of one are alike.",
-    )
+    (warning,) = found.warnings
+    assert "The test entities form 1 group." in warning
     assert found.scores("prior").spreads["nll"].low is None
     (one,) = found.comparisons()
-    assert one.note == "not compared: those asked about are of fewer than 6 groups"
+    assert "fewer than 6 groups" in (one.note or "")
     assert "nll_interval" not in evaluation_document(found)["methods"]["prior"]
 
 
@@ -100,7 +98,7 @@ def test_that_claims_are_read_is_said(tmp_path: Path) -> None:
     ]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
     (caution,) = found.warnings
-    assert caution.startswith("Texts were read against their entities' claims.")
+    assert caution.startswith("Texts were read together with their entities' claims.")
     assert "with_claim = true" in caution
     assert evaluation_document(found)["claims_read"]
 
@@ -119,7 +117,7 @@ def test_that_nothing_was_learned_comes_first(
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path, lpf_robust=strength, prior=0.0)
     cautions = evaluation_document(found)["cautions"]
     show_evaluation(found)
-    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("·")]
-    for first in (cautions[0], shown[1]):
+    shown = " ".join(capsys.readouterr().out.split())
+    for first in (cautions[0], shown[: shown.index("Lowest NLL")]):
         assert ("LPF-SPN, robust ensemble: its probabilities for unseen" in first) is told
     assert unlearned(replace(found, runs={"prior": found.runs["prior"]})) == []

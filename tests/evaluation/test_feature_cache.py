@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from lpf.evaluation.feature_cache import FeatureCache
-from lpf.evaluation.spec_datasets import labelled_file, eval_dataset, train_dataset
+from lpf.evaluation.spec_datasets import eval_dataset, labelled_file, train_dataset
 from lpf.evaluation.specs import EvalSpec
 from small_specs import TRAIN_SPEC, entities, written
 
@@ -33,7 +33,7 @@ def test_entities_with_claims_are_read_with_them(tmp_path: Path) -> None:
     plain = labelled_file(written(tmp_path / "plain.jsonl", entities(4)), None)[0]
     feature_cache = FeatureCache(tmp_path / "features")
     assert feature_cache.reader(claimed) is not feature_cache.reader(plain)
-    assert feature_cache.reader(plain) is feature_cache.opened(with_claim=False)
+    assert feature_cache.reader(plain) is feature_cache.open_reader(with_claim=False)
     assert (
         feature_cache.examples(claimed).features.shape[1]
         > feature_cache.examples(plain).features.shape[1]

@@ -77,5 +77,5 @@ def test_no_networks_are_trained_for_methods_that_have_none(tmp_path: Path) -> N
     train_spec = TrainSpec(replace(DATA, changes=("entities=60", "items=1")))
     other = Workbench(train_spec, tmp_path)
     for name in ("prior", "logistic_mean", "oracle"):
-        assert other.answered(Cell(train_spec, EvalSpec(), name)).error is None
+        assert other.predict(Cell(train_spec, EvalSpec(), name)).error is None
     assert not (tmp_path / "models").exists()

@@ -19,7 +19,7 @@ from lpf.evaluation.measures import (
     by_group,
     by_label,
     confusion_of,
-    measures,
+    measure,
     plain,
     reliability_of,
     risk_coverage_of,
@@ -40,7 +40,7 @@ def exactly(value: float) -> object:
 def test_measures_by_hand() -> None:
     """Every confidence has a bin of its own, among 10, 15, and 15 of equal mass, so that an ECE is
     the mean of |right - confidence|."""
-    found = measures(a_run(ROWS, LABELS))
+    found = measure(a_run(ROWS, LABELS))
     gaps = [0.3, 0.4, 0.9, 0.55, 0.5]
     expected = {
         "accuracy": 3 / 5,
@@ -68,13 +68,13 @@ def test_measures_by_hand() -> None:
 def test_before_the_temperature_is_told_apart_from_after() -> None:
     raw = np.asarray(ROWS)
     tempered = np.sqrt(raw) / np.sqrt(raw).sum(axis=1, keepdims=True)
-    found = measures(a_run(tempered, LABELS, raw=raw))
+    found = measure(a_run(tempered, LABELS, raw=raw))
     assert found["raw_nll"] == exactly(sum(LOSSES) / 5)
     assert found["raw_brier"] == exactly(sum(BRIERS) / 5)
     assert found["raw_ece"] == exactly(metrics.ece(raw, np.array(LABELS)))
     assert found["nll"] == exactly(metrics.nll(tempered, np.array(LABELS)))
     assert found["nll"] != pytest.approx(found["raw_nll"])
-    without = measures(a_run(tempered, LABELS, raw=None))
+    without = measure(a_run(tempered, LABELS, raw=None))
     assert not any(name.startswith("raw_") for name in without)
 
 
@@ -82,35 +82,35 @@ def test_costs_that_were_not_measured_are_absent() -> None:
     whole = Costs(
         fit_seconds=3.5, query_ms=0.25, per_second=4000.0, stored_bytes=1024, peak_bytes=2048
     )
-    found = measures(a_run(ROWS, LABELS, costs=whole))
+    found = measure(a_run(ROWS, LABELS, costs=whole))
     names = ("runtime_ms", "per_second", "fit_seconds", "stored_bytes", "peak_bytes")
     assert [found[name] for name in names] == [0.25, 4000.0, 3.5, 1024.0, 2048.0]
-    assert not set(names) & measures(a_run(ROWS, LABELS)).keys()
-    nothing = measures(a_run(ROWS, LABELS, costs=Costs(fit_seconds=0.0)))
+    assert not set(names) & measure(a_run(ROWS, LABELS)).keys()
+    nothing = measure(a_run(ROWS, LABELS, costs=Costs(fit_seconds=0.0)))
     assert nothing["fit_seconds"] == 0.0
 
 
 def test_the_null_is_that_of_the_seed() -> None:
     run = calibrated_run(200, 0)
     null = metrics.ece_null(run.answers, np.random.default_rng(7), draws=1000)
-    found = measures(run, seed=7)
+    found = measure(run, seed=7)
     assert found["ece_null"] == exactly(null.mean)
     assert found["ece_null_95"] == exactly(null.quantile_95)
     assert found["ece_p"] == exactly(null.p_value(found["ece"]))
-    assert measures(run, seed=7) == found
-    assert measures(run, seed=8)["ece_null"] != found["ece_null"]
+    assert measure(run, seed=7) == found
+    assert measure(run, seed=8)["ece_null"] != found["ece_null"]
 
 
 def test_calibrated_and_overconfident_answers_are_told_apart() -> None:
     honest = calibrated_run(1500, 0)
     sharper = calibrated_run(1500, 0, sharpness=4.0)
-    assert measures(sharper)["ece_p"] == exactly(1 / 1001)
-    assert measures(sharper)["ece"] > 3 * measures(sharper)["ece_null_95"]
-    assert measures(honest)["ece"] < 0.5 * measures(sharper)["ece"]
+    assert measure(sharper)["ece_p"] == exactly(1 / 1001)
+    assert measure(sharper)["ece"] > 3 * measure(sharper)["ece_null_95"]
+    assert measure(honest)["ece"] < 0.5 * measure(sharper)["ece"]
 
 
 def test_an_infinite_log_loss_is_kept_and_has_no_place_in_json() -> None:
-    found = measures(a_run([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25]], [1, 0]))
+    found = measure(a_run([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25]], [1, 0]))
     assert (found["nll"], found["raw_nll"]) == (math.inf, math.inf)
     assert found["labels_ruled_out"] == 0.5
     shown = plain(found)
@@ -119,8 +119,8 @@ def test_an_infinite_log_loss_is_kept_and_has_no_place_in_json() -> None:
 
 
 def test_a_crash_has_no_measures() -> None:
-    for of in (measures, by_label, by_credibility, confusion_of, reliability_of, risk_coverage_of):
-        with pytest.raises(EvidenceError, match="no answers to judge: TrainingError: it broke"):
+    for of in (measure, by_label, by_credibility, confusion_of, reliability_of, risk_coverage_of):
+        with pytest.raises(EvidenceError, match="no predictions to score: TrainingError: it broke"):
             of(a_crash([0, 1]))
 
 
@@ -138,7 +138,7 @@ def referees():
 def test_others_libraries_agree(referees, seed: int) -> None:
     theirs, torch, torchmetrics = referees
     run = calibrated_run(400, seed, sharpness=1.5, data=seed)
-    rows, labels, found = run.answers, run.labels, measures(run)
+    rows, labels, found = run.answers, run.labels, measure(run)
     answers, right = rows.argmax(axis=1), rows.argmax(axis=1) == labels
     one_hot = np.eye(3)[labels]
     expected = {
@@ -267,11 +267,11 @@ def test_bins_add_up_to_the_ece() -> None:
     run = calibrated_run(300, 2, sharpness=2.0)
     table = reliability_of(run)
     gaps = np.abs(table.accuracy - table.confidence)
-    assert gaps @ table.count / 300 == exactly(measures(run)["ece"])
+    assert gaps @ table.count / 300 == exactly(measure(run)["ece"])
     confidence, right = metrics.judged(run.answers, run.labels)
     order = np.argsort(confidence)
     twenties = (right - confidence)[order].reshape(15, 20)
-    assert measures(run)["ece_mass"] == exactly(np.abs(twenties.sum(axis=1)).sum() / 300)
+    assert measure(run)["ece_mass"] == exactly(np.abs(twenties.sum(axis=1)).sum() / 300)
     np.testing.assert_array_equal(reliability_of(run, bins=15, kind="mass").count, [20] * 15)
 
 

@@ -5,7 +5,7 @@ import pytest
 from answered_runs import a_crash, a_run, calibrated_run
 
 from lpf.errors import EvidenceError
-from lpf.evaluation.measures import measures
+from lpf.evaluation.measures import measure
 from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.summaries import pooled
 
@@ -39,12 +39,12 @@ def test_folds_become_the_run_they_came_from() -> None:
         np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
     assert (found.entity_ids, found.values) == (whole.entity_ids, whole.values)
     assert (found.groups, found.error) == (whole.groups, None)
-    assert measures(found) == measures(whole)
+    assert measure(found) == measure(whole)
 
 
 def test_an_entity_in_two_folds_is_refused() -> None:
     run = calibrated_run(10, 1)
-    with pytest.raises(EvidenceError, match=r"entity 'e\d' is asked about 2 times\. Nothing was"):
+    with pytest.raises(EvidenceError, match=r"entity 'e\d' is in 2 folds\. Nothing was"):
         pooled([run, *folds_of(run, 4)])
 
 
@@ -62,8 +62,8 @@ def test_a_crashed_fold_leaves_no_answers_but_keeps_the_entities() -> None:
     assert found.error == "fold 2: TrainingError: it broke"
     assert (found.raw, found.tempered) == (None, None)
     assert found.entity_ids == ("a", "b", "c", "e0", "e1")
-    with pytest.raises(EvidenceError, match="no answers to judge: fold 2"):
-        measures(found)
+    with pytest.raises(EvidenceError, match="no predictions to score: fold 2"):
+        measure(found)
 
 
 def test_what_is_in_no_fold_has_no_number() -> None:

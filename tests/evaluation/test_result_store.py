@@ -96,10 +96,10 @@ def test_answers_of_another_format_are_refused(
     with monkeypatch.context() as later:
         later.setattr(predictions_module, "FORMAT", 2)
         store.save(FIRST, ANSWERED)
-    with pytest.raises(StorageError, match="answers of format 2, not 1"):
+    with pytest.raises(StorageError, match="predictions of format 2, not 1"):
         store.load(FIRST)
 
 
 def test_a_result_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"is not there, so nothing can be said of 'prior'"):
+    with pytest.raises(StorageError, match=r"is missing: there is no result of 'prior'"):
         ResultStore(tmp_path).load(FIRST)

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from split_entities import ids, split_sizes
 
-from lpf.datasets import SPLITS
+from lpf.datasets import SPLITS, Dataset, read_dataset
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.fitted_methods import flat
-from lpf.evaluation.spec_datasets import file_dataset, has_own_test, labelled_file
+from lpf.evaluation.spec_datasets import file_dataset, has_own_test, labelled_dataset
 from small_specs import all_three, entities, file_data, in_splits, written
+
+
+def labelled(path: Path, predicate: str | None) -> tuple[Dataset, str]:
+    return labelled_dataset(read_dataset(path), predicate)
 
 
 def test_a_file_with_all_splits_is_taken_as_it_is(tmp_path: Path) -> None:
@@ -21,7 +25,7 @@ def test_a_file_with_all_splits_is_taken_as_it_is(tmp_path: Path) -> None:
     assert predicate == "label"
     assert split_sizes(dataset) == {"train": 48, "validation": 16, "test": 16}
     for split in SPLITS:
-        given = {e.entity_id for e in labelled_file(path, None)[0] if e.split == split}
+        given = {e.entity_id for e in labelled(path, None)[0] if e.split == split}
         assert ids(dataset, split) == given
 
 
@@ -56,9 +60,9 @@ def test_dev_and_test_alone_learn_from_dev(tmp_path: Path) -> None:
 def test_whether_a_file_says_whom_to_ask(split: object, own: bool, tmp_path: Path) -> None:
     rows = in_splits(entities(60), split)  # type: ignore[arg-type]
     path = written(tmp_path / "file.jsonl", rows)
-    assert has_own_test(labelled_file(path, None)[0]) is own
+    assert has_own_test(labelled(path, None)[0]) is own
     if not own:
-        with pytest.raises(DatasetError, match="has no test entities, or nobody else"):
+        with pytest.raises(DatasetError, match="has no test entities, or no others"):
             file_dataset(file_data(path))
 
 
@@ -108,16 +112,16 @@ def test_of_several_predicates_one_is_learned_and_who_lacks_it_left_out(tmp_path
     ]
     rows[1]["labels"]["price"] = "high"
     path = written(tmp_path / "several.jsonl", rows)
-    dataset, predicate = labelled_file(path, None)
+    dataset, predicate = labelled(path, None)
     assert (predicate, len(dataset)) == ("price", 60)
     assert all("price" in entity.labels for entity in dataset)
-    assert len(labelled_file(path, "taste")[0]) == 90
+    assert len(labelled(path, "taste")[0]) == 90
     with pytest.raises(ConfigError, match=r"a label of 'label'; they have \['price', 'taste'\]"):
-        labelled_file(path, "label")
+        labelled(path, "label")
 
 
 def test_a_plain_label_is_called_label_and_by_no_other_name(tmp_path: Path) -> None:
     path = written(tmp_path / "plain.jsonl", entities(60))
-    assert labelled_file(path, "label") == labelled_file(path, None)
+    assert labelled(path, "label") == labelled(path, None)
     with pytest.raises(ConfigError, match=r"no entity of .* has a label of 'lable'; they have"):
-        labelled_file(path, "lable")
+        labelled(path, "lable")

@@ -8,7 +8,7 @@ import pytest
 from answered_runs import a_crash, a_run, calibrated_run
 
 from lpf import metrics
-from lpf.evaluation.measures import measures
+from lpf.evaluation.measures import measure
 from lpf.evaluation.predictions import Costs, Predictions
 from lpf.evaluation.summaries import entity_keys, summarise
 
@@ -18,8 +18,8 @@ BOUNDED = {"accuracy", "nll", "brier", "mean_confidence", "ece"}
 def test_means_and_spread_over_seeds() -> None:
     runs = [calibrated_run(80, seed, costs=Costs(fit_seconds=seed)) for seed in range(4)]
     found = summarise(runs, draws=200)
-    assert (found.runs, found.asked, found.notes, found.draws, found.seed) == (4, 4, (), 200, 0)
-    each = [measures(run) for run in runs]
+    assert (found.runs, found.all_runs, found.notes, found.draws, found.seed) == (4, 4, (), 200, 0)
+    each = [measure(run) for run in runs]
     assert set(found.spreads) == set(each[0])
     for name, spread in found.spreads.items():
         values = [one[name] for one in each]
@@ -156,15 +156,15 @@ def test_infinite_losses_are_told_and_not_bounded() -> None:
     assert (found.spreads["nll"].sd, found.spreads["nll"].low) == (None, None)
     assert found.spreads["brier"].low is not None
     assert found.notes == (
-        "nll is infinite in 1 of 2 runs: labels were given probability 0",
-        "raw_nll is infinite in 1 of 2 runs: labels were given probability 0",
+        "nll is infinite in 1 of 2 runs: labels got probability 0",
+        "raw_nll is infinite in 1 of 2 runs: labels got probability 0",
     )
 
 
 def test_crashed_runs_are_left_out_and_told() -> None:
     runs = [calibrated_run(50, 0), a_crash([0, 1]), calibrated_run(50, 1), a_crash([0])]
     found = summarise(runs, draws=100)
-    assert (found.runs, found.asked) == (2, 4)
+    assert (found.runs, found.all_runs) == (2, 4)
     assert found.notes == ("2 of 4 runs have no answers: TrainingError: it broke",)
     without = summarise([runs[0], runs[2]], draws=100)
     assert found.spreads == without.spreads

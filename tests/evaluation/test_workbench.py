@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from bench_answers import ELSEWHERE, answered
 
-from lpf.baselines import Shared, make_methods, run_methods
+from lpf.baselines import Shared, make_methods
 from lpf.domains import perfect_answers
 from lpf.errors import ArtefactError, DatasetError, MissingPackageError, StorageError
 from lpf.evaluation.specs import Cell, EvalSpec, TrainSpec
 from lpf.evaluation.variants import DEFAULT_ENSEMBLE, best_members
 from lpf.evaluation.workbench import Workbench
+from method_runs import run_methods
 from small_specs import (
     TRAIN_SPEC,
     Reworded,
@@ -121,9 +122,9 @@ def test_a_damaged_model_ends_the_run_and_is_no_result(content: bytes, tmp_path:
         file.write_bytes(content)
     broken = Workbench(TRAIN_SPEC, folder)
     with pytest.raises(ArtefactError, match="Remove the folder it is in and repeat") as told:
-        broken.answered(Cell(TRAIN_SPEC, EvalSpec(), "lpf_robust"))
+        broken.predict(Cell(TRAIN_SPEC, EvalSpec(), "lpf_robust"))
     assert any(str(file) in str(told.value) for file in files)
-    assert broken.answered(Cell(TRAIN_SPEC, EvalSpec(), "prior")).error is None
+    assert broken.predict(Cell(TRAIN_SPEC, EvalSpec(), "prior")).error is None
 
 
 def test_a_protected_field_is_kept_with_the_answers(tmp_path: Path) -> None:

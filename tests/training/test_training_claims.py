@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lpf import metrics
-from lpf.baselines import Shared, make_methods, run_methods
+from lpf.baselines import Shared, make_methods
 from lpf.circuits import Variable, compile_circuit, prior_circuit
 from lpf.domains import generate, generate_test, load_domain, preset
 from lpf.reading import open_reader
@@ -22,6 +22,7 @@ from lpf.training import (
     train_few,
 )
 from lpf.training.fitting import evaluate
+from method_runs import run_methods
 
 pytestmark = pytest.mark.slow
 

@@ -1,6 +1,6 @@
 """Multinomial logistic regression, its L2 penalty chosen on validation entities.
 
-Stacking: logistic regression on summaries of what the items' classifier says.
+Used on mean features, on summaries of the item classifier's outputs (stacking) and on claims alone.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from lpf import metrics
 from lpf.baselines.interface import FittedMethod, entity_labels, value_count
 from lpf.baselines.item_models import ItemModel, ItemModels
 from lpf.combine import Segments
-from lpf.errors import MissingPackageError, TrainingError
+from lpf.errors import DatasetError, MissingPackageError, TrainingError
 from lpf.factors.tempering import softmax
+from lpf.reading import Reader, ReadRequest
 from lpf.training.examples import Examples
 from lpf.types import LOG_EPSILON, FloatArray
 
-# sklearn's C: the inverse of the penalty, on inputs of mean 0 and deviation 1.
+CLAIM_ONLY = "claim_only"
+# sklearn's C: the inverse of the penalty, for inputs with mean 0 and standard deviation 1.
 INVERSE_PENALTIES = tuple(10.0**power for power in range(-5, 3))
 MAX_ITERATIONS = 5000
 
@@ -40,19 +42,21 @@ class LogisticModel:
 
 @dataclass(frozen=True)
 class Labelled:
-    """What a regression is fitted on: ``inputs`` [E, d], ``labels`` [E]."""
+    """Data that a regression is fitted on: ``inputs`` [E, d], ``labels`` [E]."""
 
     inputs: FloatArray
     labels: NDArray[np.intp]
 
 
 def fit_regression(train: Labelled, validation: Labelled, values: int) -> LogisticModel:
-    """The penalty with the lowest validation NLL. TrainingError where train lacks a value."""
+    """Fits with the penalty of lowest validation NLL. TrainingError if a value has no training
+    entity."""
     absent = sorted(set(range(values)) - set(train.labels.tolist()))
     if absent:
         raise TrainingError(
             f"logistic regression: no training entity has the value at position {absent[0]}, so it "
-            "would be given probability zero. Nothing was fitted; add entities that have it."
+            "would get probability zero. Nothing was fitted.",
+            hint="Add entities that have it.",
         )
     centre, scale = train.inputs.mean(axis=0), train.inputs.std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
@@ -68,12 +72,13 @@ def _fitted(
         from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingPackageError(
-            "a logistic regression needs the package scikit-learn: `pip install 'lpf[baselines]'`."
+            "a logistic regression needs the package scikit-learn.",
+            hint="Install it: `pip install 'lpf[baselines]'`.",
         ) from error
     model = LogisticRegression(C=strength, max_iter=MAX_ITERATIONS, tol=1e-5)
     model.fit((train.inputs - centre) / scale, train.labels)
     weight, bias = model.coef_.T, model.intercept_
-    if weight.shape[1] == 1:  # of two values, sklearn keeps the log-odds of the second alone
+    if weight.shape[1] == 1:  # for two values, sklearn has the log-odds of the second only
         weight = np.concatenate([np.zeros_like(weight), weight], axis=1)
         bias = np.concatenate([np.zeros_like(bias), bias])
     return LogisticModel(centre, scale, np.asarray(weight), np.asarray(bias))
@@ -120,7 +125,7 @@ def summaries(probabilities: FloatArray, segments: Segments) -> FloatArray:
 
 @dataclass(frozen=True)
 class Stacked:
-    """What ``Stacking`` learns."""
+    """A fitted ``Stacking``."""
 
     items: ItemModel
     regression: LogisticModel
@@ -132,8 +137,8 @@ class Stacked:
 
 @dataclass(frozen=True)
 class Stacking:
-    """Over the best deterministic classifier. The regression learns from outputs on entities that
-    their classifier had not seen."""
+    """A regression on outputs of the best deterministic classifier. It is trained on outputs for
+    entities that the classifier has not seen."""
 
     name: str
     items: ItemModels
@@ -148,3 +153,48 @@ class Stacking:
             entity_labels(validation, predicate),
         )
         return Stacked(found, fit_regression(known, held, value_count(train, predicate)))
+
+
+@dataclass(frozen=True)
+class ClaimRegression:
+    """A fitted ``ClaimOnly``."""
+
+    regression: LogisticModel
+    reader: Reader
+
+    def predict_proba(self, examples: Examples) -> FloatArray:
+        return self.regression.probabilities(claim_features(examples, self.reader))
+
+
+@dataclass(frozen=True)
+class ClaimOnly:
+    """A regression on the claim that never sees the evidence.
+
+    The wording of a claim often gives its label away. A method that is no better than this one has
+    learned nothing from evidence.
+    """
+
+    name: str
+    reader: Reader
+    is_reference: bool = False
+
+    def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
+        known, held = (
+            Labelled(claim_features(part, self.reader), entity_labels(part, predicate))
+            for part in (train, validation)
+        )
+        fitted = fit_regression(known, held, value_count(train, predicate))
+        return ClaimRegression(fitted, self.reader)
+
+
+def claim_features(examples: Examples, reader: Reader) -> FloatArray:
+    """[E, width]; DatasetError if an entity has no claim."""
+    claims = [entity.claim for entity in examples.dataset]
+    if None in claims:
+        raise DatasetError(
+            f"dataset {examples.dataset.name!r}: entity {claims.index(None)} has no claim, which "
+            f"the method {CLAIM_ONLY!r} needs.",
+            hint="Leave the method out.",
+        )
+    requests = [ReadRequest(claim) for claim in claims if claim is not None]
+    return np.asarray(reader.read_many(requests), np.float64)

@@ -10,6 +10,8 @@ The weights of a module's best epoch, and when to stop waiting for a better one.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -274,6 +276,16 @@ def _probabilities(network: Network, parameters: Parameters, bags: Bags) -> Tens
     """[E, V] float64, summing to 1 to its last digits."""
     outputs = network.outputs(parameters, bags, keep_all).to(torch.float64)
     return network.probabilities(outputs)[0]
+
+
+@contextlib.contextmanager
+def seeded(seed: int, *purpose: int) -> Iterator[None]:
+    """Seeds PyTorch's global generator, for libraries that draw from it. Afterwards it is in its
+    earlier state."""
+    (drawn_by,) = generators([seed], *purpose)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(drawn_by.initial_seed())
+        yield
 
 
 @dataclass

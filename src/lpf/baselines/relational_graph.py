@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout
 
-from lpf.baselines.global_draws import seeded
 from lpf.baselines.interface import FittedMethod, entity_labels, value_count
 from lpf.baselines.networks import (
     DROPOUT,
@@ -33,6 +32,7 @@ from lpf.baselines.networks import (
     Bags,
     BestEpoch,
     bags_of,
+    seeded,
 )
 from lpf.errors import MissingPackageError
 from lpf.training.examples import Examples

@@ -44,6 +44,7 @@ def every_size(examples: Examples, generator: np.random.Generator) -> Examples:
     )
 
 
+TEMPERING = 77  # separates the draws of subsets from those of training with the same seed
 # Wider than robust mode's own: averages and paper mode are far from their right scale, and a
 # prior that held them there would make straw men of them.
 PRIOR_SD = 1.0

@@ -1,9 +1,7 @@
 """A transformer fine-tuned on an entity's texts joined by [SEP]: the paper's BERT.
 
 The mean of its last states goes through a linear head. AdamW with a linear warm-up and decay; the
-rate and the epoch are chosen by the validation NLL.
-
-A transformer cut in two: layers that stay as they were pretrained, and those to be trained.
+learning rate and the epoch are chosen by the validation NLL. Lower layers may stay as pretrained.
 """
 
 from __future__ import annotations
@@ -18,18 +16,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from lpf.baselines.global_draws import seeded
 from lpf.baselines.interface import FittedMethod, entity_labels, value_count
-from lpf.baselines.networks import BestEpoch
+from lpf.baselines.networks import BestEpoch, seeded
 from lpf.baselines.transformer_checkpoints import PretrainedTransformer, load_checkpoint
-from lpf.errors import ConfigError
+from lpf.errors import ConfigError, MissingPackageError
 from lpf.training.examples import Examples
 from lpf.training.members import generators
 from lpf.types import FloatArray
 
+TRANSFORMER = "transformer"  # the name of the method
 
-class Whole(torch.nn.Module):
-    """Token numbers and their mask [B, T] to states [B, T, width], through all of it."""
+
+class WholeTransformer(torch.nn.Module):
+    """Token IDs and their mask [B, T] to states [B, T, width], through all layers."""
 
     def __init__(self, body: torch.nn.Module) -> None:
         super().__init__()
@@ -41,8 +40,8 @@ class Whole(torch.nn.Module):
 
 
 class TransformerLayers(torch.nn.Module):
-    """Some layers of a transformer after another: states to states. ``embeddings`` makes states
-    of token numbers first, where it is given."""
+    """Consecutive layers of a transformer: states to states. If ``embeddings`` are given, the input
+    is token IDs."""
 
     def __init__(
         self, layers: Iterable[torch.nn.Module], embeddings: torch.nn.Module | None = None
@@ -63,39 +62,42 @@ class TransformerLayers(torch.nn.Module):
 def split_layers(
     body: torch.nn.Module, trained: int | None
 ) -> tuple[TransformerLayers | None, torch.nn.Module]:
-    """The part that stays, and the upper ``trained`` layers; nothing stays where that is None.
+    """The lower part, which is not trained, and the upper ``trained`` layers. With None all layers
+    are trained.
 
-    ConfigError for a transformer that is not built as BERT is, whose layers cannot be told apart.
+    ConfigError for a transformer that is not built like BERT, whose layers cannot be separated.
     """
     if trained is None:
-        return None, Whole(body)
+        return None, WholeTransformer(body)
     embeddings = getattr(body, "embeddings", None)
     layers = getattr(getattr(body, "encoder", None), "layer", None)
     if embeddings is None or not isinstance(layers, torch.nn.ModuleList):
         raise ConfigError(
-            f"trained_layers: {type(body).__name__} is not built as BERT is, so its layers cannot "
-            "be trained in part. Nothing was trained; pass None to train all of it."
+            f"{type(body).__name__} is not built like BERT, so it cannot be trained in part. "
+            "Nothing was trained.",
+            field="trained_layers",
+            hint="Pass None to train all layers.",
         )
     cut = max(0, len(layers) - trained)
     lower = TransformerLayers(layers[:cut], embeddings).requires_grad_(False)
     return lower.eval(), TransformerLayers(layers[cut:])
 
 
-PURPOSE = 4  # tells these draws apart from those of other networks with the same seed
+PURPOSE = 4  # separates these random draws from those of other networks with the same seed
 WARM_UP = 0.1  # of all steps
 WEIGHT_DECAY = 0.01
 LONGEST_GRADIENT = 1.0
-POOL = 8  # batches that are sorted by length together: little padding, and still mixed
+POOL = 8  # batches that are sorted by length together: little padding, and still shuffled
 ANSWER_BATCH = 32
 
-Rows = Sequence[Tensor]  # one an entity: tokens [T], or states [T, width]
+TokenRows = Sequence[Tensor]  # one per entity: tokens [T], or states [T, width]
 
 
 @dataclass(frozen=True)
 class TransformerConfig:
     """The budget: at most ``epochs`` for each of ``rates``, ``patience`` epochs without a better
-    validation loss. ``trained_layers`` counts from the top, None for all and the embeddings too;
-    those below stay as they were pretrained. The paper: all, rate 2e-5, 3 epochs, 512 tokens."""
+    validation loss. ``trained_layers`` counts from the top; None trains all layers and the
+    embeddings. The paper: all layers, rate 2e-5, 3 epochs, 512 tokens."""
 
     rates: tuple[float, ...] = (3e-4, 1e-3)
     epochs: int = 3
@@ -114,8 +116,8 @@ class TransformerConfig:
             raise ConfigError(f"trained_layers: must be 0 or more, got {self.trained_layers}.")
 
 
-class Classifier(torch.nn.Module):
-    """What is trained: inputs as ``body`` takes them, and their mask [B, T], to logits [B, V]."""
+class TransformerClassifier(torch.nn.Module):
+    """The trained part: inputs of ``body`` and their mask [B, T] to logits [B, V]."""
 
     def __init__(self, body: torch.nn.Module, width: int, values: int) -> None:
         super().__init__()
@@ -131,11 +133,11 @@ class Classifier(torch.nn.Module):
 
 @dataclass(frozen=True)
 class TrainedTransformer:
-    """What ``FineTunedTransformer`` learns."""
+    """A fitted ``FineTunedTransformer``."""
 
     checkpoint: PretrainedTransformer
     lower: torch.nn.Module | None
-    network: Classifier
+    network: TransformerClassifier
     max_tokens: int
 
     def predict_proba(self, examples: Examples) -> FloatArray:
@@ -157,12 +159,14 @@ class FineTunedTransformer:
         loaded = load_checkpoint(self.checkpoint)
         lower, upper = split_layers(loaded.body, self.config.trained_layers)
         known, held = (
-            Texts.of(loaded, lower, part, predicate, self.config.max_tokens)
+            TransformerInputs.of(loaded, lower, part, predicate, self.config.max_tokens)
             for part in (train, validation)
         )
 
-        def fresh() -> Classifier:
-            return Classifier(copy.deepcopy(upper), loaded.width, value_count(train, predicate))
+        def fresh() -> TransformerClassifier:
+            return TransformerClassifier(
+                copy.deepcopy(upper), loaded.width, value_count(train, predicate)
+            )
 
         tried = [
             _trained(fresh, known, held, seed, rate, self.config) for rate in self.config.rates
@@ -172,10 +176,10 @@ class FineTunedTransformer:
 
 
 @dataclass(frozen=True)
-class Texts:
-    """Entities as what the trained layers read, with the position of each one's value."""
+class TransformerInputs:
+    """Entities as inputs of the trained layers, with the position of each one's value."""
 
-    rows: Rows
+    rows: TokenRows
     labels: Tensor
 
     @classmethod
@@ -186,27 +190,27 @@ class Texts:
         examples: Examples,
         predicate: str,
         limit: int,
-    ) -> Texts:
-        """What stays as it was pretrained is computed here, once for all epochs."""
+    ) -> TransformerInputs:
+        """Layers that are not trained are applied here, once for all epochs."""
         labels = torch.from_numpy(entity_labels(examples, predicate).astype(np.int64))
         rows = token_rows(loaded, examples, limit)
         return cls(rows if lower is None else _states(lower, rows), labels)
 
 
-def token_rows(loaded: PretrainedTransformer, examples: Examples, limit: int) -> Rows:
-    """Token numbers of each entity, [T]."""
+def token_rows(loaded: PretrainedTransformer, examples: Examples, limit: int) -> TokenRows:
+    """Token IDs of each entity, [T]."""
     budget = loaded.budget(limit)
     return [torch.tensor(budget.row(entity, loaded)) for entity in examples.dataset]
 
 
 def _trained(
-    fresh: Callable[[], Classifier],
-    known: Texts,
-    held: Texts,
+    fresh: Callable[[], TransformerClassifier],
+    known: TransformerInputs,
+    held: TransformerInputs,
     seed: int,
     rate: float,
     config: TransformerConfig,
-) -> tuple[float, Classifier]:
+) -> tuple[float, TransformerClassifier]:
     """The validation NLL and weights of the best epoch under one rate."""
     best = BestEpoch(config.patience)
     with seeded(seed, PURPOSE):
@@ -223,8 +227,8 @@ def _trained(
     return best.loss, network
 
 
-def _stepper(network: Classifier, rate: float, steps: int) -> Callable[[Tensor], None]:
-    """What makes a loss smaller: AdamW, up from nothing to ``rate`` and down again."""
+def _stepper(network: TransformerClassifier, rate: float, steps: int) -> Callable[[Tensor], None]:
+    """One step of AdamW, with a rate that rises from 0 to ``rate`` and falls to 0."""
     trained = [each for each in network.parameters() if each.requires_grad]
     optimiser = torch.optim.AdamW(trained, lr=rate, weight_decay=WEIGHT_DECAY)
     warm = max(1, round(WARM_UP * steps))
@@ -242,8 +246,8 @@ def _stepper(network: Classifier, rate: float, steps: int) -> Callable[[Tensor],
     return step
 
 
-def shuffled_batches(rows: Rows, batch: int, seed: int, epoch: int) -> list[list[int]]:
-    """Places of all rows, in batches of like length, in an order of their own each epoch."""
+def shuffled_batches(rows: TokenRows, batch: int, seed: int, epoch: int) -> list[list[int]]:
+    """Positions of all rows in batches of similar length, shuffled in each epoch."""
     (generator,) = generators([seed], PURPOSE, epoch)
     order = torch.randperm(len(rows), generator=generator).tolist()
     batches = []
@@ -254,20 +258,20 @@ def shuffled_batches(rows: Rows, batch: int, seed: int, epoch: int) -> list[list
     return [batches[place] for place in mixed]
 
 
-def padded(rows: Rows) -> tuple[Tensor, Tensor]:
+def padded(rows: TokenRows) -> tuple[Tensor, Tensor]:
     """Inputs [B, T, ...] and their mask [B, T]."""
     lengths = torch.tensor([len(row) for row in rows])
     inputs = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
     return inputs, (torch.arange(inputs.shape[1]) < lengths[:, None]).to(torch.int64)
 
 
-def _loss(network: Classifier, held: Texts) -> float:
+def _loss(network: TransformerClassifier, held: TransformerInputs) -> float:
     found = _probabilities(network, held.rows)
     return float(-np.log(found[np.arange(len(found)), held.labels.numpy()]).mean())
 
 
 def _probabilities(
-    network: Classifier, rows: Rows, lower: torch.nn.Module | None = None
+    network: TransformerClassifier, rows: TokenRows, lower: torch.nn.Module | None = None
 ) -> FloatArray:
     """[E, V], without dropout. ``rows`` are tokens where ``lower`` is given."""
     network.eval()
@@ -281,8 +285,8 @@ def _probabilities(
     return answers.numpy()
 
 
-def _states(lower: torch.nn.Module, rows: Rows) -> Rows:
-    """Of each row's tokens after the layers that are not trained, [T, width]."""
+def _states(lower: torch.nn.Module, rows: TokenRows) -> TokenRows:
+    """States of each row after the layers that are not trained, [T, width]."""
     found: list[Tensor] = [torch.empty(0)] * len(rows)
     with torch.no_grad():
         for places in _by_length(rows):
@@ -292,6 +296,47 @@ def _states(lower: torch.nn.Module, rows: Rows) -> Rows:
     return found
 
 
-def _by_length(rows: Rows) -> list[list[int]]:
+def _by_length(rows: TokenRows) -> list[list[int]]:
     order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
     return [order[start : start + ANSWER_BATCH] for start in range(0, len(order), ANSWER_BATCH)]
+
+
+def require_loadable(model: str) -> None:
+    """Loads a transformer by its folder or its name on the hub, which also downloads it, once for
+    all folds. ConfigError if it cannot be loaded or fine-tuned."""
+    config = TransformerConfig()
+    try:
+        loaded = load_checkpoint(model)
+    except MissingPackageError:
+        raise
+    except ConfigError as error:
+        raise ConfigError(
+            f"{model!r} cannot be loaded{_where_it_is_not(model)}. Nothing was evaluated. "
+            f"{_on_one_line(error)}",
+            field="model",
+        ) from error
+    try:
+        loaded.budget(config.max_tokens)
+        split_layers(loaded.body, config.trained_layers)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{model!r} cannot be fine-tuned here. Nothing was evaluated. {_on_one_line(error)}",
+            field="model",
+            hint=f"Name one that is built like BERT and reads {config.max_tokens} tokens.",
+        ) from error
+
+
+def _where_it_is_not(model: str) -> str:
+    """The loader's own message does not say that there is no such folder."""
+    if Path(model).is_dir():
+        return ""
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    if HF_HUB_OFFLINE:
+        return ": there is no such folder, and HF_HUB_OFFLINE is set"
+    return ": there is no such folder, and the hub did not provide it"
+
+
+def _on_one_line(error: ConfigError) -> str:
+    """The loader quotes messages of several lines."""
+    return " ".join(str(error).split())

@@ -1,14 +1,14 @@
-"""Pretrained transformers from a folder or the hub, loaded without a word on the screen.
+"""Pretrained transformers from a folder or the hub, and entities as rows of their tokens.
 
-An entity's texts as one row of tokens: "[CLS] claim [SEP] text [SEP] text [SEP]".
-
-Texts stand in alphabetical order, so that the order they came in makes no difference.
+A row is "[CLS] claim [SEP] text [SEP] text [SEP]". Texts are sorted, so that their order makes no
+difference.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class WordPieces(Protocol):
-    """What is needed of a tokenizer."""
+    """The part of a tokenizer that is used here."""
 
     def pieces(self, text: str, limit: int) -> list[int]:
-        """The first tokens of a text, at most ``limit``, without special ones."""
+        """The first tokens of a text, at most ``limit``, without special tokens."""
         ...
 
 
 @dataclass(frozen=True)
 class TokenBudget:
-    """``opening`` and ``separator`` are the numbers of [CLS] and [SEP]; ``limit`` counts them."""
+    """``opening`` and ``separator`` are the token IDs of [CLS] and [SEP]; ``limit`` counts both."""
 
     opening: int
     separator: int
     limit: int
 
     def row(self, entity: DatasetEntity, words: WordPieces) -> list[int]:
-        """Claim first, where there is one. Where there are more texts than places for a token of
-        each, the last ones are left out."""
+        """The claim first, if there is one. If there is no room for a token of each text, the last
+        texts are left out."""
         texts = [] if entity.claim is None else [entity.claim]
         texts += sorted(item.text for item in entity.evidence)
         parts = [words.pieces(text, self.limit) for text in texts[: (self.limit - 1) // 2]]
@@ -53,17 +53,14 @@ class TokenBudget:
 
 
 def fair_shares(lengths: Sequence[int], room: int) -> list[int]:
-    """Of each length what may stay, ``room`` at most together: short ones stay whole, and long
-    ones are cut to the same length, give or take one."""
+    """Lengths after cutting, at most ``room`` in all: short texts stay whole, long ones are cut to
+    the same length, give or take one."""
     kept = [0] * len(lengths)
     shortest_first = sorted(range(len(lengths)), key=lengths.__getitem__)
     for done, place in enumerate(shortest_first):
         kept[place] = min(lengths[place], room // (len(lengths) - done))
         room -= kept[place]
     return kept
-
-
-NEEDED = "pip install 'lpf[baselines]'"
 
 
 @dataclass(frozen=True)
@@ -81,17 +78,20 @@ class PretrainedTransformer:
         return list(found["input_ids"])
 
     def budget(self, limit: int) -> TokenBudget:
-        """ConfigError where the transformer has no [CLS] and [SEP], or reads less than that."""
+        """ConfigError if the transformer has no [CLS] and [SEP], or reads fewer tokens."""
         opening, separator = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         if not isinstance(opening, int) or not isinstance(separator, int):
             raise ConfigError(
-                f"checkpoint {self.name}: its tokenizer has no [CLS] and [SEP]. Nothing was "
-                "trained; give a transformer that has, such as bert-base-uncased."
+                f"the tokenizer of {self.name} has no [CLS] and [SEP]. Nothing was trained.",
+                field="checkpoint",
+                hint="Give a transformer that has them, such as bert-base-uncased.",
             )
         if limit > self.positions:
             raise ConfigError(
-                f"max_tokens: {limit} is more than the {self.positions} that {self.name} reads. "
-                "Nothing was trained; set it lower."
+                f"{limit} is more than the {self.positions} that {self.name} reads. Nothing was "
+                "trained.",
+                field="max_tokens",
+                hint="Set it lower.",
             )
         return TokenBudget(opening, separator, limit)
 
@@ -106,7 +106,8 @@ def load_checkpoint(given: str | Path | None) -> PretrainedTransformer:
         from transformers import AutoModel, AutoTokenizer
     except ImportError as error:
         raise MissingPackageError(
-            f"a fine-tuned transformer needs the package transformers: `{NEEDED}`."
+            "a fine-tuned transformer needs the package transformers.",
+            hint="Install it: `pip install 'lpf[baselines]'`.",
         ) from error
     try:
         with _silence():
@@ -114,12 +115,40 @@ def load_checkpoint(given: str | Path | None) -> PretrainedTransformer:
             body = AutoModel.from_pretrained(name, local_files_only=local).float()
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"checkpoint {name}: cannot be loaded ({error}). Nothing was trained; give a folder "
-            "with a transformer and its tokenizer, or the name of one on the hub."
+            f"{name} cannot be loaded ({error}). Nothing was trained.",
+            field="checkpoint",
+            hint="Give a folder with a transformer and its tokenizer, or a name on the hub.",
         ) from error
     settings = body.config
     positions = getattr(settings, "max_position_embeddings", tokenizer.model_max_length)
     return PretrainedTransformer(name, tokenizer, body, int(settings.hidden_size), int(positions))
+
+
+def checkpoint_settings(model: str) -> tuple[tuple[str, str], ...]:
+    """What identifies a transformer in the settings of a cell: for a folder its path and the hash
+    of its files, for a name on the hub the name."""
+    folder = Path(model)
+    if not folder.is_dir():
+        return (("checkpoint", model),)
+    return (("checkpoint", str(folder.resolve())), ("digest", _digest(folder)))
+
+
+def checkpoint_of(settings: Mapping[str, object]) -> str | None:
+    """The transformer that ``checkpoint_settings`` describe; None for other settings."""
+    if "checkpoint" not in settings or not settings.keys() <= {"checkpoint", "digest"}:
+        return None
+    return str(settings["checkpoint"])
+
+
+def _digest(folder: Path) -> str:
+    """Hash of the names and contents of the files in a folder."""
+    whole = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file():
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            whole.update(f"{path.name}\0{content}\n".encode())
+    return whole.hexdigest()[:16]
 
 
 def _default_folder() -> Path:
@@ -131,7 +160,7 @@ def _default_folder() -> Path:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """No progress bars, and no report on weights of heads that are not used."""
+    """No progress bars, and no report on unused weights."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -157,7 +157,7 @@ def learn_baseline(
 ) -> FittedBaseline:
     """``examples`` are those of the lesson, in splits. References are never tempered."""
     from lpf.baselines import with_temperature
-    from lpf.baselines.run_methods import TEMPERING
+    from lpf.baselines.tempered import TEMPERING
 
     _require_both_sides(examples.dataset, lesson.classes)
     train, validation = examples.split("train"), examples.split("validation")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,56 +13,64 @@ from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
     from lpf.baselines.language_models import EndpointConfig
-    from lpf.evaluation.language_model_run import LanguageModelRun
 
-ALL = "all"
-LLM_LIMIT = 50
+LLM_LIMIT = 50  # as lpf.evaluation.language_model_run.DEFAULT_LIMIT, which is slow to import
 
 DatasetFile = Annotated[
-    Path, typer.Argument(metavar="DATASET", help="A data set's file, JSONL: see docs/datasets.md.")
+    Path,
+    typer.Argument(
+        metavar="DATASET", help="A JSONL file with labelled entities, see docs/datasets.md."
+    ),
 ]
 Methods = Annotated[
     str | None,
     typer.Option(
         "--methods",
         metavar="NAME,...",
-        help="Which; all is all of ours, package.module:Name your own. Default: quick ones.",
+        help="Methods to compare; 'all' for all, package.module:Name for your own. Default: the "
+        "quick ones.",
         show_default=False,
     ),
 ]
 Seeds = Annotated[
-    str, typer.Option("--seeds", metavar="N|N,N,...", help="How many repetitions, or their seeds.")
+    str, typer.Option("--seeds", metavar="N|N,N,...", help="Number of repetitions, or their seeds.")
 ]
 Folds = Annotated[
-    int, typer.Option("--folds", help="Of the cross-validation, where the file has no test split.")
+    int, typer.Option("--folds", help="Number of folds, if the file has no test entities.")
 ]
 Resplit = Annotated[
-    bool, typer.Option("--resplit", help="Forget the splits of the file; use folds.")
+    bool, typer.Option("--resplit", help="Ignore the splits of the file and use folds.")
 ]
 Predicate = Annotated[
     str | None,
-    typer.Option("--predicate", metavar="NAME", help="Which, where several are labelled."),
+    typer.Option(
+        "--predicate",
+        metavar="NAME",
+        help="What to predict; by default the first labelled predicate.",
+    ),
 ]
 Protected = Annotated[
     str | None,
-    typer.Option("--protected", metavar="FIELD", help="Tell results apart by this field."),
+    typer.Option(
+        "--protected", metavar="FIELD", help="Also report results by this field of the entities."
+    ),
 ]
 Model = Annotated[
     str | None,
     typer.Option(
         "--model",
         metavar="NAME",
-        help="Fine-tune this transformer, a folder or a name on the hub such as "
-        "bert-base-uncased, as the method transformer, which it adds. Default: MiniLM.",
+        help="Transformer that the method 'transformer' fine-tunes, a folder or a name on the hub "
+        "such as bert-base-uncased; adds the method. Default: MiniLM.",
         show_default=False,
     ),
 ]
-AskedName = Annotated[
+LanguageModelName = Annotated[
     str | None,
     typer.Option(
         "--llm",
         metavar="MODEL",
-        help="Ask a language model too, about a few of the entities. Their texts are sent there.",
+        help="Also ask a language model about some test entities. Their texts are sent to it.",
         show_default=False,
     ),
 ]
@@ -71,7 +79,7 @@ Endpoint = Annotated[
     typer.Option(
         "--endpoint",
         metavar="URL",
-        help="Of the language model, OpenAI-compatible.",
+        help="Address of the language model, OpenAI-compatible.",
         show_default=False,
     ),
 ]
@@ -80,25 +88,33 @@ KeyVariable = Annotated[
     typer.Option(
         "--api-key-env",
         metavar="NAME",
-        help="The environment variable that holds its key.",
+        help="Environment variable that holds the key of the endpoint.",
         show_default=False,
     ),
 ]
-MostAsked = Annotated[
+LanguageModelLimit = Annotated[
     int | None,
     typer.Option(
         "--llm-limit",
         metavar="N",
-        help=f"Ask it about so many at most. Default: {LLM_LIMIT}.",
+        help=f"Largest number of entities to ask it about. Default: {LLM_LIMIT}.",
         show_default=False,
     ),
 ]
-Workers = Annotated[int, typer.Option("--workers", help="Processes; 0 is one a core.")]
+Workers = Annotated[int, typer.Option("--workers", help="Number of processes; 0 is one per core.")]
 Keep = Annotated[
     Path | None,
     typer.Option(
-        "--keep", metavar="DIR", help="Where results are kept; by default the user's cache."
+        "--keep",
+        metavar="DIR",
+        help="Folder where results are stored; by default in the user's cache folder.",
     ),
+]
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Show all measures, all comparisons and all notes."),
 ]
 
 
@@ -119,94 +135,87 @@ def evaluate(
     predicate: Predicate = None,
     protected: Protected = None,
     model: Model = None,
-    llm: AskedName = None,
+    llm: LanguageModelName = None,
     endpoint: Endpoint = None,
     api_key_env: KeyVariable = None,
-    llm_limit: MostAsked = None,
+    llm_limit: LanguageModelLimit = None,
     workers: Workers = 0,
     keep: Keep = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare methods on a data set: right or wrong, calibrated or not, how fast.
+    """Compare methods on a data set: accuracy, calibration and speed.
 
-    The file's own test split is asked about; without one, every entity in turn, in folds that keep
-    groups whole. Interrupted, the same command goes on where it stopped.
+    The file's own test entities are answered; without any, every entity is answered once, in folds
+    that keep groups together. If it is interrupted, the same command continues.
     """
     from lpf.workspace.training_runs import require_torch
 
     require_torch()
     sys.path.insert(0, str(Path.cwd()))  # for methods of your own
-    from lpf.cli.progress import keeping_folder, watched
-    from lpf.evaluation.document import evaluation_document
-    from lpf.evaluation.evaluation import EvaluationPlan
-    from lpf.evaluation.evaluator import Evaluator
-    from lpf.evaluation.language_model_run import run_language_model
-    from lpf.evaluation.runner import Runner
+    import lpf
+    from lpf.cli.progress import watched
 
-    config = _endpoint(llm, endpoint, api_key_env, llm_limit)
-    chosen = parsed_methods(methods), parsed_seeds(seeds)
-    plan = EvaluationPlan(dataset, *chosen, folds, resplit, predicate, protected, model)
-    evaluator = Evaluator.of(plan)
-    folder = keeping_folder(keep)
+    language_model = _endpoint(llm, endpoint, api_key_env, llm_limit)
     with watched(f"evaluating {dataset.name}") as progress:
-        runner = Runner(folder, workers, progress)
-        evaluator.require_model(runner.store)
-        runner.run(evaluator.cells())
-    found = evaluator.evaluation(runner.store)
-    asked = None if config is None else run_language_model(evaluator, found, config, folder)
+        evaluation = lpf.evaluate(
+            dataset,
+            methods=parsed_methods(methods),
+            seeds=parsed_seeds(seeds),
+            folds=folds,
+            resplit=resplit,
+            predicate=predicate,
+            protected=protected,
+            model=model,
+            language_model=language_model,
+            workers=workers,
+            progress=progress,
+            cache=keep,
+        )
     if as_json:
-        print_document(evaluation_document(found) | told(asked))
+        from lpf.evaluation import evaluation_document
+
+        print_document(evaluation_document(evaluation))
     else:
-        from lpf.cli.evaluate_view import show_asked, show_evaluation
+        from lpf.cli.evaluate_view import show_evaluation
 
-        show_evaluation(found)
-        show_asked(found, asked)
-
-
-def told(asked: LanguageModelRun | None) -> dict[str, Any]:
-    return {} if asked is None else {"language_models": {asked.name: asked.to_dict()}}
+        show_evaluation(evaluation, verbose=verbose)
 
 
 def _endpoint(
     llm: str | None, endpoint: str | None, api_key_env: str | None, limit: int | None
 ) -> EndpointConfig | None:
-    """Of the language model to be asked; ConfigError for its options without it."""
-    from lpf.evaluation.language_model_run import endpoint_config
-
+    """The language model to ask; ConfigError for its options without ``--llm``."""
     if llm is not None:
+        from lpf.evaluation import endpoint_config
+
         return endpoint_config(llm, endpoint, api_key_env, LLM_LIMIT if limit is None else limit)
     options = {"--endpoint": endpoint, "--api-key-env": api_key_env, "--llm-limit": limit}
     given = [option for option, value in options.items() if value is not None]
     if given:
         raise ConfigError(
-            f"{', '.join(given)}: without --llm no language model is asked. Nothing was "
-            "evaluated; name the model with --llm, or leave this out."
+            "no language model is asked without --llm. Nothing was evaluated.",
+            field=", ".join(given),
+            hint="Name the model with --llm, or leave this out.",
         )
     return None
 
 
-def parsed_methods(text: str | None) -> tuple[str, ...]:
-    """Names between commas, each once; ``all`` is all of ours but the one that only generated data
-    have what it takes for."""
-    from lpf.baselines import METHODS
-    from lpf.evaluation.evaluation import DEFAULT_METHODS
-    from lpf.evaluation.model_cache import CHOSEN
-
+def parsed_methods(text: str | None) -> list[str] | None:
+    """Names between commas; None for the default ones."""
     if text is None:
-        return DEFAULT_METHODS
-    named: list[str] = []
-    for name in (part.strip() for part in text.split(",") if part.strip()):
-        every = (one for one in (*METHODS, CHOSEN) if one != "perfect_reader")
-        named += every if name == ALL else (name,)
-    return tuple(dict.fromkeys(named))
+        return None
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def parsed_seeds(text: str) -> tuple[int, ...]:
-    """``3`` is 1, 2, 3; ``7,`` or ``7,9`` are those."""
+def parsed_seeds(text: str) -> int | list[int]:
+    """``3`` is a number of repetitions; ``7,`` or ``7,9`` are their seeds."""
     try:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 0 or ("," not in text and numbers[0] < 1):
-        raise ConfigError(f"--seeds: must be a number or a list such as 1,2,3, got {text!r}.")
-    return tuple(numbers) if "," in text else tuple(range(1, numbers[0] + 1))
+        raise ConfigError(
+            f"must be a number or a list such as 1,2,3, got {text!r}.", field="--seeds"
+        )
+    return numbers if "," in text else numbers[0]

@@ -1,4 +1,4 @@
-"""An evaluation on the terminal: one row a method, and what to make of it."""
+"""An evaluation on the terminal: the verdict, one row per method, and the warnings."""
 
 from __future__ import annotations
 
@@ -9,75 +9,89 @@ from rich.text import Text
 
 from lpf.cli.terminal import INDENT, FittedTable, console, count, indented, table
 from lpf.evaluation.comparisons import Comparison
+from lpf.evaluation.conclusions import SIGNIFICANT, best_without_lpf, verdict
 from lpf.evaluation.evaluation import Evaluation
-from lpf.evaluation.evaluation_warnings import unlearned
 from lpf.evaluation.language_model_run import LanguageModelRun
 from lpf.evaluation.measures import SubsetScores
 from lpf.evaluation.method_names import standing_of
 from lpf.evaluation.summaries import Spread
 
-# Short, and numbers are too: with a spread, eight columns just fit a terminal of 80.
-HEADINGS = ("method", "accuracy", "NLL", "Brier", "ECE", "null", "F1", "ms")
+# Short headings: with a spread, all eight columns just fit a terminal of 80.
+HEADINGS = {
+    "accuracy": "accuracy",
+    "nll": "NLL",
+    "brier": "Brier",
+    "ece": "ECE",
+    "ece_null": "null",
+    "macro_f1": "F1",
+    "runtime_ms": "ms",
+}
+BRIEF = ("accuracy", "nll", "ece", "runtime_ms")
 OPTIONAL = ("Brier", "ms")
-LEGEND = "null: the ECE to expect by chance if confidences are right; F1: macro; ms: a query."
-MEASURES = ("accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms")
-ASKED_HEADINGS = ("accuracy", "NLL", "Brier", "ECE", "confidence")
-ASKED_MEASURES = ("accuracy", "nll", "brier", "ece", "mean_confidence")
-PART_HEADINGS = ("entities", "accuracy", "NLL", "confidence")
+BRIEF_LEGEND = "Lower is better for NLL and ECE; ms: time of a query."
+LEGEND = "null: ECE to expect by chance if confidences are right; F1: macro; ms: time of a query."
+MODEL_HEADINGS = ("accuracy", "NLL", "Brier", "ECE", "confidence")
+MODEL_MEASURES = ("accuracy", "nll", "brier", "ece", "mean_confidence")
+SUBSET_HEADINGS = ("entities", "accuracy", "NLL", "confidence")
 STYLES = {"ours": "bold", "rival": "", "reference": "dim italic"}
 
 
-def show_evaluation(evaluation: Evaluation) -> None:
+def show_evaluation(evaluation: Evaluation, *, verbose: bool = False) -> None:
+    """The verdict, the table and the warnings; with ``verbose`` all measures and comparisons."""
     output = console()
-    output.print(Text(_head(evaluation), style="bold"))
-    ranked = sorted(evaluation.runs, key=lambda name: _order(evaluation, name))
-    rows = [_row(evaluation, name) for name in ranked]
-    measured = table(HEADINGS, rows, right=HEADINGS[1:], optional=OPTIONAL)
-    output.print(indented(measured))
-    _show_parts(evaluation, ranked)
+    output.print(Text(_head(evaluation)))
+    for sentence in verdict(evaluation):
+        output.print(Text(sentence, style="bold"))
+    ranked = evaluation.ranked()
+    measures = tuple(HEADINGS) if verbose else BRIEF
+    headings = tuple(HEADINGS[measure] for measure in measures)
+    rows = [_row(evaluation, name, measures) for name in ranked]
+    shown = table(("method", *headings), rows, right=headings, optional=OPTIONAL)
+    output.print(indented(shown))
+    _show_subsets(evaluation, ranked)
+    details = (*_conclusions(evaluation), *_unshared(evaluation)) if verbose else ()
     remarks = (
-        LEGEND,
-        *_left_out(measured, output.width - INDENT),
-        *unlearned(evaluation),
-        *_conclusions(evaluation),
-        *_clean(evaluation, ranked),
+        LEGEND if verbose else BRIEF_LEGEND,
+        *_left_out(shown, output.width - INDENT),
+        *details,
         *evaluation.warnings,
         *(
             f"{evaluation.title(name)}: {note}"
             for name in ranked
             for note in evaluation.scores(name).notes
         ),
+        *(() if verbose else ("All measures and comparisons: --verbose, or --json.",)),
     )
     for sentence in remarks:
         output.print(Text(f"· {sentence}"))
+    if evaluation.language_model is not None:
+        _show_language_model(evaluation, evaluation.language_model)
 
 
-def show_asked(evaluation: Evaluation, asked: LanguageModelRun | None) -> None:
-    """A language model beside the others, on the entities that it was asked about."""
-    if asked is None:
-        return
-    output, costs = console(), asked.answers.costs
-    failed = int(asked.answers.failed.sum())
-    head = f"{asked.name}: {count(len(asked.labels), 'entity', 'entities')} asked, {failed} failed"
+def _show_language_model(evaluation: Evaluation, run: LanguageModelRun) -> None:
+    """A language model beside the other methods, on the entities that it answered."""
+    output, costs = console(), run.answers.costs
+    failed = int(run.answers.failed.sum())
+    head = f"{run.name}: {count(len(run.labels), 'entity', 'entities')} asked, {failed} failed"
     output.print(Text(head, style="bold"))
     rows = [
-        [evaluation.title(name), *(_plain(found[measure]) for measure in ASKED_MEASURES)]
-        for name, found in {asked.name: asked.measures, **asked.beside}.items()
+        [evaluation.title(name), *(_plain(found[measure]) for measure in MODEL_MEASURES)]
+        for name, found in {run.name: run.measures, **run.beside}.items()
     ]
-    output.print(indented(table(("method", *ASKED_HEADINGS), rows, right=ASKED_HEADINGS)))
+    output.print(indented(table(("method", *MODEL_HEADINGS), rows, right=MODEL_HEADINGS)))
     money = "" if costs.money is None else f", {costs.money:.4f} dollars"
     seconds = "" if costs.mean_seconds is None else f", {costs.mean_seconds:.2f} s each"
     output.print(
         Text(
             f"· {count(costs.requests, 'request')} with {costs.retries} repeated, "
             f"{costs.input_tokens:,} tokens read and {costs.output_tokens:,} written"
-            f"{seconds}{money}. It answers as it comes, without a fitted temperature."
+            f"{seconds}{money}. Its probabilities have no fitted temperature."
         )
     )
 
 
 def _left_out(shown: FittedTable, width: int) -> list[str]:
-    """What a narrow terminal had no room for."""
+    """Columns that a narrow terminal has no room for."""
     kept = {column.heading for column, _ in shown.fitted(width)}
     missing = [column.heading for column in shown.columns if column.heading not in kept]
     if not missing:
@@ -90,17 +104,17 @@ def _plain(value: float | None) -> str:
 
 
 def _head(evaluation: Evaluation) -> str:
-    asked = len(next(iter(evaluation.runs.values()))[0].labels)
-    how = f"{evaluation.folds} folds by group" if evaluation.folds else "the file's own test split"
+    folds = evaluation.folds
+    how = f"{folds} folds by group" if folds else "the file's own test split"
     seeds = count(len(evaluation.plan.seeds), "repetition")
-    entities = count(asked, "entity", "entities")
-    return f"{evaluation.dataset.name} · {evaluation.predicate}: {entities} asked, {how}, {seeds}"
+    entities = count(evaluation.test_entities, "test entity", "test entities")
+    return f"{evaluation.dataset.name} · {evaluation.predicate}: {entities}, {how}, {seeds}"
 
 
-def _row(evaluation: Evaluation, name: str) -> list[str | Text]:
+def _row(evaluation: Evaluation, name: str, measures: Sequence[str]) -> list[str | Text]:
     spreads = evaluation.scores(name).spreads
     style = STYLES[standing_of(name)]
-    cells = [_number(spreads.get(measure), measure) for measure in MEASURES]
+    cells = [_number(spreads.get(measure), measure) for measure in measures]
     title = evaluation.title(name)
     return [Text(title, style=style), *(Text(cell, style=style) for cell in cells)]
 
@@ -122,37 +136,35 @@ def _three_digits(value: float) -> str:
     return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f}"
 
 
-def _order(evaluation: Evaluation, name: str) -> tuple[bool, float]:
-    spread = evaluation.scores(name).spreads.get("nll")
-    return standing_of(name) == "reference", math.inf if spread is None else spread.mean
-
-
 def _conclusions(evaluation: Evaluation) -> list[str]:
-    """Whom LPF beats and who beats it, beyond what chance would do."""
+    """Which methods LPF beats and which beat it, beyond chance."""
     if evaluation.ours is None:
         return []
     every = evaluation.comparisons()
-    found = [one for one in every if one.adjusted is not None]
-    sure = [one for one in found if one.adjusted is not None and one.adjusted < 0.05]
-    title = evaluation.title
-    worse = [title(one.name) for one in sure if one.difference and one.difference.mean > 0]
-    better = [title(one.name) for one in sure if one.difference and one.difference.mean < 0]
-    ours = title(evaluation.ours)
+    title, ours = evaluation.title, evaluation.title(evaluation.ours)
+    compared = [
+        (one.name, one.difference.mean, one.adjusted)
+        for one in every
+        if one.difference is not None and one.adjusted is not None
+    ]
+    better = [title(name) for name, mean, p in compared if p < SIGNIFICANT and mean < 0]
+    worse = [title(name) for name, mean, p in compared if p < SIGNIFICANT and mean > 0]
     sentences = []
     if worse:
         sentences.append(f"{ours} has a higher NLL, beyond chance, than: {', '.join(worse)}.")
     if better:
         sentences.append(f"{ours} has a lower NLL, beyond chance, than: {', '.join(better)}.")
-    rest = len(found) - len(worse) - len(better)
+    rest = len(compared) - len(worse) - len(better)
     if rest:
-        sentences.append(f"From {count(rest, 'method')} it cannot be told by NLL (Holm, 5 %).")
+        methods = count(rest, "method")
+        sentences.append(f"No difference beyond chance to {methods} by NLL (Holm, 5 %).")
     if every and not evaluation.scores(evaluation.ours).runs:
-        return [*sentences, f"Nothing was compared with {ours}, which has no answers."]
+        return [*sentences, f"Nothing was compared with {ours}, which has no predictions."]
     return [*sentences, *_not_compared(evaluation, every, ours)]
 
 
 def _not_compared(evaluation: Evaluation, every: Sequence[Comparison], ours: str) -> list[str]:
-    """Also those that were compared on some of the repetitions only."""
+    """Includes methods that were compared on some repetitions only."""
     noted: dict[str, list[str]] = {}
     for one in every:
         if one.note is not None:
@@ -160,43 +172,43 @@ def _not_compared(evaluation: Evaluation, every: Sequence[Comparison], ours: str
     return [f"{ours} against {', '.join(names)}: {note}." for note, names in noted.items()]
 
 
-def _show_parts(evaluation: Evaluation, ranked: Sequence[str]) -> None:
+def _show_subsets(evaluation: Evaluation, ranked: Sequence[str]) -> None:
     """By the protected field: LPF and the best rival, or the best of all without them."""
-    chosen = _chosen(evaluation, ranked) or ranked[:1]
     rows = [
-        [evaluation.title(name), part.name, f"{part.entities:,}", *_part_numbers(part)]
-        for name in chosen
-        for part in evaluation.parts(name)
+        [evaluation.title(name), scores.name, f"{scores.entities:,}", *_subset_numbers(scores)]
+        for name in _main_methods(evaluation) or ranked[:1]
+        for scores in evaluation.subset_scores(name)
     ]
     if rows:
-        headings = ("method", f"by {evaluation.plan.protected}", *PART_HEADINGS)
-        parts = table(headings, rows, right=PART_HEADINGS, optional=("entities",))
-        console().print(indented(parts))
+        headings = ("method", f"by {evaluation.plan.protected}", *SUBSET_HEADINGS)
+        subsets = table(headings, rows, right=SUBSET_HEADINGS, optional=("entities",))
+        console().print(indented(subsets))
 
 
-def _part_numbers(part: SubsetScores) -> list[str]:
-    found = (part.accuracy, part.nll, part.mean_confidence)
-    return [f"{value:.3f}" if math.isfinite(value) else "∞" for value in found]
+def _subset_numbers(scores: SubsetScores) -> list[str]:
+    numbers = (scores.accuracy, scores.nll, scores.mean_confidence)
+    return [f"{value:.3f}" if math.isfinite(value) else "∞" for value in numbers]
 
 
-def _chosen(evaluation: Evaluation, ranked: Sequence[str]) -> list[str]:
-    best = next((name for name in ranked if standing_of(name) == "rival"), None)
-    return [name for name in (evaluation.ours, best) if name is not None]
+def _main_methods(evaluation: Evaluation) -> list[str]:
+    """LPF and the best method without LPF, as far as they were evaluated."""
+    both = (evaluation.ours, best_without_lpf(evaluation))
+    return [name for name in both if name is not None]
 
 
-def _clean(evaluation: Evaluation, ranked: Sequence[str]) -> list[str]:
-    """The few that matter, on entities that share nothing."""
-    told = []
-    for name in _chosen(evaluation, ranked):
+def _unshared(evaluation: Evaluation) -> list[str]:
+    """The main methods on test entities that share nothing with training entities."""
+    parts = []
+    for name in _main_methods(evaluation):
         found = evaluation.unshared_scores(name)
         if found is not None and found.spreads:
-            told.append(
+            parts.append(
                 f"{evaluation.title(name)} {found.spreads['accuracy'].mean:.3f} accuracy, "
                 f"{found.spreads['nll'].mean:.3f} NLL"
             )
-    if not told or evaluation.unshared_ids is None:
+    if not parts or evaluation.unshared_ids is None:
         return []
     return [
-        f"On the {len(evaluation.unshared_ids):,} entities that share nothing with those learned "
-        f"from: {'; '.join(told)}."
+        f"On the {len(evaluation.unshared_ids):,} test entities that share nothing with training "
+        f"entities: {'; '.join(parts)}."
     ]

@@ -1,6 +1,8 @@
-"""Methods on labelled data: which cells to run, their stored results, scores and comparisons.
+"""Methods on data sets: who is trained on what, tested on what, and how good the results are.
 
-Names are loaded when first used, because most of them need torch.
+``evaluate`` compares methods on one data set. Below it, a ``Cell`` is one method on one
+``TrainSpec`` and one ``EvalSpec``; a ``Runner`` computes cells and stores their ``Predictions``;
+``summarise`` and ``compare`` turn these into numbers. Names are loaded when first used.
 """
 
 from __future__ import annotations
@@ -9,22 +11,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lpf.evaluation.claim_only import CLAIM_ONLY
     from lpf.evaluation.comparisons import Comparison, Loss, compare
-    from lpf.evaluation.evaluation import Evaluation, EvaluationPlan
-    from lpf.evaluation.evaluator import Evaluator
+    from lpf.evaluation.conclusions import best_without_lpf, verdict
+    from lpf.evaluation.document import evaluation_document
+    from lpf.evaluation.evaluation import Evaluation
+    from lpf.evaluation.evaluator import Evaluator, evaluate
+    from lpf.evaluation.language_model_run import LanguageModelRun, endpoint_config
     from lpf.evaluation.measures import (
         NULL_DRAWS,
         SubsetScores,
+        by_count,
         by_credibility,
+        by_group,
         by_label,
         confusion_of,
+        measure,
         reliability_of,
         risk_coverage_of,
     )
     from lpf.evaluation.method_names import LANGUAGE_MODEL, Standing, standing_of, title_of
-    from lpf.evaluation.model_cache import CHOSEN, ModelCache
-    from lpf.evaluation.predictions import Predictions
+    from lpf.evaluation.model_cache import CHOSEN, ModelCache, StudyModel
+    from lpf.evaluation.plan import DEFAULT_METHODS, EvaluationPlan
+    from lpf.evaluation.predictions import Costs, Predictions
     from lpf.evaluation.result_store import ResultStore
     from lpf.evaluation.runner import Progress, Runner
     from lpf.evaluation.specs import (
@@ -42,58 +50,59 @@ if TYPE_CHECKING:
     from lpf.evaluation.variants import DEFAULT_ENSEMBLE
     from lpf.evaluation.workbench import Workbench
 
-_HOMES = {
-    "CHOSEN": "lpf.evaluation.model_cache",
-    "CLAIM_ONLY": "lpf.evaluation.claim_only",
-    "DEFAULT_ENSEMBLE": "lpf.evaluation.variants",
-    "DRAWS": "lpf.evaluation.summaries",
-    "GENERATION": "lpf.evaluation.specs",
-    "LANGUAGE_MODEL": "lpf.evaluation.method_names",
-    "NULL_DRAWS": "lpf.evaluation.measures",
-    "Cell": "lpf.evaluation.specs",
-    "Comparison": "lpf.evaluation.comparisons",
-    "DatasetChange": "lpf.evaluation.specs",
-    "DomainData": "lpf.evaluation.specs",
-    "EvalSpec": "lpf.evaluation.specs",
-    "Evaluation": "lpf.evaluation.evaluation",
-    "EvaluationPlan": "lpf.evaluation.evaluation",
-    "Evaluator": "lpf.evaluation.evaluator",
-    "FileData": "lpf.evaluation.specs",
-    "Loss": "lpf.evaluation.comparisons",
-    "ModelCache": "lpf.evaluation.model_cache",
-    "Predictions": "lpf.evaluation.predictions",
-    "Progress": "lpf.evaluation.runner",
-    "ResultStore": "lpf.evaluation.result_store",
-    "Runner": "lpf.evaluation.runner",
-    "Setting": "lpf.evaluation.specs",
-    "Settings": "lpf.evaluation.specs",
-    "Spread": "lpf.evaluation.summaries",
-    "Standing": "lpf.evaluation.method_names",
-    "SubsetScores": "lpf.evaluation.measures",
-    "Summary": "lpf.evaluation.summaries",
-    "TrainSpec": "lpf.evaluation.specs",
-    "Workbench": "lpf.evaluation.workbench",
-    "by_credibility": "lpf.evaluation.measures",
-    "by_label": "lpf.evaluation.measures",
-    "compare": "lpf.evaluation.comparisons",
-    "confusion_of": "lpf.evaluation.measures",
-    "reliability_of": "lpf.evaluation.measures",
-    "risk_coverage_of": "lpf.evaluation.measures",
-    "standing_of": "lpf.evaluation.method_names",
-    "summarise": "lpf.evaluation.summaries",
-    "title_of": "lpf.evaluation.method_names",
+_NAMES = {
+    "comparisons": ("Comparison", "Loss", "compare"),
+    "document": ("evaluation_document",),
+    "evaluation": ("Evaluation",),
+    "evaluator": ("Evaluator", "evaluate"),
+    "language_model_run": ("LanguageModelRun", "endpoint_config"),
+    "measures": (
+        "NULL_DRAWS",
+        "SubsetScores",
+        "by_count",
+        "by_credibility",
+        "by_group",
+        "by_label",
+        "confusion_of",
+        "measure",
+        "reliability_of",
+        "risk_coverage_of",
+    ),
+    "method_names": ("LANGUAGE_MODEL", "Standing", "standing_of", "title_of"),
+    "model_cache": ("CHOSEN", "ModelCache", "StudyModel"),
+    "plan": ("DEFAULT_METHODS", "EvaluationPlan"),
+    "predictions": ("Costs", "Predictions"),
+    "result_store": ("ResultStore",),
+    "runner": ("Progress", "Runner"),
+    "specs": (
+        "GENERATION",
+        "Cell",
+        "DatasetChange",
+        "DomainData",
+        "EvalSpec",
+        "FileData",
+        "Setting",
+        "Settings",
+        "TrainSpec",
+    ),
+    "summaries": ("DRAWS", "Spread", "Summary", "summarise"),
+    "variants": ("DEFAULT_ENSEMBLE",),
+    "conclusions": ("best_without_lpf", "verdict"),
+    "workbench": ("Workbench",),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "CHOSEN",
-    "CLAIM_ONLY",
     "DEFAULT_ENSEMBLE",
+    "DEFAULT_METHODS",
     "DRAWS",
     "GENERATION",
     "LANGUAGE_MODEL",
     "NULL_DRAWS",
     "Cell",
     "Comparison",
+    "Costs",
     "DatasetChange",
     "DomainData",
     "EvalSpec",
@@ -101,6 +110,7 @@ __all__ = [
     "EvaluationPlan",
     "Evaluator",
     "FileData",
+    "LanguageModelRun",
     "Loss",
     "ModelCache",
     "Predictions",
@@ -111,23 +121,36 @@ __all__ = [
     "Settings",
     "Spread",
     "Standing",
+    "StudyModel",
     "SubsetScores",
     "Summary",
     "TrainSpec",
     "Workbench",
+    "best_without_lpf",
+    "by_count",
     "by_credibility",
+    "by_group",
     "by_label",
     "compare",
     "confusion_of",
+    "endpoint_config",
+    "evaluate",
+    "evaluation_document",
+    "measure",
     "reliability_of",
     "risk_coverage_of",
     "standing_of",
     "summarise",
     "title_of",
+    "verdict",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"lpf.evaluation.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'lpf.evaluation' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -33,28 +33,49 @@ LOSSES: Mapping[str, Callable[[FloatArray, LabelArray], FloatArray]] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """``difference`` is the reference's mean loss less the other's: below 0 the reference is
-    better. ``adjusted`` is its p-value after Holm, over all that could be compared. Both are None
-    where nothing could, and ``note`` says why; it also says where runs are missing. ``seeds`` is
-    how many of the ``asked`` runs were compared, ``entities`` the answers compared in them."""
+    """One method (the reference) against method ``name``.
+
+    ``difference`` is the reference's mean loss less the other's: below 0 the reference is better.
+    ``adjusted`` is its p-value after Holm's correction, over all methods that could be compared.
+    Both are None if no comparison was possible; ``note`` gives the reason, and also says if runs
+    are missing. ``seeds`` of ``runs`` runs were compared, with ``entities`` answers in all.
+    """
 
     name: str
-    measure: Loss
+    measure: Loss | Literal["accuracy"]
     seeds: int
-    asked: int
+    runs: int
     entities: int
     difference: Difference | None = None
     adjusted: float | None = None
     note: str | None = None
 
+    def as_accuracy(self) -> Comparison:
+        """A difference in errors as one in accuracy: above 0 the reference is better."""
+        if self.measure != "error" or self.difference is None:
+            return replace(self, measure="accuracy")
+        found = self.difference
+        flipped = replace(found, mean=-found.mean, low=-found.high, high=-found.low)
+        return replace(self, measure="accuracy", difference=flipped)
+
+    def __str__(self) -> str:
+        if self.difference is None:
+            return f"against {self.name}: {self.note}"
+        found = self.difference
+        return (
+            f"{self.measure} against {self.name}: {found.mean:+.4f} "
+            f"({found.level:.0%} interval {found.low:+.4f} to {found.high:+.4f}), "
+            f"p = {found.p_value:.4f}, after Holm {self.adjusted:.4f}"
+        )
+
 
 @dataclass(frozen=True)
 class _Pair:
-    """``runs`` are the places at which both have answers, of ``asked``; ``losses`` the two
-    methods' there."""
+    """``runs`` are the positions, of ``all_runs``, at which both methods have predictions;
+    ``losses`` are those of the two methods there."""
 
     name: str
-    asked: int
+    all_runs: int
     runs: tuple[int, ...]
     losses: tuple[tuple[FloatArray, FloatArray], ...]
 
@@ -77,17 +98,20 @@ def compare(
     seed: int = 0,
     level: float = LEVEL,
 ) -> list[Comparison]:
-    """Mean differences of a loss with percentile intervals, one a method of ``others``, in order.
+    """Mean differences of a loss with percentile intervals, one per method of ``others``, in order.
 
-    A place in the sequences is a seed, so a run that crashed keeps its place; methods are compared
-    on the seeds both have. A reference of one run stands beside every run of another. Seeds may ask
-    about the same entities or about others; both methods of one seed must ask about the same in one
-    order, or EvidenceError is raised. Losses that are infinite have no mean difference: such a pair
-    is not compared, and noted. ``groups`` has the group of entities by id: those of one are drawn
-    together, and fewer than six are not compared.
+    A position in the sequences is a seed, so a run that failed keeps its position; methods are
+    compared on the seeds that both have. A reference with one run is paired with every run of the
+    other method. Different seeds may have different test entities; both methods of one seed must
+    have the same in the same order, or EvidenceError is raised. Infinite losses have no mean
+    difference: such a pair is not compared, and ``note`` says so. ``groups`` maps entity IDs to
+    groups: entities of a group are resampled together, and with fewer than six groups nothing is
+    compared.
     """
     if measure not in LOSSES:
-        raise ConfigError(f"measure: must be one of {sorted(LOSSES)}, got {measure!r}.")
+        raise ConfigError(
+            f"unknown measure {measure!r}; choose from {sorted(LOSSES)}.", field="measure"
+        )
     everybody = [entity_keys(one, groups) for one in reference]
     few = too_few(everybody, groups)
     pairs = [_pair(name, reference, other, measure) for name, other in others.items()]
@@ -112,7 +136,8 @@ def _pair(
     if len(other) != len(reference):
         raise EvidenceError(
             f"{name}: {len(other)} runs cannot be paired with {len(reference)}. Nothing was "
-            "compared; a run that crashed keeps its place, as answers with an error."
+            "compared.",
+            hint="A run that failed keeps its position, as predictions with an error.",
         )
     runs = tuple(
         run
@@ -134,7 +159,7 @@ def _refuse_mismatch(name: str, run: int, one: Predictions, two: Predictions) ->
     if not same:
         raise EvidenceError(
             f"{name}, run {run + 1}: its entities, labels or values are not those of the reference "
-            "in the same order, so that losses cannot be paired. Nothing was compared."
+            "in the same order, so losses cannot be paired. Nothing was compared."
         )
 
 
@@ -154,22 +179,22 @@ def _columns(pairs: Sequence[_Pair]) -> list[FloatArray]:
 def _begun(pair: _Pair, measure: Loss, few: bool) -> Comparison:
     entities = sum(len(first) for first, _ in pair.losses)
     note = _note(pair, few)
-    return Comparison(pair.name, measure, len(pair.runs), pair.asked, entities, note=note)
+    return Comparison(pair.name, measure, len(pair.runs), pair.all_runs, entities, note=note)
 
 
 def _note(pair: _Pair, few: bool) -> str | None:
     if not pair.runs:
-        return "not compared: there is no run in which both have answers"
+        return "not compared: no run in which both methods have predictions"
     if few:
-        return f"not compared: those asked about are of fewer than {FEWEST_GROUPS} groups"
+        return f"not compared: the test entities are of fewer than {FEWEST_GROUPS} groups"
     notes = []
-    if len(pair.runs) < pair.asked:
-        notes.append(f"{len(pair.runs)} of {pair.asked} runs, in which both have answers")
+    if len(pair.runs) < pair.all_runs:
+        notes.append(f"{len(pair.runs)} of {pair.all_runs} runs, in which both have predictions")
     if any(pair.ruled_out):
         ours, theirs = pair.ruled_out
         notes.append(
-            f"not compared: log losses are infinite, since labels were given probability 0, {ours} "
-            f"by the reference and {theirs} by this method"
+            "not compared: log losses are infinite, because labels were given probability 0, "
+            f"{ours} by the reference and {theirs} by this method"
         )
     return "; ".join(notes) or None
 

@@ -1,7 +1,4 @@
-"""An evaluation as plain data.
-
-Who was taken for what, which entities a method is good at, and its curves, as plain data.
-"""
+"""An evaluation as plain data: the JSON document of ``lpf evaluate``."""
 
 from __future__ import annotations
 
@@ -25,20 +22,22 @@ POINTS = 20  # of a risk-coverage curve
 
 
 def details(evaluation: Evaluation, method: str) -> dict[str, Any]:
-    """By the names of ``KINDS``; all None where every repetition crashed.
+    """By the names of ``KINDS``; all None if every repetition failed.
 
-    ``confusion`` and ``reliability`` are of all repetitions together, each entity once for each;
-    the others are means over repetitions, which ask about the same entities."""
+    ``confusion`` and ``reliability`` cover all repetitions together; the others are means over
+    repetitions, which have the same test entities."""
     runs = evaluation.answered(method)
     if not runs:
         return dict.fromkeys(KINDS)
     rows, labels = _together(runs)
     return {
         "confusion": metrics.confusion(rows, labels).tolist(),
-        "by_label": {part.name: part_numbers(part) for part in evaluation.parts(method, by_label)},
+        "by_label": {
+            part.name: part_numbers(part) for part in evaluation.subset_scores(method, by_label)
+        },
         "by_credibility": [
             {"credibility": part.name, **part_numbers(part)}
-            for part in evaluation.parts(method, by_credibility)
+            for part in evaluation.subset_scores(method, by_credibility)
         ],
         "reliability": _reliability(rows, labels),
         "risk_coverage": _risk_coverage(runs),
@@ -55,7 +54,7 @@ def _together(runs: Sequence[Predictions]) -> tuple[FloatArray, LabelArray]:
 
 
 def _reliability(rows: FloatArray, labels: LabelArray) -> dict[str, list[float]]:
-    """A number each for every bin of the ECE that holds an answer, least sure first."""
+    """One number per bin of the ECE that holds an answer, lowest confidence first."""
     found = metrics.reliability(rows, labels)
     return {
         "confidence": found.confidence.tolist(),
@@ -65,19 +64,21 @@ def _reliability(rows: FloatArray, labels: LabelArray) -> dict[str, list[float]]
 
 
 def _risk_coverage(runs: Sequence[Predictions]) -> dict[str, list[float]]:
-    """Up to ``POINTS`` points: the share answered, surest first, and the share of errors in it."""
+    """Up to ``POINTS`` points: share of entities answered, highest confidence first, and share of
+    errors among them."""
     curves = [risk_coverage_of(one, POINTS) for one in runs]
     risk = np.mean([curve.risk for curve in curves], axis=0)
     return {"coverage": curves[0].coverage.tolist(), "risk": risk.tolist()}
 
 
-# Of every method: null where they are not known, and never left out.
+# Every method has these keys; the value is null if it is not known.
 PROMISED = ("accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms")
 SPREAD = "accuracy_sd"
 
 
 def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
     """What ``lpf evaluate --json`` prints."""
+    run = evaluation.language_model
     plan, dataset = evaluation.plan, evaluation.dataset
     return {
         "dataset": dataset.name,
@@ -85,7 +86,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
         "values": list(dataset.schema[evaluation.predicate].values),
         "entities": len(dataset),
         "claims_read": any(entity.claim is not None for entity in dataset),
-        "asked": len(next(iter(evaluation.runs.values()))[0].labels),
+        "asked": evaluation.test_entities,
         "seeds": list(plan.seeds),
         "folds": evaluation.folds,
         "model": plan.model,
@@ -96,25 +97,26 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
             "measure": "nll",
             "others": {one.name: _against(one) for one in evaluation.comparisons()},
         },
+        **({} if run is None else {"language_models": {run.name: run.to_dict()}}),
     }
 
 
 def _method(evaluation: Evaluation, name: str) -> dict[str, Any]:
-    """``error`` is why there are no answers at all; what else there is to say is in ``notes``."""
+    """``error`` is the reason if there are no predictions; other remarks are in ``notes``."""
     summary = evaluation.scores(name)
     document = _spreads(summary)
-    clean = evaluation.unshared_scores(name)
-    if clean is not None:
-        document["unshared"] = _means(clean)
-    parts = evaluation.parts(name)
+    unshared = evaluation.unshared_scores(name)
+    if unshared is not None:
+        document["unshared"] = _means(unshared)
+    parts = evaluation.subset_scores(name)
     if parts:
         document["groups"] = {part.name: part_numbers(part) for part in parts}
-    crashed = not summary.runs
+    failed = not summary.runs
     return document | {
         **details(evaluation, name),
         "runs": summary.runs,
-        "error": "; ".join(summary.notes) if crashed else None,
-        "notes": [] if crashed else list(summary.notes),
+        "error": "; ".join(summary.notes) if failed else None,
+        "notes": [] if failed else list(summary.notes),
     }
 
 

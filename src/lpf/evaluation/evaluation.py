@@ -1,93 +1,45 @@
-"""What came of a file's evaluation: every method's answers, summed up and compared.
-
-What is to be evaluated: which file, with which methods, how often.
-"""
+"""The result of an evaluation: the predictions of every method, scored and compared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
-from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from lpf.baselines import METHODS
+from lpf.baselines import TRANSFORMER
 from lpf.datasets import Dataset
-from lpf.errors import ConfigError
-from lpf.evaluation.chosen_transformer import TRANSFORMER
-from lpf.evaluation.claim_only import CLAIM_ONLY
-from lpf.evaluation.comparisons import Comparison, compare
+from lpf.errors import ConfigError, MissingPackageError
+from lpf.evaluation.comparisons import Comparison, Loss, compare
 from lpf.evaluation.measures import SubsetScores, by_group
 from lpf.evaluation.method_names import standing_of, title_of
 from lpf.evaluation.model_cache import CHOSEN
-from lpf.evaluation.own_method import is_own
+from lpf.evaluation.plan import EvaluationPlan
 from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.summaries import Summary, summarise
 
-# Those that take a minute, not an hour, and no file lacks what they need.
-DEFAULT_METHODS = (
-    "lpf_robust",
-    "lpf_chosen",
-    "lpf_robust_single",
-    "lpf_paper_best",
-    "lpf_learned",
-    "vae_only_ensemble",
-    "deterministic_ensemble_average",
-    "spn_only",
-    "logistic_mean",
-    "confidence_vote",
-    "majority_vote",
-    "dawid_skene",
-    "prior",
-)
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
 
+    from lpf.evaluation.language_model_run import LanguageModelRun
 
-@dataclass(frozen=True)
-class EvaluationPlan:
-    """``seeds`` are repetitions: each draws its own networks. ``folds`` hold where the file does
-    not say who is to be asked, or ``resplit`` forgets that it does. ``model`` is the transformer
-    that is fine-tuned, a folder or a name on the hub; the default reader's without."""
-
-    path: Path
-    methods: tuple[str, ...] = DEFAULT_METHODS
-    seeds: tuple[int, ...] = (1, 2, 3)
-    folds: int = 5
-    resplit: bool = False
-    predicate: str | None = None
-    protected: str | None = None
-    model: str | None = None
-
-    def __post_init__(self) -> None:
-        known = (*METHODS, CHOSEN, CLAIM_ONLY)
-        unknown = [name for name in self.methods if name not in known and not is_own(name)]
-        if unknown or not self.methods:
-            near = [name for one in unknown for name in get_close_matches(one, known, n=1)]
-            meant = f"; did you mean {', '.join(near)}? All" if near else "; those"
-            raise ConfigError(
-                f"methods: {unknown or 'none'} given{meant} are {list(known)}, and your own as "
-                "package.module:Name. Nothing was evaluated."
-            )
-        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
-            raise ConfigError(f"seeds: must be different numbers, got {list(self.seeds)}.")
-        if self.folds < 2:
-            raise ConfigError(f"folds: must be at least 2, got {self.folds}.")
-        if self.model is not None and not self.model.strip():
-            raise ConfigError("model: is empty; name a folder or a transformer on the hub.")
-
-
-# Whom all others are held against: what ``lpf train`` leaves, else the networks it has in any case.
+# The method that others are compared with: what ``lpf train`` would save, else LPF's networks.
 OURS = (CHOSEN, "lpf_robust")
+FRAME_MEASURES = ("accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms")
+
+Measure = Literal["nll", "brier", "accuracy"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """``runs`` has one run a seed for each method. ``folds`` is 0 where the file's own splits
-    hold. ``unshared_ids`` are the entities asked about that share no text, claim or group with
-    those learned from; None where nothing is shared."""
+    """What ``lpf.evaluate`` returns.
+
+    ``runs`` has one ``Predictions`` per seed for each method. ``folds`` is 0 if the data set's own
+    splits were used. ``warnings`` are sentences about the data. ``unshared_ids`` are the test
+    entities that share no text, claim or group with training or validation entities; None if
+    nothing is shared. ``language_model`` is None unless one was asked for.
+    """
 
     plan: EvaluationPlan
     dataset: Dataset
@@ -96,86 +48,176 @@ class Evaluation:
     warnings: tuple[str, ...]
     runs: dict[str, list[Predictions]]
     unshared_ids: frozenset[str] | None
-    _summaries: dict[str, Summary] = field(default_factory=dict)
+    language_model: LanguageModelRun | None = None
+    _scores: dict[str, Summary] = field(default_factory=dict, compare=False)
+    _comparisons: dict[tuple[str, Loss], dict[str, Comparison]] = field(
+        default_factory=dict, compare=False
+    )
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(self.runs)
+
+    @property
+    def ours(self) -> str | None:
+        """The LPF method that others are compared with; None if it was not evaluated."""
+        return next((name for name in OURS if name in self.runs), None)
+
+    @cached_property
+    def test_entities(self) -> int:
+        return len(next(iter(self.runs.values()))[0].labels)
 
     def scores(self, method: str) -> Summary:
-        if method not in self._summaries:
-            self._summaries[method] = summarise(self.runs[method], groups=self.group_of)
-        return self._summaries[method]
+        """Every measure of one method: mean and sd over seeds, and 95 % interval."""
+        self._require_known(method)
+        if method not in self._scores:
+            self._scores[method] = summarise(self.runs[method], groups=self.group_of)
+        return self._scores[method]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per method, lowest NLL first: means, standard deviations over seeds (``_sd``),
+        ends of the 95 % intervals (``_low``, ``_high``), number of ``runs`` and ``error``."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingPackageError(
+                "to_frame needs the package pandas.", hint="Install it: `pip install pandas`."
+            ) from error
+        rows = {name: self._frame_row(name) for name in self.ranked()}
+        frame = pd.DataFrame.from_dict(rows, orient="index")
+        frame.index.name = "method"
+        return frame
+
+    def _frame_row(self, method: str) -> dict[str, Any]:
+        summary = self.scores(method)
+        row: dict[str, Any] = {"title": self.title(method)}
+        for measure in FRAME_MEASURES:
+            spread = summary.spreads.get(measure)
+            row[measure] = None if spread is None else spread.mean
+            if measure in ("accuracy", "nll", "brier", "ece"):
+                row[f"{measure}_sd"] = None if spread is None else spread.sd
+                row[f"{measure}_low"] = None if spread is None else spread.low
+                row[f"{measure}_high"] = None if spread is None else spread.high
+        row["runs"] = summary.runs
+        row["error"] = None if summary.runs else "; ".join(summary.notes)
+        return row
+
+    def summary(self) -> str:
+        """The verdict, a table and the warnings as text."""
+        from lpf.evaluation.conclusions import summary_text
+
+        return summary_text(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        best = next(iter(self.ranked()), None)
+        return (
+            f"<Evaluation of {self.dataset.name!r}: {len(self.runs)} methods, "
+            f"{self.test_entities:,} test entities, {len(self.plan.seeds)} seeds, best by NLL: "
+            f"{best}>"
+        )
+
+    def compare(self, a: str, b: str, measure: Measure = "nll") -> Comparison:
+        """Method ``a`` against method ``b`` on the same entities and seeds.
+
+        ``difference`` is the mean of ``a`` less that of ``b``, with a 95 % interval and a p-value;
+        ``adjusted`` is the p-value after Holm's correction over all methods that ``a`` can be
+        compared with. For NLL and Brier score, below 0 means that ``a`` is better; for accuracy,
+        above 0.
+        """
+        self._require_known(a)
+        self._require_known(b)
+        if a == b:
+            raise ConfigError(f"{a!r} cannot be compared with itself.", field="b")
+        losses: dict[str, Loss] = {"nll": "nll", "brier": "brier", "accuracy": "error"}
+        if measure not in losses:
+            raise ConfigError(
+                f"unknown measure {measure!r}; choose from {list(losses)}.", field="measure"
+            )
+        found = self._compared(a, losses[measure])
+        one = (
+            found[b]
+            if b in found
+            else compare(self.runs[a], {b: self.runs[b]}, losses[measure], groups=self.group_of)[0]
+        )
+        return one.as_accuracy() if measure == "accuracy" else one
+
+    def comparisons(self) -> list[Comparison]:
+        """``ours`` against each other method by NLL; empty without it."""
+        return [] if self.ours is None else list(self._compared(self.ours, "nll").values())
+
+    def _compared(self, method: str, measure: Loss) -> dict[str, Comparison]:
+        """``method`` against all others that are not references, by name."""
+        if (method, measure) not in self._comparisons:
+            others = {
+                name: runs
+                for name, runs in self.runs.items()
+                if name != method and standing_of(name) != "reference"
+            }
+            found = compare(self.runs[method], others, measure, groups=self.group_of)
+            self._comparisons[method, measure] = {one.name: one for one in found}
+        return self._comparisons[method, measure]
 
     @cached_property
     def group_of(self) -> dict[str, str]:
-        """Of the entities that have a group: those of one are alike, and drawn together."""
+        """The group of each entity that has one: its entities are resampled together."""
         return {
             entity.entity_id: entity.group_id
             for entity in self.dataset
             if entity.group_id is not None
         }
 
-    @property
-    def ours(self) -> str | None:
-        """The LPF that the others are held against; None where it was not asked for."""
-        return next((name for name in OURS if name in self.runs), None)
+    def nll(self, method: str) -> float:
+        """Mean over seeds; infinite if there are no predictions, so that it ranks last."""
+        spread = self.scores(method).spreads.get("nll")
+        return float("inf") if spread is None else spread.mean
 
-    def comparisons(self) -> list[Comparison]:
-        """``ours`` against each other method by NLL; empty without it."""
-        if self.ours is None:
-            return []
-        others = {
-            name: runs
-            for name, runs in self.runs.items()
-            if name != self.ours and standing_of(name) != "reference"
-        }
-        return compare(self.runs[self.ours], others, groups=self.group_of)
+    def ranked(self) -> list[str]:
+        """Methods by NLL, lowest first; references such as ``prior`` last."""
+        return sorted(
+            self.runs, key=lambda name: (standing_of(name) == "reference", self.nll(name))
+        )
 
     def unshared_scores(self, method: str) -> Summary | None:
-        """Of the entities that share nothing; None where all or none do."""
+        """On test entities that share nothing with training; None if all or none do."""
         if self.unshared_ids is None or not self.unshared_ids:
             return None
-        clean = [only(one, self.unshared_ids) for one in self.runs[method]]
-        return summarise(clean, groups=self.group_of)
+        unshared = [one.select(self.unshared_ids) for one in self.runs[method]]
+        return summarise(unshared, groups=self.group_of)
 
     def answered(self, method: str) -> list[Predictions]:
-        """Its repetitions that have answers."""
+        """The repetitions that did not fail."""
         return [one for one in self.runs[method] if one.error is None]
 
-    def parts(
+    def subset_scores(
         self, method: str, by: Callable[[Predictions], list[SubsetScores]] = by_group
     ) -> list[SubsetScores]:
         """By the protected field or otherwise, means over repetitions; empty without that field or
-        without answers."""
+        without predictions."""
         runs = [by(one) for one in self.answered(method)]
-        return [_mean_part(alike) for alike in zip(*runs, strict=True)]
+        return [_mean_scores(alike) for alike in zip(*runs, strict=True)]
 
     def title(self, method: str) -> str:
-        """What people call it; the transformer by its own name where one was chosen."""
+        """The name for people; a transformer that was chosen by ``model`` is called by its name."""
         if method == TRANSFORMER and self.plan.model is not None:
             return f"Fine-tuned {self.plan.model}"
         return title_of(method)
 
-
-def only(answered: Predictions, names: frozenset[str]) -> Predictions:
-    """The answers about these entities."""
-    kept = np.array([name in names for name in answered.entity_ids])
-    groups = zip(answered.groups, kept, strict=True) if answered.groups else ()
-    return replace(
-        answered,
-        raw=None if answered.raw is None else answered.raw[kept],
-        tempered=None if answered.tempered is None else answered.tempered[kept],
-        labels=answered.labels[kept],
-        counts=answered.counts[kept],
-        credibility=answered.credibility[kept],
-        entity_ids=tuple(name for name in answered.entity_ids if name in names),
-        groups=tuple(group for group, chosen in groups if chosen),
-    )
+    def _require_known(self, method: str) -> None:
+        if method not in self.runs:
+            raise ConfigError(
+                f"unknown method {method!r}; choose from {list(self.runs)}.", field="method"
+            )
 
 
-def numbers_of(part: SubsetScores) -> dict[str, float]:
-    return {name: value for name, value in vars(part).items() if isinstance(value, int | float)}
+def numbers_of(scores: SubsetScores) -> dict[str, float]:
+    return {name: value for name, value in vars(scores).items() if isinstance(value, int | float)}
 
 
-def _mean_part(parts: Sequence[SubsetScores]) -> SubsetScores:
-    """One part over repetitions, which ask about the same entities."""
-    numbers = [numbers_of(part) for part in parts]
+def _mean_scores(repetitions: Sequence[SubsetScores]) -> SubsetScores:
+    """One subset over repetitions, which have the same entities."""
+    numbers = [numbers_of(one) for one in repetitions]
     means: dict[str, Any] = {name: fmean(one[name] for one in numbers) for name in numbers[0]}
-    return replace(parts[0], **{**means, "entities": parts[0].entities})
+    return replace(repetitions[0], **{**means, "entities": repetitions[0].entities})

@@ -1,7 +1,4 @@
-"""What must be said of a file: groups that are too few, what is on both sides, claims.
-
-Which entities asked about have nothing in common with those learned from.
-"""
+"""Warnings about the data: too few groups, texts on both sides of a split, claims."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def unshared(dataset: Dataset) -> tuple[str, ...]:
-    """Ids of the test entities that share neither a text nor a claim nor a group with an entity of
-    another split. Case and blanks make no difference."""
+    """IDs of the test entities that share no text, claim or group with an entity of another split.
+    Case and white space make no difference."""
     learned = {thing for entity in dataset if entity.split != "test" for thing in _things(entity)}
     return tuple(
         entity.entity_id
@@ -45,7 +42,7 @@ SHARED_KINDS = ("text", "claim", "group_id")
 
 
 def unlearned(evaluation: Evaluation) -> list[str]:
-    """That LPF is no better than knowing nothing; empty where one of both has no answers."""
+    """A warning if LPF is no better than the class shares; empty if either has no predictions."""
     ours = evaluation.ours
     if ours is None or PRIOR not in evaluation.runs:
         return []
@@ -55,49 +52,50 @@ def unlearned(evaluation: Evaluation) -> list[str]:
 
 
 def claims_read(dataset: Dataset) -> list[str]:
-    """That texts were read against claims, which training does only where it is told to."""
+    """A warning that texts were read together with claims, which training does only on request."""
     if not any(entity.claim is not None for entity in dataset):
         return []
     return [
-        "Texts were read against their entities' claims. 'lpf train' does so only where lpf.toml "
-        "has with_claim = true under [reader]."
+        "Texts were read together with their entities' claims. 'lpf train' does so only if "
+        "lpf.toml has with_claim = true under [reader]."
     ]
 
 
-def few_groups(placed: Sequence[Dataset]) -> list[str]:
-    """``placed`` is the data set in the splits of each part, here and below."""
-    asked = [entity for one in placed for entity in one if entity.split == "test"]
-    groups = {(entity.group_id, entity.group_id or entity.entity_id) for entity in asked}
+def few_groups(fold_datasets: Sequence[Dataset]) -> list[str]:
+    """A warning if there are no intervals. ``fold_datasets``: the data set in the splits of each
+    fold, here and below."""
+    test = [entity for one in fold_datasets for entity in one if entity.split == "test"]
+    groups = {(entity.group_id, entity.group_id or entity.entity_id) for entity in test}
     if len(groups) >= FEWEST_GROUPS:
         return []
     return [
-        f"Those asked about are of {len(groups)} group{'s' * (len(groups) > 1)}: too few for "
-        f"intervals and p-values, which need {FEWEST_GROUPS}, since entities of one are alike."
+        f"The test entities form {len(groups)} group{'s' * (len(groups) > 1)}. Intervals and "
+        f"p-values need at least {FEWEST_GROUPS}, because entities of a group are alike."
     ]
 
 
 def what_is_shared(
-    placed: Sequence[Dataset], in_folds: bool
+    fold_datasets: Sequence[Dataset], in_folds: bool
 ) -> tuple[list[str], frozenset[str] | None]:
-    """What those asked about share with those learned from, over all folds, and the ids of those
-    who share nothing; None where nobody shares anything."""
-    asked = sum(len(one.positions("test")) for one in placed)
-    clean = frozenset(name for one in placed for name in unshared(one))
-    if len(clean) == asked:
+    """A warning about test entities that share something with training or validation entities, over
+    all folds, and the IDs of those that share nothing; None if no entity shares anything."""
+    test = sum(len(one.positions("test")) for one in fold_datasets)
+    clean = frozenset(name for one in fold_datasets for name in unshared(one))
+    if len(clean) == test:
         return [], None
-    others = " What is said of the others alone is told beside." if clean else ""
-    caution = (
-        f"{asked - len(clean):,} of {asked:,} entities share a text, claim or group with those "
-        f"learned from{_largest_leak(placed, in_folds)}.{others}"
+    others = " The others are also scored separately." if clean else ""
+    warning = (
+        f"{test - len(clean):,} of {test:,} test entities share a text, claim or group with "
+        f"training entities{_largest_leak(fold_datasets, in_folds)}.{others}"
     )
-    return [caution], clean
+    return [warning], clean
 
 
-def _largest_leak(placed: Sequence[Dataset], in_folds: bool) -> str:
-    """In brackets; empty where claims of some are texts of others, which is no leak by kind."""
+def _largest_leak(fold_datasets: Sequence[Dataset], in_folds: bool) -> str:
+    """In brackets; empty if claims of some are texts of others, which is not a leak of one kind."""
     leaks = [
         (leak, fold)
-        for fold, one in enumerate(placed, 1)
+        for fold, one in enumerate(fold_datasets, 1)
         for leak in find_leakage(one)
         if leak.splits[0] == "test" and leak.kind in SHARED_KINDS
     ]

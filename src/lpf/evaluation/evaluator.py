@@ -1,199 +1,168 @@
-"""A data set's file, evaluated: its own splits where it has them, grouped folds where not.
-
-What a file must have to be evaluated, found out before anything is run.
-"""
+"""``evaluate``: methods on one data set, in its own splits or in grouped folds."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from lpf.baselines import CLAIM_ONLY, TRANSFORMER
 from lpf.baselines.item_models import SEARCH, drawn_seeds
-from lpf.datasets import Dataset, require_trainable
-from lpf.errors import ConfigError, DatasetError
-from lpf.evaluation.chosen_transformer import TRANSFORMER, checkpoint_settings, require_loadable
-from lpf.evaluation.claim_only import CLAIM_ONLY
-from lpf.evaluation.evaluation import Evaluation, EvaluationPlan
+from lpf.baselines.language_models import EndpointConfig
+from lpf.baselines.transformer import require_loadable
+from lpf.baselines.transformer_checkpoints import checkpoint_settings
+from lpf.datasets import Dataset
+from lpf.evaluation.data_checks import (
+    require_claims_of_all,
+    require_enough,
+    require_field,
+    require_groups,
+    require_learnable,
+    require_whole_splits,
+)
+from lpf.evaluation.evaluation import Evaluation
 from lpf.evaluation.evaluation_warnings import claims_read, few_groups, what_is_shared
+from lpf.evaluation.language_model_run import run_language_model
 from lpf.evaluation.own_method import is_own, own_settings
+from lpf.evaluation.plan import DEFAULT_SEEDS, EvaluationPlan, chosen_methods, chosen_seeds
 from lpf.evaluation.result_store import ResultStore
-from lpf.evaluation.spec_datasets import file_dataset, has_own_test, labelled_file
+from lpf.evaluation.runner import Progress, Runner, default_cache
+from lpf.evaluation.spec_datasets import (
+    DataSources,
+    dataset_digest,
+    file_dataset,
+    has_own_test,
+    labelled_dataset,
+    read_with_digest,
+)
 from lpf.evaluation.specs import Cell, EvalSpec, FileData, Settings, TrainSpec
 from lpf.evaluation.summaries import pooled
 
-FEWEST = 60
+NETWORKS = 7  # seeds of LPF's networks per repetition
 
 
-def require_enough(path: Path, dataset: Dataset, predicate: str) -> None:
-    """Entities, and values to tell apart."""
-    if len(dataset) < FEWEST:
-        raise DatasetError(
-            f"{path}: has {len(dataset)} labelled entities, and an evaluation needs "
-            f"{FEWEST} at least: some to learn from, some to fit on, some to ask about. "
-            "Nothing was evaluated; 'lpf train' takes fewer and says how far to trust it."
-        )
-    values = {entity.labels[predicate] for entity in dataset}
-    if len(values) == 1:
-        raise DatasetError(
-            f"{path}: all {len(dataset):,} entities have the value {values.pop()!r} of "
-            f"{predicate!r}, so there is nothing to tell apart. Nothing was evaluated. Add "
-            "entities of other values."
-        )
+def evaluate(
+    dataset: str | Path | Dataset,
+    *,
+    methods: object = None,
+    seeds: int | Sequence[int] = DEFAULT_SEEDS,
+    predicate: str | None = None,
+    folds: int = 5,
+    resplit: bool = False,
+    protected: str | None = None,
+    model: str | None = None,
+    language_model: EndpointConfig | None = None,
+    workers: int = 0,
+    progress: Progress | None = None,
+    cache: str | Path | None = None,
+) -> Evaluation:
+    """Compare methods on one data set: accuracy, calibration and speed.
 
+    The test entities of the data set are answered; without any, every entity is answered once, in
+    ``folds`` that keep groups together. All methods get the same features, training entities and
+    validation entities. Every result is stored in ``cache``: an interrupted evaluation continues,
+    and a repeated one computes nothing.
 
-def require_claims_of_all(path: Path, dataset: Dataset) -> None:
-    """Or of none: texts are read against the claim where there are claims."""
-    without = [entity.entity_id for entity in dataset if entity.claim is None]
-    if without and len(without) < len(dataset):
-        raise DatasetError(
-            f"{path}: {len(without):,} of {len(dataset):,} entities have no claim (first: "
-            f"{without[0]}), the others have one, so they cannot be read alike. Nothing was "
-            "evaluated. Give every entity a claim, or none, or leave those without out."
-        )
+    Args:
+        dataset: A JSONL file (see docs/datasets.md) or a ``Dataset``.
+        methods: Names, ``"all"``, ``"package.module:Name"``, classes or unfitted estimators with
+            ``fit``, ``predict_proba`` and ``classes_``, or pairs (name, estimator). One of these or
+            a list. By default the quick methods.
+        seeds: Number of repetitions, or their seeds.
+        predicate: What to predict; by default the first labelled predicate.
+        folds: Number of folds if the data set has no test entities.
+        resplit: Ignore the splits of the data set and use folds.
+        protected: A field of the entities by which results are also reported.
+        model: Transformer that the method ``transformer`` fine-tunes, a folder or a name on the
+            hub. The method is added.
+        language_model: Endpoint of a language model that answers up to ``limit`` test entities.
+            Their texts are sent there.
+        workers: Number of processes; 0 is one per core.
+        progress: Called with (done, total, description of the last result).
+        cache: Folder for results, features and models; by default the user's cache folder.
 
-
-def require_field(dataset: Dataset, protected: str | None) -> None:
-    """Of one entity at least, where results are to be told apart by it."""
-    if protected is None or any(protected in entity.fields for entity in dataset):
-        return
-    known = sorted({name for entity in dataset for name in entity.fields})
-    raise ConfigError(
-        f"protected: no entity has a field {protected!r}; they have {known or 'none'}. Nothing was "
-        "evaluated."
+    Raises:
+        ConfigError: An argument is out of range, or names something unknown.
+        DatasetError: The data cannot be evaluated. Nothing was run.
+    """
+    names, estimators = chosen_methods(methods)
+    plan = EvaluationPlan(
+        dataset if isinstance(dataset, Dataset) else Path(dataset),
+        names,
+        chosen_seeds(seeds),
+        folds=folds,
+        resplit=resplit,
+        predicate=predicate,
+        protected=protected,
+        model=model,
+        estimators=estimators,
     )
-
-
-def require_whole_splits(path: Path, dataset: Dataset) -> None:
-    """Of every entity, or of none."""
-    without = [entity.entity_id for entity in dataset if entity.split is None]
-    if without and len(without) < len(dataset):
-        raise DatasetError(
-            f"{path}: {len(without):,} of {len(dataset):,} entities have no split (first: "
-            f"{without[0]}), the others have one. Nothing was evaluated. Give every entity a "
-            "split, or none, or use --resplit, which forgets them."
-        )
-
-
-def require_groups(path: Path, dataset: Dataset, folds: int) -> None:
-    """One a fold at least."""
-    named = {entity.group_id for entity in dataset if entity.group_id is not None}
-    groups = len(named) + sum(entity.group_id is None for entity in dataset)
-    if groups >= folds:
-        return
-    remedy = f"Use --folds {groups}" if groups > 1 else "Give some entities a test split"
-    raise ConfigError(
-        f"folds: {folds} were asked for, and {path} has {groups} group{'s' * (groups > 1)} of "
-        f"entities, which stay whole. Nothing was evaluated. {remedy}, or add groups."
+    evaluator = Evaluator.of(plan)
+    folder = default_cache() if cache is None else Path(cache)
+    runner = Runner(
+        folder, workers, progress, {evaluator.digest: evaluator.source}, plan.estimators
     )
-
-
-def require_learnable(
-    path: Path, placed: Sequence[Dataset], predicate: str, in_folds: bool
-) -> None:
-    """That training and validation can do their work, in every fold."""
-    for fold, one in enumerate(placed, 1):
-        learned = [place for place, entity in enumerate(one) if entity.split != "test"]
-        try:
-            require_trainable(one.select(learned), predicate)
-        except DatasetError as error:
-            where = f", fold {fold} of {len(placed)}" if in_folds else ""
-            remedy = "" if in_folds else " --resplit evaluates it in folds."
-            raise DatasetError(
-                f"{path}{where}: those learned from do not suffice: {error}{remedy}"
-            ) from error
-
-
-SEARCHED = 7
+    evaluator.require_model(runner.store)
+    runner.run(evaluator.cells())
+    evaluation = evaluator.evaluation(runner.store)
+    if language_model is None:
+        return evaluation
+    run = run_language_model(evaluator, evaluation, language_model, folder)
+    return replace(evaluation, language_model=run)
 
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A plan on its file: which cells it needs, and what comes of them."""
+    """A plan with its data: the cells it needs, and the evaluation that their results give.
+
+    ``source`` is the data set as it was read, ``dataset`` its entities that have a label of
+    ``predicate``, ``digest`` identifies the content of ``source``.
+    """
 
     plan: EvaluationPlan
+    source: Dataset
     dataset: Dataset
     predicate: str
     digest: str
 
     @classmethod
     def of(cls, plan: EvaluationPlan) -> Evaluator:
-        """DatasetError where the file cannot be evaluated; found out before anything is run."""
-        dataset, predicate = labelled_file(plan.path, plan.predicate)
-        require_enough(plan.path, dataset, predicate)
-        require_claims_of_all(plan.path, dataset)
+        """Reads the data, once. DatasetError if it cannot be evaluated; nothing has run then."""
+        if isinstance(plan.data, Dataset):
+            source, digest = plan.data, dataset_digest(plan.data)
+        else:
+            source, digest = read_with_digest(plan.data)
+        dataset, predicate = labelled_dataset(source, plan.predicate)
+        where = plan.data_name
+        require_enough(where, dataset, predicate)
+        require_claims_of_all(where, dataset)
         require_field(dataset, plan.protected)
-        digest = hashlib.sha256(plan.path.read_bytes()).hexdigest()
-        found = cls(plan, dataset, predicate, digest)
+        evaluator = cls(plan, source, dataset, predicate, digest)
         if not plan.resplit:
-            require_whole_splits(plan.path, dataset)
-        require_groups(plan.path, dataset, found.folds)
-        require_learnable(plan.path, found.placed, predicate, in_folds=found.folds > 0)
-        return found
+            require_whole_splits(where, dataset)
+        require_groups(where, dataset, evaluator.folds)
+        in_folds = evaluator.folds > 0
+        require_learnable(where, evaluator.fold_datasets, predicate, in_folds=in_folds)
+        return evaluator
 
     @property
     def folds(self) -> int:
+        """0 if the data set's own splits are used."""
         own = has_own_test(self.dataset) and not self.plan.resplit
         return 0 if own else self.plan.folds
 
     @cached_property
-    def placed(self) -> tuple[Dataset, ...]:
-        """The data set in the splits of each part."""
-        return tuple(file_dataset(part)[0] for part in self.parts())
+    def fold_datasets(self) -> tuple[Dataset, ...]:
+        """The data set in the splits of each fold; one data set if it has its own splits."""
+        sources = DataSources({self.digest: self.source})
+        return tuple(file_dataset(data, sources)[0] for data in self.fold_data())
 
-    def cells(self) -> list[Cell]:
-        return [
-            cell
-            for method in self.methods
-            for seed in self.plan.seeds
-            for cell in self.cells_of(method, seed)
-        ]
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Those asked for, the transformer where one is named, and the claim alone where entities
-        have claims."""
-        claims = all(entity.claim is not None for entity in self.dataset)
-        added = {TRANSFORMER: self.plan.model is not None, CLAIM_ONLY: claims}
-        return tuple(dict.fromkeys((*self.plan.methods, *(name for name in added if added[name]))))
-
-    def require_model(self, store: ResultStore) -> None:
-        """ConfigError where the transformer that was named cannot be had, and some of its answers
-        are not kept yet."""
-        if self.plan.model is None:
-            return
-        needed = (cell for seed in self.plan.seeds for cell in self.cells_of(TRANSFORMER, seed))
-        if store.missing(needed):
-            require_loadable(self.plan.model)
-
-    def cells_of(self, method: str, seed: int) -> list[Cell]:
-        seeds = drawn_seeds(seed, SEARCH, SEARCHED)
-        return [
-            Cell(
-                TrainSpec(data, seed=seed, seeds=seeds), EvalSpec(), method, self._settings[method]
-            )
-            for data in self.parts()
-        ]
-
-    @cached_property
-    def _settings(self) -> Mapping[str, Settings]:
-        """Found out once: a source that is edited while it runs must not hide its results."""
-        return {name: self._settings_of(name) for name in self.methods}
-
-    def _settings_of(self, method: str) -> Settings:
-        if is_own(method):
-            return own_settings(method)
-        if method == TRANSFORMER and self.plan.model is not None:
-            return checkpoint_settings(self.plan.model)
-        return ()
-
-    def parts(self) -> list[FileData]:
-        folds = self.folds
+    def fold_data(self) -> list[FileData]:
+        folds, data = self.folds, self.plan.data
         return [
             FileData(
-                str(self.plan.path.resolve()),
+                data.name if isinstance(data, Dataset) else str(data.resolve()),
                 self.digest,
                 self.plan.predicate,
                 folds,
@@ -203,8 +172,56 @@ class Evaluator:
             for fold in range(max(folds, 1))
         ]
 
+    def cells(self) -> list[Cell]:
+        return [
+            cell
+            for method in self.methods
+            for seed in self.plan.seeds
+            for cell in self.cells_of(method, seed)
+        ]
+
+    def cells_of(self, method: str, seed: int) -> list[Cell]:
+        """One per fold. ``seed`` is that of one repetition."""
+        networks = drawn_seeds(seed, SEARCH, NETWORKS)
+        return [
+            Cell(
+                TrainSpec(data, seed=seed, seeds=networks),
+                EvalSpec(),
+                method,
+                self._settings[method],
+            )
+            for data in self.fold_data()
+        ]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Those of the plan, ``transformer`` if a model is named, and ``claim_only`` if entities
+        have claims."""
+        has_claims = all(entity.claim is not None for entity in self.dataset)
+        added = {TRANSFORMER: self.plan.model is not None, CLAIM_ONLY: has_claims}
+        return tuple(dict.fromkeys((*self.plan.methods, *(name for name in added if added[name]))))
+
+    def require_model(self, store: ResultStore) -> None:
+        """ConfigError if the named transformer cannot be loaded and some of its results are not
+        stored yet."""
+        cells = [cell for cell in self.cells() if cell.method == TRANSFORMER]
+        if self.plan.model is not None and store.missing(cells):
+            require_loadable(self.plan.model)
+
+    @cached_property
+    def _settings(self) -> Mapping[str, Settings]:
+        """Computed once: if a source file is edited during the run, its results must be found."""
+        return {name: self._settings_of(name) for name in self.methods}
+
+    def _settings_of(self, method: str) -> Settings:
+        if method in self.plan.estimators or is_own(method):
+            return own_settings(method, self.plan.estimators.get(method))
+        if method == TRANSFORMER and self.plan.model is not None:
+            return checkpoint_settings(self.plan.model)
+        return ()
+
     def evaluation(self, store: ResultStore) -> Evaluation:
-        """When all cells are there."""
+        """From stored results; StorageError if one is missing."""
         runs = {
             method: [
                 pooled([store.load(cell) for cell in self.cells_of(method, seed)])
@@ -212,13 +229,14 @@ class Evaluator:
             ]
             for method in self.methods
         }
-        shared, clean = what_is_shared(self.placed, in_folds=self.folds > 0)
-        cautions = (
+        in_folds = self.folds > 0
+        shared, unshared_ids = what_is_shared(self.fold_datasets, in_folds=in_folds)
+        warnings = (
             *self.dataset.exclusions,
             *shared,
-            *few_groups(self.placed),
+            *few_groups(self.fold_datasets),
             *claims_read(self.dataset),
         )
         return Evaluation(
-            self.plan, self.dataset, self.predicate, self.folds, cautions, runs, clean
+            self.plan, self.dataset, self.predicate, self.folds, warnings, runs, unshared_ids
         )

@@ -1,7 +1,4 @@
-"""Texts of data sets to features, each text read once.
-
-One train_spec with features: who is learned from, and whoever is asked, each read once.
-"""
+"""Features of data sets, each text read once, and the examples of one training spec."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 
 from lpf.baselines.interface import labelled
 from lpf.datasets import Dataset
-from lpf.evaluation.spec_datasets import eval_dataset, train_dataset
+from lpf.evaluation.spec_datasets import DataSources, eval_dataset, train_dataset
 from lpf.evaluation.specs import EvalSpec, TrainSpec
 from lpf.factors.keys import content_key
 from lpf.reading import Reader, ReadRequest, open_reader
@@ -22,8 +19,8 @@ from lpf.types import Float32Array
 
 
 class FeatureCache:
-    """Reads texts once: data sets are kept in a folder, single texts in memory, so that evidence
-    to which something was done costs only what is new in it."""
+    """Reads each text once. Features of whole data sets are stored in a folder, those of single
+    texts in memory, so that changed evidence costs only its new texts."""
 
     def __init__(self, folder: Path, threads: int = 1) -> None:
         self.folder, self.threads = folder, threads
@@ -31,14 +28,14 @@ class FeatureCache:
         self._known: dict[tuple[str, bytes], Float32Array] = {}
 
     def examples(self, dataset: Dataset) -> Examples:
-        """Of a data set as it was made."""
+        """Examples of an unchanged data set."""
         reader = self.reader(dataset)
         features = read_features(dataset, reader, folder=self.folder)
         self._known.update(zip(self._keys(dataset, reader), features, strict=True))
         return make_examples(dataset, features)
 
-    def altered(self, dataset: Dataset) -> Examples:
-        """Of a data set most of whose texts were read before."""
+    def examples_of_changed(self, dataset: Dataset) -> Examples:
+        """Examples of a data set most of whose texts were read before."""
         reader, keys = self.reader(dataset), self._keys(dataset, self.reader(dataset))
         requests = [
             ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
@@ -49,10 +46,10 @@ class FeatureCache:
         return make_examples(dataset, np.stack([self._known[key] for key in keys]))
 
     def reader(self, dataset: Dataset) -> Reader:
-        """With its claim where entities have one: evidence for a claim cannot be read alone."""
-        return self.opened(any(entity.claim is not None for entity in dataset))
+        """Reads a text together with its claim if entities have claims."""
+        return self.open_reader(any(entity.claim is not None for entity in dataset))
 
-    def opened(self, with_claim: bool) -> Reader:
+    def open_reader(self, with_claim: bool) -> Reader:
         if with_claim not in self._readers:
             self._readers[with_claim] = open_reader(threads=self.threads, with_claim=with_claim)
         return self._readers[with_claim]
@@ -66,15 +63,21 @@ class FeatureCache:
 
 
 class SpecExamples:
-    """Nothing is made or read before it is asked for."""
+    """Training, validation and test examples of one training spec, made when first needed."""
 
-    def __init__(self, train_spec: TrainSpec, feature_cache: FeatureCache) -> None:
+    def __init__(
+        self,
+        train_spec: TrainSpec,
+        feature_cache: FeatureCache,
+        sources: DataSources | None = None,
+    ) -> None:
         self.train_spec, self.feature_cache = train_spec, feature_cache
-        self._exams: dict[EvalSpec, Examples] = {}
+        self._sources = sources
+        self._tests: dict[EvalSpec, Examples] = {}
 
     @property
     def examples(self) -> Examples:
-        """Of all splits."""
+        """Examples of all splits."""
         return self._data[0]
 
     @property
@@ -94,18 +97,18 @@ class SpecExamples:
         return self._part("validation")
 
     def test_examples(self, eval_spec: EvalSpec) -> Examples:
-        if eval_spec not in self._exams:
-            self._exams[eval_spec] = labelled(self._read(eval_spec), self.predicate)
-        return self._exams[eval_spec]
+        if eval_spec not in self._tests:
+            self._tests[eval_spec] = labelled(self._read(eval_spec), self.predicate)
+        return self._tests[eval_spec]
 
     @cached_property
     def _data(self) -> tuple[Examples, str]:
-        dataset, predicate = train_dataset(self.train_spec)
+        dataset, predicate = train_dataset(self.train_spec, self._sources)
         return self.feature_cache.examples(dataset), predicate
 
     def _part(self, split: str) -> Examples:
         found = self.examples.split(split)  # type: ignore[arg-type]
-        assert found is not None  # train_specs have every split
+        assert found is not None  # training data has every split
         return labelled(found, self.predicate)
 
     def _read(self, eval_spec: EvalSpec) -> Examples:
@@ -113,4 +116,4 @@ class SpecExamples:
         if not eval_spec.is_changed:
             return self.feature_cache.examples(made)
         self.test_examples(replace(eval_spec, change=None, top_k=None))  # reads most of the texts
-        return self.feature_cache.altered(made)
+        return self.feature_cache.examples_of_changed(made)

@@ -1,7 +1,4 @@
-"""The methods of one train_spec, each made by its name and fitted once.
-
-The uniform prior of the paper.
-"""
+"""The methods of one training spec, each made from its name and fitted once."""
 
 from __future__ import annotations
 
@@ -10,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
-from lpf.baselines import FittedMethod, Method, make_methods
+from lpf.baselines import CLAIM_ONLY, TRANSFORMER, FittedMethod, Method, make_methods
+from lpf.baselines.linear import ClaimOnly
 from lpf.baselines.simple import FactorAverage
+from lpf.baselines.transformer_checkpoints import checkpoint_of
 from lpf.circuits import CompiledCircuit, Variable, compile_circuit, prior_circuit
 from lpf.errors import ArtefactError, ConfigError, MissingPackageError
-from lpf.evaluation.chosen_transformer import TRANSFORMER, chosen_checkpoint
-from lpf.evaluation.claim_only import CLAIM_ONLY, ClaimOnly
 from lpf.evaluation.feature_cache import SpecExamples
 from lpf.evaluation.model_cache import SharedModels
 from lpf.evaluation.own_method import OwnMethod, is_own
@@ -23,42 +20,49 @@ from lpf.evaluation.specs import Setting, Settings
 from lpf.evaluation.variants import OPTIONS, LpfVariant
 from lpf.schema import Predicate, Schema
 
-# With the uniform P0 of the paper: a temperature after the fact would sharpen any other prior
-# along with the rest.
+# These use the uniform prior of the paper: a temperature fitted afterwards would also sharpen any
+# other prior.
 FLAT_PRIOR = ("lpf_paper", "lpf_paper_best", "lpf_learned_published")
 
 
 def flat(schema: Schema) -> Schema:
-    """The same predicates, every value as likely as the next."""
+    """The same predicates with uniform priors."""
     return Schema(tuple(Predicate(one.name, one.values) for one in schema))
 
 
 def flat_circuit(schema: Schema) -> CompiledCircuit:
-    """The circuit of the flat prior alone."""
+    """A circuit that holds the uniform priors only."""
     uniform = flat(schema)
     variables = [Variable(one.name, one.values) for one in uniform]
     return compile_circuit(prior_circuit(variables, {one.name: one.prior for one in uniform}))
 
 
-# Wrong with the machine or the folder; whatever else a method raises is its result.
+# Errors of the machine or the folder; any other error of a method is its result.
 NOT_THE_METHODS = (ArtefactError, MissingPackageError, OSError, MemoryError)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """``seconds`` are those of its learning, with what it shares with others."""
+    """``seconds`` of training, including what the method shares with others."""
 
     method: FittedMethod
     seconds: float
 
 
 class FittedMethods:
-    def __init__(self, learned: SpecExamples, models: SharedModels) -> None:
-        self.learned, self.models = learned, models
+    """``estimators`` are own methods that were given as objects, by name."""
+
+    def __init__(
+        self,
+        examples: SpecExamples,
+        models: SharedModels,
+        estimators: Mapping[str, object] | None = None,
+    ) -> None:
+        self.examples, self.models, self.estimators = examples, models, estimators or {}
         self._fits: dict[tuple[str, Settings], Fit | Exception] = {}
 
     def fit(self, name: str, settings: Settings) -> Fit:
-        """Raises whatever the method raised, each time it is asked for."""
+        """Raises what the method raised, every time it is called."""
         key = (name, settings)
         if key not in self._fits:
             self._fits[key] = self._newly_fitted(name, settings)
@@ -68,10 +72,10 @@ class FittedMethods:
         return found
 
     def _newly_fitted(self, name: str, settings: Settings) -> Fit | Exception:
-        learned = self.learned
+        learned = self.examples
         try:
             method = self._method(name, dict(settings))
-            shared = self.models.seconds(name)  # trains what is shared, so before the clock
+            shared = self.models.seconds(name)  # trains what is shared, so not timed here
             begin = perf_counter()
             fitted = method.fit(
                 learned.train, learned.validation, learned.predicate, learned.train_spec.seed
@@ -79,21 +83,21 @@ class FittedMethods:
             return Fit(fitted, perf_counter() - begin + shared)
         except NOT_THE_METHODS:
             raise
-        except Exception as error:  # remembered, or the next eval_spec would train it again
+        except Exception as error:  # stored, or the next eval_spec would train it again
             return error
 
     def _method(self, name: str, settings: Mapping[str, Setting]) -> Method:
-        if is_own(name):
-            return OwnMethod(name)
+        if name in self.estimators or is_own(name):
+            return OwnMethod(name, self.estimators.get(name))
         if name == "vae_only" and settings.keys() == {"member"}:
             return FactorAverage(name, self.models.model.runtime.member(int(settings["member"])))
-        if name == TRANSFORMER and (checkpoint := chosen_checkpoint(settings)) is not None:
+        if name == TRANSFORMER and (checkpoint := checkpoint_of(settings)) is not None:
             shared = replace(self.models.shared(name), checkpoint=checkpoint)
             return make_methods(shared, [name])[0]
         if settings and name not in OPTIONS:
-            raise ConfigError(f"{name}: cannot be changed, got {sorted(settings)}.")
+            raise ConfigError(f"has no settings, got {sorted(settings)}.", field=name)
         if name == CLAIM_ONLY:
-            return ClaimOnly(name, self.learned.feature_cache)
+            return ClaimOnly(name, self.examples.feature_cache.open_reader(with_claim=False))
         if name in OPTIONS:
             circuit = self._flat_circuit if name in FLAT_PRIOR else None
             return LpfVariant(name, self.models.variant_model(name).runtime, settings, circuit)
@@ -101,9 +105,9 @@ class FittedMethods:
 
     @cached_property
     def _flat_circuit(self) -> CompiledCircuit:
-        return flat_circuit(self.learned.examples.dataset.schema)
+        return flat_circuit(self.examples.examples.dataset.schema)
 
 
-def told(error: Exception) -> str:
-    """What a method raised, as its result says it."""
+def error_text(error: Exception) -> str:
+    """An error of a method as its result reports it."""
     return f"{type(error).__name__}: {error}"

@@ -1,14 +1,14 @@
-"""A language model on some of the entities that other methods were asked about.
+"""A language model on some of the test entities, beside the other methods on the same ones.
 
-Every question costs money, so few are asked; the others' answers about the same few stand beside.
-It answers as it comes: a temperature would need the validation entities asked as well.
+Every question costs money, so only a sample is asked. The model's probabilities are used as they
+come: a temperature would need answers for the validation entities too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,20 +20,24 @@ from lpf.baselines.language_models import (
     sampled,
 )
 from lpf.errors import ConfigError
-from lpf.evaluation.evaluation import Evaluation, only
-from lpf.evaluation.evaluator import Evaluator
+from lpf.evaluation.evaluation import Evaluation
 from lpf.evaluation.measures import SCORES, plain
+from lpf.evaluation.spec_datasets import DataSources
 from lpf.evaluation.specs import EvalSpec
 from lpf.evaluation.workbench import Workbench
 from lpf.metrics import LabelArray
 
+if TYPE_CHECKING:
+    from lpf.evaluation.evaluator import Evaluator
+
 SAMPLING = 501
+DEFAULT_LIMIT = 50  # as in the paper
 MEASURES = ("accuracy", "macro_f1", "nll", "brier", "ece", "mean_confidence")
 
 
 @dataclass(frozen=True)
 class LanguageModelRun:
-    """``beside`` are the measures of other methods on the same entities."""
+    """``beside`` holds the measures of the other methods on the same entities."""
 
     name: str
     answers: LanguageModelAnswers
@@ -43,14 +47,14 @@ class LanguageModelRun:
 
     @property
     def measures(self) -> dict[str, float | None]:
-        """A failed answer is wrong, and costs the log loss of knowing nothing."""
+        """A failed answer counts as wrong, with the log loss of a uniform distribution."""
         rows = self.answers.probabilities
-        found = {name: SCORES[name](rows, self.labels) for name in MEASURES}
-        found["accuracy"] = self.answers.accuracy(self.labels)
-        told = plain(found)
-        if self.answers.failed.any():  # a uniform row would be taken for the first value
-            told |= dict.fromkeys(("macro_f1", "ece"))
-        return told
+        scores = {name: SCORES[name](rows, self.labels) for name in MEASURES}
+        scores["accuracy"] = self.answers.accuracy(self.labels)
+        found = plain(scores)
+        if self.answers.failed.any():  # a uniform row would count as the first value
+            found |= dict.fromkeys(("macro_f1", "ece"))
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -63,13 +67,19 @@ class LanguageModelRun:
 
 
 def endpoint_config(
-    model: str, base_url: str | None, api_key_env: str | None, limit: int
+    model: str,
+    base_url: str | None,
+    api_key_env: str | None = None,
+    limit: int = DEFAULT_LIMIT,
 ) -> EndpointConfig:
-    """Of a model by name; those of the paper bring their prices."""
+    """The endpoint of a model by its name, with its price if it is one of the paper's models.
+    ConfigError without an address."""
     if base_url is None:
         raise ConfigError(
-            f"endpoint: {model!r} needs the address of a server that speaks OpenAI's protocol. "
-            "Nothing was asked; give it, such as http://localhost:8000/v1."
+            f"{model!r} needs the address of a server that speaks OpenAI's protocol. Nothing was "
+            "sent.",
+            field="endpoint",
+            hint="Give one, such as http://localhost:8000/v1.",
         )
     preset = MODEL_PRESETS.get(model)
     prices = None if preset is None else preset.prices
@@ -79,27 +89,30 @@ def endpoint_config(
 def run_language_model(
     evaluator: Evaluator, evaluation: Evaluation, config: EndpointConfig, folder: Path
 ) -> LanguageModelRun:
-    """Sends the evidence of up to ``config.limit`` entities to the endpoint. With folds, they are
-    those of the first."""
+    """Sends the evidence of up to ``config.limit`` test entities to the endpoint; with folds, those
+    of the first fold. Replies are stored in ``folder``, and no question is sent twice."""
     seed = evaluator.plan.seeds[0]
     train_spec = evaluator.cells_of(evaluator.methods[0], seed)[0].train_spec
-    bench = Workbench(train_spec, folder)
+    bench = Workbench(train_spec, folder, sources=DataSources({evaluator.digest: evaluator.source}))
     generator = np.random.default_rng([seed, SAMPLING])
-    asked = sampled(bench.test_examples(EvalSpec()), bench.predicate, config.limit, generator)
+    test = sampled(bench.test_examples(EvalSpec()), bench.predicate, config.limit, generator)
     method = LanguageModel(f"llm:{config.model}", config, folder=folder / "replies")
-    fitted = method.fit(bench.train, bench.validation, bench.predicate, seed)
-    answers = fitted.ask(asked)
-    names = tuple(entity.entity_id for entity in asked.dataset)
-    labels = asked.dataset.labels(bench.predicate).astype(np.int64)
-    return LanguageModelRun(method.name, answers, labels, names, _beside(evaluation, names))
+    answers = method.fit(bench.train, bench.validation, bench.predicate, seed).ask(test)
+    entity_ids = tuple(entity.entity_id for entity in test.dataset)
+    labels = test.dataset.labels(bench.predicate).astype(np.int64)
+    return LanguageModelRun(
+        method.name, answers, labels, entity_ids, _beside(evaluation, frozenset(entity_ids))
+    )
 
 
-def _beside(evaluation: Evaluation, names: tuple[str, ...]) -> dict[str, dict[str, float | None]]:
-    chosen = frozenset(names)
+def _beside(
+    evaluation: Evaluation, entity_ids: frozenset[str]
+) -> dict[str, dict[str, float | None]]:
+    """The measures of each method in its first repetition."""
     found = {}
     for method, runs in evaluation.runs.items():
         if runs[0].error is None:
-            first = only(runs[0], chosen)
+            first = runs[0].select(entity_ids)
             rows, labels = first.answers, first.labels.astype(np.int64)
             found[method] = plain({name: SCORES[name](rows, labels) for name in MEASURES})
     return found

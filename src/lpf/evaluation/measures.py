@@ -1,8 +1,8 @@
-"""How good the answers of one run are: in numbers, part by part, and as curves.
+"""How good the predictions of one run are: as numbers, by subset of entities, and as curves.
 
-Everything is judged at the fitted temperature; names that begin with ``raw_`` are as the answers
-came. What was not measured is absent. A log loss is infinite where a label was given probability 0:
-it is kept so, ``labels_ruled_out`` says how often, and ``plain`` makes it None for JSON.
+Everything is scored at the fitted temperature, except measures whose names begin with ``raw_``.
+What was not measured is absent. A log loss is infinite if a label got probability 0;
+``labels_ruled_out`` is the share of such entities, and ``plain`` turns infinity into None for JSON.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ RAW_SCORES = ("nll", "ece", "brier")
 
 @dataclass(frozen=True)
 class SubsetScores:
-    """Some of the entities. An ECE of few is high by chance: ``ece_null`` is what it would be on
-    average if confidences were right."""
+    """Scores of some of the entities. An ECE of few entities is high by chance: ``ece_null`` is its
+    mean if confidences were right."""
 
     name: str
     entities: int
@@ -67,88 +67,90 @@ class SubsetScores:
     ece_null: float | None
 
 
-def measures(answered: Predictions, *, seed: int = 0) -> dict[str, float]:
+def measure(predictions: Predictions, *, seed: int = 0) -> dict[str, float]:
     """Every measure of one run by its name; shares are in [0, 1], of all entities.
 
     ``ece`` has 10 bins of equal width, ``ece_15`` 15, ``ece_mass`` 15 of equal mass; ``ece_null``,
     ``ece_null_95`` and ``ece_p`` judge the first by 1,000 draws from ``seed``. Raises EvidenceError
-    for a run that crashed.
+    for a run that failed.
     """
-    rows, labels = answered.answers, _labels(answered)
+    rows, labels = predictions.answers, _labels(predictions)
     found = {name: score(rows, labels) for name, score in SCORES.items()}
     null = metrics.ece_null(rows, np.random.default_rng(seed), NULL_DRAWS)
     found |= {"ece_null": null.mean, "ece_null_95": null.quantile_95}
     found["ece_p"] = null.p_value(found["ece"])
-    if answered.raw is not None:
-        found |= {f"raw_{name}": SCORES[name](answered.raw, labels) for name in RAW_SCORES}
-    return found | _costs(answered.costs)
+    if predictions.raw is not None:
+        found |= {f"raw_{name}": SCORES[name](predictions.raw, labels) for name in RAW_SCORES}
+    return found | _costs(predictions.costs)
 
 
 def plain(measured: Mapping[str, float]) -> dict[str, float | None]:
-    """For JSON, which knows no infinity: None in its place."""
+    """For JSON, which has no infinity: None in its place."""
     return {name: value if math.isfinite(value) else None for name, value in measured.items()}
 
 
-def by_label(answered: Predictions) -> list[SubsetScores]:
-    """One part a value that is a label, in the order of the values. ECEs are None: among entities
-    of one label even right confidences do not match how often answers are right."""
-    parts = _parts(answered, answered.labels, answered.values)
+def by_label(predictions: Predictions) -> list[SubsetScores]:
+    """One subset per label, in the order of the values. ECEs are None: among entities of one label
+    even perfect confidences do not match the accuracy."""
+    parts = _parts(predictions, predictions.labels, predictions.values)
     return [replace(part, ece=None, ece_null=None) for part in parts]
 
 
-def by_credibility(answered: Predictions) -> list[SubsetScores]:
-    """Quarters of the entities by mean credibility, lowest first, fewer where many are equal, for
-    equal ones stay together; then those whose credibility is unknown."""
-    known = ~np.isnan(answered.credibility)
-    sure = answered.credibility[known]
+def by_credibility(predictions: Predictions) -> list[SubsetScores]:
+    """Quarters of the entities by mean credibility, lowest first (fewer subsets if many are equal,
+    because equal ones stay together); then those whose credibility is unknown."""
+    known = ~np.isnan(predictions.credibility)
+    sure = predictions.credibility[known]
     edges = np.unique(np.quantile(sure, [0.25, 0.5, 0.75])) if len(sure) else sure
     quarter = np.searchsorted(edges, sure)
     place = np.full(len(known), len(edges) + 1)
     place[known] = quarter
     names = [_reach(sure[quarter == which]) for which in range(len(edges) + 1)]
-    return _parts(answered, place, (*names, UNKNOWN))
+    return _parts(predictions, place, (*names, UNKNOWN))
 
 
-def by_count(answered: Predictions, most: int = 10) -> list[SubsetScores]:
-    """One part a number of items, fewest first; entities with ``most`` or more are one part."""
+def by_count(predictions: Predictions, most: int = 10) -> list[SubsetScores]:
+    """One subset per number of items, fewest first; ``most`` or more items are one subset."""
     if most < 1:
-        raise ConfigError(f"most: must be 1 or above, got {most!r}. Nothing was measured.")
+        raise ConfigError(f"must be 1 or above, got {most!r}.", field="most")
     names = (*map(str, range(most)), f"{most} or more")
-    return _parts(answered, np.minimum(answered.counts, most), names)
+    return _parts(predictions, np.minimum(predictions.counts, most), names)
 
 
-def by_group(answered: Predictions) -> list[SubsetScores]:
-    """One part a value of the protected field, by name, and last those without. Empty where no
-    field is declared protected."""
-    if not answered.groups:
+def by_group(predictions: Predictions) -> list[SubsetScores]:
+    """One subset per value of the protected field, sorted, then those without a value. Empty if no
+    field is protected."""
+    if not predictions.groups:
         return []
-    names = (*sorted({group for group in answered.groups if group is not None}), UNKNOWN)
+    names = (*sorted({group for group in predictions.groups if group is not None}), UNKNOWN)
     numbers: dict[str | None, int] = {name: number for number, name in enumerate(names[:-1])}
-    place = np.array([numbers.get(group, len(numbers)) for group in answered.groups])
-    return _parts(answered, place, names)
+    place = np.array([numbers.get(group, len(numbers)) for group in predictions.groups])
+    return _parts(predictions, place, names)
 
 
-def confusion_of(answered: Predictions) -> NDArray[np.int64]:
+def confusion_of(predictions: Predictions) -> NDArray[np.int64]:
     """[V, V] counts: rows are labels, columns are answers, both in the order of the values."""
-    return metrics.confusion(answered.answers, _labels(answered))
+    return metrics.confusion(predictions.answers, _labels(predictions))
 
 
-def reliability_of(answered: Predictions, bins: int = 10, kind: BinKind = "width") -> Reliability:
-    return metrics.reliability(answered.answers, _labels(answered), bins, kind)
+def reliability_of(
+    predictions: Predictions, bins: int = 10, kind: BinKind = "width"
+) -> Reliability:
+    return metrics.reliability(predictions.answers, _labels(predictions), bins, kind)
 
 
-def risk_coverage_of(answered: Predictions, points: int = 100) -> RiskCoverage:
+def risk_coverage_of(predictions: Predictions, points: int = 100) -> RiskCoverage:
     """The curve at up to ``points`` evenly spaced coverages, for drawing; the last is 1."""
     if points < 1:
-        raise ConfigError(f"points: must be 1 or above, got {points!r}. No curve was made.")
-    whole = metrics.risk_coverage(answered.answers, _labels(answered))
+        raise ConfigError(f"must be 1 or above, got {points!r}.", field="points")
+    whole = metrics.risk_coverage(predictions.answers, _labels(predictions))
     size = len(whole.coverage)
     kept = np.unique(-(-np.arange(1, points + 1) * size // points) - 1)
     return RiskCoverage(whole.coverage[kept], whole.risk[kept], whole.threshold[kept])
 
 
-def _labels(answered: Predictions) -> LabelArray:
-    return answered.labels.astype(np.int64)
+def _labels(predictions: Predictions) -> LabelArray:
+    return predictions.labels.astype(np.int64)
 
 
 def _costs(costs: Costs) -> dict[str, float]:
@@ -163,10 +165,10 @@ def _costs(costs: Costs) -> dict[str, float]:
 
 
 def _parts(
-    answered: Predictions, place: NDArray[np.intp], names: tuple[str, ...]
+    predictions: Predictions, place: NDArray[np.intp], names: tuple[str, ...]
 ) -> list[SubsetScores]:
-    """One part a place [E] that occurs, in the order of ``names``."""
-    rows, labels = answered.answers, _labels(answered)
+    """One subset per value of ``place`` [E] that occurs, in the order of ``names``."""
+    rows, labels = predictions.answers, _labels(predictions)
     chosen = [(names[which], place == which) for which in np.unique(place)]
     return [_part(name, rows[among], labels[among]) for name, among in chosen]
 
@@ -186,5 +188,5 @@ def _part(name: str, rows: FloatArray, labels: LabelArray) -> SubsetScores:
 
 
 def _reach(sure: FloatArray) -> str:
-    """Three decimals tell quarters apart that meet between two numbers close to each other."""
+    """With three decimals, because quarters may meet between two close numbers."""
     return f"{sure.min():.3f} to {sure.max():.3f}" if len(sure) else ""

@@ -1,7 +1,4 @@
-"""What a method costs: learning, single questions, many at once, memory.
-
-How many bytes a fitted method must keep to answer.
-"""
+"""What a method costs: training time, time per question, throughput and memory."""
 
 from __future__ import annotations
 
@@ -16,8 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from lpf.baselines import FittedMethod
-from lpf.evaluation.fitted_methods import NOT_THE_METHODS, Fit, told
-from lpf.evaluation.own_method import is_own
+from lpf.evaluation.fitted_methods import NOT_THE_METHODS, Fit, error_text
 from lpf.evaluation.predictions import Costs
 from lpf.evaluation.specs import Cell, Settings
 from lpf.model.runtime import Runtime
@@ -27,9 +23,9 @@ Array = np.ndarray[Any, Any]
 
 
 def stored_bytes(method: object) -> int:
-    """What all arrays and tensors that can be reached from it hold, each byte once. A view holds
-    what it shows, and not the whole array that it was cut from."""
-    # One list: an id or an address that is free again would be given to another.
+    """Bytes of all arrays and tensors that can be reached from the method, each byte once. A view
+    counts the bytes it shows, not those of the array it was cut from."""
+    # All in one list: a freed id or address could be given to another object.
     found = list(_reached(method, {}))
     arrays = [one for one in found if isinstance(one, np.ndarray)]
     tensors = [one for one in found if not isinstance(one, np.ndarray)]
@@ -37,7 +33,7 @@ def stored_bytes(method: object) -> int:
 
 
 def _reached(thing: Any, seen: dict[int, object]) -> Iterator[Any]:
-    """Arrays and tensors of torch. ``seen`` holds on to what it names."""
+    """Arrays and tensors. ``seen`` keeps references, so that ids stay unique."""
     if thing is None or id(thing) in seen or isinstance(thing, type | FunctionType | ModuleType):
         return
     seen[id(thing)] = thing
@@ -53,7 +49,7 @@ def _is_tensor(thing: Any) -> bool:
 
 
 def _held(arrays: Iterable[Array]) -> int:
-    """Bytes of memory that the arrays lie on."""
+    """Bytes of memory that the arrays occupy."""
     total, end = 0, 0
     touching: list[Array] = []
     for array in sorted((one for one in arrays if one.nbytes), key=lambda one: _ends(one)[0]):
@@ -67,7 +63,7 @@ def _held(arrays: Iterable[Array]) -> int:
 
 
 def _distinct(arrays: Sequence[Array]) -> int:
-    """The same, by marking each byte: views of one array may overlap in any pattern."""
+    """The same for arrays that may overlap in any pattern: each byte is marked."""
     if len(arrays) == 1 and arrays[0].flags.forc:
         return arrays[0].nbytes
     begin = min((_ends(one)[0] for one in arrays), default=0)
@@ -79,7 +75,7 @@ def _distinct(arrays: Sequence[Array]) -> int:
 
 
 def _ends(array: Array) -> tuple[int, int]:
-    """Addresses of its first byte and of the one after its last."""
+    """Addresses of the first byte and of the one after the last."""
     reach = [(size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)]
     first = _address(array)
     return (
@@ -89,7 +85,7 @@ def _ends(array: Array) -> tuple[int, int]:
 
 
 def _address(array: Array) -> int:
-    """Of its element at 0, which is not the lowest where a stride is negative."""
+    """Address of element 0, which is not the lowest if a stride is negative."""
     return int(array.__array_interface__["data"][0])
 
 
@@ -100,7 +96,7 @@ def _parts(thing: Any) -> list[Any]:
         return list(thing.values())
     if isinstance(thing, list | tuple | set | frozenset):
         return list(thing)
-    if isinstance(thing, Runtime):  # the rest of it is made from these, or scratch
+    if isinstance(thing, Runtime):  # the rest is derived from these
         return list(thing.tensors.values())
     parameters = getattr(thing, "parameters", None)
     if callable(parameters) and hasattr(thing, "state_dict"):  # a module of torch
@@ -111,40 +107,41 @@ def _parts(thing: Any) -> list[Any]:
 
 
 FIRST_NETWORK: Settings = (("member", 0),)
-ASKED_SINGLY = 15
+SINGLE_QUESTIONS = 15
 
 
-def method_costs(cell: Cell, fit: Fit, asked: Examples, rate: float) -> tuple[Costs, str | None]:
-    """Single questions and memory are measured where nothing was done to the evidence, and of
-    networks that stand for each other once. The text says why they could not be."""
-    changed = cell.settings not in ((), FIRST_NETWORK) and not is_own(cell.method)
+def method_costs(cell: Cell, fit: Fit, test: Examples, rate: float) -> tuple[Costs, str | None]:
+    """Costs, and a note if single questions failed. Single questions and memory are measured only
+    for unchanged evidence and the default settings of a method, or its first network."""
+    is_own = "source" in dict(cell.settings)
+    changed = cell.settings not in ((), FIRST_NETWORK) and not is_own
     if cell.eval_spec.change is not None or changed:
         return Costs(fit_seconds=fit.seconds, per_second=rate), None
     costs = Costs(fit.seconds, None, rate, stored_bytes(fit.method))
     try:
-        single, peak = _median_ms(fit.method, asked), _peak_bytes(fit.method, asked)
+        single, peak = _median_ms(fit.method, test), _peak_bytes(fit.method, test)
     except NOT_THE_METHODS:
         raise
-    except Exception as error:  # it has answered all; its answers stand
-        return costs, f"cannot be asked about one entity alone: {told(error)}"
+    except Exception as error:  # it has answered all entities; these predictions stand
+        return costs, f"cannot answer a single entity: {error_text(error)}"
     return replace(costs, query_ms=single, peak_bytes=peak), None
 
 
-def _median_ms(method: FittedMethod, asked: Examples) -> float:
+def _median_ms(method: FittedMethod, test: Examples) -> float:
     times = []
-    for place in range(min(ASKED_SINGLY, len(asked.dataset))):
-        one = asked.select(np.array([place]))
+    for place in range(min(SINGLE_QUESTIONS, len(test.dataset))):
+        one = test.select(np.array([place]))
         begin = perf_counter()
         method.predict_proba(one)
         times.append(perf_counter() - begin)
     return float(np.median(times)) * 1e3
 
 
-def _peak_bytes(method: FittedMethod, asked: Examples) -> int:
-    """Of Python and NumPy; what torch holds outside is not seen."""
+def _peak_bytes(method: FittedMethod, test: Examples) -> int:
+    """Memory of Python and NumPy; tensors of torch are not counted."""
     tracemalloc.start()
     try:
-        method.predict_proba(asked)
+        method.predict_proba(test)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""What methods are called where people read, and where they stand."""
+"""Titles of methods for people, and whether a method is ours, a rival or a reference."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def title_of(method: str) -> str:
 
 
 def standing_of(method: str) -> Standing:
-    """``ours`` is what we would have people use; paper mode is the paper's."""
+    """``ours`` is what we recommend; paper mode counts as a rival."""
     if method in _REFERENCES:
         return "reference"
     return "ours" if method in _OURS else "rival"

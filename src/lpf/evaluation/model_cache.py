@@ -1,6 +1,7 @@
-"""Trained models of studies, each trained once and kept with what its training cost.
+"""Trained models, each trained once and stored with its training time.
 
-Networks that several methods of a train_spec share: trained once, and charged to each.
+``SharedModels`` are the networks that several methods of one training spec share. Their training
+time is charged to each method.
 """
 
 from __future__ import annotations
@@ -28,16 +29,15 @@ from lpf.training import Examples, StageTwoConfig, Trainer, TrainingConfig
 from lpf.training.history import SeedHistory
 
 FORMAT = 1
-# The networks with what was repaired in them; the reading that ``lpf train`` chooses; and to the
-# letter of the paper.
+# "networks": LPF's networks with our corrections. "chosen": what ``lpf train`` chooses, networks or
+# a linear model. "published": exactly as in the paper.
 Recipe = Literal["networks", "chosen", "published"]
 
 
 @dataclass(frozen=True)
 class StudyModel:
-    """All seeds of a search as members, best first, but of a chosen reading those that answer;
-    ``histories`` in the order they were given;
-    ``seconds`` is what the search took."""
+    """All seeds of a search as members, best first; a "chosen" model has only those that answer.
+    ``histories`` are in the order of the seeds, ``seconds`` is the time of the whole search."""
 
     runtime: Runtime
     histories: tuple[SeedHistory, ...]
@@ -46,7 +46,7 @@ class StudyModel:
 
 @dataclass(frozen=True)
 class ModelCache:
-    """Models by train_spec and recipe."""
+    """A folder of models by training spec and recipe."""
 
     folder: Path
 
@@ -64,11 +64,11 @@ class ModelCache:
         return _loaded(home)
 
     def load(self, train_spec: TrainSpec) -> StudyModel:
-        """Networks that were trained before."""
+        """Networks that were trained before; StorageError if there are none."""
         return _loaded(self._home(train_spec, "networks"))
 
     def _home(self, train_spec: TrainSpec, recipe: Recipe) -> Path:
-        """The seed of other methods is no part of a search, unless it chooses its entities."""
+        """The seed of other methods does not matter, unless it selects the training entities."""
         searched = train_spec if train_spec.entities is not None else replace(train_spec, seed=0)
         return self.folder / f"{searched.key}{'' if recipe == 'networks' else f'-{recipe}'}"
 
@@ -92,12 +92,12 @@ class ModelCache:
             "seconds": seconds,
             "histories": [one.to_dict() for one in trained.histories],
         }
-        # Last: a model without this file is not there yet.
+        # Written last: a model without this file is not complete.
         write_atomically(home / "training.json", json.dumps(document).encode())
 
 
 def _learned(examples: Examples) -> NDArray[np.intp]:
-    """Everybody but those who are asked about: training never holds them in its hands."""
+    """All but test entities: training never gets those."""
     return np.flatnonzero([entity.split != "test" for entity in examples.dataset])
 
 
@@ -105,12 +105,12 @@ def _config(recipe: Recipe, seeds: int) -> TrainingConfig:
     if recipe == "published":
         return replace(TrainingConfig.paper(), members=seeds)
     plain = TrainingConfig(stage_two=StageTwoConfig(), reading=recipe)
-    # The chosen one has the members of any other training: linear ones belong together.
+    # A chosen model has the default number of members: linear ones belong together.
     return plain if recipe == "chosen" else replace(plain, members=seeds)
 
 
 def _loaded(home: Path) -> StudyModel:
-    """ArtefactError where a file is damaged."""
+    """ArtefactError if a file is corrupted."""
     path = home / "training.json"
     try:
         document = json.loads(path.read_bytes())
@@ -118,20 +118,21 @@ def _loaded(home: Path) -> StudyModel:
         histories = tuple(SeedHistory.from_dict(one) for one in document["histories"])
     except FileNotFoundError as error:
         raise StorageError(
-            f"{path}: the model that gave these answers is gone. Nothing was told. Remove the "
-            f"folder {home.parent.parent / 'answers'} as well, and repeat: all is computed again."
+            f"{path} is missing: the model of these results was removed.",
+            hint=f"Remove the folder {home.parent.parent / 'answers'} too and repeat: all is "
+            "computed again.",
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise ArtefactFormatError(
-            f"{path}: cannot be read ({error}). Nothing was answered with it. Remove the folder it "
-            "is in and repeat: the model is trained again."
+            f"{path} cannot be read ({error}).",
+            hint="Remove the folder it is in and repeat: the model is trained again.",
         ) from error
     return StudyModel(load_model(home / version).runtime(), histories, seconds)
 
 
-# Trained to the letter of the paper, and nobody else's.
+# Uses the model that is trained exactly as in the paper.
 PUBLISHED = "lpf_learned_published"
-# As ``lpf train`` leaves it: networks or a linear reading.
+# The model that ``lpf train`` saves: networks or a linear model.
 CHOSEN = "lpf_chosen"
 OVER_FACTORS = "vae_only"
 OVER_ITEMS = (
@@ -147,12 +148,12 @@ OVER_FOLDS = ("stacking", "dawid_skene")
 
 
 class SharedModels:
-    """None is trained before a method asks for it. ``model_cache`` keeps those of LPF."""
+    """Each is trained when a method first needs it. ``model_cache`` stores those of LPF."""
 
-    def __init__(self, learned: SpecExamples, model_cache: ModelCache) -> None:
-        self.learned, self.model_cache = learned, model_cache
-        # As wide a search as LPF's own.
-        self._items = ItemModels(searched=len(learned.train_spec.seeds))
+    def __init__(self, examples: SpecExamples, model_cache: ModelCache) -> None:
+        self.examples, self.model_cache = examples, model_cache
+        # As many seeds as LPF's own search.
+        self._items = ItemModels(searched=len(examples.train_spec.seeds))
 
     @cached_property
     def model(self) -> StudyModel:
@@ -167,20 +168,20 @@ class SharedModels:
         return self._trained("chosen")
 
     def variant_model(self, name: str) -> StudyModel:
-        """The one that a variant of LPF answers with."""
+        """The model that a variant of LPF uses."""
         if name == CHOSEN:
             return self.chosen
         return self.published if name == PUBLISHED else self.model
 
     def shared(self, name: str) -> Shared:
-        """What the method shares with others; no model for those that do without, which would be
-        trained for nothing. The one trained to the letter is left to variants."""
+        """What the method shares with others. Methods that need no model get none, so that none is
+        trained for them; the published model is used by variants only."""
         if not name.startswith(OVER_FACTORS):
             return Shared(items=self._items)
         return Shared(best_members(self.model.runtime, DEFAULT_ENSEMBLE), items=self._items)
 
     def seconds(self, name: str) -> float:
-        """How long it took to train what the method shares, which is done here if not before."""
+        """Training time of what the method shares; it is trained here if it was not before."""
         if name in OPTIONS:
             return self.variant_model(name).seconds
         if name.startswith(OVER_FACTORS):
@@ -189,9 +190,9 @@ class SharedModels:
         return classified + (self._fold_seconds if name in OVER_FOLDS else 0.0)
 
     def _trained(self, recipe: Recipe) -> StudyModel:
-        learned = self.learned
+        spec = self.examples
         return self.model_cache.model(
-            learned.train_spec, learned.examples, learned.reader_id, learned.predicate, recipe
+            spec.train_spec, spec.examples, spec.reader_id, spec.predicate, recipe
         )
 
     @cached_property
@@ -204,6 +205,6 @@ class SharedModels:
 
     def _timed(self, training: Callable[[Examples, Examples, str, int], object]) -> float:
         begin = perf_counter()
-        learned = self.learned
-        training(learned.train, learned.validation, learned.predicate, learned.train_spec.seed)
+        spec = self.examples
+        training(spec.train, spec.validation, spec.predicate, spec.train_spec.seed)
         return perf_counter() - begin

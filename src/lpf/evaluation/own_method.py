@@ -1,17 +1,20 @@
-"""Your own method beside ours: any class with ``fit(X, y)`` and ``predict_proba(X)``.
+"""Your own method beside ours: any class with ``fit(X, y)``, ``predict_proba(X)`` and ``classes_``.
 
-It is named as ``package.module:Name``, and called without arguments, or with ``seed`` or
-``random_state`` where it takes one: the repetition's. X is a list of entities, each
-``{"claim": ..., "evidence": [{"text", "credibility", "source", "timestamp"}, ...]}``, y their
-values; what ``predict_proba`` answers has a column a value, in the order of ``classes_``. Where
-``fit`` takes ``validation``, it gets the pair (X, y) of the validation entities too, and a seed
-under the same names.
+X is a list of entities, ``{"claim": ..., "evidence": [{"text", "credibility", "source",
+"timestamp"}, ...]}``; y holds their values. ``predict_proba`` returns one column per value, in the
+order of ``classes_``. If ``fit`` takes ``validation``, it gets the pair (X, y) of the validation
+entities. If the class or ``fit`` takes ``seed`` or ``random_state``, it gets the repetition's seed.
+
+A method is named as ``package.module:Name``, or given in Python as a class or an unfitted
+estimator. An estimator is copied before each fit.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -38,21 +41,49 @@ class Estimator(Protocol):
 
 
 def is_own(name: str) -> bool:
+    """Return True for a name of the form ``package.module:Name``."""
     return ":" in name
 
 
-def own_settings(name: str) -> Settings:
-    """The hash of the file it stands in: another text, another method."""
-    method = _imported(name)
+def own_settings(name: str, estimator: object | None = None) -> Settings:
+    """Settings of a cell that identify the code of an own method: the hash of its source file, and
+    for an estimator that was given as an object the hash of its parameters."""
+    if estimator is None:
+        return (("source", _source_digest(name, _imported(name))),)
+    cls = estimator if isinstance(estimator, type) else type(estimator)
+    if not callable(getattr(cls, "fit", None)) or not callable(getattr(cls, "predict_proba", None)):
+        raise ConfigError(
+            f"{name!r} has no fit and predict_proba. Nothing was evaluated.",
+            field="methods",
+            hint="Give a class or an estimator with fit(X, y), predict_proba(X) and classes_.",
+        )
+    try:
+        content = pickle.dumps(estimator)
+    except Exception as error:  # any object may refuse in its own way
+        raise ConfigError(
+            f"{name!r} cannot be pickled ({error}), so its results cannot be stored. Nothing was "
+            "evaluated.",
+            field="methods",
+            hint="Give a class that is defined in a module.",
+        ) from error
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return (("source", _source_digest(name, cls, required=False)), ("estimator", digest))
+
+
+def _source_digest(name: str, method: Any, required: bool = True) -> str:
     try:
         found = inspect.getsourcefile(method)
     except TypeError as error:  # built in, or neither a class nor a function
+        if not required:
+            return ""
         raise ConfigError(
-            f"methods: {name!r} is no class of a Python file ({error}). Nothing was evaluated. "
-            "Name a class with fit and predict_proba."
+            f"{name!r} is not a class of a Python file ({error}). Nothing was evaluated.",
+            field="methods",
+            hint="Name a class with fit and predict_proba.",
         ) from error
-    text = b"" if found is None else Path(found).read_bytes()
-    return (("source", hashlib.sha256(text).hexdigest()[:16]),)
+    path = None if found is None else Path(found)
+    text = path.read_bytes() if path is not None and path.is_file() else b""
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -78,22 +109,39 @@ class OwnFitted:
 
 @dataclass(frozen=True)
 class OwnMethod:
+    """``given`` is a class, a function that returns an estimator, or an unfitted estimator; None
+    imports ``name``."""
+
     name: str
+    given: Any = None
     is_reference: bool = False
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
-        made, seeds = _imported(self.name), dict.fromkeys(SEED_NAMES, seed)
-        estimator: Estimator = made(**_taken(made, seeds))
-        known, held = (
+        given = _imported(self.name) if self.given is None else self.given
+        estimator, seeds = _new_estimator(given, seed), dict.fromkeys(SEED_NAMES, seed)
+        labelled, held_out = (
             (entities_of(part), [entity.labels[predicate] for entity in part.dataset])
             for part in (train, validation)
         )
-        estimator.fit(*known, **_taken(estimator.fit, {"validation": held, **seeds}))
+        offered = {"validation": held_out, **seeds}
+        estimator.fit(*labelled, **_accepted(estimator.fit, offered))
         return OwnFitted(self.name, estimator, train.dataset.schema[predicate].values)
 
 
-def _taken(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that it takes by name; none where Python cannot tell."""
+def _new_estimator(given: Any, seed: int) -> Estimator:
+    """A fresh estimator with the repetition's seed, unless one was set on it."""
+    if (callable(given) and not hasattr(given, "predict_proba")) or isinstance(given, type):
+        made: Estimator = given(**_accepted(given, dict.fromkeys(SEED_NAMES, seed)))
+        return made
+    estimator = copy.deepcopy(given)
+    for name in SEED_NAMES:
+        if getattr(estimator, name, seed) is None:
+            setattr(estimator, name, seed)
+    return estimator  # type: ignore[no-any-return]
+
+
+def _accepted(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that the function takes by name; none if Python cannot tell."""
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:  # what it inherits is not written in Python
@@ -107,7 +155,7 @@ def _taken(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str
 
 
 def entities_of(examples: Examples) -> list[dict[str, Any]]:
-    """Entities as LPFClassifier and your own method take them."""
+    """Entities in the form that LPFClassifier and own methods take."""
     return [
         {
             "claim": entity.claim,
@@ -131,7 +179,8 @@ def _imported(name: str) -> Any:
         return getattr(import_module(module), attribute)
     except Exception as error:  # a module of yours may raise anything while it is imported
         raise ConfigError(
-            f"methods: {name!r} cannot be imported ({error}). Nothing was evaluated. Write it as "
-            "package.module:Name, where Name is a class with fit and predict_proba, and stand in "
-            "the folder that holds the package."
+            f"{name!r} cannot be imported ({error}). Nothing was evaluated.",
+            field="methods",
+            hint="Write it as package.module:Name, where Name is a class with fit and "
+            "predict_proba, and run the command in the folder that holds the package.",
         ) from error

@@ -1,13 +1,14 @@
-"""What a method said about a set of entities, with what it cost: all that a study keeps of a run.
+"""The predictions of one method for a set of test entities, with their costs.
 
-Every measure of a report is computed from these, so a new measure costs no run.
+This is all that is stored of a run. Every measure is computed from it, so a new measure needs no
+new run.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -22,10 +23,12 @@ _ARRAYS = ("raw", "tempered", "labels", "counts", "credibility")
 
 @dataclass(frozen=True)
 class Costs:
-    """``fit_seconds`` is learning (what several methods share is charged to each), ``query_ms`` the
-    median over single entities asked alone, ``per_second`` entities asked all at once,
-    ``stored_bytes`` what must be kept to answer, ``peak_bytes`` how much Python's own memory grew
-    while answering. None where it was not measured."""
+    """None if not measured.
+
+    ``fit_seconds``: training; what several methods share is charged to each. ``query_ms``: median
+    over single entities. ``per_second``: entities per second, all at once. ``stored_bytes``: arrays
+    that a fitted method holds. ``peak_bytes``: growth of Python's own memory while answering.
+    """
 
     fit_seconds: float | None = None
     query_ms: float | None = None
@@ -36,11 +39,11 @@ class Costs:
 
 @dataclass(frozen=True)
 class Predictions:
-    """``raw`` and ``tempered`` [E, V] are the answers as they came and at the fitted temperature
-    (the same where none was fitted); ``labels`` [E] the truth; ``counts`` [E] how many items each
-    entity has; ``credibility`` [E] their mean (NaN unknown); ``groups`` the value of a field that
-    is declared protected, where one is. ``error`` is what ended the run; there are no answers
-    then. ``note`` is what else must be said of it."""
+    """``raw`` and ``tempered`` [E, V] are probabilities before and after the fitted temperature
+    (equal if none was fitted). ``labels`` [E] are the true values, ``counts`` [E] the number of
+    items per entity, ``credibility`` [E] their mean (NaN if unknown), ``groups`` the values of the
+    protected field, if there is one. ``error`` is what ended the run; there are no probabilities
+    then. ``note`` is a remark for the report."""
 
     raw: FloatArray | None
     tempered: FloatArray | None
@@ -57,10 +60,25 @@ class Predictions:
 
     @property
     def answers(self) -> FloatArray:
-        """[E, V] at the fitted temperature; EvidenceError where the method crashed."""
+        """[E, V] at the fitted temperature; EvidenceError if the method failed."""
         if self.tempered is None:
-            raise EvidenceError(f"there are no answers to judge: {self.error}")
+            raise EvidenceError(f"there are no predictions to score: {self.error}")
         return self.tempered
+
+    def select(self, entity_ids: frozenset[str]) -> Predictions:
+        """The predictions for these entities."""
+        kept = np.array([name in entity_ids for name in self.entity_ids])
+        groups = zip(self.groups, kept, strict=True) if self.groups else ()
+        return replace(
+            self,
+            raw=None if self.raw is None else self.raw[kept],
+            tempered=None if self.tempered is None else self.tempered[kept],
+            labels=self.labels[kept],
+            counts=self.counts[kept],
+            credibility=self.credibility[kept],
+            entity_ids=tuple(name for name in self.entity_ids if name in entity_ids),
+            groups=tuple(group for group, chosen in groups if chosen),
+        )
 
     def write(self, file: BinaryIO) -> None:
         arrays: dict[str, NDArray[Any]] = {
@@ -72,11 +90,11 @@ class Predictions:
 
     @classmethod
     def read(cls, file: BinaryIO) -> Predictions:
-        with np.load(file, allow_pickle=False) as kept:
-            about: Mapping[str, Any] = json.loads(kept["about"].tobytes())
-            arrays: dict[str, Any] = {name: kept.get(name) for name in _ARRAYS}
+        with np.load(file, allow_pickle=False) as stored:
+            about: Mapping[str, Any] = json.loads(stored["about"].tobytes())
+            arrays: dict[str, Any] = {name: stored.get(name) for name in _ARRAYS}
         if about["format"] != FORMAT:
-            raise ValueError(f"answers of format {about['format']}, not {FORMAT}")
+            raise ValueError(f"predictions of format {about['format']}, not {FORMAT}")
         temperature = about["temperature"]
         return cls(
             **arrays,

@@ -1,4 +1,4 @@
-"""Results on disk, each under the key of its cell."""
+"""Stored results: one file per cell, named by its key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.specs import Cell
 from lpf.storage.atomic_files import whole_file
 
-# What NumPy, ZIP and JSON raise for bytes that are not as they were written.
+# What NumPy, ZIP and JSON raise for a corrupted file.
 UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -27,46 +27,47 @@ UNREADABLE = (
 
 @dataclass(frozen=True)
 class ResultStore:
-    """A folder of answers. Several processes may keep results in it at once."""
+    """A folder of predictions. Several processes may write to it at the same time."""
 
     folder: Path
 
     def has(self, cell: Cell) -> bool:
         return self._path(cell).is_file()
 
-    def save(self, cell: Cell, answered: Predictions) -> None:
+    def save(self, cell: Cell, predictions: Predictions) -> None:
         path = self._path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
-            answered.write(file)
+            predictions.write(file)
 
     def load(self, cell: Cell) -> Predictions:
-        """StorageError where there is no result, or its file is not one of ours."""
+        """StorageError if there is no result, or its file is corrupted."""
         path = self._path(cell)
         try:
             with path.open("rb") as file:
                 return Predictions.read(file)
         except FileNotFoundError as error:
             raise StorageError(
-                f"{path}: is not there, so nothing can be said of {cell.method!r}. Run it first."
+                f"{path} is missing: there is no result of {cell.method!r} yet.",
+                hint="Run it first.",
             ) from error
         except UNREADABLE as error:
             raise StorageError(
-                f"{path}: holds no answers that can be read ({error}). Nothing was judged. Remove "
-                "it and repeat: it is computed again."
+                f"{path} is corrupted ({error}). Nothing was scored.",
+                hint="Remove it and repeat: it is computed again.",
             ) from error
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Those without a result, each once, in order. A crash is a result."""
+        """Cells without a result, each once, in order. A failed run is a result."""
         there = self._keys()
         return [cell for cell in dict.fromkeys(cells) if cell.key not in there]
 
     def delete(self, cell: Cell) -> None:
-        """So that it is computed again."""
+        """The cell is computed again when it is next needed."""
         self._path(cell).unlink(missing_ok=True)
 
     def _keys(self) -> set[str]:
-        """One look at the folder is cheaper than one at each file."""
+        """Listing the folder is cheaper than one look-up per cell."""
         return {path.stem for path in (self.folder / "answers").glob("*.npz")}
 
     def _path(self, cell: Cell) -> Path:

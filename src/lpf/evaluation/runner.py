@@ -1,7 +1,7 @@
-"""Cells to answers: what is kept already is left alone, the rest is shared out over the cores.
+"""Runs cells on all cores: stored results are reused, the rest is computed.
 
-A train_spec goes to one process, which trains once and answers all its cells; each result is kept as
-soon as it is there, so a run that is stopped goes on where it was.
+All cells of one ``TrainSpec`` go to one process, which trains once. Each result is stored as soon
+as it is there, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -9,28 +9,38 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
 
+from lpf.datasets import Dataset
 from lpf.errors import ConfigError, TrainingError
 from lpf.evaluation.result_store import ResultStore
+from lpf.evaluation.spec_datasets import DataSources
 from lpf.evaluation.specs import Cell, DomainData, TrainSpec
 
-# Done, in all, and what was done last.
+# Called with: results done, results in all, a description of the last one.
 Progress = Callable[[int, int, str], None]
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_POLL_SECONDS = 1.0
 MOST_WORKERS = 60  # Windows waits for no more
+
+
+def default_cache() -> Path:
+    """The folder in the user's cache where results, features and models are stored."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("lpf") / "experiments"
 
 
 @dataclass(frozen=True)
 class Job:
-    """The missing cells of one train_spec."""
+    """The missing cells of one training spec."""
 
     train_spec: TrainSpec
     cells: tuple[Cell, ...]
@@ -38,123 +48,197 @@ class Job:
 
 @dataclass(frozen=True)
 class Runner:
-    """``folder`` keeps everything. ``workers`` 0 stands for one a core."""
+    """``folder`` holds results, features and models. 0 ``workers`` are one per core. ``datasets``
+    are data sets in memory by digest; others are read from their files. ``estimators`` are own
+    methods that were given as objects, by method name."""
 
     folder: Path
     workers: int = 0
     progress: Progress | None = None
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    estimators: Mapping[str, object] = field(default_factory=dict)
     store: ResultStore = field(init=False)
 
     def __post_init__(self) -> None:
         if self.workers < 0:
-            raise ConfigError(f"workers: must be 0 (one a core) or above, got {self.workers}.")
+            raise ConfigError(
+                f"must be 0 (one per core) or above, got {self.workers}.", field="workers"
+            )
         object.__setattr__(self, "store", ResultStore(self.folder))
 
     def run(self, cells: Sequence[Cell]) -> None:
-        """Afterwards every cell has a result. Whatever goes wrong outside a method ends the run;
-        results that are there stay."""
+        """Afterwards every cell has a stored result. An error outside a method ends the run;
+        results that are stored stay."""
         wanted = list(dict.fromkeys(cells))
         jobs = jobs_of(self.store.missing(wanted))
-        done = len(wanted) - sum(len(job.cells) for job in jobs)
-        self._tell(done, len(wanted), "")
+        counter = _Counter(len(wanted), self.progress)
+        counter.start(len(wanted) - sum(len(job.cells) for job in jobs))
         if not jobs:
             return
         workers = min(self.workers or cores(), len(jobs), MOST_WORKERS)
+        if any(_is_of_main(one) for one in self.estimators.values()):
+            workers = 1  # another process could not import it
         try:
             if workers == 1:
-                self._alone(jobs, done, len(wanted))
+                self._run_here(jobs, counter)
             else:
-                self._together(jobs, workers, done, len(wanted))
+                self._run_in_processes(jobs, workers, counter)
         except KeyboardInterrupt:
-            kept = len(wanted) - len(self.store.missing(wanted))
             raise KeyboardInterrupt(
-                f"interrupted; {kept:,} of {len(wanted):,} results are kept, and the same command "
-                "goes on from there."
+                f"interrupted; {counter.done:,} of {len(wanted):,} results are stored, and the "
+                "same command continues from there."
             ) from None
 
-    def _alone(self, jobs: Sequence[Job], done: int, total: int) -> None:
+    def _run_here(self, jobs: Sequence[Job], counter: _Counter) -> None:
         import torch
 
         threads = self.workers or cores()
         torch.set_num_threads(threads)
+        worker = Worker(self.folder, threads, DataSources(self.datasets), self.estimators)
         for job in jobs:
-            for cell in work(job, self.folder, threads):
-                done += 1
-                self._tell(done, total, described(cell))
+            for cell in worker.run(job):
+                counter.add(cell)
 
-    def _together(self, jobs: Sequence[Job], workers: int, done: int, total: int) -> None:
+    def _run_in_processes(self, jobs: Sequence[Job], workers: int, counter: _Counter) -> None:
         before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # read when a worker starts
+        context = get_context("spawn")
+        finished_cells = context.SimpleQueue()
         pool = ProcessPoolExecutor(
-            workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent
+            workers,
+            mp_context=context,
+            initializer=_start_worker,
+            initargs=(self.folder, dict(self.datasets), dict(self.estimators), finished_cells),
         )
+        events: SimpleQueue[Cell | Future[None] | None] = SimpleQueue()
+        reader = threading.Thread(target=_forward, args=(finished_cells, events), daemon=True)
+        reader.start()
         try:
             with _ignore_sigint_in_children():
-                running = {pool.submit(work_through, job, self.folder): job for job in jobs}
-            self._watch(running, jobs, done, total)
+                futures = {pool.submit(_run_job, job): job for job in jobs}
+            for future in futures:
+                future.add_done_callback(events.put)
+            _collect(events, futures, counter)
+            finished_cells.put(None)  # ends the reader
         except BrokenProcessPool as error:
             raise TrainingError(
-                "a process was ended from outside, most likely for want of memory. What was done "
-                "is kept; repeat with one worker."
+                "a worker process was ended from outside, most likely for lack of memory. Finished "
+                "results are stored.",
+                hint="Repeat with one worker.",
             ) from error
         except BaseException:
-            _terminate(pool)  # results are written whole, so nothing is half done
+            _terminate(pool)  # results are written whole, so none is half done
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
             _restore(before)
 
-    def _watch(
-        self,
-        running: dict[Future[None], Job],
-        jobs: Sequence[Job],
-        done: int,
-        total: int,
-    ) -> None:
-        """Counts results as they appear in the folder: jobs are long, cells are not."""
-        missing = [cell for job in jobs for cell in job.cells]
-        while running:
-            finished, _ = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
-            for future in finished:
-                del running[future]
-                future.result()
-            missing, newly = _still_missing(self.store, missing)
-            for cell in newly:
-                done += 1
-                self._tell(done, total, described(cell))
 
-    def _tell(self, done: int, total: int, last: str) -> None:
+class _Counter:
+    """Counts results, each cell once, and reports progress."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total, self.progress = total, progress
+        self.done = 0
+        self._counted: set[Cell] = set()
+
+    def start(self, stored: int) -> None:
+        self.done = stored
+        self._report("")
+
+    def add(self, cell: Cell) -> None:
+        if cell not in self._counted:
+            self._counted.add(cell)
+            self.done += 1
+            self._report(described(cell))
+
+    def _report(self, last: str) -> None:
         if self.progress is not None:
-            self.progress(done, total, last)
+            self.progress(self.done, self.total, last)
+
+
+def _collect(
+    events: SimpleQueue[Cell | Future[None] | None],
+    futures: Mapping[Future[None], Job],
+    counter: _Counter,
+) -> None:
+    """Waits until all jobs are done; raises what a job raised. A job's future may arrive before
+    the last of its cells, which come through another queue."""
+    left = len(futures)
+    while left:
+        event = events.get()
+        if isinstance(event, Future):
+            left -= 1
+            event.result()
+            for cell in futures[event].cells:
+                counter.add(cell)
+        elif event is not None:
+            counter.add(event)
+
+
+def _forward(finished_cells: Any, events: SimpleQueue[Cell | Future[None] | None]) -> None:
+    """In a thread: from the queue that processes share to the one that the parent waits for."""
+    while (cell := finished_cells.get()) is not None:
+        events.put(cell)
 
 
 def jobs_of(cells: Sequence[Cell]) -> list[Job]:
-    """Cells by train_spec, the longest first: a long job begun last keeps all others waiting."""
-    by_lesson: dict[TrainSpec, list[Cell]] = {}
+    """Cells by training spec, the longest job first: started last, it would delay the end."""
+    by_spec: dict[TrainSpec, list[Cell]] = {}
     for cell in cells:
-        by_lesson.setdefault(cell.train_spec, []).append(cell)
-    jobs = [Job(train_spec, tuple(found)) for train_spec, found in by_lesson.items()]
+        by_spec.setdefault(cell.train_spec, []).append(cell)
+    jobs = [Job(train_spec, tuple(found)) for train_spec, found in by_spec.items()]
     return sorted(jobs, key=lambda job: -len(job.cells))
 
 
-def work_through(job: Job, folder: Path) -> None:
-    """In a process of its own, on one core."""
+@dataclass(frozen=True)
+class Worker:
+    """Computes jobs in one process. Data sets are read once for all of them."""
+
+    folder: Path
+    threads: int
+    sources: DataSources
+    estimators: Mapping[str, object]
+
+    def run(self, job: Job) -> Iterator[Cell]:
+        """Yields each cell when its result is stored."""
+        from lpf.evaluation.workbench import Workbench
+
+        store = ResultStore(self.folder)
+        bench = Workbench(
+            job.train_spec,
+            self.folder,
+            self.threads,
+            sources=self.sources,
+            estimators=self.estimators,
+        )
+        for cell in job.cells:
+            if not store.has(cell):  # another run may have been faster
+                store.save(cell, bench.predict(cell))
+            yield cell
+
+
+# What _start_worker sets up in a worker process: the worker, and the queue of finished cells.
+_process: dict[str, Any] = {}
+
+
+def _start_worker(
+    folder: Path,
+    datasets: Mapping[str, Dataset],
+    estimators: Mapping[str, object],
+    finished_cells: Any,
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     import torch
 
     torch.set_num_threads(1)
-    for _ in work(job, folder, 1):
-        pass
+    _process["worker"] = Worker(folder, 1, DataSources(datasets), estimators)
+    _process["finished_cells"] = finished_cells
 
 
-def work(job: Job, folder: Path, threads: int) -> Iterator[Cell]:
-    """Answers and keeps cell by cell."""
-    from lpf.evaluation.workbench import Workbench
-
-    bench, store = Workbench(job.train_spec, folder, threads), ResultStore(folder)
-    for cell in job.cells:
-        if not store.has(cell):  # another study may have come first
-            store.save(cell, bench.predict(cell))
-        yield cell
+def _run_job(job: Job) -> None:
+    for cell in _process["worker"].run(job):
+        _process["finished_cells"].put(cell)
 
 
 def described(cell: Cell) -> str:
@@ -165,16 +249,21 @@ def described(cell: Cell) -> str:
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
+def _is_of_main(estimator: object) -> bool:
+    cls = estimator if isinstance(estimator, type) else type(estimator)
+    return cls.__module__ == "__main__"
+
+
 @contextmanager
 def _ignore_sigint_in_children() -> Iterator[None]:
-    """Processes that begin in here ignore Ctrl-C, even while they still import."""
+    """Processes that start in here ignore Ctrl-C, even while they still import."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's business
+        yield  # only the main thread may set signal handlers
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -183,21 +272,10 @@ def _ignore_sigint_in_children() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _leave_interrupts_to_parent() -> None:
-    """In a worker: it would answer Ctrl-C by beginning the next job."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def _terminate(pool: ProcessPoolExecutor) -> None:
-    """The pool itself only lets jobs come to their end, which may be an hour away."""
+    """The pool itself would wait for running jobs, which may take an hour."""
     for process in list((getattr(pool, "_processes", None) or {}).values()):
         process.terminate()
-
-
-def _still_missing(store: ResultStore, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
-    missing = store.missing(cells)
-    left = set(missing)
-    return missing, [cell for cell in cells if cell not in left]
 
 
 def _restore(before: dict[str, str | None]) -> None:

@@ -1,16 +1,13 @@
-"""Who is asked about: the train_spec's own test entities or new ones, and what is done to their
-evidence.
+"""The data sets of specs: training data of a ``TrainSpec``, test entities of an ``EvalSpec``.
 
-A file of labelled entities in splits: its own, or those of a fold.
-
-What a train_spec is learned from: a domain's data set or a file's, whole or bounded.
-
-The best items of each entity, chosen as a question chooses them.
+A domain is generated. A file comes in its own splits, or in those of one fold.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,65 +31,93 @@ from lpf.storage.values import to_micros
 from lpf.training.material import training_shares
 from lpf.types import FloatArray
 
-SPLIT_SEED, FOLD_SEED = 42, 7
+SPLIT_SEED, FOLD_SEED, SUBSET_SEED = 42, 7, 45
 
 
-def file_dataset(data: FileData) -> tuple[Dataset, str]:
-    """A file in splits: its own, or those of a fold. Its prior is that of what is learned from."""
-    _require_unchanged(data)
-    dataset, predicate = labelled_file(Path(data.path), data.predicate)
-    if data.folds:
-        placed = _in_fold(dataset, predicate, data)
-    else:
-        placed = _in_given_splits(dataset, predicate)
-    return _with_prior(placed, predicate), predicate
+class DataSources:
+    """Data sets by digest. Each is read once: those that are not given are read from their file
+    when they are first needed."""
+
+    def __init__(self, datasets: Mapping[str, Dataset] | None = None) -> None:
+        self._datasets = dict(datasets or {})
+
+    def dataset(self, data: FileData) -> Dataset:
+        """DatasetError if the file is no longer the one that the digest was computed from."""
+        if data.digest not in self._datasets:
+            dataset, digest = read_with_digest(Path(data.path))
+            if digest != data.digest:
+                raise DatasetError(
+                    f"{data.path} was changed while it was evaluated. Stored results belong to "
+                    "the earlier content. Repeat the command to evaluate the new content."
+                )
+            self._datasets[digest] = dataset
+        return self._datasets[data.digest]
 
 
-def _require_unchanged(data: FileData) -> None:
-    """Answers are kept under the digest: they must come from that very file."""
-    found = hashlib.sha256(Path(data.path).read_bytes()).hexdigest()
-    if found != data.digest:
-        raise DatasetError(
-            f"{data.path}: was changed while it was evaluated. What was kept is of the file as it "
-            "was; repeat the command to evaluate it as it is."
-        )
+def read_with_digest(path: Path) -> tuple[Dataset, str]:
+    """A data file and the SHA-256 of its bytes."""
+    dataset = read_dataset(path)  # first, because it says what is wrong with a path
+    with path.open("rb") as file:
+        return dataset, hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def labelled_file(path: Path, predicate: str | None) -> tuple[Dataset, str]:
-    """The entities that have a value of the predicate, the first one labelled where none is
-    named. ConfigError for one that the file does not label."""
-    dataset = read_dataset(path)
+def dataset_digest(dataset: Dataset) -> str:
+    """SHA-256 of a data set in memory, with what only an evaluation uses of it."""
+    extra = [[entity.entity_id, dict(entity.fields), entity.truth] for entity in dataset]
+    text = json.dumps([dataset.digest, extra], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def labelled_dataset(dataset: Dataset, predicate: str | None) -> tuple[Dataset, str]:
+    """The entities that have a value of the predicate, by default the first one in the schema.
+    ConfigError for a predicate that the data set does not label."""
     if predicate is None:
         predicate = next(iter(dataset.schema)).name
-    else:
-        _require_labelled(path, dataset, predicate)
-    if all(predicate in entity.labels for entity in dataset):
-        return dataset, predicate
-    return read_dataset(path, predicate=predicate), predicate
-
-
-def _require_labelled(path: Path, dataset: Dataset, predicate: str) -> None:
-    """A plain ``label`` is called that: by any other name it would be learned all over again."""
     names = sorted({name for entity in dataset for name in entity.labels})
     if predicate not in names:
         raise ConfigError(
-            f"predicate: no entity of {path} has a label of {predicate!r}; they have {names}. "
-            "Nothing was evaluated. Name one of these, or none for the first."
+            f"no entity of {dataset.name!r} has a label of {predicate!r}; they have {names}. "
+            "Nothing was evaluated.",
+            field="predicate",
+            hint="Name one of these, or none for the first.",
         )
+    unlabelled = [entity.entity_id for entity in dataset if predicate not in entity.labels]
+    if not unlabelled:
+        return dataset, predicate
+    note = (
+        f"{len(unlabelled):,} {'entity has' if len(unlabelled) == 1 else 'entities have'} no label "
+        f"of {predicate!r} and {'was' if len(unlabelled) == 1 else 'were'} left out (first: "
+        f"{unlabelled[0]})."
+    )
+    kept = tuple(entity for entity in dataset if predicate in entity.labels)
+    return replace(dataset, entities=kept, exclusions=(*dataset.exclusions, note)), predicate
+
+
+def file_dataset(data: FileData, sources: DataSources | None = None) -> tuple[Dataset, str]:
+    """A file in splits, its own or those of a fold, and the predicate. The prior of the schema is
+    that of the training entities."""
+    found = (sources or DataSources()).dataset(data)
+    dataset, predicate = labelled_dataset(found, data.predicate)
+    if data.folds:
+        in_splits = _in_fold(dataset, predicate, data)
+    else:
+        in_splits = _in_given_splits(dataset, predicate)
+    return _with_prior(in_splits, predicate), predicate
 
 
 def has_own_test(dataset: Dataset) -> bool:
-    """Whether the file says who is to be asked about, and leaves somebody to learn from."""
+    """Return True if every entity has a split, and there are test entities and others."""
     splits = {entity.split for entity in dataset}
     return None not in splits and "test" in splits and len(splits) > 1
 
 
 def _in_given_splits(dataset: Dataset, predicate: str) -> Dataset:
-    """Whoever is not asked about is learned from; part of them validate where none are said to."""
+    """All but test entities are for training; part of them become validation entities if the file
+    has none."""
     if not has_own_test(dataset):
         raise DatasetError(
-            f"dataset {dataset.name!r}: has no test entities, or nobody else. Nothing was "
-            "evaluated; evaluate it with folds."
+            f"dataset {dataset.name!r} has no test entities, or no others. Nothing was evaluated.",
+            hint="Evaluate it with folds.",
         )
     splits = {entity.split for entity in dataset}
     if splits == {"train", "validation", "test"}:
@@ -105,15 +130,15 @@ def _in_given_splits(dataset: Dataset, predicate: str) -> Dataset:
 
 def _in_fold(dataset: Dataset, predicate: str, data: FileData) -> Dataset:
     folds = grouped_folds(dataset, predicate, data.folds, FOLD_SEED)
-    asked = set(folds[data.fold].tolist())
+    test = set(folds[data.fold].tolist())
     splits: list[Split | None] = [
-        "test" if place in asked else "train" for place in range(len(dataset))
+        "test" if place in test else "train" for place in range(len(dataset))
     ]
     return assign_splits(dataset.in_splits(splits), predicate, seed=SPLIT_SEED + data.fold)
 
 
 def _with_prior(dataset: Dataset, predicate: str) -> Dataset:
-    """A file says nothing of how frequent values are; who is learned from does."""
+    """A file does not state how frequent values are; its training entities show it."""
     train = dataset.labels(predicate)[dataset.positions("train")]
     known = train[train >= 0]
     values = dataset.schema[predicate].values
@@ -125,17 +150,14 @@ def _with_prior(dataset: Dataset, predicate: str) -> Dataset:
     return replace(dataset, schema=Schema(predicates))
 
 
-FEW_SEED = 45
-
-
-def train_dataset(train_spec: TrainSpec) -> tuple[Dataset, str]:
-    """The data set in its three splits, and the predicate that it is about."""
+def train_dataset(train_spec: TrainSpec, sources: DataSources | None = None) -> tuple[Dataset, str]:
+    """The data set in its three splits, and the predicate to learn."""
     if isinstance(train_spec.data, DomainData):
         domain = load_domain(train_spec.data.domain)
         dataset = generate(domain, generator_parameters(train_spec.data), seed=train_spec.data.seed)
         predicate = domain.predicate
     else:
-        dataset, predicate = file_dataset(train_spec.data)
+        dataset, predicate = file_dataset(train_spec.data, sources)
     return _at_most(dataset, train_spec.entities, predicate, train_spec.seed), predicate
 
 
@@ -144,8 +166,8 @@ def generator_parameters(data: DomainData) -> GeneratorParameters:
 
 
 def _at_most(dataset: Dataset, entities: int | None, predicate: str, seed: int) -> Dataset:
-    """As many training entities as asked for, each value in its share. Of one seed, fewer are
-    among more."""
+    """At most ``entities`` training entities, each value in its share. With one seed, a smaller
+    selection is part of a larger one."""
     train = dataset.positions("train")
     if entities is None or entities >= len(train):
         return dataset
@@ -156,8 +178,8 @@ def _at_most(dataset: Dataset, entities: int | None, predicate: str, seed: int) 
 
 
 def _ranks(labels: NDArray[np.intp], seed: int) -> FloatArray:
-    """The place of each within its value, in an order drawn by chance, as a share."""
-    order = np.random.default_rng([seed, FEW_SEED]).permutation(len(labels))
+    """The rank of each entity among those of its value, in random order, as a share."""
+    order = np.random.default_rng([seed, SUBSET_SEED]).permutation(len(labels))
     rank = np.empty(len(labels))
     for value in np.unique(labels):
         of_value = order[labels[order] == value]
@@ -166,10 +188,10 @@ def _ranks(labels: NDArray[np.intp], seed: int) -> FloatArray:
 
 
 def best_items(dataset: Dataset, top_k: int) -> Dataset:
-    """At most ``top_k`` items an entity: by credibility and age as of its newest item, in the order
-    they stood in. What a generator knows of the entity is dropped where items are."""
+    """At most ``top_k`` items per entity: the best by credibility and age as of its newest item, in
+    their original order. An entity that loses items also loses its generated ``truth``."""
     if top_k < 1:
-        raise ConfigError(f"top_k: must be 1 or above, got {top_k}. Nothing was left out.")
+        raise ConfigError(f"must be 1 or above, got {top_k}.", field="top_k")
     ranker = Ranker(RankingConfig())
     return replace(
         dataset, entities=tuple(_cut(entity, top_k, ranker) for entity in dataset.entities)
@@ -188,40 +210,40 @@ def _cut(entity: DatasetEntity, top_k: int, ranker: Ranker) -> DatasetEntity:
     return replace(entity, evidence=tuple(entity.evidence[place] for place in kept), truth=None)
 
 
-def eval_dataset(eval_spec: EvalSpec, train_spec: Dataset, predicate: str) -> Dataset:
-    """Who is asked about, with what was done to their evidence."""
+def eval_dataset(eval_spec: EvalSpec, training: Dataset, predicate: str) -> Dataset:
+    """The test entities, with their evidence changed as the spec says."""
     if eval_spec.data is None:
-        asked = train_spec.select(train_spec.positions("test").tolist())
+        test = training.select(training.positions("test").tolist())
     else:
-        asked = _new_entities(eval_spec.data, eval_spec.entities, train_spec, predicate)
+        test = _new_entities(eval_spec.data, eval_spec.entities, training, predicate)
     if eval_spec.change is not None:
-        asked = eval_spec.change.apply(asked, predicate)
-    return asked if eval_spec.top_k is None else best_items(asked, eval_spec.top_k)
+        test = eval_spec.change.apply(test, predicate)
+    return test if eval_spec.top_k is None else best_items(test, eval_spec.top_k)
 
 
-def _new_entities(data: DomainData, entities: int, train_spec: Dataset, predicate: str) -> Dataset:
+def _new_entities(data: DomainData, entities: int, training: Dataset, predicate: str) -> Dataset:
     domain = load_domain(data.domain)
     made = generate_test(domain, generator_parameters(data), seed=data.seed, entities=entities)
-    return _in_words_of(train_spec, made, predicate, domain.predicate)
+    return _with_our_values(training, made, predicate, domain.predicate)
 
 
-def _in_words_of(train_spec: Dataset, asked: Dataset, predicate: str, other: str) -> Dataset:
-    """Entities of another domain, their values renamed by place: the lowest is the lowest."""
+def _with_our_values(training: Dataset, test: Dataset, predicate: str, other: str) -> Dataset:
+    """Entities of another domain, their values renamed by position: the lowest is the lowest."""
     if other == predicate:
-        return replace(asked, schema=train_spec.schema)
-    ours, theirs = train_spec.schema[predicate].values, asked.schema[other].values
+        return replace(test, schema=training.schema)
+    ours, theirs = training.schema[predicate].values, test.schema[other].values
     if len(ours) != len(theirs):
         raise DatasetError(
-            f"{predicate!r} has {len(ours)} values and {other!r} {len(theirs)}, so one cannot be "
-            "asked in the words of the other. Nothing was asked."
+            f"{predicate!r} has {len(ours)} values and {other!r} {len(theirs)}, so the values of "
+            "one cannot stand for those of the other. Nothing was evaluated."
         )
-    words = dict(zip(theirs, ours, strict=True))
-    entities = (_relabelled(one, predicate, words[one.labels[other]]) for one in asked)
-    return replace(asked, schema=train_spec.schema, entities=tuple(entities))
+    names = dict(zip(theirs, ours, strict=True))
+    entities = (_relabelled(one, predicate, names[one.labels[other]]) for one in test)
+    return replace(test, schema=training.schema, entities=tuple(entities))
 
 
 def _relabelled(entity: DatasetEntity, predicate: str, value: str) -> DatasetEntity:
-    """What the generator knows of it speaks of its own values and is dropped."""
+    """What the generator knows of the entity is about other values and is dropped."""
     return replace(
         entity,
         labels={predicate: value},

@@ -1,7 +1,7 @@
-"""One cell of a table: which method, taught with what, asked about whom.
+"""One cell of a table of results: a method, what it is trained on and what it is tested on.
 
-Cells are plain values. Their key is a hash of all that their answers depend on, so a result that
-is kept under it never has to be computed again, whichever study asks for it next.
+Cells are plain values. The key of a cell is a hash of everything that its result depends on, so a
+result that is stored under it never has to be computed again.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class DomainData:
 
 @dataclass(frozen=True)
 class FileData:
-    """A data set's file. ``digest`` is that of its bytes. Of ``folds`` folds, ``fold`` is asked
-    about; without folds, the splits of the file hold. ``protected`` is a field of the entities by
-    which results are to be told apart."""
+    """A data file, or a data set in memory with its name as ``path``. ``digest`` identifies its
+    content. ``fold`` is the test fold of ``folds``; with 0 folds, the splits of the file hold.
+    ``protected`` is a field of the entities by which results are split."""
 
     path: str
     digest: str
@@ -53,8 +53,8 @@ Data = DomainData | FileData
 
 @dataclass(frozen=True)
 class TrainSpec:
-    """What is learned from. ``seeds`` are those of LPF's search, ``seed`` that of every other
-    method. ``entities`` bounds the entities that are learned from; validation keeps its own."""
+    """Training data. ``seeds`` are those of LPF's networks, ``seed`` that of every other method.
+    ``entities`` limits the number of training entities; validation entities all stay."""
 
     data: Data
     seed: int = 1
@@ -103,7 +103,7 @@ class EvalSpec:
 
 @dataclass(frozen=True)
 class Cell:
-    """``settings`` change the method: see ``variants``."""
+    """``settings`` change the method (see ``variants``), or identify the code of an own method."""
 
     train_spec: TrainSpec
     eval_spec: EvalSpec

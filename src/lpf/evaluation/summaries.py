@@ -1,7 +1,6 @@
-"""One method over several runs: mean, spread over seeds, and an interval for other seeds and
-entities.
+"""One method over several runs: mean and sd over seeds, and intervals.
 
-The folds of one repetition as one run: every entity answered once.
+``pooled`` joins the folds of one repetition into one run, in which every entity is answered once.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import numpy as np
 
 from lpf import metrics
 from lpf.errors import EvidenceError
-from lpf.evaluation.measures import measures
+from lpf.evaluation.measures import measure
 from lpf.evaluation.predictions import Costs, Predictions
 from lpf.metrics.calibration import BINS, Bins
 from lpf.types import FloatArray
 
 DRAWS = 2000
 LEVEL = 0.95
-# Of five groups, all differ in one direction by chance in more than 5 % of cases.
+# With five groups, all differ in the same direction by chance in more than 5 % of cases.
 FEWEST_GROUPS = 6
 BY_ENTITY = ("accuracy", "nll", "brier", "mean_confidence")
 
@@ -31,7 +30,7 @@ BY_ENTITY = ("accuracy", "nll", "brier", "mean_confidence")
 @dataclass(frozen=True)
 class Spread:
     """A measure over ``runs`` seeds: its mean, the standard deviation between seeds (divided by
-    runs - 1, None for one run), and the ends of its interval where it has one."""
+    runs - 1, None for one run), and the ends of its interval if it has one."""
 
     mean: float
     sd: float | None
@@ -42,12 +41,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class Summary:
-    """``spreads`` by the names of ``measures``; none where every run crashed. Intervals come from
-    ``draws`` draws of seeds and entities with ``seed``. ``notes`` is what has to be said of runs
-    that crashed, of others, and of losses that are infinite."""
+    """``spreads`` by the names of ``measure``; empty if every run failed. ``runs`` of ``all_runs``
+    have predictions. Intervals come from ``draws`` resamplings of seeds and entities with ``seed``.
+    ``notes`` are remarks on failed runs, other runs and infinite losses."""
 
     runs: int
-    asked: int
+    all_runs: int
     spreads: Mapping[str, Spread]
     notes: tuple[str, ...]
     draws: int
@@ -62,16 +61,16 @@ def summarise(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Summary:
-    """``answers`` is one run a seed, on the same entities or others; crashed ones are left out.
+    """``answers`` has one run per seed, on the same entities or others; failed runs are left out.
 
-    Accuracy, nll, brier, mean_confidence and ece have 95 % percentile intervals. A draw adds its
-    own noise to an ECE and so raises it; draws are therefore moved to have the measured mean. The
-    interval is of the ECE that this many entities show, chance included: hold it against
-    ``ece_null``. ``ece_p`` is the mean over runs, itself no p-value. ``groups`` has the group of
-    entities by id: those of one are drawn together, and fewer than six have no intervals.
+    Accuracy, nll, brier, mean_confidence and ece have 95 % percentile intervals. Resampling adds
+    noise to an ECE and so raises it; draws are therefore shifted to the measured mean. The interval
+    is that of the ECE that this number of entities shows, chance included: compare it with
+    ``ece_null``. ``ece_p`` is the mean over runs and not a p-value itself. ``groups`` maps entity
+    IDs to groups: a group is resampled as a whole, and fewer than six give no intervals.
     """
     there = [one for one in answers if one.error is None]
-    found = [measures(one, seed=seed) for one in there]
+    found = [measure(one, seed=seed) for one in there]
     names = dict.fromkeys(name for one in found for name in one)
     values = {name: [one[name] for one in found if name in one] for name in names}
     keys = [entity_keys(one, groups) for one in there]
@@ -79,15 +78,15 @@ def summarise(
     if there and not too_few(keys, groups):
         intervals = _intervals(there, keys, values, np.random.default_rng(seed), draws)
     spreads = {name: _spread(values[name], intervals.get(name)) for name in names}
-    notes = (*_crashes(answers), *_remarks(there), *_infinite(values))
+    notes = (*_failed_runs(answers), *_notes(there), *_infinite(values))
     return Summary(len(there), len(answers), spreads, notes, draws, seed)
 
 
 def entity_keys(answered: Predictions, groups: Mapping[str, str] | None = None) -> list[Hashable]:
-    """What makes an entity the same in another run: its id, and its label, since generated data of
-    another seed has the same ids for other entities. Two that agree by chance do no harm: nothing
-    else ties them together. An entity of a group is known by that alone, so that a draw takes the
-    group as a whole: its entities are alike, and count for less than as many strangers."""
+    """What identifies an entity across runs: its ID and its label, because generated data of
+    another seed has the same IDs for other entities (two that agree by chance do no harm). An
+    entity of a group is identified by the group, so that resampling takes groups as a whole: their
+    entities are alike and count for less than as many independent ones."""
     named = groups or {}
     return [
         ("group", named[name]) if name in named else (name, label)
@@ -96,7 +95,7 @@ def entity_keys(answered: Predictions, groups: Mapping[str, str] | None = None) 
 
 
 def too_few(keys: Iterable[Iterable[Hashable]], groups: Mapping[str, str] | None) -> bool:
-    """Whether there are groups, and not enough of them to say what others might be like."""
+    """Return True if there are groups, and too few of them for an interval."""
     return bool(groups) and len({key for row in keys for key in row}) < FEWEST_GROUPS
 
 
@@ -153,35 +152,35 @@ def _moved(drawn: FloatArray, observed: float) -> tuple[float, float]:
     return max(0.0, float(low)), float(high)
 
 
-def _crashes(answers: Sequence[Predictions]) -> list[str]:
+def _failed_runs(answers: Sequence[Predictions]) -> list[str]:
     errors = [one.error for one in answers if one.error is not None]
     if not errors:
         return []
-    told = "; ".join(dict.fromkeys(errors))
-    return [f"{len(errors)} of {len(answers)} runs have no answers: {told}"]
+    reasons = "; ".join(dict.fromkeys(errors))
+    return [f"{len(errors)} of {len(answers)} runs have no answers: {reasons}"]
 
 
-def _remarks(answers: Sequence[Predictions]) -> list[str]:
-    told = Counter(one.note for one in answers if one.note is not None)
-    return [f"{runs} of {len(answers)} runs: {note}" for note, runs in told.items()]
+def _notes(answers: Sequence[Predictions]) -> list[str]:
+    counts = Counter(one.note for one in answers if one.note is not None)
+    return [f"{runs} of {len(answers)} runs: {note}" for note, runs in counts.items()]
 
 
 def _infinite(values: Mapping[str, Sequence[float]]) -> list[str]:
     return [
-        f"{name} is infinite in {bad} of {len(runs)} runs: labels were given probability 0"
+        f"{name} is infinite in {bad} of {len(runs)} runs: labels got probability 0"
         for name, runs in values.items()
         if (bad := sum(math.isinf(value) for value in runs))
     ]
 
 
 def pooled(answers: Sequence[Predictions]) -> Predictions:
-    """In the order given. Costs are those of one fold: the mean, the largest of ``peak_bytes``.
+    """In the order given. Costs are those of one fold: the mean, and the largest ``peak_bytes``.
 
-    One fold that crashed leaves the repetition without answers, and its error says which: the
-    others' entities alone would be another test set. Raises EvidenceError for folds of other
-    values and for an entity that is in two.
+    If one fold failed, the repetition has no predictions, and its error says which: the entities of
+    the other folds alone would be another test set. Raises EvidenceError for folds with different
+    values, and for an entity that is in two folds.
     """
-    _refuse_strangers(answers)
+    _require_one_partition(answers)
     failed = _failures(answers)
     temperatures = {one.temperature for one in answers}
     return Predictions(
@@ -200,25 +199,25 @@ def pooled(answers: Sequence[Predictions]) -> Predictions:
     )
 
 
-def _refuse_strangers(answers: Sequence[Predictions]) -> None:
+def _require_one_partition(answers: Sequence[Predictions]) -> None:
     if not answers:
-        raise EvidenceError("answers: no folds were given. Nothing was pooled.")
+        raise EvidenceError("no folds were given. Nothing was pooled.")
     if any(one.values != answers[0].values for one in answers):
         kinds = sorted({one.values for one in answers})
-        raise EvidenceError(f"answers: folds have different values, {kinds}. Nothing was pooled.")
+        raise EvidenceError(f"folds have different values, {kinds}. Nothing was pooled.")
     times = Counter(name for one in answers for name in one.entity_ids)
     name, most = times.most_common(1)[0]
     if most > 1:
         raise EvidenceError(
-            f"answers: entity {name!r} is asked about {most} times. Nothing was pooled; give the "
-            "folds of one repetition, which hold each entity once."
+            f"entity {name!r} is in {most} folds. Nothing was pooled.",
+            hint="Give the folds of one repetition, which hold each entity once.",
         )
 
 
 def _failures(answers: Sequence[Predictions]) -> list[str]:
-    if len(answers) == 1:  # the test split of a file, which is no fold
+    if len(answers) == 1:  # the test split of a file, not a fold
         return [one.error for one in answers if one.error]
-    places: dict[str, list[int]] = {}  # what goes wrong in one fold mostly does in all
+    places: dict[str, list[int]] = {}  # an error in one fold mostly occurs in all
     for place, one in enumerate(answers, 1):
         if one.error:
             places.setdefault(one.error, []).append(place)
@@ -231,13 +230,13 @@ def _failures(answers: Sequence[Predictions]) -> list[str]:
 
 
 def _joined(rows: Sequence[FloatArray | None]) -> FloatArray | None:
-    """None where a fold kept its answers at the temperature only."""
+    """None if a fold has its predictions at the fitted temperature only."""
     there = [one for one in rows if one is not None]
     return np.concatenate(there) if len(there) == len(rows) else None
 
 
 def _groups(answers: Sequence[Predictions]) -> tuple[str | None, ...]:
-    """Empty where no fold has a protected field; unknown in a fold that has none."""
+    """Empty if no fold has a protected field; None for a fold without one."""
     if not any(one.groups for one in answers):
         return ()
     return tuple(group for one in answers for group in one.groups or (None,) * len(one.entity_ids))
@@ -257,6 +256,6 @@ def _mean_costs(costs: Sequence[Costs]) -> Costs:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Over those that were measured."""
+    """The mean of the values that were measured."""
     measured = [value for value in values if value is not None]
     return sum(measured) / len(measured) if measured else None

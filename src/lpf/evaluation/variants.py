@@ -1,9 +1,10 @@
-"""LPF with one thing changed: what ablations compare.
+"""LPF with changed settings, for ablations.
 
-Settings of a cell: ``member`` (the one of that rank alone), ``ensemble`` (that many of the best),
-any field of ``QueryOptions`` that says how to answer, ``rho``, ``epsilon`` and ``slope`` in place
-of the fitted ones, ``fitted=False`` for robust mode before any fit, ``divide_prior=False`` for a
-product that counts the prior once an item.
+Settings of a cell: ``member`` (only the member of that rank), ``ensemble`` (number of best
+members), ``sampler``, ``n_samples``, ``temperature``, ``alpha`` and ``weight_form`` as in
+``QueryOptions``, ``rho``, ``epsilon`` and ``slope`` instead of the fitted ones, ``fitted=False``
+for robust mode without fitting, ``divide_prior=False`` for a product that counts the prior once per
+item.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MEMBERS = ("member", "ensemble")
 _ROBUST = ("rho", "epsilon", "slope")
 _SWITCHES = ("fitted", "divide_prior")
 _QUERY = ("sampler", "n_samples", "temperature", "alpha", "weight_form")
-# The methods that can be changed, and how they answer when they are not.
+# The methods that have settings, with their default options.
 OPTIONS: Mapping[str, QueryOptions] = {
     "lpf_robust": QueryOptions(),
     "lpf_chosen": QueryOptions(),
@@ -60,21 +61,22 @@ class LpfVariant:
         unknown = sorted(self.settings.keys() - set(known))
         if unknown or self.name not in OPTIONS:
             raise ConfigError(
-                f"{self.name}: cannot be changed by {unknown or sorted(self.settings)}; "
-                f"{sorted(OPTIONS)} can, by {list(known)}."
+                f"unknown settings {unknown or sorted(self.settings)}; {sorted(OPTIONS)} have the "
+                f"settings {list(known)}.",
+                field=self.name,
             )
 
         unclear = [
             name for name in _SWITCHES if not isinstance(self.settings.get(name, True), bool)
         ]
         if unclear:
-            raise ConfigError(f"{self.name}: {unclear} must be True or False.")
+            raise ConfigError(f"{unclear} must be True or False.", field=self.name)
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
         model, options = self._model(), self._options(seed)
         schema = train.dataset.schema
         if self.settings.get("divide_prior") is False:
-            model = _counting_the_prior(model, predicate)
+            model = _with_uniform_shares(model, predicate)
         if options.mode == "robust" and self.settings.get("fitted") is not False:
             model = calibrated(
                 model, {predicate: fit_predicate(model, schema[predicate], validation)}
@@ -96,8 +98,9 @@ class LpfVariant:
     def _check(self, setting: str, number: int, least: int, most: int) -> None:
         if not least <= number <= most:
             raise ConfigError(
-                f"{self.name}: {setting} must be {least} to {most}, for the search has "
-                f"{self.model.members} members, got {number}."
+                f"{setting} must be {least} to {most}, because the search has "
+                f"{self.model.members} members, got {number}.",
+                field=self.name,
             )
 
     def _options(self, seed: int) -> QueryOptions:
@@ -118,16 +121,16 @@ class LpfVariant:
 
 
 def best_members(model: Runtime, count: int) -> Runtime:
-    """The first ``count`` members, or all there are. One alone is called as ``Runtime.member``
-    calls it: draws depend on the name."""
+    """The first ``count`` members, or all if there are fewer. A single one gets the version that
+    ``Runtime.member`` gives it, because random draws depend on it."""
     places = range(min(count, model.members))
     config, tensors = choose(model.config, model.tensors, places)
     alone = len(places) == 1 < model.members
     return Runtime(config, tensors, f"{model.version}/0" if alone else model.version)
 
 
-def _counting_the_prior(model: Runtime, predicate: str) -> Runtime:
-    """π taken for uniform: factors are then multiplied as they are."""
+def _with_uniform_shares(model: Runtime, predicate: str) -> Runtime:
+    """With uniform π, factors are multiplied without dividing by the prior."""
     document: dict[str, Any] = model.config.to_dict()
     heads = [
         replace(head, training_shares=(1.0 / len(head.values),) * len(head.values))

@@ -287,7 +287,7 @@ def gap_table(plan: ExperimentPlan, fixed: DomainRuns) -> Table:
 
 def closing(plan: ExperimentPlan, fixed: DomainRuns) -> str:
     """A sentence; empty if a run crashed, since means would cover different data sets."""
-    if any(one.runs < one.asked for one in map(fixed.summary, GAP)):
+    if any(one.runs < one.all_runs for one in map(fixed.summary, GAP)):
         return ""
     whole = _share(fixed)
     by_domain = [_share(fixed, domain) for domain in plan.domains]

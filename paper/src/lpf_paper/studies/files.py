@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lpf.baselines import CLAIM_ONLY
 from lpf.datasets import Dataset
 from lpf.evaluation import (
     CHOSEN,
-    CLAIM_ONLY,
     Cell,
     Comparison,
     Evaluation,
@@ -74,7 +74,7 @@ class FileStanding:
 
 
 def file_title(evaluation: Evaluation) -> str:
-    return evaluation.plan.path.stem.replace("_", " ")
+    return evaluation.dataset.name.replace("_", " ")
 
 
 def nll(evaluation: Evaluation, method: str) -> float:
@@ -91,7 +91,7 @@ def file_table(evaluation: Evaluation, is_fever: bool) -> Table:
     ranked = sorted(evaluation.runs, key=lambda one: _order(evaluation, one))
     rows = [_row(evaluation, method, measures, beside) for method in ranked]
     shown = Table(
-        f"file_{evaluation.plan.path.stem}",
+        f"file_{evaluation.dataset.name}",
         file_title(evaluation).capitalize(),
         " ".join([_how(evaluation), *evaluation.warnings, *_papers_test(beside)]),
         (*(COLUMNS[one] for one in measures), *clean),
@@ -178,7 +178,7 @@ def _summary_row(standing: FileStanding) -> Row:
         _of(evaluation, simple, "accuracy"),
         _of(evaluation, "claim_only", "nll"),
     )
-    name = evaluation.plan.path.stem
+    name = evaluation.dataset.name
     return Row(name, file_title(evaluation), cells)
 
 

@@ -10,12 +10,9 @@ import pytest
 from bench_answers import answered
 from huggingface_hub import constants
 
+from lpf.baselines.transformer import require_loadable
+from lpf.baselines.transformer_checkpoints import checkpoint_of, checkpoint_settings
 from lpf.errors import ConfigError
-from lpf.evaluation.chosen_transformer import (
-    checkpoint_settings,
-    chosen_checkpoint,
-    require_loadable,
-)
 from tiny_transformer import tiny_transformer
 
 
@@ -33,13 +30,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_name_is_kept_as_it_is() -> None:
     settings = checkpoint_settings("bert-base-uncased")
     assert settings == (("checkpoint", "bert-base-uncased"),)
-    assert chosen_checkpoint(dict(settings)) == "bert-base-uncased"
+    assert checkpoint_of(dict(settings)) == "bert-base-uncased"
 
 
 def test_settings_that_are_none_of_a_transformer() -> None:
-    assert chosen_checkpoint({}) is None
-    assert chosen_checkpoint({"checkpoint": "a", "rho": 0.5}) is None
-    assert "transformer: cannot be changed, got ['rho']" in (
+    assert checkpoint_of({}) is None
+    assert checkpoint_of({"checkpoint": "a", "rho": 0.5}) is None
+    assert "transformer: has no settings, got ['rho']" in (
         answered("transformer", rho=0.5).error or ""
     )
 
@@ -77,12 +74,12 @@ def refusal(model: str) -> str:
 
 def test_what_is_neither_a_folder_nor_on_this_machine_is_refused(tmp_path: Path) -> None:
     told = refusal("nobody/has-this-one")
-    assert "model: 'nobody/has-this-one' cannot be had: it is no folder here" in told
-    assert "HF_HUB_OFFLINE keeps the hub out of reach" in told
-    assert "no folder here" in refusal("./nobody-has-this-one")
+    assert "model: 'nobody/has-this-one' cannot be loaded: there is no such folder" in told
+    assert "HF_HUB_OFFLINE is set" in told
+    assert "no such folder" in refusal("./nobody-has-this-one")
     (tmp_path / "empty").mkdir()
     told = refusal(str(tmp_path / "empty"))
-    assert "cannot be had. Nothing" in told
+    assert "cannot be loaded. Nothing" in told
 
 
 def test_one_that_reads_too_little_is_refused(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lpf.baselines.linear import CLAIM_ONLY, ClaimOnly
 from lpf.errors import DatasetError
-from lpf.evaluation.claim_only import CLAIM_ONLY, ClaimOnly
 from lpf.evaluation.specs import Cell, EvalSpec, TrainSpec
 from lpf.evaluation.workbench import Workbench
 from lpf.metrics import accuracy
@@ -57,7 +57,7 @@ def test_it_never_sees_the_evidence() -> None:
 def test_it_keeps_a_regression_and_nothing_of_what_was_read() -> None:
     bench = claimed()
     costs = bench.predict(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY)).costs
-    width = bench.feature_cache.opened(with_claim=False).width
+    width = bench.feature_cache.open_reader(with_claim=False).width
     assert costs.stored_bytes is not None
     assert costs.stored_bytes <= 8 * (2 * width + 2) * 2
     assert costs.query_ms is not None
@@ -68,6 +68,8 @@ def test_an_entity_without_a_claim_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "plain.jsonl", in_splits(entities(60, items=1), all_three))
     bench = Workbench(TrainSpec(file_data(path), seeds=(1,)), tmp_path)
     with pytest.raises(DatasetError, match=r"entity 0 has no claim.*Leave the method out"):
-        ClaimOnly(CLAIM_ONLY, bench.feature_cache).fit(bench.train, bench.validation, "label", 1)
+        ClaimOnly(CLAIM_ONLY, bench.feature_cache.open_reader(with_claim=False)).fit(
+            bench.train, bench.validation, "label", 1
+        )
     found = bench.predict(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY))
     assert (found.error or "").startswith("DatasetError: dataset 'plain'")
