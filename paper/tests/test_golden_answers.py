@@ -61,7 +61,7 @@ def test_every_golden_cell_is_computed() -> None:
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", CELLS)
 def test_a_cell_answers_as_in_the_full_run(name: str) -> None:
-    answered = workbench().answered(CELLS[name])
+    answered = workbench().predict(CELLS[name])
     assert answered.error is None
     assert list(answered.entity_ids) == GOLDEN["entity_ids"]
     assert answered.labels.tolist() == GOLDEN["labels"]

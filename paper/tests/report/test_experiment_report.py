@@ -132,7 +132,7 @@ def test_a_quick_run_says_so_first(odd: Path, folder: Path) -> None:
     assert "quick run" not in html_of(folder)
 
 
-def test_what_made_the_numbers(folder: Path) -> None:
+def test_the_page_says_how_the_numbers_were_made(folder: Path) -> None:
     html, facts = html_of(folder), made()
     for said in (facts.command, facts.version, facts.machine, facts.python, facts.finished):
         assert f"<dd>{said}</dd>" in html
@@ -142,7 +142,7 @@ def test_what_made_the_numbers(folder: Path) -> None:
     assert "<dd>40 (4 in doubt)</dd>" in html
 
 
-def test_a_run_that_found_results_done_says_so(tmp_path: Path) -> None:
+def test_a_run_with_stored_results_says_so(tmp_path: Path) -> None:
     short = replace(realistic(), studies=(), run=replace(made(), results=1200, kept=1100))
     write_experiment_report(short, tmp_path)
     assert "1,100 of 1,200 results" in html_of(tmp_path)
@@ -201,7 +201,7 @@ def test_a_spread_that_does_not_reach_the_last_digit_is_left_out() -> None:
     assert '"spread"' not in shown(table_of(("ours", Value(0.99, 0.0, 0.9, 1.0))))
 
 
-def test_next_to_nothing_has_no_sign_beside_its_interval() -> None:
+def test_a_number_that_rounds_to_0_has_no_sign_beside_its_interval() -> None:
     html = shown(table_of(("ours", Value(-0.0001, low=-0.0004, high=0.0002, paper=0.0))))
     assert '<span>0.00</span> <span class="spread">[0.00, 0.00]</span>' in html
     assert '<span class="paper">(0.00)</span>' in html

@@ -36,7 +36,7 @@ def test_every_cell_is_asked_for_once(plan: ExperimentPlan, count: int) -> None:
 
 
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
-def test_lessons_and_the_default_are_those_of_the_domains(plan: ExperimentPlan) -> None:
+def test_training_data_and_default_are_those_of_the_domains_study(plan: ExperimentPlan) -> None:
     domains = {cell for one in ("paper", "hard") for cell in DomainsStudy(one).cells(plan)}
     train_specs = {cell.train_spec for cell in domains}
     for setup in SETUPS:
@@ -45,7 +45,7 @@ def test_lessons_and_the_default_are_those_of_the_domains(plan: ExperimentPlan) 
         assert train_specs.issuperset(cell.train_spec for cells in found.values() for cell in cells)
 
 
-def test_only_unequal_values_are_learned_anew() -> None:
+def test_only_unequal_shares_need_new_training() -> None:
     known = {cell.train_spec for one in ("paper", "hard") for cell in DomainsStudy(one).cells(FULL)}
     new = {cell.train_spec for cell in AblationsStudy().cells(FULL)} - known
     told = sorted(one.data.changes for one in new if isinstance(one.data, DomainData))
@@ -96,7 +96,7 @@ def test_everything_is_shown(tmp_path: Path) -> None:
     assert StudyResult.from_dict(shown.to_dict()) == shown
 
 
-def test_an_integral_that_brings_nothing_is_said_to(tmp_path: Path) -> None:
+def test_findings_name_a_useless_integral(tmp_path: Path) -> None:
     shown = _result(tmp_path, lambda cell: Skill(1.0 if _told(cell, "sampler") else 3.0))
     assert "brings nothing: in none of 12 comparisons" in shown.findings[0]
     assert "in 12 it is worse" in shown.findings[0]
@@ -111,7 +111,7 @@ def test_an_integral_that_helps_is_named(tmp_path: Path) -> None:
     assert "plain" not in shown.findings[0]
 
 
-def test_the_part_that_matters_is_told_from_those_that_do_not(tmp_path: Path) -> None:
+def test_useful_parts_are_distinguished_from_useless_ones(tmp_path: Path) -> None:
     shown = _result(tmp_path, lambda cell: Skill(1.0 if _told(cell, "rho") else 3.0))
     rho = next(one for one in shown.findings if one.startswith("ρ = 0"))
     assert "worse beyond chance on 4 and better on 0 of 4 tests" in rho

@@ -87,7 +87,7 @@ def test_the_papers_statistics_stand_beside_with_their_doubts(tmp_path: Path) ->
     assert set(printed_table("seed_stats").rows) < printed
 
 
-def test_seeds_that_crashed_are_left_out_and_told(tmp_path: Path) -> None:
+def test_crashed_seeds_are_left_out_and_noted(tmp_path: Path) -> None:
     crash = a_crash(LABELS)
     runs, results = kept(tmp_path / "some", {"lpf_paper_best": [crash, RIGHT, ONE_WRONG]})
     stats = seed_stats_table(runs, results)
@@ -189,6 +189,6 @@ def test_of_no_answers_nothing_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("others", "collapsed"), [(0, True), (2, True), (3, False)])
-def test_nearly_everybody_is_99_of_100(others: int, collapsed: bool) -> None:
+def test_nearly_all_means_99_of_100(others: int, collapsed: bool) -> None:
     answers = np.array([1] * (200 - others) + [2] * others)
     assert is_collapsed(a_run(np.eye(3)[answers], [0] * 200)) is collapsed

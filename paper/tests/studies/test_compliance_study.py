@@ -63,7 +63,7 @@ ACCURACIES = dict(zip(SEEDS, (0.84, 0.85, 0.86), strict=True))
 
 
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
-def test_both_exams_are_asked_of_every_method_and_nothing_twice(plan: ExperimentPlan) -> None:
+def test_every_method_has_cells_on_both_tests_and_none_twice(plan: ExperimentPlan) -> None:
     cells = STUDY.cells(plan)
     assert len(set(cells)) == len(cells)
     own = [cell for cell in cells if cell.eval_spec == EvalSpec()]
@@ -74,7 +74,7 @@ def test_both_exams_are_asked_of_every_method_and_nothing_twice(plan: Experiment
 
 
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
-def test_methods_of_one_network_have_a_cell_a_member(plan: ExperimentPlan) -> None:
+def test_methods_of_one_network_have_one_cell_per_member(plan: ExperimentPlan) -> None:
     for method in BY_SEED:
         cells = [
             cell
@@ -211,7 +211,7 @@ def test_every_measure_that_has_a_column_is_shown_once_besides_raw_nll(shown: St
     assert measured <= {*large, *more}
 
 
-def test_how_often_the_collapse_came_is_told(shown: StudyResult) -> None:
+def test_the_number_of_collapsed_runs_is_noted(shown: StudyResult) -> None:
     """Here it answers as well as others."""
     told = "in 0 of 2 runs it answers one and the same value to 99 % of companies or more"
     for name in ("main", "large"):
@@ -344,7 +344,7 @@ def test_parts_add_up_to_all(shown: StudyResult) -> None:
     assert {row.name for row in table(shown, "by_label").rows} == {"low", "medium", "high"}
 
 
-def test_a_temperature_that_was_needed_is_told(shown: StudyResult) -> None:
+def test_findings_mention_a_needed_temperature(shown: StudyResult) -> None:
     """Its answers were raised to the third power before one was fitted."""
     told = sentence(shown, "The paper's best setting")
     before, after = (

@@ -27,7 +27,7 @@ QUICK = quick_plan()
 
 
 @pytest.mark.parametrize("plan", [quick_plan(), full_plan()], ids=["quick", "full"])
-def test_cells_are_of_the_main_lesson_each_once(plan: ExperimentPlan) -> None:
+def test_cells_use_the_main_training_data_and_are_unique(plan: ExperimentPlan) -> None:
     cells = PaperKnobsStudy().cells(plan)
     assert len({cell.key for cell in cells}) == len(cells)
     assert {cell.train_spec for cell in cells} == {main_train_spec(plan)}

@@ -195,7 +195,7 @@ def test_without_compliance_nothing_of_it_is_shown(tmp_path: Path) -> None:
     assert [one.name for one in result_of(tmp_path, plan).tables] == ["errors", "errors_by_method"]
 
 
-def test_findings_tell_what_went_wrong(result: StudyResult) -> None:
+def test_findings_describe_the_errors(result: StudyResult) -> None:
     told = " ".join(result.findings)
     assert "60 test entities (compliance, healthcare): 5 (8.3%)" in told
     assert "Items behind wrong answers: 15, of which 5 say the truth" in told

@@ -149,8 +149,8 @@ def write_experiment_report(document: Experiment | Mapping[str, Any], folder: Pa
     whole = experiment_page(experiment, studies, drawings)
     for path, content in _files(studies):
         write_atomically(folder / path, content)
-    for one in _flat(drawings):
-        one.write(folder / FIGURES)
+    for figure in _flat(drawings):
+        figure.write(folder / FIGURES)
     write_atomically(folder / NUMBERS, documents.as_json(experiment.to_dict()))
     write_atomically(folder / DIGEST, digest(experiment, studies))
     write_atomically(folder / PAGE, whole.encode())
