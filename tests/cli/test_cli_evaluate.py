@@ -18,12 +18,13 @@ from lpf.cli.evaluate import parsed_methods, parsed_seeds
 from lpf.cli.main import app
 from lpf.errors import ConfigError
 from lpf.evaluation.evaluator import Evaluator
-from lpf.evaluation.plan import EvaluationPlan
+from lpf.evaluation.plan import EvaluationPlan, chosen_methods
 from lpf.evaluation.result_store import ResultStore
 from small_specs import all_three, entities, in_splits, kept_folder, times, written
 from tiny_transformer import tiny_transformer
 
 METHODS = ("lpf_robust", "logistic_mean", "prior")
+BRIEF = "method accuracy NLL ECE ms"
 HEADINGS = "method accuracy NLL Brier ECE null F1 ms"
 MEASURES = {"accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_ms"}
 
@@ -96,9 +97,9 @@ def test_the_same_command_again_only_tells(
 def test_the_table_fits_80_columns_and_names_every_method(
     document: dict[str, Any], words: tuple[object, ...]
 ) -> None:
-    shown = run(*words).stdout
+    shown = run(*words, "--verbose").stdout
     assert all(len(line) <= 80 for line in shown.splitlines()), shown
-    assert "parts · label: 12 entities asked, the file's own test split, 1 repetition" in shown
+    assert "parts · label: 12 test entities, the file's own test split, 1 repetition" in shown
     together = " ".join(shown.split())
     assert "robust" in together
     assert "Prior alone" in together
@@ -113,14 +114,30 @@ def test_the_table_fits_80_columns_and_names_every_method(
     assert sorted(map(float, ends)) == pytest.approx(sorted(measured), abs=0.006, rel=0.006)
 
 
+def test_the_verdict_leads_and_statistics_are_shown_on_request(
+    document: dict[str, Any], words: tuple[object, ...]
+) -> None:
+    brief, verbose = (" ".join(run(*words, *more).stdout.split()) for more in ((), ("--verbose",)))
+    for shown in (brief, verbose):
+        assert shown.index("Lowest NLL:") < shown.index("method accuracy")
+        assert "the best method without LPF, Logistic regression" in shown
+    assert BRIEF in brief
+    assert "Holm" not in brief
+    assert "--verbose" in brief
+    assert HEADINGS in verbose
+
+
 def test_what_a_narrow_terminal_has_no_room_for_is_said(
     document: dict[str, Any], words: tuple[object, ...]
 ) -> None:
-    shown = run(*words, columns=66).stdout
-    assert "Brier" not in shown.splitlines()[2]
-    assert shown.splitlines()[2].split()[-1] == "ms"
+    shown = run(*words, "--verbose", columns=66).stdout
+    (heading,) = [line for line in shown.splitlines() if line.strip().startswith("method")]
+    assert "Brier" not in heading
+    assert heading.split()[-1] == "ms"
     assert "No room for Brier: a wider terminal or --json shows all." in " ".join(shown.split())
-    assert "No room for Brier and ms:" in " ".join(run(*words, columns=60).stdout.split())
+    assert "No room for Brier and ms:" in " ".join(
+        run(*words, "--verbose", columns=60).stdout.split()
+    )
 
 
 def test_several_seeds_have_a_spread_and_no_network_is_trained_for_nothing(tmp_path: Path) -> None:
@@ -142,7 +159,7 @@ def test_several_seeds_have_a_spread_and_no_network_is_trained_for_nothing(tmp_p
     shown = run(*words, "--workers", 1).stdout
     for numbers in found["methods"].values():
         assert f"{numbers['nll']:.3f}±.000" in shown
-    assert HEADINGS in " ".join(shown.split())
+    assert BRIEF in " ".join(shown.split())
     assert all(len(line) <= 80 for line in shown.splitlines()), shown
 
 
@@ -231,7 +248,7 @@ def test_who_could_not_be_compared_is_said(
         "        return [[1.0, 0.0] for _ in X]\n"
     )
     methods = ("--methods", "lpf_robust,logistic_mean,sure_method:Sure")
-    shown = " ".join(run(*words, *methods).stdout.split())
+    shown = " ".join(run(*words, *methods, "--verbose").stdout.split())
     assert "robust ensemble against sure_method:Sure: not compared: log losses are inf" in shown
     assert "0 by the reference and 6 by this method." in shown
     assert document["against"]["others"]["logistic_mean"]["note"] is None
@@ -247,8 +264,8 @@ def test_a_reference_that_crashed_is_said(
     (cell,) = asking.cells_of("lpf_robust", 1)
     crashed = {"raw": None, "tempered": None, "error": "TrainingError: it broke"}
     store.save(cell, replace(store.load(cell), **crashed))
-    shown = " ".join(run(*words, "--keep", tmp_path / "kept").stdout.split())
-    assert "Nothing was compared with LPF-SPN, robust ensemble, which has no answers." in shown
+    shown = " ".join(run(*words, "--keep", tmp_path / "kept", "--verbose").stdout.split())
+    assert "Nothing was compared with LPF-SPN, robust ensemble, which has no predictions." in shown
     assert "1 of 1 runs have no answers: TrainingError: it broke" in shown
 
 
@@ -258,9 +275,12 @@ def test_a_reference_that_crashed_is_said(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--methods", "lpf_robust,divination"), "methods: ['divination'] given"),
-        (("--methods", ","), "methods: none given"),
-        (("--methods", "lpf_chosn"), "['lpf_chosn'] given; did you mean lpf_chosen? All are"),
+        (
+            ("--methods", "lpf_robust,divination"),
+            "methods: unknown methods ['divination']; choose from",
+        ),
+        (("--methods", ","), "methods: no methods were given"),
+        (("--methods", "lpf_chosn"), "Did you mean lpf_chosen?"),
         (("--methods", "no_such_module:Name"), "cannot be imported"),
         (("--predicate", "colour"), "colour"),
         (("--protected", "colour"), "protected: no entity has a field 'colour'"),
@@ -268,9 +288,15 @@ def test_a_reference_that_crashed_is_said(
         (("--seeds", "0"), "--seeds: must be a number or a list"),
         (("--seeds", "1,1"), "seeds: must be different numbers"),
         (("--folds", "1"), "folds: must be at least 2"),
-        (("--model", "./nowhere"), "model: './nowhere' cannot be had: it is no folder here"),
-        (("--endpoint", "http://localhost:1/v1"), "--endpoint: without --llm no language model"),
-        (("--api-key-env", "KEY", "--llm-limit", "9"), "--api-key-env, --llm-limit: without --llm"),
+        (("--model", "./nowhere"), "model: './nowhere' cannot be loaded: there is no such folder"),
+        (
+            ("--endpoint", "http://localhost:1/v1"),
+            "--endpoint: no language model is asked without --llm",
+        ),
+        (
+            ("--api-key-env", "KEY", "--llm-limit", "9"),
+            "--api-key-env, --llm-limit: no language model",
+        ),
     ],
 )
 def test_a_wrong_call_is_told_and_nothing_is_kept(
@@ -307,25 +333,28 @@ def test_a_file_that_is_no_data_set(content: bytes | None, told: str, tmp_path: 
 def test_too_few_entities(tmp_path: Path) -> None:
     path = written(tmp_path / "few.jsonl", entities(20))
     told = refused(path, "--keep", tmp_path / "kept")
-    assert "has 20 labelled entities, and an evaluation needs 60 at least" in told
+    assert "has 20 labelled entities, and an evaluation needs at least 60" in told
     assert "lpf train" in told
 
 
 @pytest.mark.parametrize(
     ("text", "seeds"),
-    [("1", (1,)), ("3", (1, 2, 3)), ("7,", (7,)), ("7, 9", (7, 9)), ("0,1", (0, 1))],
+    [("1", 1), ("3", 3), ("7,", [7]), ("7, 9", [7, 9]), ("0,1", [0, 1])],
 )
-def test_seeds_are_a_number_of_them_or_a_list(text: str, seeds: tuple[int, ...]) -> None:
+def test_seeds_are_a_number_of_them_or_a_list(text: str, seeds: int | list[int]) -> None:
     assert parsed_seeds(text) == seeds
 
 
 def test_all_is_all_of_ours_and_more_may_be_named() -> None:
     ours = (*(name for name in OURS if name != "perfect_reader"), "lpf_chosen")
-    assert parsed_methods("all") == ours
-    assert parsed_methods("all,mine:Keywords") == (*ours, "mine:Keywords")
-    assert parsed_methods("mine:Keywords, all") == ("mine:Keywords", *ours)
-    assert parsed_methods("all,prior,claim_only") == (*ours, "claim_only")
-    assert parsed_methods("prior, prior") == ("prior",)
+    for text, names in {
+        "all": ours,
+        "all,mine:Keywords": (*ours, "mine:Keywords"),
+        "mine:Keywords, all": ("mine:Keywords", *ours),
+        "all,prior,claim_only": (*ours, "claim_only"),
+        "prior, prior": ("prior",),
+    }.items():
+        assert chosen_methods(parsed_methods(text)) == (names, {})
 
 
 @pytest.mark.parametrize("text", ["", ",", "-1", "0", "1,-2", "1.5", "one"])

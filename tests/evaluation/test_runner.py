@@ -175,7 +175,7 @@ def test_ctrl_c_ends_two_workers_at_once_and_says_what_is_kept(tmp_path: Path) -
     os.killpg(run.pid, signal.SIGINT)
     _, told = run.communicate(timeout=30)
     assert run.returncode != 0
-    assert "results are kept, and the same command goes on from there" in told
+    assert "results are stored, and the same command continues from there" in told
     assert told.count("Traceback") == 1  # the parent's own, which the command line replaces
     assert is_gone(run.pid)
 
