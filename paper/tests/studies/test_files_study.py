@@ -13,7 +13,7 @@ from made_answers import Skill, made
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem, Split, write_dataset
 from lpf.errors import DatasetError
-from lpf.evaluation.evaluation import DEFAULT_METHODS
+from lpf.evaluation import DEFAULT_METHODS
 from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.spec_datasets import file_dataset
