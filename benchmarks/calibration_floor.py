@@ -1,10 +1,9 @@
-"""``python -m benchmarks.calibration_floor``: how calibrated can anybody be with 135 validation
-entities?
+"""``python -m benchmarks.calibration_floor``: the best ECE that 135 validation entities allow.
 
-A perfect reader whose only fault is a wrong temperature gets it back by a fit on the validation
-entities of a data set, as every method does, and is judged on the large test set of its domain.
-What is left is what 135 entities leave of a single number: no method that has to fit as much or
-more can count on less.
+A perfect reader has a wrong temperature, which is fitted on the validation entities of a data set,
+as it is for every method, and is then scored on the large test set of its domain. The ECE that
+remains comes from fitting a single number on 135 entities; a method that fits as much or more
+cannot expect a lower one.
 """
 
 from __future__ import annotations
@@ -21,32 +20,35 @@ from lpf.types import FloatArray
 
 DATA_SEEDS = (1, 2, 3, 4, 5)
 TEST_SEED, TEST_ENTITIES = 1000, 3000
-FAULT = 1.3  # the temperature that is wrong
+WRONG_TEMPERATURE = 1.3
 PRIOR_SD = 1.0
 NULL_DRAWS = 300
 
 
 def main() -> int:
     for name in ("paper", "hard"):
-        found = [floor(domain, name, seed) for domain in domain_names() for seed in DATA_SEEDS]
-        errors, told = (np.array(column) for column in zip(*found, strict=True))
+        floors = [floor(domain, name, seed) for domain in domain_names() for seed in DATA_SEEDS]
+        errors, differ = (np.array(column) for column in zip(*floors, strict=True))
         print(
             f"{name}: a perfect reader with one temperature fitted on 135 entities has an ECE of "
-            f"{errors.mean():.4f} and is told from perfect in {told.sum()} of {len(told)} data sets"
+            f"{errors.mean():.4f}; it differs from perfect calibration in {differ.sum()} of "
+            f"{len(differ)} data sets"
         )
     return 0
 
 
 def floor(domain_name: str, preset_name: str, seed: int) -> tuple[float, bool]:
-    """ECE on the large test set, and whether it can be told from perfect (at 5 %)."""
+    """ECE on the large test set, and True if it differs from perfect calibration (at 5 %)."""
     domain, parameters = load_domain(domain_name), preset(preset_name)
-    made = generate(domain, parameters, seed=seed)
-    held = made.select(made.positions("validation").tolist())
+    dataset = generate(domain, parameters, seed=seed)
+    validation = dataset.select(dataset.positions("validation").tolist())
     test = generate_test(domain, parameters, seed=TEST_SEED, entities=TEST_ENTITIES)
     fitted = fit_temperature(
-        tempered(perfect_answers(held), FAULT), held.labels(domain.predicate), PRIOR_SD
+        tempered(perfect_answers(validation), WRONG_TEMPERATURE),
+        validation.labels(domain.predicate),
+        PRIOR_SD,
     )
-    answers = tempered(tempered(perfect_answers(test), FAULT), fitted)
+    answers = tempered(tempered(perfect_answers(test), WRONG_TEMPERATURE), fitted)
     error = metrics.ece(answers, test.labels(domain.predicate))
     null = metrics.ece_null(answers, np.random.default_rng(0), draws=NULL_DRAWS)
     return error, null.p_value(error) < 0.05

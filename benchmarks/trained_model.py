@@ -1,7 +1,7 @@
-"""A small model with the paper's widths, trained in seconds on made-up features.
+"""A small model with the paper's widths, trained in seconds on generated features.
 
 How hard q(z|e) is to integrate depends on what training does to sigma and the decoder, so random
-weights would not do.
+weights cannot take its place.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def made_up_features(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def train(epochs: int = 25, seed: int = 0) -> Runtime:
-    """One member, trained for ``epochs`` on 3,000 items and judged on 300 others."""
+    """One member, trained for ``epochs`` on 3,000 items and validated on 300 others."""
     config = TrainingConfig(max_epochs=epochs, patience=epochs)
     model = ModelConfig((PredicateHead("level", VALUES),), seeds=(seed,))
     inputs, labels = made_up_features(3300, seed=1)

@@ -1,4 +1,4 @@
-"""What a search over fifteen seeds costs: against one seed, with this code and in a plain loop."""
+"""The time of a search over fifteen seeds, against one seed with this code and in a plain loop."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def made_up() -> tuple[np.ndarray, np.ndarray]:
 
 
 class Ordinary(nn.Module):
-    """The paper's networks as anybody would write them."""
+    """The paper's networks as an ordinary PyTorch module."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ def ordinary_loop() -> None:
 
 
 def whole_search() -> Row:
-    """Compliance from generating to a fitted model, with the paper's fifteen seeds."""
+    """Compliance with the paper's fifteen seeds, from generating the data to a fitted model."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         dataset = generate(load_domain("compliance"), preset("paper"), seed=42)

@@ -168,7 +168,9 @@ def test_what_is_added_is_counted(
 
 @given(datasets, kinds, seeds)
 @settings(max_examples=40, deadline=None)
-def test_ids_stay_unique_if_evidence_is_corrupted_twice(dataset: Dataset, kind: str, seed: int) -> None:
+def test_ids_stay_unique_if_evidence_is_corrupted_twice(
+    dataset: Dataset, kind: str, seed: int
+) -> None:
     level = KINDS[kind].levels[-1]
     twice = corrupted(corrupted(dataset, kind, level, seed), kind, level, seed + 1)
     assert len(set(ids(twice))) == len(ids(twice))
@@ -207,7 +209,8 @@ def test_where_nobody_has_the_source_the_aspect_decides_and_then_anything() -> N
         entities = (one("low", aspect, 0), *high)
         dataset = replace(MIXED, entities=entities)
         texts = {
-            corrupted(dataset, "flipped", 1.0, seed).entities[0].evidence[0].text for seed in range(40)
+            corrupted(dataset, "flipped", 1.0, seed).entities[0].evidence[0].text
+            for seed in range(40)
         }
         assert texts == expected
 

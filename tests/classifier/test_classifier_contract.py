@@ -21,7 +21,7 @@ from lpf.datasets import Dataset
 from lpf.errors import DatasetError
 from lpf.model.config import AggregatorConfig
 from lpf.reading import Reader, open_reader
-from lpf.training import Trained, Trainer, TrainingConfig, make_examples, read_features, train_few
+from lpf.training import Trained, Trainer, TrainingConfig, make_examples, read_features, train_small
 
 SEEDS = FAST["seeds"]
 CONFIG = TrainingConfig(**{k: v for k, v in FAST.items() if k != "seeds"}, aggregator=None)
@@ -67,7 +67,7 @@ def test_answers_are_those_of_trainer_and_engine(
     classifier = LPFClassifier(**FAST, **parameters).fit(X, y)
     wanted = answered(model, dataset_of(asked, ["bad"] * 12), options)
     np.testing.assert_allclose(classifier.predict_proba(asked), wanted, rtol=0, atol=1e-9)
-    assert classifier.cautions_ == model.cautions
+    assert classifier.cautions_ == model.warnings
 
 
 def test_few_entities_go_through_folds() -> None:
@@ -75,7 +75,7 @@ def test_few_entities_go_through_folds() -> None:
     asked, _ = suppliers(8, seed=1, first=1000)
     dataset, reader = dataset_of(X, y), plain_reader()
     examples = make_examples(dataset, read_features(dataset, reader))
-    model = train_few(examples, reader.reader_id, ("label",), CONFIG, SEEDS)
+    model = train_small(examples, reader.reader_id, ("label",), CONFIG, SEEDS)
     classifier = LPFClassifier(**FAST).fit(X, y)
     wanted = answered(model, dataset_of(asked, ["bad"] * 8), QueryOptions())
     np.testing.assert_allclose(classifier.predict_proba(asked), wanted, rtol=0, atol=1e-9)
@@ -109,7 +109,7 @@ def test_groups_are_never_split() -> None:
 
 def test_a_group_on_both_sides_of_validation_is_refused() -> None:
     X, y = suppliers(8)
-    with pytest.raises(DatasetError, match="'b' is both in X and in validation X"):
+    with pytest.raises(DatasetError, match="'b' is in both X and validation X"):
         LPFClassifier(**FAST).fit(
             X[:4], y[:4], groups=["a", "b", "c", None], validation=(X[4:], y[4:], list("bdef"))
         )

@@ -12,7 +12,7 @@ from classifier_examples import FAST, CountingReader, fitted, suppliers
 from lpf import Evidence, LPFClassifier
 from lpf.classifier.answering import Memory
 from lpf.classifier.entities import read_entities
-from lpf.classifier.fitting import Part, make_dataset
+from lpf.classifier.fitting import LabelledPart, make_dataset
 from lpf.classifier.labels import Classes, read_labels
 from lpf.errors import ConfigError, DatasetError, EvidenceError, TrainingError
 
@@ -141,7 +141,7 @@ def test_validation_must_have_the_same_classes() -> None:
     X, y = suppliers(8)
     for labels, message in (
         (["good"] * 4, "the class 'bad' has no entity"),
-        (["good", "bad", "bad", "odd"], "the class 'odd' is in no label of y"),
+        (["good", "bad", "bad", "odd"], "the class 'odd' is not in y"),
     ):
         with pytest.raises(DatasetError, match=message):
             LPFClassifier(**FAST).fit(X[:4], y[:4], validation=(X[4:], labels))
@@ -165,7 +165,7 @@ def test_a_prior_goes_by_class_or_by_position() -> None:
 
 def test_items_keep_the_value_that_they_support_themselves() -> None:
     X = [[{"text": TEXT, "supports_value": "1"}, {"text": "Early.", "supports_value": "odd"}]]
-    part = Part.training([*X, [TEXT]], [0, 1], None, False)
+    part = LabelledPart.training([*X, [TEXT]], [0, 1], None, False)
     dataset = make_dataset([part], Classes.of(part.labels), None)
     assert dataset.item_labels("label").tolist() == [1, 0, 1]
     assert dataset.exclusions == (

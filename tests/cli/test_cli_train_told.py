@@ -132,7 +132,7 @@ def test_a_table_is_no_data_set(lpf, tmp_path: Path) -> None:
     table = tmp_path / "evidence.CSV"
     table.write_text("evidence_id,entity_id,text\n")
     told = lpf.error("train", table)
-    assert "is CSV, and a data set is JSONL" in told
+    assert "a data set is JSONL" in told
     assert "'lpf ingest' it, then 'lpf train' without a file" in told
 
 

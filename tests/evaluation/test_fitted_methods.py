@@ -34,7 +34,7 @@ def test_the_chosen_reading_is_what_training_leaves() -> None:
     )
     reader_id = part.model.runtime.config.reader_id
     trained = Trainer(learned, reader_id, (part.predicate,), config, TRAIN_SPEC.seeds).run()
-    assert trained.reading is not None
+    assert trained.choice is not None
     method = LpfVariant("lpf_chosen", trained.runtime(), {})
     expected = method.fit(part.train, part.validation, part.predicate, TRAIN_SPEC.seed)
     np.testing.assert_allclose(

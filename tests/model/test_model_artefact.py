@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 from builders import features, model_config, sharp_tensors
 from lpf.errors import ArtefactFormatError, ArtefactHashError, ArtefactTensorError
 from lpf.model import artefact
-from lpf.model.artefact import FILES, ModelCard, load_model, save_model
+from lpf.model.artefact import FILES, CardScores, ModelCard, load_model, save_model
 
 CARD = ModelCard(
     name="test",
@@ -152,16 +152,16 @@ def test_what_a_card_says_of_its_data(
     assert (card.data_name, card.entities, card.data_digest) == (name, entities, digest)
 
 
-def test_a_card_is_judged_by_what_the_model_has_seen_least_of() -> None:
+def test_a_card_is_scored_on_the_most_independent_entities() -> None:
     metrics = {"a/b/validation/spn/nll": 0.1, "a/b/nll_fitted": 0.0}
     card = ModelCard("name", "data", "use", "misuse", metrics)
-    assert card.held_out() == ("validation/spn", {"a/b": {"nll": 0.1}})
+    assert card.held_out() == (CardScores("a/b", "validation", "spn", {"nll": 0.1}),)
     card = ModelCard("name", "data", "use", "misuse", {**metrics, "a/b/test/spn/nll": 0.2})
-    assert card.held_out() == ("test/spn", {"a/b": {"nll": 0.2}})
-    assert ModelCard("name", "data", "use", "misuse").held_out() is None
+    assert card.held_out() == (CardScores("a/b", "test", "spn", {"nll": 0.2}),)
+    assert ModelCard("name", "data", "use", "misuse").held_out() == ()
 
 
-def test_the_card_for_people_lists_what_is_asked() -> None:
+def test_the_markdown_card_lists_the_predicates() -> None:
     card = ModelCard("name", "data", "use", "misuse")
     assert "## Predicates\n\n- level: low, high" in card.to_markdown({"level": ("low", "high")})
     assert "Predicates" not in card.to_markdown()

@@ -21,7 +21,7 @@ FIGURES = {
 LONG = "a name that is far too long to stand beside a bar, with $dollars$ & <b>"
 
 
-def test_domains_stand_by_validation_accuracy(tmp_path: Path) -> None:
+def test_domains_are_sorted_by_validation_accuracy(tmp_path: Path) -> None:
     runs = {"a": trained((1, 2)), "b": trained((3, 4, 5)), LONG: trained((8,), members=1)}
     html = write_domains_report(runs, tmp_path).read_text(encoding="utf-8")
     found = json.loads((tmp_path / "domains.json").read_text(encoding="utf-8"))["domains"]
@@ -43,8 +43,8 @@ def test_numbers_of_a_domain(tmp_path: Path) -> None:
     assert found["selected"] == run.config.seeds[0]
 
 
-def test_figures_and_page_need_nothing_else(tmp_path: Path) -> None:
-    runs = {f"domain {n}": trained((n, n + 10), cautions=("careful.",)) for n in range(1, 9)}
+def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
+    runs = {f"domain {n}": trained((n, n + 10), warnings=("careful.",)) for n in range(1, 9)}
     html = write_domains_report(runs | {LONG: trained()}, tmp_path).read_text(encoding="utf-8")
     assert {path.stem for path in tmp_path.glob("*.png")} == FIGURES
     assert {path.stem for path in tmp_path.glob("*.svg")} == FIGURES

@@ -68,7 +68,7 @@ def test_the_page_needs_nothing_but_itself(written: Written) -> None:
     assert re.findall(r"url\((?!#)", written.html) == []
 
 
-def test_what_a_drawing_refers_to_is_in_the_page_once(written: Written) -> None:
+def test_ids_that_a_figure_refers_to_are_in_the_page_once(written: Written) -> None:
     ids = Outline(written.html).ids
     meant = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', written.html))
     assert len(ids) == len(set(ids))
@@ -77,9 +77,7 @@ def test_what_a_drawing_refers_to_is_in_the_page_once(written: Written) -> None:
 
 
 @pytest.mark.parametrize("seeds", [(7,), (4, 2**63 - 1, 2), SEVEN_SEEDS, FIFTEEN_SEEDS])
-def test_every_seed_stands_in_the_page_the_best_first(
-    seeds: tuple[int, ...], tmp_path: Path
-) -> None:
+def test_every_seed_is_in_the_page_the_best_first(seeds: tuple[int, ...], tmp_path: Path) -> None:
     run = trained(seeds, members=5)
     html = report(run, tmp_path)
     rows = re.findall(r'<th scope="row" class="word">(\d+)</th>', html)
@@ -110,21 +108,21 @@ def test_one_seed_of_one_epoch_is_enough(tmp_path: Path) -> None:
     assert "1 seed<" in html
 
 
-def test_names_are_text_and_nothing_else(tmp_path: Path) -> None:
+def test_names_are_escaped(tmp_path: Path) -> None:
     evil = '<script>alert("x")</script> & $a_b$'
-    run = trained(predicate=evil, cautions=(f"{evil} is odd.",))
+    run = trained(predicate=evil, warnings=(f"{evil} is odd.",))
     html = report(run, tmp_path, evil)
     assert "<script" not in html
     assert html.count("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; $a_b$") >= 4
     assert numbers_of(tmp_path)["dataset"] == evil
 
 
-def test_cautions_come_before_every_number_and_once(written: Written, tmp_path: Path) -> None:
-    html = report(trained(cautions=("level: fitted on 12 entities only.",)), tmp_path)
+def test_warnings_come_first_and_once(written: Written, tmp_path: Path) -> None:
+    html = report(trained(warnings=("level: fitted on 12 entities only.",)), tmp_path)
     assert html.count("level: fitted on 12 entities only.") == 1
     assert html.index("fitted on 12 entities") < html.index("Item accuracy")
     assert Outline(html).open == []
-    assert "No cautions" in written.html
+    assert "There are no warnings" in written.html
 
 
 def test_colours_of_figures_follow_the_reader(written: Written) -> None:
@@ -134,7 +132,7 @@ def test_colours_of_figures_follow_the_reader(written: Written) -> None:
     assert "var(--" not in (written.folder / "seed-loss.svg").read_text()
 
 
-def test_all_numbers_are_kept_and_finite(written: Written) -> None:
+def test_all_numbers_are_stored_and_finite(written: Written) -> None:
     run, document = written.run, numbers_of(written.folder)
     assert all(math.isfinite(number) for number in numbers_in(document))
     seeds = document["seeds"]
@@ -157,7 +155,7 @@ def test_all_numbers_are_kept_and_finite(written: Written) -> None:
 def test_scores_fits_and_the_second_stage_are_in_the_numbers(written: Written) -> None:
     run, document = written.run, numbers_of(written.folder)
     assert document["scores"] == {
-        place: {"level": found["level"].to_dict()} for place, found in run.scores.items()
+        one.place: {"level": one.by_predicate["level"].to_dict()} for one in run.scores
     }
     fitted, aggregator = document["fitted"], document["aggregator"]
     assert isinstance(fitted, dict)
@@ -169,7 +167,7 @@ def test_scores_fits_and_the_second_stage_are_in_the_numbers(written: Written) -
     assert aggregator[0]["epochs"][1]["train_loss"] == 0.49
 
 
-def test_numbers_that_are_none_are_null_and_said_to_be(tmp_path: Path) -> None:
+def test_numbers_that_are_not_finite_are_null_with_a_warning(tmp_path: Path) -> None:
     html = report(with_an_undefined_epoch(trained()), tmp_path)
     text = (tmp_path / "training.json").read_text()
     assert "NaN" not in text
@@ -195,7 +193,7 @@ def test_a_run_from_the_trainer(tmp_path: Path) -> None:
     assert all(math.isfinite(number) for number in numbers_in(numbers_of(tmp_path)))
 
 
-def test_importing_the_room_draws_nothing_in() -> None:
+def test_importing_the_package_imports_neither_torch_nor_matplotlib() -> None:
     program = (
         "import sys, lpf.report\n"
         "assert not {'torch', 'matplotlib'} & set(sys.modules), 'imported too early'"
@@ -204,9 +202,9 @@ def test_importing_the_room_draws_nothing_in() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_report_on_folds_speaks_of_no_early_stopping(tmp_path: Path) -> None:
+def test_a_report_on_folds_does_not_mention_early_stopping(tmp_path: Path) -> None:
     plain = trained(aggregator=False)
-    folds = replace(plain, scores={"out of fold/spn": plain.scores["test/spn"]})
+    folds = replace(plain, scores=(replace(plain.held_out, data="out of fold"),))
     html = report(folds, tmp_path)
     for words in ("stopped early", "Seeds that stopped", "early stopping", "single validation"):
         assert words not in html

@@ -14,7 +14,7 @@ from lpf.model.artefact import ModelCard
 from lpf.model.config import AggregatorConfig, ModelConfig, PredicateHead
 from lpf.schema import Predicate, Schema
 from lpf.training import StageTwoConfig, Trained, Trainer, TrainingConfig, make_examples
-from lpf.training.fitting import FittedParameters, Scores
+from lpf.training.fitting import FittedParameters, HeldOutScores, Scores
 from lpf.training.history import Epoch, SeedHistory, ranked
 from lpf.training.stage_two import AggregatorEpoch, AggregatorHistory
 
@@ -51,7 +51,7 @@ def trained(
     aggregator: bool = True,
     epochs: int = 6,
     predicate: str = "level",
-    cautions: tuple[str, ...] = (),
+    warnings: tuple[str, ...] = (),
 ) -> Trained:
     histories = tuple(history(seed, epochs, converged=seed % 2 == 1) for seed in seeds)
     best = [histories[place].seed for place in ranked(histories)][:members]
@@ -64,8 +64,10 @@ def trained(
     )
     fit = CalibrationFit(RobustParameters(1.2, fitted=True), 60, 0.61, 0.52, 0.55, converged=True)
     scores = {predicate: Scores(60, 0.9, 0.88, 0.3, 0.15, 0.04, 0.06, 0.69)}
-    places = ["validation/spn", "test/spn"] + ["test/learned"] * aggregator
-    notes = ("beta 0.01", *(f"caution: {caution}" for caution in cautions))
+    held_out = [HeldOutScores("validation", "spn", scores), HeldOutScores("test", "spn", scores)]
+    if aggregator:
+        held_out.append(HeldOutScores("test", "learned", scores))
+    notes = ("beta 0.01", *(f"caution: {warning}" for warning in warnings))
     return Trained(
         config,
         {},
@@ -73,8 +75,8 @@ def trained(
         histories,
         _second_stage(len(best)) if aggregator else (),
         {predicate: FittedParameters(fit, 0.9 if aggregator else None)},
-        dict.fromkeys(places, scores),
-        cautions,
+        tuple(held_out),
+        warnings,
     )
 
 

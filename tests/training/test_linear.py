@@ -13,9 +13,15 @@ from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
 from lpf.training import Examples, Trained, Trainer, train_head
 from lpf.training.fitting import item_factors
-from lpf.training.linear import LinearLearner, LinearRecipe, LinearTrials
+from lpf.training.linear import LinearSearch, LinearSettings, LinearTrainer
 from lpf.training.material import channel_between
-from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_path, fit_regression
+from lpf.training.softmax_regression import (
+    RegressionRows,
+    Scaling,
+    SoftmaxRegression,
+    fit_path,
+    fit_regression,
+)
 
 SEEDS = (1, 2, 3)
 CHOSEN = replace(SMALL, reading="chosen", aggregator=None)
@@ -90,7 +96,9 @@ def test_a_fit_is_that_of_scikit_learn(penalty: float) -> None:
     labels = examples.dataset.item_labels("level")
     weights = np.random.default_rng(1).exponential(size=len(labels))
     found = fit_regression(
-        Rows(scaled, labels, weights), penalty, Regression.empty(scaled.shape[1], 3)
+        RegressionRows(scaled, labels, weights),
+        penalty,
+        SoftmaxRegression.empty(scaled.shape[1], 3),
     )
     theirs = LogisticRegression(C=1.0 / (penalty * weights.sum()), tol=1e-8, max_iter=2000)
     theirs.fit(scaled, labels, sample_weight=weights)
@@ -102,7 +110,7 @@ def test_a_fit_is_that_of_scikit_learn(penalty: float) -> None:
 def test_weaker_penalties_fit_closer() -> None:
     examples = hard_to_learn()
     scaled, labels = examples.features, examples.dataset.item_labels("level")
-    fits = [one for _, one in fit_path(Rows(scaled, labels, np.ones(len(labels))), 3)]
+    fits = [one for _, one in fit_path(RegressionRows(scaled, labels, np.ones(len(labels))), 3)]
     right = [
         -np.log(softmax(one.logits(scaled))[np.arange(len(labels)), labels]).mean() for one in fits
     ]
@@ -112,37 +120,37 @@ def test_weaker_penalties_fit_closer() -> None:
 def test_a_value_that_no_row_has_stays_finite() -> None:
     examples = made_up()
     labels = np.zeros(len(examples.features), np.intp)
-    *_, (_, found) = fit_path(Rows(examples.features, labels, np.ones(len(labels))), 3)
+    *_, (_, found) = fit_path(RegressionRows(examples.features, labels, np.ones(len(labels))), 3)
     assert np.isfinite(found.bias).all()
 
 
 def test_the_networks_shape_gives_the_regressions_answers(silent: Examples) -> None:
     """Members are the fits, to float32; the channel is the head's."""
     train, validation = parts(silent)
-    learner, recipe = LinearLearner(train), LinearRecipe("items", 0.3)
+    learner, recipe = LinearTrainer(train), LinearSettings("items", 0.3)
     runtime = learner.runtime({"level": recipe}, (7,), "hash")
-    (drawn,) = learner.drawn(learner.rows("level", "items"), (7,))
-    regression = fit_regression(drawn, 0.3, Regression.empty(train.features.shape[1], 3))
+    (drawn,) = learner.reweighted(learner.rows("level", "items"), (7,))
+    regression = fit_regression(drawn, 0.3, SoftmaxRegression.empty(train.features.shape[1], 3))
     said = softmax(regression.logits(learner.scaling.apply(validation.features)))
     expected = through(channel_of(runtime.config.head("level")), said)
     np.testing.assert_allclose(item_factors(runtime, "level", validation), expected, atol=1e-3)
 
 
 def test_members_weigh_entities_differently_and_together_alike(silent: Examples) -> None:
-    learner = LinearLearner(silent)
+    learner = LinearTrainer(silent)
     one = learner.rows("level", "items")
-    drawn = np.stack([rows.weights for rows in learner.drawn(one, (1, 2, 3))])
+    drawn = np.stack([rows.weights for rows in learner.reweighted(one, (1, 2, 3))])
     np.testing.assert_allclose(drawn.mean(axis=0), one.rows.weights)
     assert (drawn.std(axis=0) > 0).all()
     assert (np.diff(drawn.reshape(3, -1, 5)) == 0).all()  # items of an entity stay together
-    (alone,) = learner.drawn(one, (4,))
+    (alone,) = learner.reweighted(one, (4,))
     np.testing.assert_array_equal(alone.weights, one.rows.weights)
 
 
 def test_two_predicates_find_their_own_logits() -> None:
     train, validation = parts(made_up(predicates=(LEVEL, OUTCOME), noise=1.0))
-    recipes = {name: LinearRecipe("entities", 0.1) for name in ("level", "outcome")}
-    runtime = LinearLearner(train).runtime(recipes, (1, 2), "hash")
+    recipes = {name: LinearSettings("entities", 0.1) for name in ("level", "outcome")}
+    runtime = LinearTrainer(train).runtime(recipes, (1, 2), "hash")
     for name, values in (("level", 3), ("outcome", 2)):
         found = item_factors(runtime, name, validation)
         assert found.shape[1] == values
@@ -154,10 +162,10 @@ def test_what_is_said_in_folds_stands_with_its_items() -> None:
     examples = made_up(60, noise=1.0, splits=False)
     folds = [np.arange(2, 60, 3), np.arange(0, 60, 3), np.arange(1, 60, 3)]
     others = [np.setdiff1d(np.arange(60), fold) for fold in folds]
-    learners = [LinearLearner(examples.select(places)) for places in others]
-    trials = LinearTrials(examples, learners, folds)
-    recipes = {"level": trials.recipe("level")}
-    found = trials.potential(recipes, (1, 2), "hash")["level"]
+    learners = [LinearTrainer(examples.select(places)) for places in others]
+    trials = LinearSearch(examples, learners, folds)
+    recipes = {"level": trials.best_settings("level")}
+    found = trials.factors(recipes, (1, 2), "hash")["level"]
     for fold, learner in zip(folds, learners, strict=True):
         alone = learner.runtime(recipes, (1, 2), "hash")
         expected = item_factors(alone, "level", examples.select(fold))
@@ -165,7 +173,7 @@ def test_what_is_said_in_folds_stands_with_its_items() -> None:
 
 
 def test_a_linear_reading_is_chosen_where_networks_overfit(linear: Trained) -> None:
-    choice = linear.reading
+    choice = linear.choice
     assert choice is not None
     assert choice.is_linear
     assert choice.linear_nll < choice.networks_nll
@@ -176,21 +184,21 @@ def test_a_linear_reading_is_chosen_where_networks_overfit(linear: Trained) -> N
 
 def test_networks_stay_where_no_line_parts_the_values() -> None:
     model = train(with_a_corner(), max_epochs=40)
-    assert model.reading is not None
-    assert not model.reading.is_linear
+    assert model.choice is not None
+    assert not model.choice.is_linear
     assert model.config.encoder.hidden == SMALL.hidden
     assert any(note.startswith("reading: networks") for note in model.card.notes)
 
 
 def test_with_networks_asked_for_nothing_is_compared() -> None:
-    assert train(hard_to_learn(), reading="networks").reading is None
+    assert train(hard_to_learn(), reading="networks").choice is None
 
 
 def test_a_linear_model_is_kept_and_answers_in_both_variants(tmp_path: Path) -> None:
     model = train(hard_to_learn(), aggregator=AggregatorConfig())
     assert model.config.encoder.hidden == ()
     for variant in ("spn", "learned"):
-        assert model.scores[f"test/{variant}"]["level"].entities > 0
+        assert model.scores_on("test", variant)["level"].entities > 0
     kept = load_model(tmp_path / model.save(tmp_path)).runtime()
     features = hard_to_learn().split("test")
     assert features is not None
@@ -206,14 +214,14 @@ def test_the_same_data_and_seeds_are_the_same_version(linear: Trained, tmp_path:
 def test_a_head_cannot_be_added_to_it(linear: Trained, tmp_path: Path) -> None:
     artefact = load_model(tmp_path / linear.save(tmp_path))
     more = made_up(predicates=(LEVEL, OUTCOME))
-    with pytest.raises(TrainingError, match=r"reads linearly.*train all predicates together"):
+    with pytest.raises(TrainingError, match=r"is linear.*train all predicates together"):
         train_head(artefact, more, "outcome", CHOSEN)
 
 
 def test_labelled_items_of_unlabelled_entities_are_learned_from() -> None:
     whole = made_up(60)
     dataset = whole.dataset
-    assert LinearLearner(whole).sources("level") == ("entities",)
+    assert LinearTrainer(whole).sources("level") == ("entities",)
     bare = replace(
         dataset,
         entities=tuple(
@@ -227,7 +235,7 @@ def test_labelled_items_of_unlabelled_entities_are_learned_from() -> None:
             for place, entity in enumerate(dataset)
         ),
     )
-    learner = LinearLearner(replace(whole, dataset=bare))
+    learner = LinearTrainer(replace(whole, dataset=bare))
     assert learner.sources("level") == ("items", "entities")
     assert len(learner.rows("level", "items").places) == 180
     assert len(learner.rows("level", "entities").places) == 90
@@ -244,7 +252,7 @@ def test_a_channel_of_a_hand_worked_case() -> None:
 def test_items_that_say_nothing_do_not_outvote_the_one_that_speaks(silent: Examples) -> None:
     """Taken for their entities', the labels of silent items bury what is known."""
     mapped, plain = train(silent), train(silent, reading="networks")
-    ours, theirs = (one.scores["test/spn"]["level"] for one in (mapped, plain))
+    ours, theirs = (one.scores_on("test")["level"] for one in (mapped, plain))
     assert mapped.config.head("level").channel
     assert not plain.config.head("level").channel
     assert ours.nll < 0.8 * theirs.nll
@@ -267,7 +275,7 @@ def test_a_value_that_no_item_has_can_be_answered() -> None:
         features=(centres[spoken] + noise).astype(np.float32),
     )
     mapped, plain = (
-        train(examples, reading=reading).scores["test/spn"]["level"]
+        train(examples, reading=reading).scores_on("test")["level"]
         for reading in ("chosen", "networks")
     )
     assert mapped.accuracy > 0.9

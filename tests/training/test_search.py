@@ -12,7 +12,7 @@ from lpf.errors import TrainingError
 from lpf.training import search
 from lpf.training.history import Epoch, SeedHistory, ranked, spread
 from lpf.training.search import CHECKPOINT, RESULT, search_id, search_seeds
-from lpf.training.stage_one import StageOneState
+from lpf.training.stage_one import EpochCallback, StageOneState
 
 CONFIG = replace(SMALL, patience=3, max_epochs=10)
 
@@ -21,7 +21,7 @@ class Stopped(KeyboardInterrupt):
     """Raised within a run, as Ctrl-C would be."""
 
 
-def stop_after(epochs: int) -> search.Watcher:
+def stop_after(epochs: int) -> EpochCallback:
     def watch(done: int, total: int, state: StageOneState) -> None:
         if done == epochs:
             raise Stopped
@@ -36,7 +36,7 @@ def test_an_interrupted_search_goes_on_to_the_same_bits(
     monkeypatch.setattr(search, "CHECKPOINT_SECONDS", 0.0)
     stage = staged(made_up(noise=1.5), (1, 2, 3), CONFIG)
     whole = search_seeds(stage, tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt, match="goes on" if epochs > 1 else "begins anew"):
+    with pytest.raises(KeyboardInterrupt, match="continues" if epochs > 1 else "starts again"):
         search_seeds(stage, tmp_path / "cut", stop_after(epochs))
     assert (tmp_path / "cut" / CHECKPOINT).exists() == (epochs > 1)
     resumed = search_seeds(stage, tmp_path / "cut")
@@ -62,7 +62,7 @@ def test_a_search_that_is_done_is_read_not_trained_again(tmp_path: Path) -> None
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     tmp_path.joinpath(CHECKPOINT).write_bytes(b"not a checkpoint")
-    with pytest.raises(TrainingError, match=r"checkpoint\.safetensors: is damaged"):
+    with pytest.raises(TrainingError, match=r"checkpoint\.safetensors is damaged"):
         search_seeds(staged(made_up(), (1,), CONFIG), tmp_path)
 
 

@@ -91,7 +91,7 @@ def _validation_loss(stage: StageOne, tensors: dict[str, torch.Tensor], place: i
         stage.seeds[place : place + 1],
     )
     state = one.begin(to_numpy(tensors))
-    return float(one._judge(state.members, one.material).total(stage.config.beta))
+    return float(one._validate(state.members, one.material).total(stage.config.beta))
 
 
 def test_a_seed_that_never_stops_improving_has_not_converged() -> None:

@@ -13,7 +13,7 @@ from lpf.model.config import AggregatorConfig
 from lpf.training import Examples, StageTwoConfig, Trained, Trainer, TrainingConfig, train_head
 from lpf.training.config import check_seeds
 from lpf.training.fitting import answers
-from lpf.training.training_warnings import answer_cautions, balancing_may_help
+from lpf.training.training_warnings import answer_warnings, balancing_may_help
 from lpf.types import QueryOptions
 
 SEEDS = (1, 2, 3)
@@ -44,7 +44,7 @@ def test_a_model_answers_what_it_was_trained_for(model: Trained) -> None:
 
 
 def len_validation(model: Trained) -> int:
-    return model.scores["validation/spn"]["level"].entities
+    return model.scores_on("validation")["level"].entities
 
 
 def test_the_same_data_and_seeds_are_the_same_version(
@@ -138,11 +138,11 @@ def test_the_second_stage_leaves_encoder_and_decoder_alone(examples: Examples) -
 def test_two_predicates_and_a_third_added_later(tmp_path: Path) -> None:
     both = made_up(predicates=(LEVEL, OUTCOME))
     joint = train(both)
-    assert joint.scores["test/spn"]["outcome"].accuracy > 0.9
+    assert joint.scores_on("test")["outcome"].accuracy > 0.9
     alone = made_up()
     artefact = load_model(tmp_path / train(alone).save(tmp_path))
     added = train_head(artefact, both, "outcome", SMALL)
-    assert added.scores["test/spn"]["outcome"].accuracy > 0.9
+    assert added.scores_on("test")["outcome"].accuracy > 0.9
     assert [head.name for head in added.config.predicates] == ["level", "outcome"]
     assert added.config.calibration["level"] == artefact.config.calibration["level"]
     np.testing.assert_array_equal(
@@ -159,7 +159,7 @@ def test_what_splits_share_is_told(examples: Examples) -> None:
     place = next(place for place, one in enumerate(entities) if one.split == "test")
     entities[place] = replace(entities[place], evidence=first.evidence)
     leaky = replace(examples, dataset=replace(examples.dataset, entities=tuple(entities)))
-    cautions = " ".join(train(leaky, replace(SMALL, aggregator=None, max_epochs=2)).cautions)
+    cautions = " ".join(train(leaky, replace(SMALL, aggregator=None, max_epochs=2)).warnings)
     assert "3 texts" in cautions
     assert "'test'" in cautions
     assert "'train'" in cautions
@@ -169,7 +169,7 @@ def test_a_value_that_is_never_answered_is_told() -> None:
     """Two epochs are not enough to learn a rare value."""
     rare = made_up(200, noise=3.0, shares=(0.06, 0.14, 0.8))
     config = replace(SMALL, max_epochs=1, balance="never", aggregator=None)
-    cautions = " ".join(train(rare, config).cautions)
+    cautions = " ".join(train(rare, config).warnings)
     assert "is never answered" in cautions
     assert "the schema's prior gives" in cautions
 
@@ -178,10 +178,10 @@ def test_balancing_is_advised_only_where_it_may_help() -> None:
     never_high = np.array([[0.6, 0.3, 0.1]] * 6)
     labels = np.array([0, 0, 1, 1, 2, 2])
     (plain,) = (
-        told for told in answer_cautions(LEVEL, never_high, labels, False) if "'high'" in told
+        told for told in answer_warnings(LEVEL, never_high, labels, False) if "'high'" in told
     )
     assert plain.endswith("Get more evidence of such.")
-    advised = " ".join(answer_cautions(LEVEL, never_high, labels, True))
+    advised = " ".join(answer_warnings(LEVEL, never_high, labels, True))
     assert "or train with --balance always." in advised
     even, rare, rarer = (np.repeat([0, 1, 2], counts) for counts in ([9] * 3, [9, 9, 5], [9, 9, 2]))
     assert not balancing_may_help(even, "never")
@@ -199,24 +199,24 @@ def test_a_model_no_better_than_the_prior_is_told_first(examples: Examples) -> N
     wrong[rows] = examples.features[rows][::-1]
     lost = replace(examples, features=wrong)
     model = train(lost, replace(SMALL, aggregator=None))
-    scores = model.scores["test/spn"]["level"]
+    scores = model.scores_on("test")["level"]
     assert scores.nll > scores.prior_nll
-    assert model.cautions[0].startswith("level: its probabilities for unseen entities are no bett")
+    assert model.warnings[0].startswith("level: its probabilities for unseen entities are no bett")
     assert model.card.metrics["level/test/spn/prior_nll"] == pytest.approx(scores.prior_nll)
 
 
 def test_nothing_is_said_of_networks_that_do_not_answer(examples: Examples) -> None:
     config = replace(SMALL, beta=50.0, max_epochs=8, learning_rate=0.01, reading="chosen")
     model = train(examples, replace(config, aggregator=None))
-    assert model.reading is not None
-    assert model.reading.is_linear
-    assert not any("collapsed" in one for one in model.cautions)
+    assert model.choice is not None
+    assert model.choice.is_linear
+    assert not any("collapsed" in one for one in model.warnings)
     assert "item_validation_accuracy" not in model.card.metrics
 
 
 def test_a_collapsed_posterior_is_told(examples: Examples) -> None:
     config = replace(SMALL, beta=50.0, aggregator=None, max_epochs=8, learning_rate=0.01)
-    assert any("collapsed to the prior" in one for one in train(examples, config).cautions)
+    assert any("collapsed to the prior" in one for one in train(examples, config).warnings)
 
 
 def test_a_split_without_a_value_is_refused(examples: Examples) -> None:

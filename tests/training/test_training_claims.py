@@ -19,7 +19,7 @@ from lpf.training import (
     TrainingConfig,
     make_examples,
     read_features,
-    train_few,
+    train_small,
 )
 from lpf.training.fitting import evaluate
 from method_runs import run_methods
@@ -73,7 +73,7 @@ def test_with_forty_entities_training_leaves_more_than_networks() -> None:
         found = []
         for reading in ("chosen", "networks"):
             config = TrainingConfig(reading=reading)
-            model = train_few(few, reader.reader_id, (LEVEL,), config, SEVEN_SEEDS)
+            model = train_small(few, reader.reader_id, (LEVEL,), config, SEVEN_SEEDS)
             found.append(evaluate(model.runtime(), made.schema, LEVEL, test))
         losses.append([one.nll for one in found])
     ours, networks = np.mean(losses, axis=0)

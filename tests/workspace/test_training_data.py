@@ -27,7 +27,7 @@ from lpf.training import TrainingConfig
 from lpf.workspace import Workspace
 from lpf.workspace.training_data import own_dataset, own_examples
 from lpf.workspace.training_runs import TrainingCallbacks, TrainingPlan
-from lpf.workspace.training_sources import Source, prepare
+from lpf.workspace.training_sources import TrainingSource, prepare
 
 NOW = datetime.now(UTC)
 QUICK = TrainingConfig(hidden=(8,), latent_width=4, max_epochs=3, members=2)
@@ -170,7 +170,7 @@ def test_copies_are_found_as_the_workspace_says(tmp_path: Path, space: Workspace
 
 def test_files_are_read_under_the_schema_and_split(space: Workspace, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "data.jsonl", lines(60))
-    source = Source(file, ("level",))
+    source = TrainingSource(file, ("level",))
     prepared = prepare(space, source)
     dataset = prepared.examples.dataset
     assert not prepared.few
@@ -218,7 +218,7 @@ def test_data_that_cannot_be_trained_on_are_refused_before_any_text_is_read(
     given: list, error: type[LPFError], message: str, space: Workspace, tmp_path: Path
 ) -> None:
     read: list[int] = []
-    source = Source(write_lines(tmp_path / "data.jsonl", given), ("level",))
+    source = TrainingSource(write_lines(tmp_path / "data.jsonl", given), ("level",))
     with pytest.raises(error, match=message):
         prepare(space, source, lambda done, total: read.append(done))
     assert not read
@@ -226,15 +226,15 @@ def test_data_that_cannot_be_trained_on_are_refused_before_any_text_is_read(
 
 def test_what_is_neither_file_nor_domain_is_refused(space: Workspace, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"neither a file nor one of the domains.*compliance"):
-        prepare(space, Source("complience"))
+        prepare(space, TrainingSource("complience"))
     with pytest.raises(ConfigError, match="lpf init DIR --domain compliance"):
-        prepare(space, Source("compliance"))
+        prepare(space, TrainingSource("compliance"))
     with pytest.raises(UnknownPredicateError):
-        prepare(space, Source(write_lines(tmp_path / "d.jsonl", lines(60)), ("colour",)))
+        prepare(space, TrainingSource(write_lines(tmp_path / "d.jsonl", lines(60)), ("colour",)))
     labelled = [line(n, label=None, labels={"level": LEVELS[n % 3]}) for n in range(60)]
     file = write_lines(tmp_path / "d.jsonl", labelled)
-    with pytest.raises(DatasetError, match="no entity has a value of 'outcome'"):
-        prepare(space, Source(file, ("level", "outcome")))
+    with pytest.raises(DatasetError, match="no entity is labelled with 'outcome'"):
+        prepare(space, TrainingSource(file, ("level", "outcome")))
 
 
 def test_own_evidence_becomes_a_model_that_answers(space: Workspace) -> None:
@@ -282,7 +282,7 @@ def test_a_search_that_was_interrupted_goes_on_where_it_stopped(
     space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lpf.training.search.CHECKPOINT_SECONDS", 0.0)
-    source = Source(write_lines(tmp_path / "data.jsonl", lines(60)), ("level",))
+    source = TrainingSource(write_lines(tmp_path / "data.jsonl", lines(60)), ("level",))
     epochs: list[int] = []
 
     def stop(epoch: int, *_: object) -> None:
@@ -291,9 +291,9 @@ def test_a_search_that_was_interrupted_goes_on_where_it_stopped(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
-        space.train(source, PLAN, watching=TrainingCallbacks(epochs=stop))
+        space.train(source, PLAN, watching=TrainingCallbacks(on_epoch=stop))
     assert space.models.versions() == []
-    resumed = space.train(source, PLAN, watching=TrainingCallbacks(epochs=stop))
+    resumed = space.train(source, PLAN, watching=TrainingCallbacks(on_epoch=stop))
     assert epochs == [1, 2, 2, 3]
     other = Workspace.create(tmp_path / "other", space.schema)
     with other:
@@ -301,7 +301,7 @@ def test_a_search_that_was_interrupted_goes_on_where_it_stopped(
 
 
 def test_one_seed_is_trained_alone(space: Workspace, tmp_path: Path) -> None:
-    source = Source(write_lines(tmp_path / "data.jsonl", lines(60)), ("level",))
+    source = TrainingSource(write_lines(tmp_path / "data.jsonl", lines(60)), ("level",))
     outcome = space.train(source, TrainingPlan(QUICK, single=7, name="mine"))
     assert outcome.trained.config.seeds == (7,)
     assert outcome.trained.card.name == "mine"
@@ -315,16 +315,16 @@ def test_the_grid_keeps_its_best_and_says_what_the_others_got(
     monkeypatch.setattr("lpf.training.config.LEARNING_RATES", (1e-5, 3e-2))
     monkeypatch.setattr("lpf.training.config.LATENT_WIDTHS", (4,))
     monkeypatch.setattr("lpf.training.config.HIDDEN_WIDTHS", ((8,), (6,)))
-    source = Source(write_lines(tmp_path / "data.jsonl", lines(60)), ("level",))
-    told: list[str] = []
+    source = TrainingSource(write_lines(tmp_path / "data.jsonl", lines(60)), ("level",))
+    steps: list[str] = []
     plan = TrainingPlan(QUICK, seeds=(1,), grid=True)
-    outcome = space.train(source, plan, watching=TrainingCallbacks(tell=told.append))
+    outcome = space.train(source, plan, watching=TrainingCallbacks(on_status=steps.append))
     tried = outcome.run.tried
     assert len(tried) == 4
     best = max(tried, key=lambda one: (one.accuracy, -one.loss))
     assert outcome.run.config.learning_rate == best.learning_rate == 3e-2
     assert outcome.run.config.hidden == best.hidden
-    assert any("configuration 4 of 4" in one for one in told)
+    assert any("configuration 4 of 4" in step for step in steps)
     searched = len(list((space.folder / "searches").iterdir()))
     assert space.train(source, plan).version == outcome.version
     assert len(list((space.folder / "searches").iterdir())) == searched

@@ -14,7 +14,6 @@ from made_up_experiments import EVIL, WRONG, extreme, made, realistic
 from page_outline import Outline, png_size
 
 from lpf.errors import ConfigError
-from lpf.report import write_experiment_report
 from lpf_paper.document import Experiment
 from lpf_paper.exhibits import (
     Better,
@@ -30,6 +29,7 @@ from lpf_paper.exhibits import (
 )
 from lpf_paper.report.exhibit_figures import draw_exhibit
 from lpf_paper.report.exhibit_tables import exhibit_table, table_csv
+from lpf_paper.report.experiment_report import write_experiment_report
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ from figure_words import assert_readable, drawn
 from matplotlib.figure import Figure
 from page_outline import Outline
 
-from lpf.report import write_experiment_report
 from lpf_paper.document import Experiment
 from lpf_paper.exhibits import Table, Value
 from lpf_paper.experiment import ExperimentRun
 from lpf_paper.plan import quick_plan
+from lpf_paper.report.experiment_report import write_experiment_report
 
 __all__ = ["drawn"]  # the fixture
 

@@ -17,7 +17,7 @@ from lpf.datasets import grouped_folds
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.model.config import ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
-from lpf.training.assembly import choose, model_config
+from lpf.training.assembly import model_config, select_members
 from lpf.training.config import SEVEN_SEEDS, TrainingConfig
 from lpf.training.examples import Examples
 from lpf.training.material import Rows, item_weights, labels_of, make_material, training_shares
@@ -100,7 +100,7 @@ class ItemModels:
         model, found = self._searched_for(
             train, validation, predicate, seeds, [everyone] * len(seeds)
         )
-        chosen, tensors = choose(model, found.tensors, found.order[: self._config.members])
+        chosen, tensors = select_members(model, found.tensors, found.order[: self._config.members])
         return ItemModel(Runtime(chosen, tensors), predicate, natural_shares(train, predicate))
 
     def _held_out(

@@ -217,13 +217,13 @@ def _items(entity: Entity, place: int) -> list[DatasetItem]:
 
 
 def _cautions(dataset: Dataset, tempered: bool) -> tuple[str, ...]:
-    from lpf.training.training_warnings import data_cautions, prior_cautions, size_cautions
+    from lpf.training.training_warnings import data_warnings, prior_warnings, size_warnings
 
-    cautions = list(data_cautions(dataset))
+    cautions = list(data_warnings(dataset))
     if tempered:
-        cautions += size_cautions(PREDICATE, len(dataset.positions("validation")))
+        cautions += size_warnings(PREDICATE, len(dataset.positions("validation")))
     train = dataset.labels(PREDICATE)[dataset.positions("train")]
-    cautions += prior_cautions(dataset.schema[PREDICATE], train)
+    cautions += prior_warnings(dataset.schema[PREDICATE], train)
     return tuple(cautions)
 
 

@@ -21,8 +21,8 @@ from lpf.classifier.answering import (
 from lpf.classifier.base import EntityClassifier
 from lpf.classifier.entities import Entity, EntityLike, read_entities, read_entity
 from lpf.classifier.fitting import (
+    FitPlan,
     Holdout,
-    Plan,
     TrainingInput,
     chosen_seeds,
     is_few,
@@ -122,14 +122,14 @@ class LPFClassifier(EntityClassifier):
         if self.variant == "learned" and is_few(dataset):
             raise _too_few_for_aggregator(len(dataset))
         reader = choose_reader(self.reader, lesson.with_claim)
-        if plan.tell is not None:
-            plan.tell("reading the texts")
+        if plan.on_status is not None:
+            plan.on_status("reading the texts")
         features = self._memory.features(reader, lesson.entities)
         trained = learn(dataset, features, reader.reader_id, plan)
         artefact = Artefact("unsaved", trained.config, trained.card, trained.tensors)
         return self._keep(
             FittedModel(
-                lesson.classes, dataset.schema, artefact, lesson.with_claim, trained.cautions
+                lesson.classes, dataset.schema, artefact, lesson.with_claim, trained.warnings
             )
         )
 
@@ -198,8 +198,8 @@ class LPFClassifier(EntityClassifier):
             uncertainty_samples=uncertainty_samples,
         )
 
-    def _plan(self) -> Plan:
-        return Plan(
+    def _plan(self) -> FitPlan:
+        return FitPlan(
             self._config(),
             chosen_seeds(self.seeds),
             Holdout(self.validation_share, whole_number("random_state", self.random_state)),

@@ -38,10 +38,18 @@ def document_of(artefact: Artefact) -> dict[str, Any]:
         "predicates": {head.name: list(head.values) for head in config.predicates},
         "config": config.to_dict(),
         "fitted": {head.name: _fitted(artefact, head.name) for head in config.predicates},
-        "scores": card.scores(),
+        "scores": _scores(card),
         "metrics": dict(card.metrics),
         "notes": list(card.notes),
     }
+
+
+def _scores(card: ModelCard) -> dict[str, dict[str, dict[str, float]]]:
+    """Metrics by predicate, then by place such as "test/spn"."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for one in card.scores():
+        found.setdefault(one.predicate, {})[one.place] = dict(one.metrics)
+    return found
 
 
 def show_model(document: Mapping[str, Any]) -> None:
@@ -265,15 +273,14 @@ def _described(workspace: Workspace, version: str) -> dict[str, Any]:
 
 def _held_out(card: ModelCard) -> dict[str, Any] | None:
     """How good it is on the entities it has seen least of, a mean over its predicates."""
-    found = card.held_out()
-    if found is None:
+    scores = card.held_out()
+    if not scores:
         return None
-    place, by_predicate = found
     means: dict[str, float | None] = {}
     for name in ("accuracy", "nll"):  # a card written by others may lack one of them
-        known = [one[name] for one in by_predicate.values() if name in one]
+        known = [one.metrics[name] for one in scores if name in one.metrics]
         means[name] = fmean(known) if known else None
-    return {"judged_on": place, **means}
+    return {"judged_on": scores[0].place, **means}
 
 
 def _show(found: list[dict[str, Any]]) -> None:

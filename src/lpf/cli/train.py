@@ -230,7 +230,7 @@ def train(
         raise ConfigError("--no-report: --report says where to write one; leave one of them out.")
     from lpf.cli.progress import shown
     from lpf.workspace.training_runs import TrainingPlan, require_torch
-    from lpf.workspace.training_sources import Source
+    from lpf.workspace.training_sources import TrainingSource
 
     with opened(workspace) as space, shown() as watching:
         require_torch()
@@ -238,7 +238,7 @@ def train(
         config = _config(paper, deterministic, no_aggregator, unfreeze, changes)
         chosen = _seeds(seeds)
         plan = TrainingPlan(config, chosen, single, grid, name, onto)
-        source = Source(data, tuple(predicate or ()), preset, data_seed, resplit)
+        source = TrainingSource(data, tuple(predicate or ()), preset, data_seed, resplit)
         outcome = space.train(
             source,
             plan,

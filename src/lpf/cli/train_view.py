@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lpf.training import Scores, Trained
     from lpf.training.fitting import FittedParameters
     from lpf.training.history import SeedHistory
-    from lpf.training.linear import ReadingChoice
+    from lpf.training.linear import ModelChoice
     from lpf.workspace.models import PreviousModel
     from lpf.workspace.training_runs import TrainingOutcome, TrainingRun
 
@@ -161,7 +161,7 @@ def _calibration_sentence(scores: Mapping[str, Mapping[str, Any]]) -> str:
 def _reading(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if document["reading"] is None:
         return []
-    return [("reading", document["reading"]["told"].removeprefix("reading: "))]
+    return [("model", document["reading"]["told"])]
 
 
 def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -312,7 +312,7 @@ def document_of(outcome: TrainingOutcome) -> dict[str, Any]:
         "predicates": list(run.predicates),
         "reader": trained.config.reader_id,
         "config": run.config.to_dict(),
-        "reading": _reading_train_document(trained.reading),
+        "reading": _reading_train_document(trained.choice),
         "grid": [asdict(tried) for tried in run.tried],
         "seeds": _seeds_train_document(trained),
         "spread": {
@@ -320,10 +320,10 @@ def document_of(outcome: TrainingOutcome) -> dict[str, Any]:
         },
         "fitted": {name: _fitted_train_document(found) for name, found in trained.fitted.items()},
         "scores": {
-            place: {name: _scores(found) for name, found in by_predicate.items()}
-            for place, by_predicate in trained.scores.items()
+            one.place: {name: _scores(found) for name, found in one.by_predicate.items()}
+            for one in trained.scores
         },
-        "cautions": list(trained.cautions),
+        "cautions": list(trained.warnings),
         "earlier": None if outcome.earlier is None else _earlier(outcome.earlier),
     }
 
@@ -337,7 +337,7 @@ def _earlier(model: PreviousModel) -> dict[str, Any]:
     }
 
 
-def _reading_train_document(choice: ReadingChoice | None) -> dict[str, Any] | None:
+def _reading_train_document(choice: ModelChoice | None) -> dict[str, Any] | None:
     """What was compared, and what came of it; None where nothing was."""
     if choice is None:
         return None
@@ -349,7 +349,7 @@ def _reading_train_document(choice: ReadingChoice | None) -> dict[str, Any] | No
             name: {"labels": recipe.source, "penalty": recipe.penalty}
             for name, recipe in choice.linear.items()
         },
-        "told": choice.told(),
+        "told": choice.describe(),
     }
 
 
@@ -372,7 +372,7 @@ def _data(run: TrainingRun) -> dict[str, Any]:
 
 def _seeds_train_document(trained: Trained) -> list[dict[str, Any]]:
     """Best first."""
-    members = trained.networks_in_it
+    members = trained.network_seeds
     histories = [trained.histories[place] for place in ranked(trained.histories)]
     return [_seed(history, history.seed in members) for history in histories]
 

@@ -22,7 +22,7 @@ from lpf.evaluation.specs import Setting
 from lpf.model.config import ModelConfig
 from lpf.model.runtime import Runtime
 from lpf.training import Examples
-from lpf.training.assembly import choose
+from lpf.training.assembly import select_members
 from lpf.training.fitting import calibrated, fit_predicate
 from lpf.types import QueryOptions
 
@@ -124,7 +124,7 @@ def best_members(model: Runtime, count: int) -> Runtime:
     """The first ``count`` members, or all if there are fewer. A single one gets the version that
     ``Runtime.member`` gives it, because random draws depend on it."""
     places = range(min(count, model.members))
-    config, tensors = choose(model.config, model.tensors, places)
+    config, tensors = select_members(model.config, model.tensors, places)
     alone = len(places) == 1 < model.members
     return Runtime(config, tensors, f"{model.version}/0" if alone else model.version)
 

@@ -1,1 +1,1 @@
-"""Encoder, decoder and aggregator: configs, the torch networks, artefacts and the lean runtime."""
+"""Encoder, decoder and aggregator: configs, networks in torch and in NumPy, models on disk."""

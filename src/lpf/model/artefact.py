@@ -1,12 +1,10 @@
 """A trained model on disk: a folder of three files, named by the hash of their content.
 
-    <version>/config.json          what the model is made of
-    <version>/card.json            the model card
+    <version>/config.json          the shape of the networks and the fitted parameters
+    <version>/card.json            the model card: training data, metrics, intended use, notes
     <version>/weights.safetensors  the tensors
 
-Loading reads JSON and raw numbers and nothing else: no file of ours can run code.
-
-The model card: what a model was made from, how good it is, what it is for and what it is not.
+Loading reads JSON and raw numbers only, so a model file cannot run code.
 """
 
 from __future__ import annotations
@@ -20,27 +18,46 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from lpf.errors import ArtefactFormatError, ArtefactHashError, ArtefactTensorError, ConfigError
 from lpf.model.config import ModelConfig
 from lpf.model.runtime import Runtime, check_tensors
 from lpf.types import Float32Array
 
-# Where a model is judged, the best first: each is entities that it has seen less of than the next.
-TEST, VALIDATION, OUT_OF_FOLD = "test/spn", "validation/spn", "out of fold/spn"
-JUDGED_BY = (TEST, VALIDATION, OUT_OF_FOLD)
-# How ``data`` begins; its name may hold colons itself.
-PARTS = 4  # of a metric's name, such as level/test/spn/ece
+# Which entities a model is scored on, the most independent of its training first.
+HeldOutData = Literal["test", "validation", "out of fold"]
+HELD_OUT: tuple[HeldOutData, ...] = get_args(HeldOutData)
+METRIC_PARTS = 4  # of a metric's name in the card, such as level/test/spn/ece
 DATA = re.compile(r"(?P<name>.*): (?P<entities>\d+) entities\b", re.DOTALL)
 DIGEST = re.compile(r"sha256 ([0-9a-f]{16})\.$")
 
 
+def score_place(data: str, variant: str) -> str:
+    """The entities and the variant in one word, as cards and JSON documents write them."""
+    return f"{data}/{variant}"
+
+
+@dataclass(frozen=True)
+class CardScores:
+    """Metrics of one predicate as the card has them: ``data`` is one of ``HELD_OUT``, ``variant``
+    spn or learned. A card of another version may lack some metrics."""
+
+    predicate: str
+    data: str
+    variant: str
+    metrics: Mapping[str, float]
+
+    @property
+    def place(self) -> str:
+        return score_place(self.data, self.variant)
+
+
 @dataclass(frozen=True)
 class ModelCard:
-    """Kept beside the weights and covered by the model's version.
+    """Stored beside the weights; part of what the model's version is the hash of.
 
-    No clock and no machine in it: training twice from the same data and seed gives the same card.
+    It names no time and no machine: the same data and seeds give the same card.
     """
 
     name: str
@@ -63,45 +80,43 @@ class ModelCard:
 
     @property
     def data_name(self) -> str | None:
-        """Of the data set; None where ``data`` is in other words."""
-        found = DATA.match(self.data)
-        return None if found is None else found["name"]
+        """Name of the data set; None if ``data`` is not in the form that training writes."""
+        match = DATA.match(self.data)
+        return None if match is None else match["name"]
 
     @property
     def entities(self) -> int | None:
-        """How many the data set has, likewise."""
-        found = DATA.match(self.data)
-        return None if found is None else int(found["entities"])
+        """Number of entities in the data set, or None as above."""
+        match = DATA.match(self.data)
+        return None if match is None else int(match["entities"])
 
     @property
     def data_digest(self) -> str | None:
-        """The start of the data set's, likewise."""
-        found = DIGEST.search(self.data)
-        return None if found is None else found[1]
+        """First 16 digits of the data set's SHA-256, or None as above."""
+        match = DIGEST.search(self.data)
+        return None if match is None else match[1]
 
-    def scores(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Metrics of whole entities by predicate, then by place such as "test/spn"."""
-        found: dict[str, dict[str, dict[str, float]]] = {}
+    def scores(self) -> tuple[CardScores, ...]:
+        """The metrics of whole entities, in the order of the card."""
+        grouped: dict[tuple[str, str, str], dict[str, float]] = {}
         for path, number in self.metrics.items():
-            parts = path.rsplit("/", PARTS - 1)
-            if len(parts) == PARTS:
-                predicate, data, variant, name = parts
-                by_place = found.setdefault(predicate, {})
-                by_place.setdefault(f"{data}/{variant}", {})[name] = number
-        return found
+            parts = path.rsplit("/", METRIC_PARTS - 1)
+            if len(parts) == METRIC_PARTS:
+                predicate, data, variant, metric = parts
+                grouped.setdefault((predicate, data, variant), {})[metric] = number
+        return tuple(CardScores(*key, metrics) for key, metrics in grouped.items())
 
-    def held_out(self) -> tuple[str, dict[str, dict[str, float]]] | None:
-        """The place it is to be judged by, and its metrics there by predicate; None where it was
-        not judged."""
-        scores = self.scores()
-        for place in JUDGED_BY:
-            found = {name: places[place] for name, places in scores.items() if place in places}
-            if found:
-                return place, found
-        return None
+    def held_out(self) -> tuple[CardScores, ...]:
+        """LPF-SPN's scores, one per predicate, on test entities; else on validation entities, else
+        out of fold. Empty if the card has none."""
+        scores = [one for one in self.scores() if one.variant == "spn"]
+        for data in HELD_OUT:
+            if chosen := tuple(one for one in scores if one.data == data):
+                return chosen
+        return ()
 
     def to_markdown(self, predicates: Mapping[str, Sequence[str]] | None = None) -> str:
-        """The card for people. ``predicates`` with their values are those of the model."""
+        """The card as Markdown. ``predicates`` are the model's, with their values."""
         questions = [
             f"- {name}: {', '.join(values)}" for name, values in (predicates or {}).items()
         ]
@@ -126,7 +141,7 @@ VERSION_DIGITS = 16
 
 @dataclass(frozen=True)
 class Artefact:
-    """Everything that was loaded, with the version that was checked."""
+    """A loaded model, with the version that its content hashes to."""
 
     version: str
     config: ModelConfig
@@ -140,8 +155,8 @@ class Artefact:
 def save_model(
     models: Path, config: ModelConfig, tensors: Mapping[str, Float32Array], card: ModelCard
 ) -> str:
-    """Writes ``models/<version>`` in one move and returns the version. The same model again is
-    the same version, and nothing is written."""
+    """Write ``models/<version>`` in one step and return the version. A model that is there already
+    is not written again."""
     from safetensors.numpy import save
 
     check_tensors(config, tensors)
@@ -157,14 +172,14 @@ def save_model(
 
 
 def load_model(folder: Path) -> Artefact:
-    """Reads and checks a model. ArtefactError says which file or tensor is wrong; nothing of a
-    model that fails is used."""
+    """Read and check a model. Raises ArtefactError, which names the file or tensor that is
+    wrong."""
     contents = {name: _read(folder / name) for name in FILES}
     version = _version(contents)
     if folder.name != version:
         raise ArtefactHashError(
             f"{folder}: the content hashes to {version}, the folder is named {folder.name}. A file "
-            "was changed or the folder renamed; get the model again from where it was made."
+            "was changed or the folder renamed; copy the model again from where it came from."
         )
     config = _parse_config(contents[CONFIG_FILE], folder / CONFIG_FILE)
     card = ModelCard.from_dict(_parse_json(contents[CARD_FILE], folder / CARD_FILE))
@@ -185,7 +200,7 @@ def _version(contents: Mapping[str, bytes]) -> str:
 
 
 def _write_folder(models: Path, version: str, contents: Mapping[str, bytes]) -> None:
-    """All files first, then one rename: another process sees a whole model or none."""
+    """All files first, then one rename: other processes see a complete model or none."""
     models.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".incoming-", dir=models))
     try:
@@ -197,7 +212,7 @@ def _write_folder(models: Path, version: str, contents: Mapping[str, bytes]) -> 
         staging.chmod(0o755)
         staging.rename(models / version)
     except OSError:
-        # Somebody else finished the same version first; theirs is as good as ours.
+        # Another process wrote the same version first; the content is the same.
         if not (models / version).exists():
             raise
     finally:
@@ -209,8 +224,8 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise ArtefactFormatError(
-            f"{path}: is missing. A model is a folder with {', '.join(FILES)}; other formats, "
-            "pickles among them, are never read."
+            f"{path} is missing. A model is a folder with {', '.join(FILES)}; other formats, such "
+            "as pickle, are not supported."
         ) from None
 
 

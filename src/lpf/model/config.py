@@ -1,4 +1,4 @@
-"""What a model is made of: widths and options, checked when built.
+"""The shape of a model: widths and options, checked on construction.
 
 Defaults are the paper's: encoder 384-256-128-(64, 64), decoder [64; 32]-128-64-K.
 """
@@ -34,7 +34,7 @@ def _check_dropout(name: str, rate: float) -> None:
 @dataclass(frozen=True)
 class EncoderConfig:
     """Features -> (μ, log σ). ``input_width`` is the reader's. A ``deterministic`` encoder has
-    σ = 0: the baseline without the variational part."""
+    σ = 0; it is used for a baseline and for linear models."""
 
     input_width: int = 384
     hidden: tuple[int, ...] = (256, 128)
@@ -52,7 +52,7 @@ class EncoderConfig:
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """[z; predicate embedding] -> logits, one head a predicate."""
+    """[z; predicate embedding] -> logits, one head per predicate."""
 
     hidden: tuple[int, ...] = (128, 64)
     predicate_width: int = 32
@@ -68,8 +68,8 @@ class DecoderConfig:
 
 @dataclass(frozen=True)
 class AggregatorConfig:
-    """The learned aggregator (Algorithm 3). The shapes published in the paper are the class
-    methods below; the default is the one of section 5 made symmetric, c(i, j) = c(j, i).
+    """The learned aggregator (Algorithm 3). The class methods are the shapes that the paper
+    publishes; the default is that of section 5 made symmetric, c(i, j) = c(j, i).
 
     ``mean_sigma_input`` adds mean σ to the quality network's input (129 wide at d = 64).
     ``pair_input`` is [μi-μj, |Δ log σ²|] (2d wide) or both items side by side (4d wide).
@@ -127,9 +127,9 @@ class PredicateHead:
     """A predicate the decoder can answer: its values, and π, the shares of the labels it was
     trained on (never the schema's prior).
 
-    Where items had labels of their own, the decoder reads those: row ℓ of ``channel`` says how the
-    entity's value is distributed where an item's is ℓ, and π is that of the entity's value. Empty
-    where an item's label is its entity's.
+    If items had labels of their own, the decoder predicts those: row ℓ of ``channel`` is the
+    distribution of the entity's value given that an item's is ℓ, and π is that of the entity's
+    value. ``channel`` is empty if every item's label is its entity's.
     """
 
     name: str
@@ -154,7 +154,7 @@ class PredicateHead:
         _require(
             not channel
             or (len(channel) == len(shares) and all(map(self._is_distribution, channel))),
-            f"predicate {self.name!r}: channel must be empty, or have one row a value, each of "
+            f"predicate {self.name!r}: channel must be empty, or have one row per value, each of "
             f"{len(shares)} numbers that sum to 1; got {channel!r}.",
         )
 
@@ -166,8 +166,9 @@ class PredicateHead:
 class ModelConfig:
     """A whole model: ``members`` networks of one shape (an ensemble when more than one).
 
-    ``calibration`` holds, per predicate, what was fitted for robust mode, as plain numbers;
-    ``learned_temperature`` that of the variant ``learned``; ``calibrated_on`` on how many entities.
+    By predicate, ``calibration`` has the fitted parameters of robust mode, ``learned_temperature``
+    the temperature of the variant ``learned``, ``calibrated_on`` the number of entities they were
+    fitted on.
     """
 
     predicates: tuple[PredicateHead, ...]
@@ -197,7 +198,7 @@ class ModelConfig:
             if head.name == predicate:
                 return head
         raise UnknownPredicateError(
-            f"predicate {predicate!r} is not one the model was trained on; it knows "
+            f"the model was not trained on the predicate {predicate!r}, only on "
             f"{[head.name for head in self.predicates]}. Train a head for it first."
         )
 
@@ -205,12 +206,12 @@ class ModelConfig:
         document = asdict(self)
         for head in document["predicates"]:
             if not head["channel"]:
-                del head["channel"]  # so that a model without one is called as it always was
+                del head["channel"]  # keeps the version of models from before there were channels
         return document
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> ModelConfig:
-        """Builds from plain data; ConfigError for a field that is not known."""
+        """The config from plain data; ConfigError for unknown or missing fields."""
         plain = dict(document)
         try:
             plain["predicates"] = tuple(PredicateHead(**head) for head in plain["predicates"])

@@ -1,11 +1,8 @@
-"""Names and shapes of a model's tensors, derived from its config alone.
+"""Names and shapes of a model's tensors, derived from its config; and new tensors.
 
-Training, the artefact file and the lean runtime all go by this table. Every tensor has a leading
-axis S of members; a weight is [S, in, out], a bias [S, out].
-
-Fresh weights, drawn the way ``torch.nn.Linear`` draws its own, one generator a member.
-
-A predicate added to a trained model: a new embedding and head on the trunk as it is.
+Training, stored models and the NumPy runtime all use these names. Every tensor has a leading axis S
+of members; a weight is [S, in, out], a bias [S, out]. New weights are drawn as ``torch.nn.Linear``
+draws its own, with one generator per member.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ def tensor_shapes(config: ModelConfig) -> Shapes:
 
 
 def parameter_count(config: ModelConfig, *, with_aggregator: bool = False) -> int:
-    """Numbers trained in one member; the aggregator's are counted on request."""
+    """Number of trained parameters in one member, with or without the aggregator's."""
     total = 0
     for name, shape in tensor_shapes(config).items():
         if with_aggregator or not name.startswith("aggregator."):
@@ -44,7 +41,7 @@ def parameter_count(config: ModelConfig, *, with_aggregator: bool = False) -> in
 
 
 def stack_shapes(prefix: str, members: int, widths: tuple[int, ...]) -> Shapes:
-    """Shapes of a multilayer perceptron whose layers go through ``widths``."""
+    """Shapes of a multilayer perceptron with these widths, input first."""
     shapes: Shapes = {}
     for layer, (inputs, outputs) in enumerate(pairwise(widths)):
         shapes |= _linear(f"{prefix}.{layer}", members, inputs, outputs)
@@ -52,7 +49,7 @@ def stack_shapes(prefix: str, members: int, widths: tuple[int, ...]) -> Shapes:
 
 
 def stack_depth(prefix: str, names: Mapping[str, object]) -> int:
-    """How many layers ``prefix`` has among ``names``."""
+    """Number of layers that ``prefix`` has among ``names``."""
     depth = 0
     while f"{prefix}.{depth}.weight" in names:
         depth += 1
@@ -104,7 +101,7 @@ def _aggregator_shapes(aggregator: AggregatorConfig, config: ModelConfig) -> Sha
 def fresh_tensors(config: ModelConfig, seeds: Sequence[int]) -> dict[str, Float32Array]:
     """Uniform in ±1/sqrt(inputs) for weights and biases, standard normal for embeddings.
 
-    Member s depends on ``seeds[s]`` alone, so a seed gives the same weights in any search.
+    Member s depends on ``seeds[s]`` only, so a seed gives the same weights in any search.
     """
     shapes = tensor_shapes(config)
     members = [_one_member(shapes, np.random.default_rng(seed)) for seed in seeds]
@@ -131,10 +128,12 @@ def add_predicate(
     head: PredicateHead,
     seeds: Sequence[int],
 ) -> tuple[ModelConfig, dict[str, Float32Array]]:
-    """The config and tensors with ``head`` beside the others, drawn from ``seeds`` (one a member)
-    and still to be trained. Every tensor that was there is kept as it was."""
+    """Config and tensors with an untrained ``head`` beside the others, drawn from ``seeds`` (one
+    per member). The existing tensors do not change."""
     if len(seeds) != config.members:
-        raise ConfigError(f"seeds: the model has {config.members} members, got {len(seeds)} seeds.")
+        raise ConfigError(
+            f"seeds: must be one per member, {config.members}; got {len(seeds)} seeds."
+        )
     extended = replace(config, predicates=(*config.predicates, head))
     drawn = fresh_tensors(extended, seeds)
     new = {name: array for name, array in drawn.items() if name not in tensors}

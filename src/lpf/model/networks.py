@@ -1,8 +1,8 @@
 """The same networks in torch, for training.
 
-Functions over a dictionary of tensors laid out as in ``layout``: all members train together, every
-tensor has the leading axis S, and finished members can be cut out by slicing. Nothing outside
-training imports this module.
+Functions of a dictionary of tensors with the names of ``layout``: all members train together, every
+tensor has the leading axis S, and finished members are removed by slicing. Only training imports
+this module.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def to_numpy(parameters: Parameters) -> dict[str, Float32Array]:
 
 
 def keep_all(activation: Tensor, rate: float) -> Tensor:
-    """The dropout of answering: none. Training passes one that draws from its own generators."""
+    """No dropout, as for answers. Training passes a function that draws from its generators."""
     return activation
 
 
@@ -94,12 +94,12 @@ def aggregate(
     mask: Tensor,
     dropout: Dropout = keep_all,
 ) -> tuple[Tensor, Tensor]:
-    """Algorithm 3 on padded items: μ and σ [S, E, K, d], ``mask`` [S, E, K] true where an item is.
+    """Algorithm 3 on padded items: μ and σ [S, E, K, d]; ``mask`` [S, E, K] is True for real items.
 
     Returns the aggregated mean [S, E, d] and the weights [S, E, K], zero on padding.
     """
     aggregator = config.aggregator
-    assert aggregator is not None  # the caller trains the second stage only where there is one
+    assert aggregator is not None  # the second stage is trained only with one
     logvar = 2.0 * torch.log(sigma.clamp_min(SIGMA_FLOOR))
     quality = _quality(parameters, aggregator, mu, sigma, logvar, dropout)
     consistency = _consistency(parameters, aggregator, mu, logvar, mask, dropout)

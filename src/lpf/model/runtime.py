@@ -1,20 +1,14 @@
-"""Encoder and decoder in plain NumPy, for answering without torch.
+"""Encoder and decoder in NumPy, for answering without torch.
 
-All members of an ensemble run together: every array has a leading axis S. float32 throughout, as
-trained. Dropout is absent: answers are deterministic.
+All members of an ensemble run together: every array has a leading axis S. Everything is float32, as
+in training. There is no dropout, so answers are deterministic.
 
-One linear layer of all members of an ensemble.
+``Scratch`` reuses arrays of about a megabyte between calls, one set per thread: allocating them
+each time would take as long as the arithmetic, because the system zeroes every page.
 
-Arrays kept between calls, one set a thread.
-
-Blocks need a few arrays of about a megabyte. Asking the system for them anew each time costs as
-much as the arithmetic done in them, because every page is first handed out and zeroed.
-
-p(y|z) in plain NumPy: at an item's mean, and at samples around it.
-
-Samples are decoded relative to their item's mean. With z = μ + s, an activation is kept as u + c,
-where c belongs to the item and not to the sample. The next pre-activation is uW + e with
-e = cW + b, and relu(uW + e) = max(uW, -e) + e. So a layer costs one product and one pass over the
+``Decoder.around`` decodes samples relative to their item's mean. With z = μ + s, an activation is
+stored as u + c, where c belongs to the item and not to the sample. The next pre-activation is
+uW + e with e = cW + b, and relu(uW + e) = max(uW, -e) + e. So a layer costs one product and one pass over the
 samples, and nothing is added to them. For the mirror image z = μ - s, c - v takes the place of
 u + c and min(vW, e) that of the maximum; both share the first product sW.
 """
@@ -67,8 +61,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Rectified:
-    """A hidden layer in one pass over memory less: relu(x + b) = max(x, -b) + b, and the b behind
-    the maximum is a constant that the next layer's bias takes up."""
+    """A hidden layer that saves one pass over memory: relu(x + b) = max(x, -b) + b, and the b after
+    the maximum is a constant that is added to the next layer's bias."""
 
     weight: Float32Array
     floor: Float32Array  # -b, [S, 1, out]
@@ -80,7 +74,7 @@ class Rectified:
 
 
 def rectify(layers: Sequence[Layer], last: Layer) -> tuple[tuple[Rectified, ...], Layer]:
-    """Hidden layers and the layer that follows them, with every bias moved one layer on."""
+    """Hidden layers and the layer after them, with every bias moved to the next layer."""
     hidden: list[Rectified] = []
     shift: Float32Array | None = None
     for layer in layers:
@@ -96,8 +90,8 @@ def stack(tensors: Tensors, prefix: str) -> tuple[Layer, ...]:
 
 
 class Scratch(threading.local):
-    """Named float32 arrays. What ``array`` returns is valid until the same thread asks for the
-    same name again."""
+    """Named float32 arrays. The array of a name is valid until the same thread asks for that name
+    again."""
 
     def __init__(self) -> None:
         self._held: dict[str, Float32Array] = {}
@@ -115,13 +109,13 @@ class Scratch(threading.local):
         return view
 
 
-RELATIVE_ROWS = 512  # below this many samples, steps cost more than passes over memory
+RELATIVE_ROWS = 512  # with fewer samples, the number of calls costs more than memory
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """The decoder of one predicate. The predicate's embedding is folded into the first bias, so it
-    is multiplied once and not for every sample."""
+    """The decoder of one predicate. The predicate's embedding is part of the first bias, so it is
+    multiplied only once and not for every sample."""
 
     hidden: tuple[Layer, ...]
     head: Layer
@@ -157,7 +151,7 @@ class Decoder:
         return self._relative_softmax(samples, self.head(centre))
 
     def _one_by_one(self, mu: Float32Array, swing: Float32Array, sides: int) -> Float32Array:
-        """Every sample through all layers: fewer steps, which is what counts for few samples."""
+        """Every sample through all layers: fewer calls, which is faster for few samples."""
         members, half, count, width = swing.shape
         z = np.empty((members, sides * half, count, width), np.float32)
         np.add(mu[:, None], swing, out=z[:, :half])

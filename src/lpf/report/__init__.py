@@ -1,19 +1,89 @@
-"""Reports for people: pages that need nothing but themselves, and the figures and numbers in them.
+"""Reports as HTML pages that need no other file, with every figure as PNG and SVG and every number
+as JSON.
 
-``charts``, ``documents``, ``drawing`` and ``page`` are the parts from which other packages can
-build reports in the same style. Needs matplotlib (``pip install 'lpf[report]'``), but not before
-something is drawn.
+Besides the two reports, this package exports what a page is made of, so that other packages can
+write reports in the same style: ``draw`` makes a figure, the bars and lines below go into it, and
+``make_page`` puts figures, tables and text together. Drawing needs matplotlib
+(``pip install 'lpf[report]'``); importing does not.
 """
 
-from lpf.report import charts, documents, drawing, page
+from lpf.report.charts import (
+    CURVE_HEIGHT,
+    ERROR_BARS,
+    THICKNESS,
+    Bars,
+    Dashes,
+    Look,
+    error_bars,
+    filling,
+    height,
+    in_lines,
+    key,
+    line_key,
+    paint_bars,
+)
+from lpf.report.documents import as_json
 from lpf.report.domains_report import write_domains_report
+from lpf.report.drawing import LIGHT, WIDE, WIDTH, Drawing, draw, legend_name
+from lpf.report.page import (
+    PageColumn,
+    PageRow,
+    bullets,
+    contents,
+    cut,
+    decimals,
+    definitions,
+    figures,
+    glance,
+    make_page,
+    paragraph,
+    percent,
+    points,
+    section,
+    table,
+    text,
+    warnings_box,
+)
 from lpf.report.training_report import write_training_report
 
 __all__ = [
-    "charts",
-    "documents",
-    "drawing",
-    "page",
+    "CURVE_HEIGHT",
+    "ERROR_BARS",
+    "LIGHT",
+    "THICKNESS",
+    "WIDE",
+    "WIDTH",
+    "Bars",
+    "Dashes",
+    "Drawing",
+    "Look",
+    "PageColumn",
+    "PageRow",
+    "as_json",
+    "bullets",
+    "contents",
+    "cut",
+    "decimals",
+    "definitions",
+    "draw",
+    "error_bars",
+    "figures",
+    "filling",
+    "glance",
+    "height",
+    "in_lines",
+    "key",
+    "legend_name",
+    "line_key",
+    "make_page",
+    "paint_bars",
+    "paragraph",
+    "percent",
+    "points",
+    "section",
+    "table",
+    "text",
+    "warnings_box",
     "write_domains_report",
     "write_training_report",
 ]

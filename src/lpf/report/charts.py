@@ -1,7 +1,4 @@
-"""Horizontal bars: names of any length fit beside them, and any number below each other.
-
-Lines over epochs, each with a dot at the epoch that was kept.
-"""
+"""What figures are drawn with: horizontal bars with their names, and lines over epochs."""
 
 from __future__ import annotations
 
@@ -24,16 +21,16 @@ if TYPE_CHECKING:
 THICKNESS = 0.7  # of a row
 LONGEST_LINE = 20  # characters of a name
 MOST_LINES = 2
-FEW = 3  # sets of bars; more are thinner, with smaller words
+FEW = 3  # sets of bars; more are thinner, with smaller text
 SMALL = 7.0  # points
 ERROR_BARS: Mapping[str, Any] = {"color": LIGHT["ink"], "elinewidth": 1.2, "capsize": 2.5}
 
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar a row, and the words beside it. ``low`` and ``high`` are the ends of error bars, NaN
-    for none; a value need not lie between them. ``colours`` is one for all or one a row,
-    ``hatch`` lines across them in the colour of the page."""
+    """One bar per row, with the text beside it. ``low`` and ``high`` are the ends of error bars
+    (NaN for none); a value may lie outside. ``colours`` is one for all or one per row; ``hatch``
+    is matplotlib's, drawn in the colour of the page."""
 
     values: Sequence[float]
     words: Sequence[str]
@@ -44,14 +41,14 @@ class Bars:
 
 
 def height(names: Sequence[str], sets: int = 1) -> float:
-    """Inches for rows with these names and so many bars in each."""
+    """Height in inches of rows with these names and ``sets`` bars in each."""
     lines = max(in_lines(name).count("\n") + 1 for name in names)
     bar = 0.21 if sets <= FEW else 0.18
     return 0.9 + len(names) * max(bar * sets, 0.17 * lines)
 
 
 def paint_bars(axes: Axes, names: Sequence[str], sets: Sequence[Bars]) -> None:
-    """The first row on top; within a row the sets below each other."""
+    """Draw the sets of bars, the first row on top; within a row the first set on top."""
     rows = np.arange(len(names), dtype=np.float64)
     thickness = THICKNESS / len(sets)
     for place, bars in enumerate(sets):
@@ -64,6 +61,7 @@ def paint_bars(axes: Axes, names: Sequence[str], sets: Sequence[Bars]) -> None:
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Put the rows' names on the vertical axis, the first on top."""
     axes.set_yticks(np.arange(len(names)), [in_lines(name) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -73,14 +71,14 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
 def write_beside(
     axes: Axes, middles: FloatArray, words: Sequence[str], size: float | None = None
 ) -> None:
-    """In a column to the right, where no bar and no line can run into them."""
+    """Write the texts of the bars in a column to the right, where nothing else is drawn."""
     across = axes.get_yaxis_transform()
     for middle, word in zip(middles.tolist(), words, strict=True):
         axes.text(1.02, middle, word, va="center_baseline", fontsize=size, transform=across)
 
 
 def error_bars(bars: Bars) -> tuple[FloatArray, FloatArray]:
-    """Their middles and half-lengths."""
+    """Centres and half-lengths of the error bars."""
     low, high = np.asarray(bars.low, np.float64), np.asarray(bars.high, np.float64)
     return (low + high) / 2, (high - low) / 2
 
@@ -91,22 +89,22 @@ def _paint_errors(axes: Axes, middles: FloatArray, bars: Bars) -> None:
 
 
 def key(colour: str, label: str, hatch: str = "") -> Artist:
-    """A patch of colour for the legend."""
+    """A coloured patch for the legend."""
     from matplotlib.patches import Patch
 
     return Patch(label=label, **filling(colour, hatch))
 
 
 def filling(colours: str | Sequence[str], hatch: str) -> dict[str, Any]:
-    """matplotlib draws a hatch in the colour of the edge."""
+    """matplotlib's arguments for colour and hatch, which it draws in the colour of the edge."""
     if not hatch:
         return {"color": colours}
     return {"facecolor": colours, "hatch": hatch, "edgecolor": LIGHT["surface"], "linewidth": 0}
 
 
 def in_lines(name: str, characters: int = LONGEST_LINE, most: int = MOST_LINES) -> str:
-    """A name as it fits beside a bar, so many characters a line, ``most`` lines. What is cut out is
-    in the middle where that helps, as names of a kind differ at their ends. Tables have all."""
+    """A name wrapped to at most ``most`` lines, shortened in the middle if it is longer: similar
+    names often differ at their ends. Tables have the full names."""
     lines = wrap(name, characters)
     if len(lines) > most:
         room = most * characters - 5
@@ -115,7 +113,7 @@ def in_lines(name: str, characters: int = LONGEST_LINE, most: int = MOST_LINES) 
 
 
 def _finite(values: Sequence[float]) -> FloatArray:
-    """A length that is none draws no bar; the word beside it says what it is."""
+    """NaN and infinity draw no bar; the text beside it shows them."""
     array = np.asarray(values, np.float64)
     return np.where(np.isfinite(array), array, 0.0)
 
@@ -129,7 +127,7 @@ Dashes = Literal["-", "--", ":"] | tuple[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Look:
-    """``dashes`` tell lines apart in grey, and so does ``marker`` where there is one."""
+    """The style of a line. ``dashes`` and ``marker`` distinguish lines in print without colour."""
 
     colour: str
     dashes: Dashes = "-"
@@ -143,7 +141,7 @@ MEAN = Look(LIGHT["ink"], "--", 1.2)
 
 
 def paint_curve(axes: Axes, values: Sequence[float], look: Look, best: int | None = None) -> None:
-    """One value an epoch; ``best`` counts from 1."""
+    """Draw one value per epoch, with a dot at epoch ``best`` (counted from 1)."""
     epochs = np.arange(1, len(values) + 1)
     axes.plot(epochs, values, color=look.colour, linestyle=look.dashes, linewidth=look.width)
     if best is not None:
@@ -152,11 +150,12 @@ def paint_curve(axes: Axes, values: Sequence[float], look: Look, best: int | Non
 
 
 def paint_mean(axes: Axes, value: float) -> None:
+    """A dashed vertical line."""
     axes.axvline(value, color=MEAN.colour, linestyle=MEAN.dashes, linewidth=MEAN.width)
 
 
 def finish_axes(axes: Axes, measured: str, epochs: int) -> None:
-    """Whole epochs from 1 on, whatever was drawn before."""
+    """Label the axes: epochs from 1 in whole numbers, and what was ``measured``."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set_xlabel("epoch")
@@ -167,6 +166,7 @@ def finish_axes(axes: Axes, measured: str, epochs: int) -> None:
 
 
 def line_key(look: Look, label: str) -> Artist:
+    """A line for the legend."""
     from matplotlib.lines import Line2D
 
     return Line2D(
@@ -182,6 +182,7 @@ def line_key(look: Look, label: str) -> Artist:
 
 
 def dot_key(label: str) -> Artist:
+    """A dot for the legend."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=LIGHT["first"], marker="o", markersize=DOT, lw=0, label=label)

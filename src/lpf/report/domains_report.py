@@ -1,31 +1,38 @@
-"""The report over several domains: how training went in each, side by side."""
+"""The report over several domains: how training went in each, side by side.
+
+In all figures and tables the domain with the highest validation accuracy comes first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lpf.errors import ConfigError
-from lpf.report import domain_figures
-from lpf.report.documents import as_json, domains_document, not_finite
+from lpf.report.charts import Bars, height, key, paint_bars
+from lpf.report.documents import FORMAT, as_json, null_warnings
+from lpf.report.drawing import LIGHT, Drawing, draw
 from lpf.report.page import (
     PageColumn,
     PageRow,
-    cautions_box,
     figures,
-    page,
+    make_page,
     percent,
     percent_spread,
     points,
     section,
     table,
+    warnings_box,
 )
-from lpf.report.training_report import number_cautions
-from lpf.report.training_run import Run
+from lpf.report.training_run import RankedRun
 from lpf.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
     from lpf.training.assembly import Trained
 
 PAGE = "domains.html"
@@ -38,56 +45,80 @@ COLUMNS = (
     PageColumn("gap, points"),
     PageColumn("best seed"),
     PageColumn("its accuracy"),
-    PageColumn("epochs to the best"),
+    PageColumn("best epoch"),
     PageColumn("epochs"),
     PageColumn("stopped early"),
 )
 
+Runs = Mapping[str, RankedRun]
+
 
 def write_domains_report(runs: Mapping[str, Trained], folder: Path) -> Path:
-    """``runs`` by the name of their domain. Writes the page, ``domains.json`` and each figure as
-    PNG and SVG; returns the page's path. ConfigError for no runs, or without matplotlib."""
+    """Write the page, ``domains.json`` and each figure as PNG and SVG; return the page's path.
+
+    ``runs`` are by the name of their domain. ConfigError without runs or without matplotlib.
+    """
     if not runs:
         raise ConfigError("report: there are no runs to compare. Nothing was written.")
-    ordered = _ordered({name: Run.of(trained) for name, trained in runs.items()})
-    document = domains_document(ordered)
+    ranked = _ranked({name: RankedRun.of(trained) for name, trained in runs.items()})
+    document = _document(ranked)
     drawings = [
-        domain_figures.accuracies(ordered),
-        domain_figures.gaps(ordered),
-        domain_figures.deviations(ordered),
-        domain_figures.epochs(ordered),
-        domain_figures.converged(ordered),
+        _accuracies(ranked),
+        _gaps(ranked),
+        _deviations(ranked),
+        _epochs(ranked),
+        _converged(ranked),
     ]
-    cautions = [f"{name}: {caution}" for name, one in runs.items() for caution in one.cautions]
-    cautions += number_cautions(list(not_finite(document)), NUMBERS)
+    warnings = [f"{name}: {warning}" for name, one in runs.items() for warning in one.warnings]
+    warnings += null_warnings(document, NUMBERS)
     parts = [
-        cautions_box(cautions),
-        section("Domains", _table(ordered)),
+        warnings_box(warnings),
+        section("Domains", _table(ranked)),
         section("Figures", figures(drawings)),
-        f"<footer>Every number of this page stands in {NUMBERS} beside it.</footer>",
+        f"<footer>Every number on this page is also in {NUMBERS}.</footer>",
     ]
     for drawing in drawings:
         drawing.write(folder)
     write_atomically(folder / NUMBERS, as_json(document))
-    write_atomically(folder / PAGE, page("Training over domains", parts).encode())
+    write_atomically(folder / PAGE, make_page("Training over domains", parts).encode())
     return folder / PAGE
 
 
-def _ordered(runs: dict[str, Run]) -> dict[str, Run]:
+def _ranked(runs: Runs) -> Runs:
     """The highest validation accuracy first, equal ones by name."""
 
-    def place(name: str) -> tuple[float, str]:
+    def rank(name: str) -> tuple[float, str]:
         return -runs[name].spread("validation_accuracy").mean, name
 
-    return {name: runs[name] for name in sorted(runs, key=place)}
+    return {name: runs[name] for name in sorted(runs, key=rank)}
 
 
-def _table(runs: Mapping[str, Run]) -> str:
+def _document(runs: Runs) -> dict[str, Any]:
+    """The content of ``domains.json``."""
+    return {
+        "format": FORMAT,
+        "domains": [
+            {
+                "domain": name,
+                "seeds": [seed.number for seed in run.seeds],
+                "selected": run.selected.number,
+                "spread": run.spreads(),
+                "train_minus_validation_accuracy": run.accuracy_gap,
+                "mean_best_epoch": run.mean_best_epoch,
+                "mean_epochs": run.mean_epochs,
+                "converged_share": run.converged_share,
+            }
+            for name, run in runs.items()
+        ],
+    }
+
+
+def _table(runs: Runs) -> str:
     rows = (PageRow(_cells(name, run)) for name, run in runs.items())
     return table("Means over seeds ± one standard deviation", COLUMNS, rows)
 
 
-def _cells(name: str, run: Run) -> list[str]:
+def _cells(name: str, run: RankedRun) -> list[str]:
     count = len(run.seeds)
     train, validation = run.spread("train_accuracy"), run.spread("validation_accuracy")
     return [
@@ -95,10 +126,128 @@ def _cells(name: str, run: Run) -> list[str]:
         str(count),
         percent_spread(train.mean, train.sd, count),
         percent_spread(validation.mean, validation.sd, count),
-        points(domain_figures.gap(run)),
+        points(run.accuracy_gap),
         str(run.selected.number),
         percent(validation.selected),
-        f"{domain_figures.epochs_to_best(run):.1f}",
-        f"{domain_figures.epochs_trained(run):.1f}",
+        f"{run.mean_best_epoch:.1f}",
+        f"{run.mean_epochs:.1f}",
         percent(run.converged_share),
     ]
+
+
+def _accuracies(runs: Runs) -> Drawing:
+    def paint(axes: Axes) -> Sequence[Artist]:
+        train = _accuracy_bars(runs, "train_accuracy", LIGHT["second"])
+        validation = _accuracy_bars(runs, "validation_accuracy", LIGHT["first"])
+        paint_bars(axes, list(runs), [train, validation])
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("accuracy, %")
+        return [key(LIGHT["second"], "training"), key(LIGHT["first"], "validation")]
+
+    return draw(
+        "domain-accuracy",
+        "Accuracy by domain",
+        "Accuracy on single items at each seed's best epoch: mean over seeds, with one standard "
+        "deviation to either side. Training figures are running means with dropout and one sample "
+        "per item.",
+        height(list(runs), 2),
+        paint,
+    )
+
+
+def _accuracy_bars(runs: Runs, name: str, colour: str) -> Bars:
+    spreads = [run.spread(name) for run in runs.values()]
+    means = [100 * one.mean for one in spreads]
+    errors = [
+        100 * one.sd if len(run.seeds) > 1 else math.nan
+        for one, run in zip(spreads, runs.values(), strict=True)
+    ]
+    low = [mean - error for mean, error in zip(means, errors, strict=True)]
+    high = [mean + error for mean, error in zip(means, errors, strict=True)]
+    return Bars(means, _one_decimal(means), colour, low, high)
+
+
+def _gaps(runs: Runs) -> Drawing:
+    gaps = [run.accuracy_gap for run in runs.values()]
+
+    def paint(axes: Axes) -> Sequence[Artist]:
+        colours = [LIGHT["second"] if gap > 0 else LIGHT["first"] for gap in gaps]
+        bars = Bars([100 * gap for gap in gaps], [points(gap) for gap in gaps], colours)
+        paint_bars(axes, list(runs), [bars])
+        axes.axvline(0, color=LIGHT["quiet"], linewidth=0.8)
+        axes.margins(x=0.08)
+        axes.set_xlabel("training minus validation accuracy, points")
+        return [key(LIGHT["second"], "training higher"), key(LIGHT["first"], "validation higher")]
+
+    return draw(
+        "domain-gap",
+        "Gap between training and validation",
+        "Means over seeds. A gap well above 0 means that the networks memorised training items. "
+        "Dropout, which only training figures have, can make it negative.",
+        height(list(runs)),
+        paint,
+    )
+
+
+def _deviations(runs: Runs) -> Drawing:
+    def paint(axes: Axes) -> Sequence[Artist]:
+        deviations = [100 * run.spread("validation_accuracy").sd for run in runs.values()]
+        words = [
+            f"{deviation:.2f}" if len(run.seeds) > 1 else "one seed"
+            for deviation, run in zip(deviations, runs.values(), strict=True)
+        ]
+        paint_bars(axes, list(runs), [Bars(deviations, words, LIGHT["first"])])
+        axes.set_xlim(left=0)
+        axes.set_xlabel("standard deviation, points")
+        return []
+
+    return draw(
+        "domain-deviation",
+        "Spread of validation accuracy over seeds",
+        "How much the result depends on the seed.",
+        height(list(runs)),
+        paint,
+    )
+
+
+def _epochs(runs: Runs) -> Drawing:
+    def paint(axes: Axes) -> Sequence[Artist]:
+        best = [run.mean_best_epoch for run in runs.values()]
+        trained = [run.mean_epochs for run in runs.values()]
+        upper = Bars(best, _one_decimal(best), LIGHT["first"])
+        lower = Bars(trained, _one_decimal(trained), LIGHT["other"])
+        paint_bars(axes, list(runs), [upper, lower])
+        axes.set_xlabel("epochs, mean over seeds")
+        return [key(LIGHT["first"], "to the best epoch"), key(LIGHT["other"], "in total")]
+
+    return draw(
+        "domain-epochs",
+        "Epochs to convergence",
+        "The epoch with the lowest validation loss, and the epoch at which training stopped.",
+        height(list(runs), 2),
+        paint,
+    )
+
+
+def _converged(runs: Runs) -> Drawing:
+    def paint(axes: Axes) -> Sequence[Artist]:
+        shares = [run.converged_share for run in runs.values()]
+        words = [percent(share) for share in shares]
+        bars = Bars([100 * share for share in shares], words, LIGHT["first"])
+        paint_bars(axes, list(runs), [bars])
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("share of seeds, %")
+        return []
+
+    return draw(
+        "domain-converged",
+        "Seeds that stopped early",
+        "Seeds whose validation loss stopped falling before the last epoch. If there are few, more "
+        "epochs would help.",
+        height(list(runs)),
+        paint,
+    )
+
+
+def _one_decimal(numbers: Sequence[float]) -> list[str]:
+    return [f"{number:.1f}" for number in numbers]

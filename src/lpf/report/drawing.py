@@ -1,9 +1,8 @@
-"""One figure: drawn once, kept as PNG and SVG files and as part of a page.
+"""One figure: drawn once, written as PNG and SVG and embedded in a page.
 
-Every figure has one panel and the width of a phone, so that its words can be read there; a page
-puts two side by side where there is room. What does not fit there is wide, and scrolls on a phone.
-
-Colours, by what they stand for. Told apart by colour-blind readers, and by lightness in grey.
+Every figure has one panel and is as wide as a phone's screen, so that its text can be read there; a
+page puts two side by side where there is room. A wide figure scrolls on a phone. Colour-blind
+readers can distinguish the colours; in grey they differ in lightness.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Figures are drawn in the light colours. In a page each becomes a CSS variable, so no two of them
-# may be the same.
+# Figures are drawn in the light colours, by what they stand for. In a page each becomes a CSS
+# variable, so all must be different.
 LIGHT = {
     "surface": "#ffffff",
     "panel": "#f6f8fa",
     "ink": "#1f2328",
     "quiet": "#57606a",
     "grid": "#dfe3e7",
-    "first": "#0072b2",  # validation, the selected seed, ours
+    "first": "#0072b2",  # validation, the selected seed, LPF
     "second": "#e69f00",  # training, the weighted KL
     "third": "#009e73",
     "fourth": "#cc79a7",
     "fifth": "#d55e00",
-    "rival": "#858d96",  # what we are compared with
+    "rival": "#858d96",  # methods that LPF is compared with
     "member": "#7ab3d6",
     "other": "#c3c8cd",
     "ours-panel": "#e6f1f8",
-    "caution": "#b34700",
-    "caution-panel": "#fff3e6",
+    "warning": "#b34700",
+    "warning-panel": "#fff3e6",
 }
 DARK = {
     "surface": "#14171a",
@@ -62,13 +61,13 @@ DARK = {
     "member": "#2c7099",
     "other": "#565e66",
     "ours-panel": "#16303f",
-    "caution": "#ff9d4d",
-    "caution-panel": "#33230f",
+    "warning": "#ff9d4d",
+    "warning-panel": "#33230f",
 }
 
 
 def css_variables() -> str:
-    """Both sets of colours, chosen by what the reader's system prefers; paper is always light."""
+    """Both sets of colours; the reader's system chooses one, and print is always light."""
     light, dark = _declared(LIGHT), _declared(DARK)
     return (
         f":root {{ {light} color-scheme: light dark; }}\n"
@@ -77,7 +76,7 @@ def css_variables() -> str:
 
 
 def with_variables(svg: str) -> str:
-    """A drawing in light colours as one that follows the page it stands in."""
+    """An SVG in light colours as one that uses the colours of its page."""
     for name, colour in LIGHT.items():
         svg = svg.replace(colour, f"var(--{name})")
     return svg
@@ -91,17 +90,17 @@ WIDTH, WIDE = 4.4, 9.0  # inches
 DOTS_PER_INCH = 200
 LEGEND_COLUMNS = 2
 LEGEND_CHARACTERS, MOST_LINES = 23, 4  # of a column; of a name in it
-TITLE_CHARACTERS = 11.5  # an inch
+TITLE_CHARACTERS = 11.5  # per inch
 # Draws on the axes and returns what the legend shows; an empty legend is left out.
 Painter = Callable[["Axes"], Sequence["Artist"]]
-# Moves words once it is known where everything stands.
+# Moves texts after the layout is known.
 Settler = Callable[["Axes"], None]
 
 STYLE: Mapping[str, Any] = {
-    "svg.hashsalt": "lpf",  # else the ids in an SVG differ from run to run
+    "svg.hashsalt": "lpf",  # otherwise the ids in an SVG differ from run to run
     "svg.fonttype": "path",
-    "text.parse_math": False,  # a name with dollar signs is a name
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "text.parse_math": False,  # names may contain dollar signs
+    "font.family": "DejaVu Sans",  # part of matplotlib: the same on every machine
     "font.size": 9.0,
     "axes.labelsize": 9.0,
     "legend.fontsize": 8.5,
@@ -127,7 +126,7 @@ STYLE: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """``name`` is that of its files; ``caption`` says what is to be seen and how to read it."""
+    """A finished figure. ``name`` is that of its files; ``caption`` says what it shows."""
 
     name: str
     title: str
@@ -138,7 +137,7 @@ class Drawing:
 
     @property
     def inline(self) -> str:
-        """The SVG for a page: no addresses, ids of its own, the page's colours, any width."""
+        """The SVG for a page: no metadata, unique ids, the page's colours, any width."""
         body = self.svg[self.svg.index("<svg") :]
         body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
         head, rest = body.split(">", 1)
@@ -149,6 +148,7 @@ class Drawing:
         return f'<svg {box.group()} aria-hidden="true">{with_variables(rest)}'
 
     def write(self, folder: Path) -> None:
+        """Write ``<name>.svg`` and ``<name>.png``."""
         write_atomically(folder / f"{self.name}.svg", self.svg.encode())
         write_atomically(folder / f"{self.name}.png", self.png)
 
@@ -163,8 +163,8 @@ def draw(
     *,
     is_wide: bool = False,
 ) -> Drawing:
-    """``height`` in inches, without title and legend. ConfigError where matplotlib is not
-    installed."""
+    """Draw one figure. ``height`` is in inches, without title and legend; ``paint`` draws on the
+    axes and returns the entries of the legend. ConfigError if matplotlib is not installed."""
     try:
         from matplotlib import style
         from matplotlib.figure import Figure
@@ -173,25 +173,25 @@ def draw(
             "report: drawing figures needs matplotlib. Nothing was written; "
             "pip install 'lpf[report]'."
         ) from error
-    # Whatever the user's own settings are, the figure is the same.
+    # The user's own matplotlib settings must not change the figure.
     with style.context(["default", dict(STYLE)]):
         figure = Figure(layout="constrained")
         shown = paint(figure.add_subplot())
         _fit(figure, title, height, shown, WIDE if is_wide else WIDTH)
         if settle is not None:
             figure.draw_without_rendering()
-            figure.set_layout_engine("none")  # what has its place keeps it from here on
+            figure.set_layout_engine("none")  # nothing else moves from here on
             settle(figure.axes[0])
         return Drawing(name, title, caption, _svg(figure), _png(figure), is_wide)
 
 
 def legend_name(name: str) -> str:
-    """Whole, on as many lines as it needs: two that are cut may look the same."""
+    """A name for the legend, wrapped but not shortened: short forms could look the same."""
     return "\n".join(wrap(name, LEGEND_CHARACTERS, max_lines=MOST_LINES, placeholder="…"))
 
 
 def _fit(figure: Figure, title: str, height: float, shown: Sequence[Artist], width: float) -> None:
-    """Title above, legend below, and room for both."""
+    """Add the title above and the legend below, and make room for both."""
     columns = LEGEND_COLUMNS if width == WIDTH else 2 * LEGEND_COLUMNS
     lines = wrap(title, int(width * TITLE_CHARACTERS)) or [""]
     figure.set_size_inches(
@@ -203,14 +203,14 @@ def _fit(figure: Figure, title: str, height: float, shown: Sequence[Artist], wid
 
 
 def _legend_lines(shown: Sequence[Artist], columns: int) -> int:
-    """Of its highest column. matplotlib fills one after the other, the first ones with one more
-    where they do not come out even."""
+    """Lines of the legend's longest column. matplotlib fills columns one after the other; the
+    first ones get one entry more if the number is not even."""
     lines = [str(one.get_label()).count("\n") + 1 for one in shown]
     return max(int(column.sum()) for column in np.array_split(lines, columns))
 
 
 def _svg(figure: Figure) -> str:
-    # Neither date nor version: the same numbers give the same bytes.
+    # No date and no version, so that the same numbers give the same bytes.
     nameless = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     written = BytesIO()
     figure.savefig(written, format="svg", metadata=nameless)

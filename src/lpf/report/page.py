@@ -1,6 +1,7 @@
-"""HTML that stands alone. Whatever comes from outside goes through ``text`` here.
+"""Parts of an HTML page that needs no other file, and numbers as pages print them.
 
-Numbers as a reader meets them.
+Functions return HTML and escape the plain text that they are given; arguments that are HTML already
+are called ``parts`` or ``contents``.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ Kind = Literal["name", "word", "number", "long"]
 
 @dataclass(frozen=True)
 class PageColumn:
-    """A ``number`` stands to the right, a ``word`` is ours and stays in one line, a ``name`` is the
-    user's, a ``long`` text needs room."""
+    """A ``number`` is aligned to the right, a ``word`` is not wrapped, a ``name`` comes from the
+    user and can be of any length, a ``long`` text gets most of the width."""
 
     title: str
     kind: Kind = "number"
@@ -27,17 +28,20 @@ class PageColumn:
 
 @dataclass(frozen=True)
 class PageRow:
+    """One row of a table; a selected one is highlighted."""
+
     cells: Sequence[str]
     is_selected: bool = False
 
 
 def text(plain: str) -> str:
+    """Plain text escaped for HTML."""
     return escape(plain, quote=True)
 
 
-def page(title: str, parts: Iterable[str], contents: str = "") -> str:
-    """A whole document; ``parts`` and ``contents`` are HTML already. Contents stand beside the rest
-    where there is room, and else below the title."""
+def make_page(title: str, parts: Iterable[str], contents: str = "") -> str:
+    """A complete document. ``contents`` is shown beside the parts on wide screens, and below the
+    title on narrow ones."""
     body = "\n".join(parts)
     heading = f"<h1>{text(title)}</h1>\n"
     opening = f"<body>\n<main>\n{heading}"
@@ -61,46 +65,50 @@ def contents(entries: Sequence[tuple[str, str]]) -> str:
 
 
 def section(title: str, *parts: str, id: str = "") -> str:
+    """A heading and what follows; ``id`` is for links from the contents."""
     opening = f'<section id="{id}">' if id else "<section>"
     return "\n".join([f"{opening}\n<h2>{text(title)}</h2>", *parts, "</section>"])
 
 
 def definitions(facts: Iterable[tuple[str, str]]) -> str:
-    """Names and what they stand for, one below the other."""
+    """Names with their values, one below the other."""
     lines = (f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>\n" for name, value in facts)
     return f'<dl class="facts">\n{"".join(lines)}</dl>'
 
 
 def paragraph(plain: str) -> str:
+    """One paragraph of plain text."""
     return f"<p>{text(plain)}</p>"
 
 
 def bullets(lines: Sequence[str]) -> str:
+    """A bulleted list of plain texts."""
     return "<ul>\n" + "".join(f"<li>{text(line)}</li>\n" for line in lines) + "</ul>"
 
 
-def cautions_box(cautions: Sequence[str]) -> str:
-    """A box that cannot be missed, or a sentence that there is nothing to say."""
-    if not cautions:
-        return paragraph("No cautions: nothing was found that the numbers would not say.")
+def warnings_box(warnings: Sequence[str]) -> str:
+    """A highlighted box, or a sentence that there are no warnings."""
+    if not warnings:
+        return paragraph("There are no warnings.")
     return (
-        '<aside class="cautions" aria-label="Cautions">\n<h2>Read this first</h2>\n'
-        f"{bullets(cautions)}\n</aside>"
+        '<aside class="warnings" aria-label="Warnings">\n<h2>Read this first</h2>\n'
+        f"{bullets(warnings)}\n</aside>"
     )
 
 
 def glance(facts: Sequence[tuple[str, str]]) -> str:
-    """The few numbers that a reader looks for."""
+    """The most important numbers as large tiles: name and value of each."""
     tiles = (f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>\n" for name, value in facts)
     return f'<dl class="glance">\n{"".join(tiles)}</dl>'
 
 
 def figures(drawings: Iterable[Drawing]) -> str:
+    """Figures with their captions, side by side where there is room."""
     return f'<div class="figures">\n{"".join(map(_figure, drawings))}</div>'
 
 
 def table(caption: str, columns: Sequence[PageColumn], rows: Iterable[PageRow]) -> str:
-    """The first cell of a row names it."""
+    """A table that scrolls sideways on narrow screens. The first cell of a row is its heading."""
     heads = "".join(
         f'<th scope="col" class="{column.kind}">{text(column.title)}</th>' for column in columns
     )
@@ -114,7 +122,7 @@ def table(caption: str, columns: Sequence[PageColumn], rows: Iterable[PageRow]) 
 
 
 def _is_long(columns: Sequence[PageColumn]) -> bool:
-    """On a phone the long text goes below its row, as it would be out of sight beside it."""
+    """On a phone, long texts go below their row."""
     return any(column.kind == "long" for column in columns)
 
 
@@ -144,25 +152,27 @@ def _style() -> str:
 
 
 def percent(share: float) -> str:
+    """A share in [0, 1] as a percentage with one decimal."""
     return f"{100 * share:.1f} %"
 
 
 def points(difference: float) -> str:
-    """A difference of two shares, with its sign."""
+    """A difference of two shares in percentage points, with its sign."""
     return f"{100 * difference:+z.1f}".replace("-", "−")
 
 
 def decimals(number: float) -> str:
-    """Three of them. What is little more than nothing is not shown as nothing."""
+    """Three decimals. A small positive number is not shown as 0.000."""
     return "< 0.001" if 0 < number < 0.0005 else f"{number:z.3f}".replace("-", "−")
 
 
 def percent_spread(mean: float, sd: float, seeds: int) -> str:
-    """One seed has no spread, which is not a spread of nothing."""
+    """Mean ± standard deviation; the mean alone for a single seed."""
     return percent(mean) if seeds < 2 else f"{100 * mean:.1f} ± {100 * sd:.1f} %"
 
 
 def decimals_spread(mean: float, sd: float, seeds: int) -> str:
+    """Like ``percent_spread``, for numbers that are not shares."""
     return decimals(mean) if seeds < 2 else f"{decimals(mean)} ± {decimals(sd)}"
 
 
@@ -171,7 +181,8 @@ def counted(number: int, one: str, many: str) -> str:
 
 
 def cut(name: str, characters: int) -> str:
-    """What is cut off ends in dots. Cut in the middle: names of a kind differ at both ends."""
+    """A name of at most this many characters, with an ellipsis in the middle if it is longer:
+    similar names often differ at their ends."""
     if len(name) <= characters:
         return name
     head = (characters - 1) * 2 // 3

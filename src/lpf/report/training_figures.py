@@ -1,7 +1,4 @@
-"""Figures of one run over its seeds: how good each is, and how it came there.
-
-Figures of what the losses are made of, and of the second stage.
-"""
+"""The figures of a training report: accuracy and loss by seed and over epochs."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ from lpf.report.charts import (
 )
 from lpf.report.drawing import LIGHT, Drawing, draw
 from lpf.report.page import decimals, decimals_spread, percent, percent_spread
-from lpf.report.training_run import Run, Standing, weighted_kl
+from lpf.report.training_run import RankedRun, SeedRole
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -39,19 +36,19 @@ if TYPE_CHECKING:
     from lpf.training.stage_two import AggregatorEpoch
 
 
-LOOKS: dict[Standing, Look] = {
+LOOKS: dict[SeedRole, Look] = {
     "selected": Look(LIGHT["first"], width=2.2),
     "member": Look(LIGHT["member"], width=1.4),
     "other": Look(LIGHT["other"], ":", 1.4),
 }
-STANDINGS: dict[Standing, str] = {
+ROLES: dict[SeedRole, str] = {
     "selected": "★ best, in the model",
     "member": "in the model",
     "other": "not in the model",
 }
 
 
-def seed_accuracy(run: Run) -> Drawing:
+def seed_accuracy(run: RankedRun) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         from matplotlib.ticker import PercentFormatter
 
@@ -72,7 +69,7 @@ def seed_accuracy(run: Run) -> Drawing:
     )
 
 
-def seed_loss(run: Run) -> Drawing:
+def seed_loss(run: RankedRun) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         over = run.spread("validation_loss")
         values = [seed.best.validation_loss for seed in run.seeds]
@@ -89,25 +86,25 @@ def seed_loss(run: Run) -> Drawing:
     )
 
 
-def convergence(run: Run) -> Drawing:
+def convergence(run: RankedRun) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         for seed in reversed(run.seeds):  # the best one last, on top of the others
             losses = [epoch.validation_loss for epoch in seed.history.epochs]
-            paint_curve(axes, losses, LOOKS[seed.standing], seed.history.best_epoch)
+            paint_curve(axes, losses, LOOKS[seed.role], seed.history.best_epoch)
         finish_axes(axes, "validation loss", max(len(one.history.epochs) for one in run.seeds))
-        lines = [line_key(LOOKS[one], STANDINGS[one]) for one in _standings(run)]
+        lines = [line_key(LOOKS[one], ROLES[one]) for one in _roles(run)]
         return [*lines, dot_key("best epoch")]
 
     return draw(
         "convergence",
         "Validation loss over epochs",
-        f"One line a seed. A dot marks the epoch with the lowest loss{_kept(run)}.",
+        f"One line per seed. A dot marks the epoch with the lowest loss{_what_it_is_for(run)}.",
         CURVE_HEIGHT,
         paint,
     )
 
 
-def accuracy_gap(run: Run) -> Drawing:
+def accuracy_gap(run: RankedRun) -> Drawing:
     history = run.selected.history
 
     def paint(axes: Axes) -> Sequence[Artist]:
@@ -121,48 +118,48 @@ def accuracy_gap(run: Run) -> Drawing:
     return draw(
         "accuracy-gap",
         "Training and validation accuracy over epochs",
-        f"Of the best seed, {history.seed}; dots mark its best epoch. Training figures are running "
-        "means with dropout and one sample an item. Validation figures have neither, so that they "
-        "may be the higher ones.",
+        f"The best seed, {history.seed}; dots mark its best epoch. Training figures are running "
+        "means with dropout and one sample per item. Validation figures have neither, so they can "
+        "be higher.",
         CURVE_HEIGHT,
         paint,
     )
 
 
-def _kept(run: Run) -> str:
+def _what_it_is_for(run: RankedRun) -> str:
     if not run.trained.in_folds:
-        return ", whose weights were kept"
+        return ", whose weights were used"
     return (
-        ". Folds take the place of validation, and no seed stops before the last epoch: where the "
-        "mean of all lines was lowest tells how long to train on everything"
+        ". Folds take the place of validation, and no seed stops before the last epoch: the epoch "
+        "at which the mean of all lines is lowest is the number of epochs for the final model"
     )
 
 
 def _paint_seeds(
-    axes: Axes, run: Run, values: Sequence[float], words: Sequence[str], mean: float
+    axes: Axes, run: RankedRun, values: Sequence[float], words: Sequence[str], mean: float
 ) -> None:
-    colours = [LOOKS[seed.standing].colour for seed in run.seeds]
+    colours = [LOOKS[seed.role].colour for seed in run.seeds]
     paint_bars(axes, [seed.name for seed in run.seeds], [Bars(values, words, colours)])
     paint_mean(axes, mean)
 
 
-def _keys(run: Run, mean: str) -> list[Artist]:
-    patches = [key(LOOKS[one].colour, STANDINGS[one]) for one in _standings(run)]
+def _keys(run: RankedRun, mean: str) -> list[Artist]:
+    patches = [key(LOOKS[one].colour, ROLES[one]) for one in _roles(run)]
     return [*patches, line_key(MEAN, f"mean {mean}")]
 
 
-def _standings(run: Run) -> list[Standing]:
-    """Those that occur, the best first."""
-    there = {seed.standing for seed in run.seeds}
-    return [standing for standing in LOOKS if standing in there]
+def _roles(run: RankedRun) -> list[SeedRole]:
+    """The roles that occur, the best first."""
+    present = {seed.role for seed in run.seeds}
+    return [role for role in LOOKS if role in present]
 
 
 CROSS_ENTROPY, WEIGHTED_KL = LIGHT["first"], LIGHT["second"]
 THIN = 0.8
 
 
-def loss_parts(run: Run) -> Drawing:
-    """Of the best seed at its best epoch."""
+def loss_parts(run: RankedRun) -> Drawing:
+    """Cross-entropy and weighted KL of the best seed at its best epoch."""
     best = run.selected.best
     totals = [best.train_loss, best.validation_loss]
     entropies = [best.train_cross_entropy, best.validation_cross_entropy]
@@ -175,10 +172,10 @@ def loss_parts(run: Run) -> Drawing:
         write_beside(axes, rows, [decimals(total) for total in totals])
         return _part_keys()
 
-    return draw("loss-parts", "What the loss is made of", _parts_caption(run), 1.35, paint)
+    return draw("loss-parts", "Parts of the loss", _parts_caption(run), 1.35, paint)
 
 
-def loss_over_epochs(run: Run) -> Drawing:
+def loss_over_epochs(run: RankedRun) -> Drawing:
     history = run.selected.history
 
     def paint(axes: Axes) -> Sequence[Artist]:
@@ -195,15 +192,14 @@ def loss_over_epochs(run: Run) -> Drawing:
     return draw(
         "loss-over-epochs",
         "Parts of the validation loss over epochs",
-        f"Of the best seed, {history.seed}. Both parts stand on each other; their sum tells how "
-        "long to train.",
+        f"The best seed, {history.seed}. The two parts are stacked; training stops by their sum.",
         CURVE_HEIGHT,
         paint,
     )
 
 
-def aggregator_loss(run: Run) -> Drawing:
-    """Of the second stage. The first member is the best seed."""
+def aggregator_loss(run: RankedRun) -> Drawing:
+    """Losses of the second stage. The first member is the best seed."""
     members = run.trained.aggregator
 
     def paint(axes: Axes) -> Sequence[Artist]:
@@ -217,8 +213,8 @@ def aggregator_loss(run: Run) -> Drawing:
     return draw(
         "aggregator-loss",
         "Loss of the learned aggregator over epochs",
-        "Cross-entropy of whole entities in the second stage. Thick lines are the best seed's, "
-        "thin ones those of the other members.",
+        "Cross-entropy of whole entities in the second stage. Thick lines: the best seed. Thin "
+        "lines: the other members.",
         CURVE_HEIGHT,
         paint,
     )
@@ -237,12 +233,12 @@ def _part_keys() -> list[Artist]:
     return [key(CROSS_ENTROPY, "cross-entropy"), key(WEIGHTED_KL, "weighted KL")]
 
 
-def _parts_caption(run: Run) -> str:
+def _parts_caption(run: RankedRun) -> str:
     best = run.selected.best
-    part = weighted_kl(best.validation_loss, best.validation_cross_entropy)
+    part = run.selected.weighted_kl
     share = f" ({percent(part / best.validation_loss)})" if best.validation_loss else ""
     return (
-        f"Of the best seed, {run.selected.number}, at its best epoch. Validation: cross-entropy "
+        f"The best seed, {run.selected.number}, at its best epoch. Validation: cross-entropy "
         f"{decimals(best.validation_cross_entropy)} and weighted KL {decimals(part)}{share}; "
-        f"unweighted, KL is {best.validation_kl:.2f}."
+        f"KL without its weight is {best.validation_kl:.2f}."
     )

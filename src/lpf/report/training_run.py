@@ -1,28 +1,30 @@
-"""A training run as a report tells it: its seeds in order, and what became of each."""
+"""A training run as reports show it: its seeds ranked, and all its numbers as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from lpf.report.documents import FORMAT
+
 if TYPE_CHECKING:
     from lpf.training.assembly import Trained
-    from lpf.training.history import Epoch, SeedHistory, Spread
+    from lpf.training.history import Epoch, SeedHistory, SeedSpread
 
 
-Standing = Literal["selected", "member", "other"]
+SeedRole = Literal["selected", "member", "other"]
 
 
 @dataclass(frozen=True)
-class Seed:
-    """``selected`` is the best seed, a ``member`` another one that is part of the model; neither
-    where a linear reading is."""
+class RankedSeed:
+    """One seed. Its ``role`` is ``selected`` for the best seed, ``member`` for the others in the
+    model, ``other`` for the rest; a linear model has no seed's networks in it."""
 
     history: SeedHistory
-    standing: Standing
+    role: SeedRole
 
     @property
     def number(self) -> int:
@@ -34,59 +36,105 @@ class Seed:
 
     @property
     def name(self) -> str:
-        return f"★ {self.number}" if self.standing == "selected" else str(self.number)
+        return f"★ {self.number}" if self.role == "selected" else str(self.number)
+
+    @property
+    def weighted_kl(self) -> float:
+        """What KL adds to the validation loss of the best epoch."""
+        return self.best.validation_loss - self.best.validation_cross_entropy
 
 
 @dataclass(frozen=True)
-class Run:
-    """``seeds`` are the best first."""
+class RankedRun:
+    """A training run with its seeds, the best first."""
 
     trained: Trained
-    seeds: tuple[Seed, ...]
+    seeds: tuple[RankedSeed, ...]
 
     @classmethod
-    def of(cls, trained: Trained) -> Run:
-        from lpf.training.history import ranked  # with torch, which whoever trained has loaded
+    def of(cls, trained: Trained) -> RankedRun:
+        from lpf.training.history import ranked  # imports torch, as training has done already
 
-        ordered = [trained.histories[place] for place in ranked(trained.histories)]
-        members = trained.networks_in_it
-        return cls(
-            trained,
-            tuple(
-                Seed(history, _standing(place, history.seed in members))
-                for place, history in enumerate(ordered)
-            ),
-        )
+        seeds = []
+        for place, position in enumerate(ranked(trained.histories)):
+            history = trained.histories[position]
+            role: SeedRole = "other"
+            if history.seed in trained.network_seeds:
+                role = "selected" if place == 0 else "member"
+            seeds.append(RankedSeed(history, role))
+        return cls(trained, tuple(seeds))
 
     @property
-    def selected(self) -> Seed:
+    def selected(self) -> RankedSeed:
         return self.seeds[0]
 
     @property
     def judged_items(self) -> str:
-        """What the figures called validation are of."""
+        """The items that validation figures are computed on."""
         return "held-out items of folds" if self.trained.in_folds else "single validation items"
 
     @property
     def converged_share(self) -> float:
-        return self.mean(lambda seed: seed.history.converged)
+        return self._mean(lambda history: history.converged)
 
-    def spread(self, name: str) -> Spread:
-        """Of a field of each seed's best epoch."""
+    @property
+    def mean_best_epoch(self) -> float:
+        return self._mean(lambda history: history.best_epoch)
+
+    @property
+    def mean_epochs(self) -> float:
+        return self._mean(lambda history: len(history.epochs))
+
+    @property
+    def accuracy_gap(self) -> float:
+        """Training accuracy minus validation accuracy, means over the seeds."""
+        return self.spread("train_accuracy").mean - self.spread("validation_accuracy").mean
+
+    def spread(self, name: str) -> SeedSpread:
+        """A field of each seed's best epoch, over all seeds."""
         from lpf.training.history import spread
 
         return spread(self.trained.histories, name)
 
-    def mean(self, of: Callable[[Seed], float]) -> float:
-        return float(np.mean([of(seed) for seed in self.seeds]))
+    def spreads(self) -> dict[str, dict[str, float]]:
+        """Mean, standard deviation and the selected seed's value, of each field of an epoch."""
+        return {name: asdict(self.spread(name)) for name in asdict(self.selected.best)}
+
+    def to_dict(self, dataset_name: str) -> dict[str, Any]:
+        """The content of ``training.json``. Seeds are best first; shares lie in [0, 1]."""
+        trained = self.trained
+        aggregator = zip(trained.config.seeds, trained.aggregator, strict=True)
+        return {
+            "format": FORMAT,
+            "dataset": dataset_name,
+            "card": trained.card.to_dict(),
+            "cautions": list(trained.warnings),
+            "members": list(trained.config.seeds),
+            "seeds": [_seed_document(seed) for seed in self.seeds],
+            "spread": self.spreads(),
+            "aggregator": [
+                {"seed": seed, "epochs": [asdict(epoch) for epoch in epochs]}
+                for seed, epochs in (aggregator if trained.aggregator else ())
+            ],
+            "fitted": {
+                name: {**one.robust.to_dict(), "learned_temperature": one.learned_temperature}
+                for name, one in trained.fitted.items()
+            },
+            "scores": {
+                one.place: {name: scores.to_dict() for name, scores in one.by_predicate.items()}
+                for one in trained.scores
+            },
+            "model": trained.config.to_dict(),
+        }
+
+    def _mean(self, of: Callable[[SeedHistory], float]) -> float:
+        return float(np.mean([of(seed.history) for seed in self.seeds]))
 
 
-def weighted_kl(loss: float, cross_entropy: float) -> float:
-    """What KL adds to a loss once it is weighted: all of it that is not cross-entropy."""
-    return loss - cross_entropy
-
-
-def _standing(place: int, is_member: bool) -> Standing:
-    if not is_member:
-        return "other"
-    return "selected" if place == 0 else "member"
+def _seed_document(seed: RankedSeed) -> dict[str, Any]:
+    return {
+        **seed.history.to_dict(),
+        "standing": seed.role,
+        "epochs_trained": len(seed.history.epochs),
+        "weighted_kl": seed.weighted_kl,
+    }

@@ -1,6 +1,6 @@
-"""Training: stage 1 and stage 2 of the paper, the seed search, and what is fitted afterwards.
+"""Training: both stages of the paper, the search over seeds, and what is fitted afterwards.
 
-Importing this room imports torch; nothing that answers a question does.
+Importing this package imports torch; answering questions does not need it.
 """
 
 from lpf.training.assembly import Trained
@@ -13,10 +13,10 @@ from lpf.training.config import (
     TrainingConfig,
 )
 from lpf.training.examples import Examples, make_examples, read_features
-from lpf.training.fitting import Scores, evaluate
+from lpf.training.fitting import HeldOutScores, Scores, evaluate
 from lpf.training.heads import train_head
 from lpf.training.history import SeedHistory, spread
-from lpf.training.small_data import FEWEST_FOR_SPLITS, train_few
+from lpf.training.small_data import FEWEST_FOR_SPLITS, train_small
 from lpf.training.trainer import Trainer
 from lpf.training.training_warnings import wilson
 
@@ -27,6 +27,7 @@ __all__ = [
     "SEVEN_SEEDS",
     "UNEQUAL",
     "Examples",
+    "HeldOutScores",
     "Scores",
     "SeedHistory",
     "StageTwoConfig",
@@ -37,7 +38,7 @@ __all__ = [
     "make_examples",
     "read_features",
     "spread",
-    "train_few",
     "train_head",
+    "train_small",
     "wilson",
 ]

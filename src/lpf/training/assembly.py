@@ -1,22 +1,46 @@
-"""From a search to a model: its members, what is fitted for them, and its card."""
+"""The end of every training run: fitted parameters, scores, warnings and model card become a model.
+
+``Trainer`` and ``train_small`` both end in ``finish``; ``train_head`` ends in ``assemble``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lpf.datasets import Dataset
-from lpf.model.artefact import OUT_OF_FOLD, ModelCard, save_model
+from lpf.model.artefact import HELD_OUT, HeldOutData, ModelCard, save_model
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
 from lpf.training.config import TrainingConfig
-from lpf.training.fitting import FittedParameters, Scores
+from lpf.training.examples import Examples
+from lpf.training.fitting import (
+    FittedParameters,
+    HeldOutScores,
+    Scores,
+    answers,
+    calibrated,
+    score_splits,
+)
 from lpf.training.history import SeedHistory, ranked, spread
-from lpf.training.linear import ReadingChoice
+from lpf.training.linear import ModelChoice
 from lpf.training.stage_two import AggregatorHistory
-from lpf.types import Float32Array
+from lpf.training.training_warnings import (
+    answer_warnings,
+    balancing_may_help,
+    choice_warnings,
+    data_warnings,
+    prior_warnings,
+    seed_warnings,
+    size_warnings,
+    small_data_warnings,
+    unlearned_warnings,
+)
+from lpf.types import Float32Array, QueryOptions, Variant
 
+# Everything that goes into the card is part of what a model's version is the hash of: a change of
+# wording changes the version of new models.
 INTENDED = (
     "Turning short texts like those it was trained on into probabilities for the predicates below, "
     "together with other items about the same entity."
@@ -25,12 +49,13 @@ UNSUITABLE = (
     "Texts of another kind or language, predicates it was not trained on, decisions about people "
     "without a person who reads the evidence."
 )
-METRICS = ("accuracy", "nll", "prior_nll", "brier", "ece", "ece_null", "entities")
+WARNING_PREFIX = "caution: "
+CARD_METRICS = ("accuracy", "nll", "prior_nll", "brier", "ece", "ece_null", "entities")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A model that is ready to be saved, and all that happened on the way."""
+    """A model that is ready to be saved, and everything that is known about its training."""
 
     config: ModelConfig
     tensors: Mapping[str, Float32Array]
@@ -38,26 +63,49 @@ class Trained:
     histories: tuple[SeedHistory, ...]
     aggregator: AggregatorHistory
     fitted: Mapping[str, FittedParameters]
-    scores: Mapping[str, Mapping[str, Scores]]  # "validation/spn" -> predicate -> scores
-    cautions: tuple[str, ...]
-    reading: ReadingChoice | None = None  # None where nothing was to be chosen
+    scores: tuple[HeldOutScores, ...]
+    warnings: tuple[str, ...]
+    choice: ModelChoice | None = None  # None if the networks were not compared with a linear model
 
     @property
-    def networks_in_it(self) -> frozenset[int]:
-        """The seeds whose networks are part of the model: none where a linear reading is."""
-        return frozenset() if _is_linear(self.reading) else frozenset(self.config.seeds)
+    def is_linear(self) -> bool:
+        """True if the linear model was better than the networks and replaced them."""
+        return self.choice is not None and self.choice.is_linear
+
+    @property
+    def network_seeds(self) -> frozenset[int]:
+        """Seeds whose networks are in the model; empty if it is linear."""
+        return frozenset() if self.is_linear else frozenset(self.config.seeds)
 
     @property
     def in_folds(self) -> bool:
-        """Whether entities were too few for splits: folds tell of unseen ones."""
-        return OUT_OF_FOLD in self.scores
+        """True if there were too few entities for splits, so that folds were used."""
+        return any(one.data == "out of fold" for one in self.scores)
+
+    @property
+    def held_out(self) -> HeldOutScores:
+        """LPF-SPN's scores on the entities that are the most independent of training."""
+        return most_independent(self.scores)
+
+    def scores_on(self, data: HeldOutData, variant: Variant = "spn") -> Mapping[str, Scores]:
+        """Scores by predicate. KeyError if the model was not scored there."""
+        for one in self.scores:
+            if (one.data, one.variant) == (data, variant):
+                return one.by_predicate
+        raise KeyError(f"{data}/{variant}")
 
     def save(self, models: Path) -> str:
-        """Writes the model to ``models/<version>`` and returns the version."""
+        """Write the model to ``models/<version>`` and return the version."""
         return save_model(models, self.config, self.tensors, self.card)
 
     def runtime(self) -> Runtime:
         return Runtime(self.config, self.tensors)
+
+
+def most_independent(scores: Sequence[HeldOutScores]) -> HeldOutScores:
+    """LPF-SPN's scores on test entities; else on validation entities, else out of fold."""
+    spn = [one for one in scores if one.variant == "spn"]
+    return min(spn, key=lambda one: HELD_OUT.index(one.data))
 
 
 def model_config(
@@ -67,7 +115,7 @@ def model_config(
     reader_id: str,
     input_width: int,
 ) -> ModelConfig:
-    """The shape of a model with one member a seed."""
+    """The shape of a model with one member per seed."""
     return ModelConfig(
         tuple(heads),
         EncoderConfig(
@@ -81,7 +129,7 @@ def model_config(
     )
 
 
-def choose(
+def select_members(
     model: ModelConfig, tensors: Mapping[str, Float32Array], places: Sequence[int]
 ) -> tuple[ModelConfig, dict[str, Float32Array]]:
     """The members at ``places``, in this order."""
@@ -90,36 +138,113 @@ def choose(
     return replace(model, members=len(seeds), seeds=seeds), chosen
 
 
-def make_card(
-    name: str,
-    dataset: Dataset,
-    config: TrainingConfig,
-    histories: Sequence[SeedHistory],
+def finish(
     runtime: Runtime,
+    examples: Examples,
+    predicates: tuple[str, ...],
+    config: TrainingConfig,
+    *,
+    histories: tuple[SeedHistory, ...],
     fitted: Mapping[str, FittedParameters],
-    scores: Mapping[str, Mapping[str, Scores]],
-    cautions: Sequence[str],
-    reading: ReadingChoice | None = None,
-) -> ModelCard:
-    in_folds = OUT_OF_FOLD in scores
-    networks = _network_notes(config, histories, in_folds)
-    if _is_linear(reading):
-        networks = [f"of networks that do not answer: {note}" for note in networks]
-    chosen = [] if reading is None else [reading.told()]
-    fits = _fitted_notes(runtime, fitted)
-    members = _member_note(histories, runtime, in_folds or _is_linear(reading))
-    notes = [members, *networks, *chosen, *fits]
-    return ModelCard(
-        name,
-        describe_data(dataset, in_folds),
-        INTENDED,
-        UNSUITABLE,
-        _card_metrics(histories, fitted, scores, _is_linear(reading)),
-        (*notes, *(f"caution: {caution}" for caution in cautions)),
+    fold_scores: Mapping[str, Scores] | None = None,
+    choice: ModelChoice | None = None,
+    aggregator: AggregatorHistory = (),
+) -> Trained:
+    """Calibrate the model, score it, collect the warnings and write its card.
+
+    ``fold_scores``, by predicate, are given if there are too few entities for splits; otherwise
+    the model is scored on validation and test entities here.
+    """
+    runtime = calibrated(runtime, fitted)
+    if fold_scores is None:
+        variants: tuple[Variant, ...] = (
+            ("spn",) if runtime.config.aggregator is None else ("spn", "learned")
+        )
+        scores = score_splits(runtime, examples, predicates, variants)
+    else:
+        scores = (HeldOutScores("out of fold", "spn", fold_scores),)
+    linear = choice is not None and choice.is_linear
+    warnings = [
+        *unlearned_warnings(most_independent(scores).by_predicate),
+        *choice_warnings(choice),
+        *data_warnings(examples.dataset),
+    ]
+    if fold_scores is None and not linear:
+        warnings += seed_warnings(histories, config.deterministic)
+    for name in predicates:
+        if fold_scores is None:
+            warnings += _split_warnings(runtime, examples, name, config, linear)
+        else:
+            warnings += small_data_warnings(name, fold_scores[name])
+        warnings += size_warnings(name, fitted[name].robust.entities)
+        labels = examples.dataset.labels(name)
+        if fold_scores is None:
+            labels = labels[examples.dataset.positions("train")]
+        warnings += prior_warnings(examples.dataset.schema[name], labels)
+    return assemble(
+        runtime,
+        examples.dataset,
+        config,
+        histories=histories,
+        fitted=fitted,
+        scores=scores,
+        warnings=warnings,
+        choice=choice,
+        aggregator=aggregator,
     )
 
 
-def describe_data(dataset: Dataset, in_folds: bool) -> str:
+def assemble(
+    runtime: Runtime,
+    dataset: Dataset,
+    config: TrainingConfig,
+    *,
+    histories: tuple[SeedHistory, ...],
+    fitted: Mapping[str, FittedParameters],
+    scores: tuple[HeldOutScores, ...],
+    warnings: Sequence[str],
+    choice: ModelChoice | None = None,
+    aggregator: AggregatorHistory = (),
+) -> Trained:
+    """Put a calibrated model and its results together, with a card named after the data set."""
+    blank = ModelCard(dataset.name, "", INTENDED, UNSUITABLE)
+    trained = Trained(
+        runtime.config,
+        runtime.tensors,
+        blank,
+        histories,
+        aggregator,
+        fitted,
+        scores,
+        tuple(warnings),
+        choice,
+    )
+    card = replace(
+        blank,
+        data=_describe_data(dataset, trained.in_folds),
+        metrics=dict(_card_metrics(trained)),
+        notes=tuple(_card_notes(trained, config)),
+    )
+    return replace(trained, card=card)
+
+
+def _split_warnings(
+    runtime: Runtime, examples: Examples, name: str, config: TrainingConfig, linear: bool
+) -> Iterator[str]:
+    """Warnings about the answers on validation entities."""
+    validation = examples.split("validation")
+    assert validation is not None  # a data set without one was refused
+    dataset = examples.dataset
+    labels = validation.dataset.labels(name)
+    distribution = answers(runtime, dataset.schema, name, validation, QueryOptions())
+    known = labels >= 0
+    train = dataset.labels(name)[dataset.positions("train")]
+    helps = not linear and balancing_may_help(train, config.balance)
+    yield from answer_warnings(dataset.schema[name], distribution[known], labels[known], helps)
+
+
+def _describe_data(dataset: Dataset, in_folds: bool) -> str:
+    """``ModelCard.data_name`` and its neighbours read this again: keep the form."""
     splits = [entity.split for entity in dataset]
     counts = [f"{splits.count(split)} {split}" for split in ("train", "validation", "test")]
     use = ", all trained on, judged in folds" if in_folds else f" ({', '.join(counts)})"
@@ -129,76 +254,74 @@ def describe_data(dataset: Dataset, in_folds: bool) -> str:
     )
 
 
-def _is_linear(reading: ReadingChoice | None) -> bool:
-    return reading is not None and reading.is_linear
+def _card_notes(trained: Trained, config: TrainingConfig) -> Iterator[str]:
+    yield _member_note(trained)
+    about = "of networks that do not answer: " if trained.is_linear else ""
+    for note in _network_notes(trained, config):
+        yield f"{about}{note}"
+    if trained.choice is not None:
+        yield f"reading: {trained.choice.describe()}"
+    for name, fitted in trained.fitted.items():
+        yield from _fitted_notes(name, fitted)
+    for warning in trained.warnings:
+        yield f"{WARNING_PREFIX}{warning}"
 
 
-def _member_note(histories: Sequence[SeedHistory], runtime: Runtime, unranked: bool) -> str:
-    members = list(runtime.config.seeds)
-    if unranked:
+def _member_note(trained: Trained) -> str:
+    members = list(trained.config.seeds)
+    if trained.in_folds or trained.is_linear:
         return f"members: one for each of the seeds {members}"
-    return f"seeds {[one.seed for one in histories]}; members, best first: {members}"
+    return f"seeds {[one.seed for one in trained.histories]}; members, best first: {members}"
 
 
-def _network_notes(
-    config: TrainingConfig, histories: Sequence[SeedHistory], in_folds: bool
-) -> list[str]:
-    judged = "held-out items of folds" if in_folds else "validation items"
-    # Folds tell when to stop, and batches are as small as few items ask for.
-    stopping = "" if in_folds else f"patience {config.patience}, batch {config.batch_size}, "
-    return [
-        f"accuracy on {judged} over all seeds {_spread(histories, 'validation_accuracy')}; loss "
-        f"{_spread(histories, 'validation_loss')}",
+def _network_notes(trained: Trained, config: TrainingConfig) -> Iterator[str]:
+    judged = "held-out items of folds" if trained.in_folds else "validation items"
+    yield (
+        f"accuracy on {judged} over all seeds {_spread(trained, 'validation_accuracy')}; loss "
+        f"{_spread(trained, 'validation_loss')}"
+    )
+    # With folds, patience is not used and batches are smaller.
+    stopping = (
+        "" if trained.in_folds else f"patience {config.patience}, batch {config.batch_size}, "
+    )
+    yield (
         f"learning rate {config.learning_rate:g}, beta {config.beta:g}, {stopping}weight decay "
-        f"{config.weight_decay:g}, hidden {list(config.hidden)}, latent {config.latent_width}",
-    ]
+        f"{config.weight_decay:g}, hidden {list(config.hidden)}, latent {config.latent_width}"
+    )
 
 
-def _spread(histories: Sequence[SeedHistory], name: str) -> str:
-    """One seed has no spread."""
-    found = spread(histories, name)
-    if len(histories) == 1:
-        return f"{found.mean:.4f}"
-    return f"{found.mean:.4f} ± {found.sd:.4f}, selected {found.selected:.4f}"
+def _spread(trained: Trained, name: str) -> str:
+    """Mean and standard deviation over the seeds; a single seed has no deviation."""
+    over_seeds = spread(trained.histories, name)
+    if len(trained.histories) == 1:
+        return f"{over_seeds.mean:.4f}"
+    return f"{over_seeds.mean:.4f} ± {over_seeds.sd:.4f}, selected {over_seeds.selected:.4f}"
 
 
-def _fitted_notes(runtime: Runtime, fitted: Mapping[str, FittedParameters]) -> list[str]:
-    notes = []
-    for name, one in fitted.items():
-        numbers = one.robust.parameters
-        notes.append(
-            f"{name}: fitted on {one.robust.entities} entities: temperature "
-            f"{numbers.temperature:.4f}, rho {numbers.rho:.4f}, epsilon {numbers.epsilon:.4f}, "
-            f"slope {numbers.slope:.4f} around credibility logit {numbers.centre:.4f} up to "
-            f"credibility {numbers.highest:.4f}; NLL "
-            f"{one.robust.nll_before:.4f} before, {one.robust.nll_after:.4f} after{_held(one)}"
-        )
-        if one.learned_temperature is not None:
-            notes.append(f"{name}: temperature of LPF-Learned {one.learned_temperature:.4f}")
-    return notes
+def _fitted_notes(name: str, fitted: FittedParameters) -> Iterator[str]:
+    robust, numbers = fitted.robust, fitted.robust.parameters
+    cross_fitted = robust.nll_cross_fitted
+    held_out = "" if cross_fitted is None else f", {cross_fitted:.4f} on held-out folds"
+    yield (
+        f"{name}: fitted on {robust.entities} entities: temperature {numbers.temperature:.4f}, rho "
+        f"{numbers.rho:.4f}, epsilon {numbers.epsilon:.4f}, slope {numbers.slope:.4f} around "
+        f"credibility logit {numbers.centre:.4f} up to credibility {numbers.highest:.4f}; NLL "
+        f"{robust.nll_before:.4f} before, {robust.nll_after:.4f} after{held_out}"
+    )
+    if fitted.learned_temperature is not None:
+        yield f"{name}: temperature of LPF-Learned {fitted.learned_temperature:.4f}"
 
 
-def _held(one: FittedParameters) -> str:
-    held_out = one.robust.nll_cross_fitted
-    return "" if held_out is None else f", {held_out:.4f} on held-out folds"
-
-
-def _card_metrics(
-    histories: Sequence[SeedHistory],
-    fitted: Mapping[str, FittedParameters],
-    scores: Mapping[str, Mapping[str, Scores]],
-    linear: bool,
-) -> dict[str, float]:
-    listed = {}
-    if not linear:
-        best = histories[ranked(histories)[0]].best
-        listed["item_validation_accuracy"] = round(best.validation_accuracy, 6)
-    for predicate, one in fitted.items():
-        listed[f"{predicate}/nll_fitted"] = round(one.robust.nll_after, 6)
-        if one.robust.nll_cross_fitted is not None:
-            listed[f"{predicate}/nll_cross_fitted"] = round(one.robust.nll_cross_fitted, 6)
-    for place, by_predicate in scores.items():
-        for predicate, found in by_predicate.items():
-            for name in METRICS:
-                listed[f"{predicate}/{place}/{name}"] = round(getattr(found, name), 6)
-    return listed
+def _card_metrics(trained: Trained) -> Iterator[tuple[str, float]]:
+    """Names and values as ``card.json`` stores them."""
+    if not trained.is_linear:
+        best = trained.histories[ranked(trained.histories)[0]].best
+        yield "item_validation_accuracy", round(best.validation_accuracy, 6)
+    for predicate, fitted in trained.fitted.items():
+        yield f"{predicate}/nll_fitted", round(fitted.robust.nll_after, 6)
+        if fitted.robust.nll_cross_fitted is not None:
+            yield f"{predicate}/nll_cross_fitted", round(fitted.robust.nll_cross_fitted, 6)
+    for one in trained.scores:
+        for predicate, scores in one.by_predicate.items():
+            for name in CARD_METRICS:
+                yield f"{predicate}/{one.place}/{name}", round(getattr(scores, name), 6)

@@ -1,4 +1,4 @@
-"""How a model is trained: what the paper fixes, and what may be changed."""
+"""Settings of training, and the paper's seeds and grid."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ class TrainingConfig:
 
 
 def check_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
-    """ConfigError unless they are different whole numbers, 0 or above, and at least one."""
+    """The seeds as a tuple. ConfigError unless there is at least one and all are different whole
+    numbers, 0 or above."""
     whole = all(isinstance(seed, int) and seed >= 0 for seed in seeds)
     if not seeds or not whole or len(set(seeds)) != len(seeds):
         raise ConfigError(

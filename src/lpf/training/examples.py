@@ -25,8 +25,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Examples:
-    """Labelled entities with what a model reads of them. ``features`` [N, width], ``credibility``
-    [N] (NaN unknown), ``groups`` [N] numbers of copies within an entity (-1 for none)."""
+    """Labelled entities with their items as arrays: ``features`` [N, width], ``credibility`` [N]
+    (NaN if unknown), ``groups`` [N], the number of an item's group of copies within its entity (-1
+    for none)."""
 
     dataset: Dataset
     features: Float32Array
@@ -39,7 +40,7 @@ class Examples:
 
     @property
     def items(self) -> Items:
-        """For the engine."""
+        """The items as the engine takes them."""
         ids = [item.evidence_id for item in self.dataset.items]
         return Items(
             self.features,
@@ -60,12 +61,12 @@ class Examples:
         )
 
     def split(self, split: Split) -> Examples | None:
-        """The entities of a split; None where it has none."""
+        """The entities of a split, or None if it is empty."""
         places = self.dataset.positions(split)
         return self.select(places) if len(places) else None
 
     def rows(self, entities: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Where the items of ``entities`` stand among all."""
+        """Positions of the items of ``entities`` among all items."""
         offsets = self.dataset.offsets
         spans = [np.arange(offsets[place], offsets[place + 1]) for place in entities]
         return np.concatenate([np.empty(0, np.intp), *spans]).astype(np.intp)
@@ -74,8 +75,8 @@ class Examples:
 def make_examples(
     dataset: Dataset, features: Float32Array, copy_similarity: float | None = DEFAULT_SIMILARITY
 ) -> Examples:
-    """Copies are found as they are where a question is asked: by report, by equal text, by nearly
-    equal direction."""
+    """Add credibilities and groups of copies to the features. Copies are found as they are when
+    answering: by report, by equal text, by nearly equal features."""
     items = list(dataset.items)
     if len(features) != len(items):
         raise EvidenceError(f"{len(features)} rows of features for {len(items)} items.")
@@ -96,10 +97,10 @@ def read_features(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Float32Array:
-    """Features [N, width] of all items, kept in ``folder`` under the hash of what was read."""
+    """Features [N, width] of all items, cached in ``folder`` under the hash of the texts."""
     path = None if folder is None else folder / f"{_key(dataset, reader.reader_id)}.npy"
     if path is not None and path.is_file():
-        return _kept(path, len(list(dataset.items)), reader.width)
+        return _load(path, len(list(dataset.items)), reader.width)
     requests = [
         ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
     ]
@@ -111,13 +112,18 @@ def read_features(
     return features
 
 
-def _kept(path: Path, rows: int, width: int) -> Float32Array:
+def _load(path: Path, rows: int, width: int) -> Float32Array:
     try:
         features = np.load(path, allow_pickle=False)
     except ValueError as error:
-        raise TrainingError(f"{path}: cannot be read ({error}). Remove it and repeat.") from error
+        raise TrainingError(
+            f"{path} cannot be read ({error}). Nothing was trained; remove the file and try again."
+        ) from error
     if features.shape != (rows, width) or features.dtype != np.float32:
-        raise TrainingError(f"{path}: does not hold {rows} rows of {width}. Remove it and repeat.")
+        raise TrainingError(
+            f"{path} does not hold {rows} rows of {width} float32 numbers. Nothing was trained; "
+            "remove the file and try again."
+        )
     return np.asarray(features, np.float32)
 
 

@@ -1,59 +1,64 @@
-"""What is fitted once the networks are trained: robust mode, and LPF-Learned's temperature.
+"""What is fitted on held-out entities once a model is trained, and how it scores on them.
 
-How a trained model does on labelled entities it has not seen.
+Robust mode's parameters and LPF-Learned's temperature are fitted on validation entities. Scores
+are those of whole entities, each answered from all its items.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from lpf import metrics
 from lpf.combine.calibration import CalibrationFit, LabelledFactors, fit_robust, fit_temperature
 from lpf.combine.learned import LearnedCombiner
-from lpf.datasets import Split
 from lpf.engine import Engine
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.metrics import LabelArray
+from lpf.model.artefact import HeldOutData, score_place
 from lpf.model.runtime import Runtime
 from lpf.schema import Predicate, Schema
 from lpf.training.examples import Examples
 from lpf.types import FloatArray, QueryOptions, Variant
 
-SUBSETS_SEED = 20_240  # draws the subsets of evidence; any would do, one must be fixed
+HELD_OUT_SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
+SUBSETS_SEED = 20_240  # draws the subsets of evidence that robust mode is fitted on
+NULL_SEED = 7  # draws the ECE that a perfectly calibrated predictor would have
 
 
 @dataclass(frozen=True)
 class FittedParameters:
-    """Of one predicate: robust mode's parameters with what they gained, and the temperature of
-    the learned variant (None without an aggregator)."""
+    """Fitted parameters of one predicate: robust mode's, with the NLL before and after, and the
+    temperature of the learned variant (None without an aggregator)."""
 
     robust: CalibrationFit
     learned_temperature: float | None
 
 
 def fit_predicate(runtime: Runtime, predicate: Predicate, validation: Examples) -> FittedParameters:
-    """Fits on validation entities that are labelled with ``predicate``."""
+    """Fit everything on the validation entities that are labelled with ``predicate``."""
     labelled = labelled_entities(validation, predicate.name)
     robust = robust_fit(runtime, predicate, labelled)
     return FittedParameters(robust, _learned_temperature(runtime, predicate.name, labelled))
 
 
 def robust_fit(runtime: Runtime, predicate: Predicate, validation: Examples) -> CalibrationFit:
-    """Robust mode's own numbers alone."""
+    """Fit robust mode's parameters alone."""
     labelled = labelled_entities(validation, predicate.name)
     factors = labelled_factors(
         labelled,
         predicate,
         item_factors(runtime, predicate.name, labelled),
-        shares(runtime, predicate),
+        np.array(runtime.config.head(predicate.name).training_shares),
     )
     return fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
 
 
 def labelled_entities(examples: Examples, predicate: str) -> Examples:
-    """Those that have a value of ``predicate``."""
+    """The entities that are labelled with ``predicate``."""
     return examples.select(np.flatnonzero(examples.dataset.labels(predicate) >= 0))
 
 
@@ -77,12 +82,8 @@ def labelled_factors(
     )
 
 
-def shares(runtime: Runtime, predicate: Predicate) -> FloatArray:
-    return np.array(runtime.config.head(predicate.name).training_shares)
-
-
-def calibrated(runtime: Runtime, fitted: dict[str, FittedParameters]) -> Runtime:
-    """The same model with what was fitted in its config."""
+def calibrated(runtime: Runtime, fitted: Mapping[str, FittedParameters]) -> Runtime:
+    """The same model with the fitted parameters in its config."""
     config = replace(
         runtime.config,
         calibration={name: one.robust.parameters.to_dict() for name, one in fitted.items()},
@@ -104,15 +105,14 @@ def _learned_temperature(runtime: Runtime, predicate: str, validation: Examples)
     return fit_temperature(combined.distribution, validation.dataset.labels(predicate))
 
 
-HELD_OUT: tuple[Split, ...] = ("validation", "test")
-NULL_SEED = 7  # draws what a perfectly calibrated predictor would show
-
-
 @dataclass(frozen=True)
 class Scores:
-    """``ece_null`` is the 95 % quantile of what a perfectly calibrated predictor with the same
-    confidences would show: an ECE below it cannot be told from perfect. ``prior_nll`` is what
-    knowing nothing but the prior costs."""
+    """Metrics of the answers about whole entities.
+
+    ``ece_null`` is the 95 % quantile of the ECE of a perfectly calibrated predictor with the same
+    confidences: an ECE below it cannot be told from perfect calibration. ``prior_nll`` is the NLL
+    of always answering with the prior.
+    """
 
     entities: int
     accuracy: float
@@ -127,10 +127,24 @@ class Scores:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Scores by predicate, on one kind of held-out entities and with one variant."""
+
+    data: HeldOutData
+    variant: Variant
+    by_predicate: Mapping[str, Scores]
+
+    @property
+    def place(self) -> str:
+        """What model cards and JSON documents call it, such as ``test/spn``."""
+        return score_place(self.data, self.variant)
+
+
 def answers(
     runtime: Runtime, schema: Schema, predicate: str, examples: Examples, options: QueryOptions
 ) -> FloatArray:
-    """One distribution an entity, [E, V], from all its items."""
+    """One distribution per entity [E, V], from all its items."""
     return Engine(runtime, schema).answer(examples.items, predicate, options).distribution
 
 
@@ -141,12 +155,33 @@ def evaluate(
     examples: Examples,
     variant: Variant = "spn",
 ) -> Scores:
-    """Of the entities labelled with the predicate."""
+    """Score the answers about the entities that are labelled with the predicate."""
     labels = examples.dataset.labels(predicate)
     known = np.flatnonzero(labels >= 0)
     chosen = examples.select(known)
-    found = answers(runtime, schema, predicate, chosen, QueryOptions(variant=variant))
-    return score(found, labels[known], schema[predicate].prior)
+    distribution = answers(runtime, schema, predicate, chosen, QueryOptions(variant=variant))
+    return score(distribution, labels[known], schema[predicate].prior)
+
+
+def score_splits(
+    runtime: Runtime,
+    examples: Examples,
+    predicates: Sequence[str],
+    variants: Sequence[Variant],
+) -> tuple[HeldOutScores, ...]:
+    """Scores on validation and test entities; a split without entities is left out."""
+    schema = examples.dataset.schema
+    parts = {split: examples.split(split) for split in HELD_OUT_SPLITS}
+    return tuple(
+        HeldOutScores(
+            split,
+            variant,
+            {name: evaluate(runtime, schema, name, part, variant) for name in predicates},
+        )
+        for split, part in parts.items()
+        if part is not None
+        for variant in variants
+    )
 
 
 def score(distribution: FloatArray, labels: LabelArray, prior: tuple[float, ...]) -> Scores:

@@ -1,4 +1,4 @@
-"""A predicate added to a trained model: its embedding and head are trained, nothing else moves."""
+"""Adding a predicate to a trained model: only its embedding and head are trained."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from lpf.errors import TrainingError
 from lpf.model.artefact import Artefact
 from lpf.model.layout import add_predicate
 from lpf.model.runtime import Runtime
-from lpf.training.assembly import Trained, make_card
+from lpf.training.assembly import Trained, assemble, most_independent
 from lpf.training.config import TrainingConfig
 from lpf.training.examples import Examples
-from lpf.training.fitting import HELD_OUT, Scores, calibrated, evaluate, fit_predicate
+from lpf.training.fitting import calibrated, fit_predicate, score_splits
 from lpf.training.history import SeedHistory
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
-from lpf.training.search import Watcher
-from lpf.training.stage_one import StageOne, StageOneState, best_tensors, histories_of
-from lpf.training.training_warnings import data_cautions, size_cautions, unlearned_cautions
+from lpf.training.stage_one import EpochCallback, StageOne, best_tensors, histories_of
+from lpf.training.training_warnings import data_warnings, size_warnings, unlearned_warnings
 
 
 def train_head(
@@ -25,56 +24,54 @@ def train_head(
     examples: Examples,
     predicate: str,
     config: TrainingConfig,
-    watcher: Watcher | None = None,
+    on_epoch: EpochCallback | None = None,
 ) -> Trained:
-    """The model with a head for ``predicate`` beside those it has; their answers stay the same to
-    the last bit. TrainingError where it has that head already."""
-    known = [head.name for head in artefact.config.predicates]
-    if predicate in known:
+    """The model with a head for ``predicate`` beside those it has. Its other answers stay the same
+    to the last bit. TrainingError if it has that head already or is linear."""
+    if predicate in [head.name for head in artefact.config.predicates]:
         raise TrainingError(
-            f"model {artefact.version}: answers {predicate!r} already. Nothing was trained; train "
-            "a model of its own instead."
+            f"model {artefact.version} answers {predicate!r} already. Nothing was trained; train a "
+            "new model instead."
         )
     if not artefact.config.encoder.hidden:
         raise TrainingError(
-            f"model {artefact.version}: reads linearly, so it has no code that a head for "
+            f"model {artefact.version} is linear, so it has no latent code that a head for "
             f"{predicate!r} could share. Nothing was trained; train all predicates together."
         )
     require_trainable(labelled_with(examples.dataset, predicate), predicate)
-    runtime, histories = _trained(artefact, examples, predicate, config, watcher)
+    runtime, histories = _train(artefact, examples, predicate, config, on_epoch)
     validation = examples.split("validation")
-    assert validation is not None  # a data set without was refused
-    schema = examples.dataset.schema
-    fitted = {predicate: fit_predicate(runtime, schema[predicate], validation)}
+    assert validation is not None  # a data set without it was refused
+    fitted = {predicate: fit_predicate(runtime, examples.dataset.schema[predicate], validation)}
     runtime = _with_earlier_fits(artefact, calibrated(runtime, fitted))
-    scores = _scores(runtime, examples, predicate)
-    cautions = [
-        *unlearned_cautions(scores),
-        *data_cautions(examples.dataset),
-        *size_cautions(predicate, len(validation.dataset)),
-    ]
-    card = make_card(
-        f"{artefact.card.name} + {predicate}",
+    scores = score_splits(runtime, examples, (predicate,), ("spn",))
+    trained = assemble(
+        runtime,
         examples.dataset,
         config,
-        histories,
-        runtime,
-        fitted,
-        scores,
-        cautions,
+        histories=histories,
+        fitted=fitted,
+        scores=scores,
+        warnings=[
+            *unlearned_warnings(most_independent(scores).by_predicate),
+            *data_warnings(examples.dataset),
+            *size_warnings(predicate, len(validation.dataset)),
+        ],
     )
-    card = replace(card, notes=(f"a head added to model {artefact.version}", *card.notes))
-    return Trained(
-        runtime.config, runtime.tensors, card, histories, (), fitted, scores, tuple(cautions)
+    card = replace(
+        trained.card,
+        name=f"{artefact.card.name} + {predicate}",
+        notes=(f"a head added to model {artefact.version}", *trained.card.notes),
     )
+    return replace(trained, card=card)
 
 
-def _trained(
+def _train(
     artefact: Artefact,
     examples: Examples,
     predicate: str,
     config: TrainingConfig,
-    watcher: Watcher | None,
+    on_epoch: EpochCallback | None,
 ) -> tuple[Runtime, tuple[SeedHistory, ...]]:
     dataset, seeds = examples.dataset, artefact.config.seeds
     labels = labels_of(dataset, [predicate])
@@ -87,19 +84,12 @@ def _trained(
     )
     stage = StageOne(model, material, config, seeds)
     state = stage.begin(tensors, [name for name in tensors if name not in artefact.tensors])
-    watch = None
-    if watcher is not None:
-        told = watcher  # bound here, so that it cannot be None below
-
-        def watch(now: StageOneState) -> None:
-            told(now.epoch, config.max_epochs, now)
-
-    stage.run(state, watch)
+    stage.run(state, on_epoch)
     return Runtime(model, best_tensors(state)), histories_of(state)
 
 
 def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
-    """What was fitted for the other predicates stays."""
+    """Put back the parameters that were fitted for the other predicates."""
     before, now = artefact.config, runtime.config
     config = replace(
         now,
@@ -108,13 +98,3 @@ def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
         calibrated_on={**before.calibrated_on, **now.calibrated_on},
     )
     return Runtime(config, runtime.tensors)
-
-
-def _scores(runtime: Runtime, examples: Examples, predicate: str) -> dict[str, dict[str, Scores]]:
-    schema = examples.dataset.schema
-    parts = {split: examples.split(split) for split in HELD_OUT}
-    return {
-        f"{split}/spn": {predicate: evaluate(runtime, schema, predicate, part)}
-        for split, part in parts.items()
-        if part is not None
-    }

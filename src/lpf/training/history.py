@@ -1,4 +1,4 @@
-"""What is remembered of a training run: every epoch of every seed."""
+"""The history of a training run: every epoch of every seed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch of one seed. Training figures are running means with dropout and one sample an
-    item; validation figures are at the posterior's mean, without dropout. ``kl`` is unweighted."""
+    """One epoch of one seed. Training figures are running means with dropout and one sample per
+    item; validation figures are at the posterior's mean, without dropout. ``kl`` is not multiplied
+    by beta."""
 
     train_loss: float
     train_cross_entropy: float
@@ -30,9 +31,9 @@ EPOCH_FIELDS = tuple(field.name for field in fields(Epoch))
 
 @dataclass(frozen=True)
 class SeedHistory:
-    """All epochs of a seed. ``best_epoch`` counts from 1 and has the lowest validation loss;
-    ``converged`` is whether the loss had not fallen for ``patience`` epochs at the end: then it
-    stopped there, but for few entities, where all go on to the last epoch."""
+    """All epochs of a seed. ``best_epoch`` counts from 1 and has the lowest validation loss.
+    ``converged`` is True if the loss did not fall during the last ``patience`` epochs; with folds,
+    a seed trains to the last epoch all the same."""
 
     seed: int
     epochs: tuple[Epoch, ...]
@@ -77,16 +78,16 @@ def ranked(histories: Sequence[SeedHistory]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Mean and standard deviation over the seeds, beside the selected one's."""
+class SeedSpread:
+    """Mean and standard deviation over the seeds, and the value of the selected seed."""
 
     mean: float
     sd: float
     selected: float
 
 
-def spread(histories: Sequence[SeedHistory], name: str) -> Spread:
-    """Of one field of each seed's best epoch, over all seeds."""
+def spread(histories: Sequence[SeedHistory], name: str) -> SeedSpread:
+    """Spread of one field of the seeds' best epochs."""
     values = [getattr(history.best, name) for history in histories]
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return Spread(float(np.mean(values)), deviation, values[ranked(histories)[0]])
+    return SeedSpread(float(np.mean(values)), deviation, values[ranked(histories)[0]])

@@ -1,17 +1,14 @@
-"""Linear reading: where texts are many-sided and labels few, networks learn them by heart.
+"""The linear model: a penalised regression on the features, compared with the networks in training.
 
-A regression on the features, penalised as strongly as entities ask for that it did not see
-(``linear_choice``), takes the networks' place. It is written in their shape, so that everything
-that answers with a model answers with it: the latent code is the logits, σ is 0, and the decoder's
-one hidden layer holds them twice, for relu(x) - relu(-x) = x. Members are fits under random weights
-of the entities, so that answers still tell how much they hang on who was learned from; over the
-members every entity weighs the same, so that together they say what one fit to all would say.
+With few labels and varied texts, networks memorise the training items; a regression with a strong
+penalty then answers better. Held-out entities choose its penalty and labels (``LinearSearch``), and
+whether it replaces the networks (``choose_model``).
 
-How a linear reading reads: whose labels, and how strongly penalised, as entities tell that the
-regression did not see.
-
-Which reading answers: the networks, or a linear one. Held-out entities decide, the same by
-which networks stopped and a penalty was found.
+It is stored in the networks' shape, so all code that answers with a model can use it: the latent
+code is the logits, σ is 0, and the decoder's one hidden layer holds the code twice, because
+relu(x) - relu(-x) = x. Its members are fits under random weights of the entities, so that an answer
+still shows how far it depends on which entities were trained on. Over all members every entity has
+the same weight, so the ensemble answers like one fit to all of them.
 """
 
 from __future__ import annotations
@@ -37,34 +34,46 @@ from lpf.training.material import (
     labels_of,
     training_shares,
 )
-from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_path, fit_regression
+from lpf.training.softmax_regression import (
+    RegressionRows,
+    Scaling,
+    SoftmaxRegression,
+    fit_path,
+    fit_regression,
+)
 from lpf.types import Float32Array, FloatArray
 
 Places = NDArray[np.intp]
-# Whose labels the items are read by: their own, or those of their entities.
-Source = Literal["items", "entities"]
+# Which labels the regression is fitted to: the items' own, or those of their entities.
+LabelSource = Literal["items", "entities"]
+# The search for a penalty ends after this many weaker ones in a row that are worse than the best.
+MOST_WORSE = 2
 
 
 @dataclass(frozen=True)
-class LinearRecipe:
-    """How a predicate is read linearly."""
+class LinearSettings:
+    """How the regression of one predicate is fitted."""
 
-    source: Source
+    source: LabelSource
     penalty: float
+
+    def describe(self, predicate: str) -> str:
+        whose = "the items' own labels" if self.source == "items" else "the entities' labels"
+        return f"{predicate}: read by {whose}, penalty {self.penalty:g}"
 
 
 @dataclass(frozen=True)
 class LinearRows:
-    """What a predicate is read by: ``rows`` are the items at ``places`` that have a label."""
+    """What one predicate is fitted to: ``rows`` are the labelled items, at ``places`` of all."""
 
     head: PredicateHead
-    rows: Rows
+    rows: RegressionRows
     places: Places
 
 
 @dataclass(frozen=True)
-class LinearLearner:
-    """Fits on all of ``examples``."""
+class LinearTrainer:
+    """Fits linear models to all of ``examples``."""
 
     examples: Examples
 
@@ -76,38 +85,41 @@ class LinearLearner:
     def scaled(self) -> Float32Array:
         return self.scaling.apply(self.examples.features)
 
-    def sources(self, name: str) -> tuple[Source, ...]:
-        """Only one where items have no labels but those of their entities."""
+    def sources(self, name: str) -> tuple[LabelSource, ...]:
+        """Labels to choose from; only the entities' if items have no labels of their own."""
         own, of_entities = self._labels("items", name), self._labels("entities", name)
         return ("entities",) if (own == of_entities).all() else ("items", "entities")
 
-    def rows(self, name: str, source: Source) -> LinearRows:
+    def rows(self, name: str, source: LabelSource) -> LinearRows:
         labels = self._labels(source, name)
         places = np.flatnonzero(labels >= 0)
-        rows = Rows(self.scaled[places], labels[places], self._weights(source)[places])
+        rows = RegressionRows(self.scaled[places], labels[places], self._weights(source)[places])
         values = self._values(name)
         shares = training_shares(rows.labels, len(values), rows.weights)
         channel = self._channel(name) if source == "items" else None
         return LinearRows(head_through(name, values, shares, channel), rows, places)
 
     def runtime(
-        self, recipes: Mapping[str, LinearRecipe], seeds: Sequence[int], reader_id: str
+        self, settings: Mapping[str, LinearSettings], seeds: Sequence[int], reader_id: str
     ) -> Runtime:
-        """One member a seed; a single one is the plain fit."""
-        rows = {name: self.rows(name, recipe.source) for name, recipe in recipes.items()}
+        """A model with one member per seed; a single member is the unweighted fit."""
+        rows = {name: self.rows(name, one.source) for name, one in settings.items()}
         width = self.scaled.shape[1]
-        members: list[dict[str, Regression]] = [{} for _ in seeds]
+        members: list[dict[str, SoftmaxRegression]] = [{} for _ in seeds]
         for name, one in rows.items():
-            penalty, empty = recipes[name].penalty, Regression.empty(width, len(one.head.values))
+            penalty, empty = (
+                settings[name].penalty,
+                SoftmaxRegression.empty(width, len(one.head.values)),
+            )
             plain = fit_regression(one.rows, penalty, empty)
-            for member, drawn in zip(members, self.drawn(one, seeds), strict=True):
+            for member, drawn in zip(members, self.reweighted(one, seeds), strict=True):
                 member[name] = fit_regression(drawn, penalty, plain)
         config = _config([one.head for one in rows.values()], seeds, reader_id, width)
         return Runtime(config, _tensors(config, members, self.scaling))
 
-    def drawn(self, one: LinearRows, seeds: Sequence[int]) -> Iterator[Rows]:
-        """For each seed every entity with a random weight, exponential as in the Bayesian
-        bootstrap, its mean over the seeds 1."""
+    def reweighted(self, one: LinearRows, seeds: Sequence[int]) -> Iterator[RegressionRows]:
+        """For each seed the rows with a random weight per entity: exponential, as in the Bayesian
+        bootstrap, with mean 1 over the seeds."""
         dataset = self.examples.dataset
         drawn = np.stack(
             [np.random.default_rng(seed).exponential(size=len(dataset)) for seed in seeds]
@@ -116,9 +128,9 @@ class LinearLearner:
             of_items = np.repeat(weights, np.diff(dataset.offsets))[one.places]
             yield replace(one.rows, weights=one.rows.weights * of_items)
 
-    def _weights(self, source: Source) -> FloatArray:
-        """An item's own label counts like any other's; an entity's once, however many items say
-        it."""
+    def _weights(self, source: LabelSource) -> FloatArray:
+        """Items' own labels count equally; an entity's label counts once, however many items it
+        has."""
         counts = np.diff(self.examples.dataset.offsets)
         if source == "items":
             return np.ones(int(counts.sum()))
@@ -128,7 +140,7 @@ class LinearLearner:
         own, of_entities = self._labels("items", name), self._labels("entities", name)
         return channel_between(own, of_entities, len(self._values(name)))
 
-    def _labels(self, source: Source, name: str) -> Places:
+    def _labels(self, source: LabelSource, name: str) -> Places:
         of = labels_of if source == "items" else entity_labels_of
         return of(self.examples.dataset, [name])[name]
 
@@ -152,9 +164,9 @@ def _config(
 
 
 def _tensors(
-    config: ModelConfig, members: Sequence[Mapping[str, Regression]], scaling: Scaling
+    config: ModelConfig, members: Sequence[Mapping[str, SoftmaxRegression]], scaling: Scaling
 ) -> dict[str, Float32Array]:
-    """The heads' logits side by side as the latent code, and how each head finds its own."""
+    """The latent code is the logits of all heads side by side; each head selects its own."""
     count, latent = len(members), config.encoder.latent_width
     plain = [
         [member[head.name].unscaled(scaling) for head in config.predicates] for member in members
@@ -177,79 +189,77 @@ def _tensors(
     return {name: np.ascontiguousarray(array, np.float32) for name, array in tensors.items()}
 
 
-# So many weaker penalties in a row may be worse than the best so far, until no other is tried.
-MOST_WORSE = 2
-
-
 @dataclass(frozen=True)
-class LinearTrials:
-    """Each of ``learners`` is asked about the entities at its ``places`` of ``asked``, of which it
-    saw none. Together the places are all of ``asked``."""
+class LinearSearch:
+    """Finds the settings of a linear model on entities that it is not fitted to.
 
-    asked: Examples
-    learners: Sequence[LinearLearner]
+    Each of ``trainers`` is tested on the entities at its ``places`` of ``held_out``, none of which
+    it is fitted to. Together the places are all of ``held_out``.
+    """
+
+    held_out: Examples
+    trainers: Sequence[LinearTrainer]
     places: Sequence[Places]
 
-    def recipe(self, name: str) -> LinearRecipe:
-        """The one with the lowest NLL of those asked about, robust mode fitted to each."""
-        sources = {source for one in self.learners for source in one.sources(name)}
-        found = [one for source in sorted(sources) for one in self._judged(name, source)]
-        return min(found, key=lambda one: one[1])[0]
+    def best_settings(self, name: str) -> LinearSettings:
+        """The settings with the lowest held-out NLL, with robust mode fitted to each."""
+        sources = {source for one in self.trainers for source in one.sources(name)}
+        tried = [one for source in sorted(sources) for one in self._try_penalties(name, source)]
+        return min(tried, key=lambda one: one[1])[0]
 
-    def potential(
-        self, recipes: Mapping[str, LinearRecipe], seeds: Sequence[int], reader_id: str
+    def factors(
+        self, settings: Mapping[str, LinearSettings], seeds: Sequence[int], reader_id: str
     ) -> dict[str, FloatArray]:
-        """Φ of every item asked about [N, V], by predicate, from models with one member a seed."""
-        models = [one.runtime(recipes, seeds, reader_id) for one in self.learners]
-        asked = [self.asked.select(places) for places in self.places]
+        """Φ of every held-out item [N, V], by predicate, from models with one member per seed."""
+        models = [one.runtime(settings, seeds, reader_id) for one in self.trainers]
+        parts = [self.held_out.select(places) for places in self.places]
         return {
-            name: self._joined(
-                [item_factors(one, name, part) for one, part in zip(models, asked, strict=True)]
+            name: self._in_order(
+                [item_factors(one, name, part) for one, part in zip(models, parts, strict=True)]
             )
-            for name in recipes
+            for name in settings
         }
 
-    def _judged(self, name: str, source: Source) -> list[tuple[LinearRecipe, float]]:
-        """From strong penalties to weak ones, until these only get worse."""
-        rows = [one.rows(name, source) for one in self.learners]
+    def _try_penalties(self, name: str, source: LabelSource) -> list[tuple[LinearSettings, float]]:
+        """Held-out NLL from strong penalties to weak ones, until these only get worse."""
+        rows = [one.rows(name, source) for one in self.trainers]
         shares = np.mean([one.head.training_shares for one in rows], axis=0)
-        found: list[tuple[LinearRecipe, float]] = []
-        for penalty, said in self._said(rows):
-            nll = self._nll(name, said, shares)
-            found.append((LinearRecipe(source, penalty), nll))
-            if _is_past_the_best([loss for _, loss in found]):
+        tried: list[tuple[LinearSettings, float]] = []
+        for penalty, factors in self._path(rows):
+            tried.append((LinearSettings(source, penalty), self._nll(name, factors, shares)))
+            if _is_past_the_best([nll for _, nll in tried]):
                 break
-        return found
+        return tried
 
-    def _said(self, rows: Sequence[LinearRows]) -> Iterator[tuple[float, FloatArray]]:
-        """Φ of every item asked about [N, V], under each penalty."""
-        asked = [self.asked.features[self.asked.rows(places)] for places in self.places]
+    def _path(self, rows: Sequence[LinearRows]) -> Iterator[tuple[float, FloatArray]]:
+        """Φ of every held-out item [N, V], under each penalty."""
+        parts = [self.held_out.features[self.held_out.rows(places)] for places in self.places]
         paths = [
-            _path(one, learner.scaling.apply(features))
-            for one, learner, features in zip(rows, self.learners, asked, strict=True)
+            _factor_path(one, trainer.scaling.apply(features))
+            for one, trainer, features in zip(rows, self.trainers, parts, strict=True)
         ]
         for steps in zip(*paths, strict=True):
-            yield steps[0][0], self._joined([said for _, said in steps])
+            yield steps[0][0], self._in_order([factors for _, factors in steps])
 
-    def _joined(self, said: Sequence[FloatArray]) -> FloatArray:
-        """What each learner said, in the order of the items asked about."""
-        rows = np.concatenate([self.asked.rows(places) for places in self.places])
-        return np.asarray(np.concatenate(said)[np.argsort(rows)])
+    def _in_order(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """The results of all trainers, in the order of the held-out items."""
+        rows = np.concatenate([self.held_out.rows(places) for places in self.places])
+        return np.asarray(np.concatenate(parts)[np.argsort(rows)])
 
-    def _nll(self, name: str, said: FloatArray, shares: FloatArray) -> float:
-        dataset = self.asked.dataset
+    def _nll(self, name: str, factors: FloatArray, shares: FloatArray) -> float:
+        dataset = self.held_out.dataset
         labelled = np.flatnonzero(dataset.labels(name) >= 0)
         data = labelled_factors(
-            self.asked.select(labelled),
+            self.held_out.select(labelled),
             dataset.schema[name],
-            said[self.asked.rows(labelled)],
+            factors[self.held_out.rows(labelled)],
             shares,
         )
         generator = np.random.default_rng(SUBSETS_SEED)
         return fit_robust(data, generator=generator, cross_fit=False).nll_after
 
 
-def _path(one: LinearRows, scaled: Float32Array) -> Iterator[tuple[float, FloatArray]]:
+def _factor_path(one: LinearRows, scaled: Float32Array) -> Iterator[tuple[float, FloatArray]]:
     for penalty, regression in fit_path(one.rows, len(one.head.values)):
         yield penalty, through(channel_of(one.head), softmax(regression.logits(scaled)))
 
@@ -260,57 +270,53 @@ def _is_past_the_best(losses: Sequence[float]) -> bool:
 
 
 @dataclass(frozen=True)
-class ReadingChoice:
-    """The NLL of held-out entities under each, a mean over the predicates, robust mode fitted to
-    others than those judged where they are few. ``linear`` goes by predicate."""
+class ModelChoice:
+    """Held-out NLL of networks and linear model, each a mean over the predicates (see
+    ``mean_nll``), and the linear model's settings by predicate. The lower NLL wins."""
 
     networks_nll: float
     linear_nll: float
-    linear: Mapping[str, LinearRecipe]
+    linear: Mapping[str, LinearSettings]
 
     @property
     def is_linear(self) -> bool:
         return self.linear_nll < self.networks_nll
 
-    def told(self) -> str:
-        """In a sentence."""
+    def describe(self) -> str:
+        """Which model was chosen and why, in one sentence."""
         ours, theirs = sorted((self.linear_nll, self.networks_nll))
-        kept, left = ("linear", "networks") if self.is_linear else ("networks", "linear")
-        sentence = f"reading: {kept}, held-out NLL {ours:.4f} against {theirs:.4f} of the {left}"
+        chosen, other = ("linear", "networks") if self.is_linear else ("networks", "linear")
+        sentence = f"{chosen}, held-out NLL {ours:.4f} against {theirs:.4f} of the {other}"
         if not self.is_linear:
             return sentence
-        return "; ".join([sentence, *(_told(name, one) for name, one in self.linear.items())])
+        return "; ".join([sentence, *(one.describe(name) for name, one in self.linear.items())])
 
 
-def choose_reading(
+def choose_model(
     networks: Runtime,
     train: Examples,
     validation: Examples,
     predicates: tuple[str, ...],
     seeds: Sequence[int],
-) -> tuple[Runtime, ReadingChoice]:
-    """The better of ``networks`` and a linear reading with one member for each of ``seeds``."""
-    learner = LinearLearner(train)
-    trials = LinearTrials(validation, [learner], [np.arange(len(validation.dataset))])
-    recipes = {name: trials.recipe(name) for name in predicates}
-    linear = learner.runtime(recipes, seeds, networks.config.reader_id)
+) -> tuple[Runtime, ModelChoice]:
+    """The better of ``networks`` and a linear model with one member per seed."""
+    trainer = LinearTrainer(train)
+    search = LinearSearch(validation, [trainer], [np.arange(len(validation.dataset))])
+    settings = {name: search.best_settings(name) for name in predicates}
+    linear = trainer.runtime(settings, seeds, networks.config.reader_id)
     schema = validation.dataset.schema
-    losses = [
+    networks_nll, linear_nll = (
         mean_nll([robust_fit(runtime, schema[name], validation) for name in predicates])
         for runtime in (networks, linear)
-    ]
-    choice = ReadingChoice(losses[0], losses[1], recipes)
+    )
+    choice = ModelChoice(networks_nll, linear_nll, settings)
     return (linear if choice.is_linear else networks), choice
 
 
 def mean_nll(fits: Sequence[CalibrationFit]) -> float:
-    """Over the predicates, by which readings are compared."""
+    """Mean over the predicates of the NLL after the fit; on entities that the fit did not see, if
+    there are so few that it was cross-fitted."""
     losses = [
         one.nll_after if one.nll_cross_fitted is None else one.nll_cross_fitted for one in fits
     ]
     return sum(losses) / len(losses)
-
-
-def _told(name: str, recipe: LinearRecipe) -> str:
-    whose = "the items' own labels" if recipe.source == "items" else "the entities' labels"
-    return f"{name}: read by {whose}, penalty {recipe.penalty:g}"

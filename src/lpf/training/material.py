@@ -1,4 +1,4 @@
-"""What a stage is trained on: features and labels as tensors, and which rows belong to whom."""
+"""The data of stage 1 as tensors: features, labels, and the rows that each member trains on."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Material:
-    """Items with features [N, width] and, by predicate, the position of their value [N] (-1 where
-    unlabelled). Each member trains on rows ``train[s]`` and is judged on ``validation[s]``."""
+    """Items with features [N, width] and, by predicate, the position of their value [N] (-1 if
+    unlabelled). Member s trains on rows ``train[s]`` and validates on ``validation[s]``."""
 
     features: Tensor
     labels: Mapping[str, Tensor]
@@ -37,7 +37,7 @@ class Material:
         return chosen.view(*rows.shape, -1)
 
     def member(self, keep: Sequence[int]) -> Material:
-        """What is left for some of the members."""
+        """The material of some of the members."""
         places = list(keep)
         return Material(
             self.features,
@@ -56,8 +56,8 @@ def make_material(
     validation: Sequence[Rows],
     config: TrainingConfig,
 ) -> Material:
-    """``train`` and ``validation`` have one array of rows a member. Shorter ones are filled up: in
-    training with rows of their own, in validation with rows that do not count."""
+    """``train`` and ``validation`` have one array of rows per member. Shorter arrays are padded: in
+    training by repeating rows, in validation with rows of weight 0."""
     length = max(len(rows) for rows in train)
     filled = np.stack([np.resize(rows, length) for rows in train])
     judged = max(len(rows) for rows in validation)
@@ -73,30 +73,30 @@ def make_material(
 
 
 def labelled_with(dataset: Dataset, predicate: str) -> Dataset:
-    """The entities that have a value of ``predicate``. TrainingError where there is none."""
+    """The entities that are labelled with ``predicate``. TrainingError if there are none."""
     places = np.flatnonzero(dataset.labels(predicate) >= 0)
     if not len(places):
         raise TrainingError(
-            f"{dataset.name}: no entity is labelled with {predicate!r}, so nothing was trained. "
-            "Leave the predicate out, or label the data."
+            f"dataset {dataset.name!r}: no entity is labelled with {predicate!r}. Nothing was "
+            "trained. Leave the predicate out, or label the data."
         )
     return dataset.select(places.tolist())
 
 
 def labels_of(dataset: Dataset, predicates: Sequence[str]) -> dict[str, Rows]:
-    """The items' labels by predicate, -1 where an item has none."""
+    """The items' labels by predicate, -1 for none."""
     return {name: dataset.item_labels(name) for name in predicates}
 
 
 def entity_labels_of(dataset: Dataset, predicates: Sequence[str]) -> dict[str, Rows]:
-    """The labels of the items' entities by predicate, [N], -1 where one has none."""
+    """For every item the label of its entity, by predicate [N], -1 for none."""
     counts = np.diff(dataset.offsets)
     return {name: np.repeat(dataset.labels(name), counts) for name in predicates}
 
 
 def training_shares(values: NDArray[np.intp], count: int, weights: FloatArray) -> FloatArray:
-    """π: the smoothed shares of the labels that a network sees, drawn in proportion to
-    ``weights``. One is added to each count, so that no share is zero."""
+    """π: the shares of the labels that a network sees if items are drawn in proportion to
+    ``weights``. One is added to each count, so that no share is 0."""
     known = values >= 0
     seen = np.bincount(values[known], weights[known], minlength=count)
     total = known.sum() / max(weights[known].sum(), 1e-300)
@@ -105,10 +105,10 @@ def training_shares(values: NDArray[np.intp], count: int, weights: FloatArray) -
 
 
 def item_weights(labels: Mapping[str, Rows], rows: Rows, config: TrainingConfig) -> FloatArray:
-    """How often each of ``rows`` is drawn, relative to the others: all alike, or so that the
-    values of the most unequal predicate are balanced."""
+    """How often each of ``rows`` is drawn, with mean 1: all equally often, or so that the values of
+    the most unequal predicate are balanced."""
     counts = {name: np.bincount(values[rows][values[rows] >= 0]) for name, values in labels.items()}
-    ratios = {name: _ratio(found) for name, found in counts.items()}
+    ratios = {name: _ratio(one) for name, one in counts.items()}
     name = max(ratios, key=ratios.__getitem__)
     if config.balance == "never" or (config.balance == "auto" and ratios[name] <= UNEQUAL):
         return np.ones(len(rows))
@@ -123,7 +123,7 @@ def item_weights(labels: Mapping[str, Rows], rows: Rows, config: TrainingConfig)
 def heads_of(
     dataset: Dataset, predicates: Sequence[str], train: Rows, config: TrainingConfig
 ) -> list[PredicateHead]:
-    """One head a predicate, with the shares of the labels that training draws from ``train``."""
+    """One head per predicate, with the shares of the labels that training draws from ``train``."""
     labels, of_entities = labels_of(dataset, predicates), entity_labels_of(dataset, predicates)
     weights = item_weights(labels, train, config)
     heads = []
@@ -140,7 +140,7 @@ def heads_of(
 def head_through(
     name: str, values: tuple[str, ...], shares: FloatArray, channel: FloatArray | None
 ) -> PredicateHead:
-    """``shares`` are those of the items' own labels."""
+    """A head whose π is ``shares``, those of the items' own labels, mapped through ``channel``."""
     if channel is None:
         return PredicateHead(name, values, tuple(shares.tolist()))
     rows = tuple(tuple(row) for row in channel.tolist())
@@ -148,8 +148,8 @@ def head_through(
 
 
 def channel_between(own: Rows, of_entities: Rows, count: int) -> FloatArray | None:
-    """P(entity's value | item's value) [V, V], smoothed by one item that is like all others; None
-    where every item's label is its entity's."""
+    """P(entity's value | item's value) [V, V], smoothed by one average item per row; None if every
+    item's label is its entity's."""
     known = (own >= 0) & (of_entities >= 0)
     if (own == of_entities)[known].all():
         return None

@@ -1,9 +1,7 @@
-"""Networks that train side by side: their tensors, their optimiser, and leaving early.
+"""Networks that train side by side: their tensors, their optimiser, and their random numbers.
 
-What is drawn in an epoch of training, one generator a seed.
-
-A generator's seed is made of the seed and the number of the epoch, so that a run that was
-interrupted goes on exactly as it would have gone.
+Each seed has its own generator in each epoch, seeded by seed and epoch, so that an interrupted run
+continues exactly as it would have without the interruption.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 
 @dataclass
 class Members:
-    """``parameters`` have the leading axis S; only those of ``trained`` change."""
+    """``parameters`` have a leading axis S of members; only those named in ``trained`` change."""
 
     parameters: Tensors
     trained: tuple[str, ...]
@@ -50,7 +48,7 @@ class Members:
         self.optimiser.step()
 
     def keep(self, places: Sequence[int]) -> Members:
-        """The members at ``places``, with the memory of their optimiser."""
+        """The members at ``places``, with the state of their optimiser."""
         group = self.optimiser.param_groups[0]
         chosen = list(places)
         parameters = {name: _cut(tensor, chosen) for name, tensor in self.parameters.items()}
@@ -66,8 +64,7 @@ class Members:
         return int(state["step"]) if state else 0
 
     def moments(self) -> Tensors:
-        """What the optimiser remembers, by ``<moment>/<parameter>``; empty before the first
-        step."""
+        """The optimiser's moments by ``<moment>/<parameter>``; empty before the first step."""
         return {
             f"{moment}/{name}": self.optimiser.state[self.parameters[name]][moment]
             for name in self.trained
@@ -96,11 +93,11 @@ def _cut(tensor: Tensor, places: list[int]) -> Tensor:
     return tensor.detach()[places].clone().requires_grad_(tensor.requires_grad)
 
 
-CHUNK_ROWS = 1024  # drawn at once: the calls must not count, nor the memory
+CHUNK_ROWS = 1024  # drawn at once: large enough for few calls, small enough for memory
 
 
 def generators(seeds: Sequence[int], *purpose: int) -> list[torch.Generator]:
-    """One for each seed; ``purpose`` tells apart what they are for (a stage, an epoch)."""
+    """One generator per seed; ``purpose`` (a stage, an epoch) gives each use its own numbers."""
     made = []
     for seed in seeds:
         state = np.random.SeedSequence([seed, *purpose]).generate_state(2, np.uint32)
@@ -109,8 +106,8 @@ def generators(seeds: Sequence[int], *purpose: int) -> list[torch.Generator]:
 
 
 def shuffled(rows: Tensor, drawn_by: Sequence[torch.Generator], shares: Tensor | None) -> Tensor:
-    """``rows`` [S, n] in an order of their own for each seed; where ``shares`` [S, n] are given,
-    as many rows drawn with replacement in these proportions."""
+    """``rows`` [S, n] in a random order per seed. With ``shares`` [S, n], as many rows are drawn
+    with replacement in these proportions instead."""
     count = rows.shape[1]
     orders = [
         torch.randperm(count, generator=generator)
@@ -124,9 +121,10 @@ def shuffled(rows: Tensor, drawn_by: Sequence[torch.Generator], shares: Tensor |
 class Masks:
     """Dropout masks and standard normal noise for some rows, for all seeds at once.
 
-    ``sites`` are (width, rate) of each dropout in the order the networks come to them. Slices are
-    handed out batch by batch by ``batch``; within one, ``dropout`` is called once a site. A byte
-    decides, so rates are rounded to 1/256: a mask costs a sixth of one from uniform floats.
+    ``sites`` are (width, rate) of each dropout in the order in which the networks apply them.
+    ``batch`` moves to the next rows; after it, ``dropout`` is called once per site. One random byte
+    decides per number, so rates are rounded to 1/256: this takes a sixth of the time of uniform
+    floats.
     """
 
     def __init__(
@@ -147,7 +145,7 @@ class Masks:
         self._site = 0
 
     def batch(self, start: int, stop: int) -> Tensor:
-        """Goes to rows ``start`` to ``stop`` and returns their noise."""
+        """Move to rows ``start`` to ``stop`` and return their noise."""
         self._rows, self._site = slice(start, stop), 0
         return self._normal[:, self._rows]
 
@@ -158,7 +156,8 @@ class Masks:
 
 
 def _masks(drawn: Tensor, rows: int, sites: Sequence[tuple[int, float]]) -> list[Tensor]:
-    """For each site [S, rows, width]: 0 where a number is dropped, else what keeps the mean."""
+    """For each site [S, rows, width]: 0 for a dropped number, else the factor that keeps the
+    mean."""
     masks, start = [], 0
     for width, rate in sites:
         part = drawn[:, start : start + rows * width].view(-1, rows, width)

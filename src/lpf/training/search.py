@@ -1,10 +1,10 @@
-"""The seed search: all seeds trained together, kept by what they depend on, taken up again.
+"""The search over seeds: all seeds train together, and the result is stored.
 
-A search on disk, so that one that was interrupted goes on where it stopped.
+An interrupted search continues from its last checkpoint; a finished one is read from disk.
 
-<search>/checkpoint.safetensors   between two epochs: weights, optimiser, best weights
-<search>/search.safetensors       done: the best weights of every seed
-<search>/search.json              done: what happened, by seed
+    <search>/checkpoint.safetensors   between two epochs: weights, optimiser, best weights
+    <search>/search.safetensors       finished: the best weights of every seed
+    <search>/search.json              finished: every seed's history
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,59 @@ from lpf.errors import TrainingError
 from lpf.model.layout import fresh_tensors
 from lpf.model.networks import to_numpy
 from lpf.storage.atomic_files import write_atomically
-from lpf.training.config import TrainingConfig
 from lpf.training.history import Epoch, SeedHistory, ranked
 from lpf.training.members import Tensors
-from lpf.training.stage_one import StageOne, StageOneState, best_tensors, histories_of
+from lpf.training.stage_one import (
+    EpochCallback,
+    StageOne,
+    StageOneState,
+    best_tensors,
+    histories_of,
+)
 from lpf.types import Float32Array
 
 CHECKPOINT, WEIGHTS, RESULT = "checkpoint.safetensors", "search.safetensors", "search.json"
 FORMAT = "lpf-search/1"
+CHECKPOINT_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Every seed's history and the weights of its best epoch, with the leading axis of seeds."""
+
+    histories: tuple[SeedHistory, ...]
+    tensors: dict[str, Float32Array]
+
+    @property
+    def order(self) -> list[int]:
+        """Positions of the seeds, best first."""
+        return ranked(self.histories)
+
+
+def search_seeds(
+    stage: StageOne, folder: Path | None = None, on_epoch: EpochCallback | None = None
+) -> SearchResult:
+    """Train all seeds, or read or continue the search in ``folder``. An interrupt leaves a
+    checkpoint there."""
+    if folder is not None and (stored := read_result(folder)) is not None:
+        return stored
+    state = stage.begin(fresh_tensors(stage.model, stage.seeds))
+    if folder is not None:
+        state = read_checkpoint(folder, state)
+    try:
+        stage.run(state, _with_checkpoints(folder, on_epoch))
+    except KeyboardInterrupt:
+        # The weights in memory are those of an unfinished epoch, so only the checkpoint is kept.
+        raise KeyboardInterrupt(_interrupted(folder, state)) from None
+    if folder is not None:
+        write_result(folder, state)
+    return SearchResult(histories_of(state), best_tensors(state))
+
+
+def search_id(**depends_on: object) -> str:
+    """A name for a search: the hash of everything it depends on."""
+    document = json.dumps(depends_on, sort_keys=True, default=str)
+    return hashlib.sha256(document.encode()).hexdigest()[:16]
 
 
 def write_checkpoint(folder: Path, state: StageOneState) -> None:
@@ -62,13 +107,15 @@ def write_checkpoint(folder: Path, state: StageOneState) -> None:
 
 
 def read_checkpoint(folder: Path, begun: StageOneState) -> StageOneState:
-    """``begun`` brought to where the search stopped; unchanged where there is no checkpoint."""
+    """``begun`` with everything from the checkpoint; unchanged if there is none."""
     path = folder / CHECKPOINT
     if not path.is_file():
         return begun
-    numbers, tensors = _opened(path)
+    numbers, tensors = _read_tensors(path)
     if numbers["seeds"] != list(begun.seeds):
-        raise TrainingError(f"{path}: is of other seeds. Nothing was trained; remove it.")
+        raise TrainingError(
+            f"{path} belongs to other seeds. Nothing was trained; remove the file and try again."
+        )
     parts: dict[str, Tensors] = {"parameters": {}, "moments": {}, "best": {}}
     for key, tensor in tensors.items():
         part, name = key.split(":", 1)
@@ -96,10 +143,8 @@ def write_result(folder: Path, state: StageOneState) -> None:
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
-def read_result(
-    folder: Path,
-) -> tuple[tuple[SeedHistory, ...], dict[str, Float32Array]] | None:
-    """What a search that is done found; None where it is not."""
+def read_result(folder: Path) -> SearchResult | None:
+    """The result of a finished search, or None."""
     from safetensors.numpy import load
 
     if not (folder / RESULT).is_file():
@@ -107,18 +152,14 @@ def read_result(
     document = json.loads((folder / RESULT).read_text(encoding="utf-8"))
     if document.get("format") != FORMAT:
         raise TrainingError(
-            f"{folder / RESULT}: format is {document.get('format')!r}, this version reads "
-            f"{FORMAT!r}. Nothing was trained; remove the folder to search again."
+            f"{folder / RESULT}: the format is {document.get('format')!r}, this version reads "
+            f"{FORMAT!r}. Nothing was trained; remove the folder to start the search again."
         )
     histories = tuple(map(SeedHistory.from_dict, document["seeds"]))
-    return histories, load((folder / WEIGHTS).read_bytes())
+    return SearchResult(histories, load((folder / WEIGHTS).read_bytes()))
 
 
-def result_of(state: StageOneState) -> tuple[tuple[SeedHistory, ...], dict[str, Float32Array]]:
-    return histories_of(state), best_tensors(state)
-
-
-def _opened(path: Path) -> tuple[dict[str, Any], Tensors]:
+def _read_tensors(path: Path) -> tuple[dict[str, Any], Tensors]:
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -127,77 +168,35 @@ def _opened(path: Path) -> tuple[dict[str, Any], Tensors]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise TrainingError(
-            f"{path}: is damaged ({error}). Nothing was trained; remove it to begin anew."
+            f"{path} is damaged ({error}). Nothing was trained; remove it to start again."
         ) from error
     if numbers.get("format") != FORMAT:
-        raise TrainingError(f"{path}: is of another version. Remove it to begin anew.")
+        raise TrainingError(
+            f"{path} was written by another version. Nothing was trained; remove it to start again."
+        )
     return numbers, tensors
 
 
-CHECKPOINT_SECONDS = 15.0
-# Told after each epoch: how many are over, at most how many there are, and the state.
-Watcher = Callable[[int, int, StageOneState], None]
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """Every seed's history and the weights of its best epoch, with the leading axis of seeds."""
-
-    histories: tuple[SeedHistory, ...]
-    tensors: dict[str, Float32Array]
-
-    @property
-    def order(self) -> list[int]:
-        """Positions of the seeds, best first."""
-        return ranked(self.histories)
-
-
-def search_seeds(
-    stage: StageOne, folder: Path | None = None, watcher: Watcher | None = None
-) -> SearchResult:
-    """Trains, or goes on where an interrupted search in ``folder`` stopped, or reads what a search
-    that is done found. An interrupt leaves a checkpoint behind."""
-    if folder is not None and (kept := read_result(folder)) is not None:
-        return SearchResult(*kept)
-    state = stage.begin(fresh_tensors(stage.model, stage.seeds))
-    if folder is not None:
-        state = read_checkpoint(folder, state)
-    try:
-        stage.run(state, _watching(stage.config, folder, watcher))
-    except KeyboardInterrupt:
-        # Mid-epoch weights are of no use; what the last checkpoint holds is.
-        raise KeyboardInterrupt(_told(folder, state)) from None
-    if folder is not None:
-        write_result(folder, state)
-    return SearchResult(*result_of(state))
-
-
-def search_id(**depends_on: object) -> str:
-    """A name for a search: the hash of all it depends on."""
-    document = json.dumps(depends_on, sort_keys=True, default=str)
-    return hashlib.sha256(document.encode()).hexdigest()[:16]
-
-
-def _watching(
-    config: TrainingConfig, folder: Path | None, watcher: Watcher | None
-) -> Callable[[StageOneState], None]:
+def _with_checkpoints(folder: Path | None, on_epoch: EpochCallback | None) -> EpochCallback:
     last = time.monotonic()
 
-    def watch(state: StageOneState) -> None:
+    def after_epoch(epoch: int, most: int, state: StageOneState) -> None:
         nonlocal last
-        if watcher is not None:
-            watcher(state.epoch, config.max_epochs, state)
+        if on_epoch is not None:
+            on_epoch(epoch, most, state)
         due = time.monotonic() - last >= CHECKPOINT_SECONDS
         if folder is not None and due and not state.is_done:
             write_checkpoint(folder, state)
             last = time.monotonic()
 
-    return watch
+    return after_epoch
 
 
-def _told(folder: Path | None, state: StageOneState) -> str:
+def _interrupted(folder: Path | None, state: StageOneState) -> str:
     if folder is None:
-        return "interrupted; nothing was kept."
+        return "interrupted; nothing was stored."
     if not (folder / CHECKPOINT).exists():
-        return "interrupted before the first checkpoint; the same command begins anew."
-    return f"interrupted in epoch {state.epoch + 1}; the same command goes on from its checkpoint."
+        return "interrupted before the first checkpoint; the same command starts again."
+    return (
+        f"interrupted in epoch {state.epoch + 1}; the same command continues from its checkpoint."
+    )

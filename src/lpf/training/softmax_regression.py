@@ -2,7 +2,7 @@
 
     mean over weighted rows of -log p(label) + λ/2·|W|²      on features of mean 0 and deviation 1
 
-SciPy's L-BFGS on two matrix products a step; each penalty starts where the last one ended.
+SciPy's L-BFGS with two matrix products per step; each penalty starts where the last one ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lpf.types import Float32Array, FloatArray
 
 PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-BIAS_PENALTY = 1e-4  # a value that no row has would otherwise run off to minus infinity
+BIAS_PENALTY = 1e-4  # otherwise the bias of a value without rows goes to minus infinity
 MOST_STEPS = 200
 TOLERANCE = 1e-7
 PART = 8192  # rows that are scaled together
@@ -49,33 +49,33 @@ class Scaling:
 
 
 def _parts(rows: int) -> Iterator[slice]:
-    """Not all at once: in float64, twice the features would stand in memory again and again."""
+    """In parts, because a float64 copy of all features would need twice their memory."""
     return (slice(first, first + PART) for first in range(0, rows, PART))
 
 
 @dataclass(frozen=True)
-class Regression:
+class SoftmaxRegression:
     """Logits x·weight + bias of scaled features: ``weight`` [d, V], ``bias`` [V]."""
 
     weight: FloatArray
     bias: FloatArray
 
     @classmethod
-    def empty(cls, width: int, values: int) -> Regression:
+    def empty(cls, width: int, values: int) -> SoftmaxRegression:
         return cls(np.zeros((width, values)), np.zeros(values))
 
     def logits(self, scaled: Float32Array) -> FloatArray:
         return np.asarray(scaled @ self.weight.astype(np.float32) + self.bias, np.float64)
 
-    def unscaled(self, scaling: Scaling) -> Regression:
-        """The same logits, of features as they were read."""
+    def unscaled(self, scaling: Scaling) -> SoftmaxRegression:
+        """The regression that gives the same logits for unscaled features."""
         weight = self.weight / scaling.scale[:, None]
-        return Regression(weight, self.bias - scaling.centre @ weight)
+        return SoftmaxRegression(weight, self.bias - scaling.centre @ weight)
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What is fitted on: scaled features [N, d], labels [N] (none unknown), weights [N]."""
+class RegressionRows:
+    """Scaled features [N, d], labels [N] (all known) and weights [N]."""
 
     scaled: Float32Array
     labels: Labels
@@ -83,16 +83,18 @@ class Rows:
 
 
 def fit_path(
-    rows: Rows, values: int, penalties: Sequence[float] = PENALTIES
-) -> Iterator[tuple[float, Regression]]:
-    """One fit a penalty, in their order."""
-    found = Regression.empty(rows.scaled.shape[1], values)
+    rows: RegressionRows, values: int, penalties: Sequence[float] = PENALTIES
+) -> Iterator[tuple[float, SoftmaxRegression]]:
+    """One fit per penalty, in order."""
+    found = SoftmaxRegression.empty(rows.scaled.shape[1], values)
     for penalty in penalties:
         found = fit_regression(rows, penalty, found)
         yield penalty, found
 
 
-def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
+def fit_regression(
+    rows: RegressionRows, penalty: float, start: SoftmaxRegression
+) -> SoftmaxRegression:
     from scipy.optimize import minimize
     from scipy.special import log_softmax
 
@@ -103,7 +105,7 @@ def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
 
     def loss(packed: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = packed[:-values].reshape(width, values), packed[-values:]
-        logs = log_softmax(Regression(weight, bias).logits(rows.scaled), axis=1)
+        logs = log_softmax(SoftmaxRegression(weight, bias).logits(rows.scaled), axis=1)
         wrong = shares[:, None] * (np.exp(logs) - wanted)
         slope = rows.scaled.T @ wrong.astype(np.float32) + penalty * weight
         total = -(shares * logs[np.arange(len(logs)), rows.labels]).sum()
@@ -117,4 +119,4 @@ def fit_regression(rows: Rows, penalty: float, start: Regression) -> Regression:
         method="L-BFGS-B",
         options={"maxiter": MOST_STEPS, "ftol": TOLERANCE, "gtol": TOLERANCE},
     )
-    return Regression(found.x[:-values].reshape(width, values), found.x[-values:])
+    return SoftmaxRegression(found.x[:-values].reshape(width, values), found.x[-values:])

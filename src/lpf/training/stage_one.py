@@ -2,9 +2,9 @@
 
     L = mean cross-entropy + β · KL(q(z|e) ‖ N(0, I))     KL summed over the latent dimensions
 
-One reparameterised sample an item and step, as in the paper. The loss is summed over the seeds, so
-each trains as if it were alone; one that stops early is cut out of all tensors. Validation decodes
-at the posterior's mean, which draws nothing: robust mode answers so too.
+Each step draws one reparameterised sample per item, as in the paper. The loss is summed over the
+seeds, so each trains as if it were alone; a seed that stops early is removed from all tensors.
+Validation decodes at the posterior's mean, as robust mode does when it answers.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ UNLABELLED = -1
 
 @dataclass(frozen=True)
 class Losses:
-    """Per member, [S]: cross-entropy (over predicates), KL, share of labels that come out on top,
-    and the mean of σ."""
+    """Per member, [S]: cross-entropy (mean over predicates), KL, accuracy, and mean σ."""
 
     cross_entropy: Tensor
     kl: Tensor
@@ -43,8 +42,8 @@ class Losses:
 
 @dataclass
 class StageOneState:
-    """A run between two epochs. ``active`` are positions among all seeds; ``best`` tensors and
-    ``histories`` are of all seeds."""
+    """A run between two epochs. ``members`` are the seeds at the positions ``active``, which still
+    train; everything else has one entry per seed, finished or not."""
 
     seeds: tuple[int, ...]
     members: Members
@@ -60,27 +59,27 @@ class StageOneState:
         return not self.active
 
 
-# Called after each epoch with the state: shows progress, keeps checkpoints.
-Watcher = Callable[[StageOneState], None]
+# Called after each epoch with its number, the largest number of epochs, and the state.
+EpochCallback = Callable[[int, int, StageOneState], None]
 # Called after each epoch with the validation probabilities by predicate, [S, m, V].
-Listener = Callable[[Mapping[str, Tensor]], None]
+ValidationCallback = Callable[[Mapping[str, Tensor]], None]
 
 
 @dataclass(frozen=True)
 class StageOne:
-    """One search: a model's shape, its material, its settings and its seeds."""
+    """One search over seeds. ``patience`` None is the config's."""
 
     model: ModelConfig
     material: Material
     config: TrainingConfig
     seeds: tuple[int, ...]
     patience: int | None = None
-    listener: Listener | None = field(default=None, compare=False)
+    on_validation: ValidationCallback | None = field(default=None, compare=False)
 
     def begin(
         self, tensors: Mapping[str, Float32Array], trained: Sequence[str] | None = None
     ) -> StageOneState:
-        """``trained`` names what may change: all of it, or a head that is added."""
+        """``trained`` names the tensors that are trained; None means all."""
         members = Members.of(
             tensors,
             list(tensors) if trained is None else trained,
@@ -99,24 +98,24 @@ class StageOne:
             [False] * count,
         )
 
-    def run(self, state: StageOneState, watcher: Watcher | None = None) -> StageOneState:
-        """Trains until all members are done. ``watcher`` is called after every epoch."""
+    def run(self, state: StageOneState, on_epoch: EpochCallback | None = None) -> StageOneState:
+        """Train until every seed has stopped."""
         while not state.is_done:
             self.one_epoch(state)
-            if watcher is not None:
-                watcher(state)
+            if on_epoch is not None:
+                on_epoch(state.epoch, self.config.max_epochs, state)
         return state
 
     def one_epoch(self, state: StageOneState) -> None:
         material = self.material.member(state.active)
         trained = self._train(state, material)
-        judged = self._judge(state.members, material)
+        validated = self._validate(state.members, material)
         state.epoch += 1
-        self._note(state, trained, judged)
+        self._record(state, trained, validated)
         self._drop_finished(state)
 
     def _train(self, state: StageOneState, material: Material) -> Losses:
-        """One pass over the training rows; returns running means."""
+        """One pass over the training rows; running means of the losses."""
         seeds = [state.seeds[place] for place in state.active]
         drawn_by = generators(seeds, STAGE, state.epoch)
         order = shuffled(material.train, drawn_by, material.sampling)
@@ -130,7 +129,7 @@ class StageOne:
     def _batches(
         self, order: Tensor, drawn_by: list[torch.Generator]
     ) -> Iterator[tuple[Tensor, Masks, int]]:
-        """Rows [S, b] with what was drawn for them, and where in that they begin."""
+        """Rows [S, b], the masks of their chunk, and where in the chunk they begin."""
         size = self.config.batch_size
         chunk = max(1, CHUNK_ROWS // size) * size
         sites = dropout_sites(self.model, len(self.material.labels))
@@ -151,21 +150,21 @@ class StageOne:
             name: decode(members.parameters, self.model, z, name, masks.dropout)
             for name in material.labels
         }
-        return self._measured(material, rows, logits, mu, sigma, None)
+        return self._mean_losses(material, rows, logits, mu, sigma, None)
 
-    def _judge(self, members: Members, material: Material) -> Losses:
+    def _validate(self, members: Members, material: Material) -> Losses:
         with torch.no_grad():
             features = material.read(material.validation)
             mu, sigma = encode(members.parameters, self.model, features)
             logits = {
                 name: decode(members.parameters, self.model, mu, name) for name in material.labels
             }
-            if self.listener is not None:
-                self.listener({name: torch.softmax(x, 2) for name, x in logits.items()})
+            if self.on_validation is not None:
+                self.on_validation({name: torch.softmax(x, 2) for name, x in logits.items()})
             weight = material.validation_weight
-            return self._measured(material, material.validation, logits, mu, sigma, weight)
+            return self._mean_losses(material, material.validation, logits, mu, sigma, weight)
 
-    def _measured(
+    def _mean_losses(
         self,
         material: Material,
         rows: Tensor,
@@ -178,7 +177,7 @@ class StageOne:
             weight = torch.ones(rows.shape)
         shares = weight / weight.sum(dim=1, keepdim=True)
         scored = [
-            _scored(found, material.labels[name][rows], weight) for name, found in logits.items()
+            _scored(values, material.labels[name][rows], weight) for name, values in logits.items()
         ]
         cross_entropy = torch.stack([one for one, _ in scored]).mean(dim=0)
         accuracy = torch.stack([one for _, one in scored]).mean(dim=0)
@@ -190,18 +189,18 @@ class StageOne:
         )
 
     def _divergence(self, mu: Tensor, sigma: Tensor) -> Tensor:
-        """KL of each item, [S, n]; zero without a variational part."""
+        """KL of each item, [S, n]; zero for a deterministic encoder."""
         if self.model.encoder.deterministic:
             return torch.zeros(mu.shape[:2])
         return 0.5 * (mu**2 + sigma**2 - 1.0 - 2.0 * torch.log(sigma)).sum(dim=2)
 
-    def _note(self, state: StageOneState, trained: Losses, judged: Losses) -> None:
+    def _record(self, state: StageOneState, trained: Losses, validated: Losses) -> None:
         beta = self.config.beta
         columns = zip(
             trained.total(beta).tolist(),
             *_stacked(trained)[:3].tolist(),
-            judged.total(beta).tolist(),
-            *_stacked(judged).tolist(),
+            validated.total(beta).tolist(),
+            *_stacked(validated).tolist(),
             strict=True,
         )
         for slot, (place, row) in enumerate(zip(state.active, columns, strict=True)):
@@ -240,7 +239,7 @@ def best_tensors(state: StageOneState) -> dict[str, Float32Array]:
 
 
 def dropout_sites(model: ModelConfig, predicates: int) -> list[tuple[int, float]]:
-    """Width and rate of each dropout, in the order the networks come to them."""
+    """Width and rate of each dropout, in the order in which the networks apply them."""
     encoder = [(width, model.encoder.dropout) for width in model.encoder.hidden]
     decoder = [(width, model.decoder.dropout) for width in model.decoder.hidden]
     return encoder + predicates * decoder

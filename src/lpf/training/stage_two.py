@@ -2,8 +2,8 @@
 
     L = -log p(y | z_agg),   z_agg = Σ wᵢ μᵢ
 
-Encoder and decoder stay as stage 1 left them unless told otherwise. Early stopping and weight
-decay repair what the published recipe does with few entities, which is to learn them by heart.
+Encoder and decoder are frozen unless the config says ``unfreeze``. Early stopping and weight decay
+correct the published recipe, which memorises the entities if there are few.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ TRAINED_PREFIX = "aggregator."
 
 @dataclass(frozen=True)
 class EntityRows:
-    """Entities of one split: the rows of their items [E, K], filled up where they have fewer;
-    ``present`` [E, K] says which are real, ``labels`` the position of each one's value [E]."""
+    """Entities of one split: the rows of their items [E, K], padded; ``present`` [E, K] is True for
+    real items, ``labels`` [E] is the position of each entity's value."""
 
     rows: Tensor
     present: Tensor
@@ -76,7 +76,7 @@ AggregatorHistory = tuple[tuple[AggregatorEpoch, ...], ...]
 
 
 class StageTwo:
-    """The second stage of one model: for each predicate in turn, on its own entities."""
+    """The second stage of one model: each predicate in turn, on the entities that have it."""
 
     def __init__(self, model: ModelConfig, config: StageTwoConfig, features: Float32Array) -> None:
         self._model = model
@@ -90,7 +90,7 @@ class StageTwo:
         validation: Mapping[str, EntityRows],
         progress: Callable[[int, int], None] | None = None,
     ) -> tuple[dict[str, Float32Array], AggregatorHistory]:
-        """The tensors of each member's best epoch, and what happened. ``train`` and
+        """The tensors of each member's best epoch, and every epoch's losses. ``train`` and
         ``validation`` are by predicate."""
         members = self._members(tensors)
         posteriors = None if self._config.unfreeze else self._posteriors(members.parameters)
@@ -98,8 +98,8 @@ class StageTwo:
         seen: list[list[AggregatorEpoch]] = [[] for _ in self._model.seeds]
         for epoch in range(self._config.epochs):
             loss = self._train(members, posteriors, train, epoch)
-            judged = self._judge(members, posteriors, validation)
-            for place, row in enumerate(zip(loss.tolist(), *judged.tolist(), strict=True)):
+            validated = self._validate(members, posteriors, validation)
+            for place, row in enumerate(zip(loss.tolist(), *validated.tolist(), strict=True)):
                 seen[place].append(AggregatorEpoch(*row))
                 self._keep_if_best(best, members.parameters, seen[place], place)
             if progress is not None:
@@ -113,7 +113,7 @@ class StageTwo:
         return Members.of(tensors, names, self._config.learning_rate, self._config.weight_decay)
 
     def _posteriors(self, parameters: Tensors) -> tuple[Tensor, Tensor]:
-        """μ and σ of all items under all members, once: they do not change."""
+        """μ and σ of all items under all members, computed once because they do not change."""
         with torch.no_grad():
             shared = self._features.expand(len(self._model.seeds), -1, -1)
             return encode(parameters, self._model, shared)
@@ -138,7 +138,7 @@ class StageTwo:
                 count += places.shape[1]
         return total / count
 
-    def _judge(
+    def _validate(
         self,
         members: Members,
         posteriors: tuple[Tensor, Tensor] | None,
@@ -168,9 +168,9 @@ class StageTwo:
         mu, sigma = self._items(members, posteriors, rows)
         z, _ = aggregate(members.parameters, self._model, mu, sigma, present, dropout)
         logits = decode(members.parameters, self._model, z, predicate)
-        said = self._of_entities(logits, predicate)
-        logs = said.gather(2, labels[:, :, None])[:, :, 0]
-        right = (said.argmax(dim=2) == labels).to(logs.dtype)
+        log_probabilities = self._of_entities(logits, predicate)
+        logs = log_probabilities.gather(2, labels[:, :, None])[:, :, 0]
+        right = (log_probabilities.argmax(dim=2) == labels).to(logs.dtype)
         return -logs.mean(dim=1), right.mean(dim=1)
 
     def _of_entities(self, logits: Tensor, predicate: str) -> Tensor:
@@ -178,8 +178,8 @@ class StageTwo:
         channel = self._model.head(predicate).channel
         if not channel:
             return torch.log_softmax(logits, dim=2)
-        said = torch.softmax(logits, dim=2) @ torch.tensor(channel, dtype=logits.dtype)
-        return torch.log(said.clamp_min(torch.finfo(logits.dtype).tiny))
+        probabilities = torch.softmax(logits, dim=2) @ torch.tensor(channel, dtype=logits.dtype)
+        return torch.log(probabilities.clamp_min(torch.finfo(logits.dtype).tiny))
 
     def _items(
         self, members: Members, posteriors: tuple[Tensor, Tensor] | None, rows: Tensor
@@ -195,7 +195,7 @@ class StageTwo:
     def _keep_if_best(
         self, best: Tensors, parameters: Tensors, seen: Sequence[AggregatorEpoch], place: int
     ) -> None:
-        """The published recipe keeps the last epoch; with patience the best one is kept."""
+        """The published recipe uses the last epoch; with patience it is the best one."""
         losses = [epoch.validation_loss for epoch in seen]
         if self._config.patience is None or losses[-1] <= min(losses):
             for name, tensor in parameters.items():

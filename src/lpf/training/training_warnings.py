@@ -1,4 +1,7 @@
-"""What a user of a model must be told, because the numbers alone would not say it."""
+"""Warnings about a model: what a user must know before relying on it.
+
+They are part of the model card, so a change of their wording changes the version of new models.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,29 @@ import numpy as np
 from lpf.combine.calibration import FEW_ENTITIES, rough_error
 from lpf.datasets import Dataset
 from lpf.datasets.leakage import find_leakage
-from lpf.model.artefact import JUDGED_BY
 from lpf.schema import Predicate
 from lpf.training.config import UNEQUAL, Balance
 from lpf.training.fitting import Scores
 from lpf.training.history import SeedHistory
-from lpf.training.linear import ReadingChoice
+from lpf.training.linear import ModelChoice
 from lpf.types import FloatArray
 
-# A posterior that is the prior says nothing of its item; one without width says all too much.
+# A posterior equal to the prior ignores its item; one without width claims certainty.
 COLLAPSED_KL = 0.1
 COLLAPSED_SIGMA = 0.02
-UNBALANCED = 1.5  # from this ratio on, drawing values equally often changes something
+UNBALANCED = 1.5  # from this ratio of shares on, balancing makes a difference
 PRIOR_GAP = 0.15
 
 
-def data_cautions(dataset: Dataset) -> Iterator[str]:
-    """What splits share, and what was left out of the data."""
+def data_warnings(dataset: Dataset) -> Iterator[str]:
+    """What was left out of the data, and what its splits share."""
     yield from dataset.exclusions
     for leak in find_leakage(dataset):
         yield leak.sentence
 
 
-def seed_cautions(histories: Sequence[SeedHistory], deterministic: bool) -> Iterator[str]:
-    """Posteriors that collapsed, by seed."""
+def seed_warnings(histories: Sequence[SeedHistory], deterministic: bool) -> Iterator[str]:
+    """Seeds whose posteriors collapsed."""
     if deterministic:
         return
     empty = [one.seed for one in histories if one.best.validation_kl < COLLAPSED_KL]
@@ -49,11 +51,11 @@ def seed_cautions(histories: Sequence[SeedHistory], deterministic: bool) -> Iter
         )
 
 
-def unlearned_cautions(scores: Mapping[str, Mapping[str, Scores]]) -> Iterator[str]:
-    """What comes before all else, by predicate. ``scores`` go by place, such as "test/spn"."""
-    place = next(place for place in JUDGED_BY if place in scores)
-    for name, found in scores[place].items():
-        yield from no_better_than_prior(name, found.nll, found.prior_nll)
+def unlearned_warnings(scores: Mapping[str, Scores]) -> Iterator[str]:
+    """Predicates that are answered no better than by the prior: the most important warning.
+    ``scores`` are by predicate, of held-out entities."""
+    for name, one in scores.items():
+        yield from no_better_than_prior(name, one.nll, one.prior_nll)
 
 
 def no_better_than_prior(of: str, nll: float, prior_nll: float) -> Iterator[str]:
@@ -66,7 +68,7 @@ def no_better_than_prior(of: str, nll: float, prior_nll: float) -> Iterator[str]
 
 
 def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:
-    """Whether some values are rarer in training than others, and are not drawn more often yet."""
+    """Return True if some values are rarer in training than others and were not balanced."""
     counts = np.bincount(labels[labels >= 0])
     present = counts[counts > 0]
     ratio = present.max() / present.min()
@@ -74,11 +76,11 @@ def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:
     return bool(ratio >= UNBALANCED and not balanced)
 
 
-def answer_cautions(
+def answer_warnings(
     predicate: Predicate, distribution: FloatArray, labels: np.ndarray, balancing: bool
 ) -> Iterator[str]:
-    """Values that answers on validation entities never give, though some have them. ``balancing``
-    is whether it may help to draw values equally often."""
+    """Values that are never the answer for a validation entity, though some have them.
+    ``balancing`` is True if balancing could help."""
     advice = ", or train with --balance always" if balancing else ""
     given = np.bincount(distribution.argmax(axis=1), minlength=len(predicate.values))
     there = np.bincount(labels, minlength=len(predicate.values))
@@ -90,7 +92,7 @@ def answer_cautions(
             )
 
 
-def size_cautions(predicate: str, entities: int) -> Iterator[str]:
+def size_warnings(predicate: str, entities: int) -> Iterator[str]:
     if entities < FEW_ENTITIES:
         yield (
             f"{predicate}: probabilities were fitted on {entities} entities only; they can be off "
@@ -99,7 +101,7 @@ def size_cautions(predicate: str, entities: int) -> Iterator[str]:
         )
 
 
-def reading_cautions(choice: ReadingChoice | None) -> Iterator[str]:
+def choice_warnings(choice: ModelChoice | None) -> Iterator[str]:
     if choice is not None and choice.is_linear:
         yield (
             f"the model reads linearly (held-out NLL {choice.linear_nll:.4f}, networks "
@@ -108,8 +110,8 @@ def reading_cautions(choice: ReadingChoice | None) -> Iterator[str]:
         )
 
 
-def few_cautions(predicate: str, scores: Scores) -> Iterator[str]:
-    """How far a model can be trusted that was judged on folds of a few entities."""
+def small_data_warnings(predicate: str, scores: Scores) -> Iterator[str]:
+    """How far a model that was scored on folds of a few entities can be trusted."""
     right = round(scores.accuracy * scores.entities)
     low, high = wilson(right, scores.entities)
     yield (
@@ -119,7 +121,7 @@ def few_cautions(predicate: str, scores: Scores) -> Iterator[str]:
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share, which few counts do not push beyond 0 or 1."""
+    """Wilson's 95 % interval of a share, which stays within 0 and 1."""
     z = 1.96
     share, spread = right / count, z * z / count
     centre = share + spread / 2
@@ -127,8 +129,8 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     return float((centre - half) / (1 + spread)), float((centre + half) / (1 + spread))
 
 
-def prior_cautions(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
-    """A prior that is far from the labels moves every answer with little evidence."""
+def prior_warnings(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
+    """A prior that differs from the labels changes all answers with little evidence."""
     shares = np.bincount(labels[labels >= 0], minlength=len(predicate.values))
     gap = np.abs(shares / max(1, shares.sum()) - np.array(predicate.prior))
     if gap.max() > PRIOR_GAP:

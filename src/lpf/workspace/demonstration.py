@@ -20,7 +20,7 @@ from lpf.workspace.circuit_file import FILE_NAME as CIRCUIT
 from lpf.workspace.circuit_file import learn_from_rows
 from lpf.workspace.settings import FILE_NAME
 from lpf.workspace.training_runs import TrainingCallbacks, TrainingPlan
-from lpf.workspace.training_sources import Source
+from lpf.workspace.training_sources import TrainingSource
 from lpf.workspace.workspace import Workspace
 
 DOMAIN, PRESET, ENTITY = "compliance", "paper", "C0001"
@@ -82,7 +82,7 @@ def _opened(folder: Path) -> Workspace:
 
 
 def _train(workspace: Workspace, watching: TrainingCallbacks) -> None:
-    source = Source(DOMAIN, preset=PRESET, data_seed=DATA_SEED)
+    source = TrainingSource(DOMAIN, preset=PRESET, data_seed=DATA_SEED)
     outcome = workspace.train(source, TrainingPlan(seeds=SEEDS), watching=watching)
     dataset = outcome.run.dataset
     known = dataset.select(dataset.positions("train").tolist())
@@ -93,8 +93,7 @@ def _train(workspace: Workspace, watching: TrainingCallbacks) -> None:
 
 
 def _asked(workspace: Workspace, was_trained: bool, watching: TrainingCallbacks) -> Demonstration:
-    if watching.tell is not None:
-        watching.tell("adding evidence and asking")
+    watching.status("adding evidence and asking")
     added = workspace.add_domain(DOMAIN, PRESET, DATA_SEED)
     predicate = next(iter(workspace.schema)).name
     _withdraw_earlier_fact(workspace, predicate)

@@ -1,7 +1,4 @@
-"""The models of a workspace: folders named by the hash of their content, one of them in use.
-
-The model that answered before a new one was trained, and how both did.
-"""
+"""The models of a workspace: folders named by the hash of their content; one of them answers."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ ACTIVE = "active"
 
 
 class Models:
-    """``models/<version>/`` and the name of the one in use, in ``models/active``."""
+    """The folders ``models/<version>/``; ``models/active`` names the one that answers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -33,42 +30,45 @@ class Models:
         return path.read_text(encoding="utf-8").strip() if path.is_file() else None
 
     def made(self, version: str) -> datetime | None:
-        """When its files were written here; None where they are not."""
+        """When the model was written to this workspace, or None if it is not here."""
         path = self._folder / version / CONFIG_FILE
         return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.is_file() else None
 
     def load(self, version: str) -> Artefact:
         if version not in self.versions():
             raise WorkspaceError(
-                f"{self._folder}: has no model {version!r}; it has {self.versions()}."
+                f"{self._folder} has no model {version!r}; choose from {self.versions()}."
             )
         return load_model(self._folder / version)
 
     def load_recorded(self, version: str | None) -> Artefact:
-        """The model of an old record. ReplayError where it is gone."""
+        """The model of an old record. ReplayError if it was removed."""
         if version is None or version not in self.versions():
             raise ReplayError(
-                f"the recorded model {version!r} is not in {self._folder} any more. Put its folder "
+                f"the recorded model {version!r} is no longer in {self._folder}. Put its folder "
                 "back to recompute from texts; replay without --deep needs no model."
             )
         return load_model(self._folder / version)
 
     def add(self, source: Path) -> str:
-        """Copies a model folder in, after checking it, and returns its version."""
+        """Check a model folder, copy it into the workspace and return its version."""
         artefact = load_model(source)
         return save_model(self._folder, artefact.config, artefact.tensors, artefact.card)
 
     def use(self, version: str) -> None:
-        """Makes a model the one that answers."""
+        """Answer with this model from now on."""
         self.load(version)
         write_atomically(self._folder / ACTIVE, f"{version}\n".encode())
 
 
 @dataclass(frozen=True)
 class PreviousModel:
-    """``nll`` is, by predicate, that of the earlier model and that of the new one on held-out
-    entities at ``place`` ("test/spn") of data of one name; empty where they were not judged alike.
-    ``same_data`` is whether these data have the same content, too."""
+    """The model that answered before a new one was trained.
+
+    ``nll`` has, by predicate, its NLL and the new model's on held-out entities at ``place``, such
+    as ``test/spn``. It is empty if the models were not scored on data sets of one name;
+    ``same_data`` is True if these also have the same content.
+    """
 
     version: str
     place: str | None = None
@@ -77,19 +77,21 @@ class PreviousModel:
 
 
 def previous_model(models: Models, version: str, card: ModelCard) -> PreviousModel:
-    """``card`` is the new one's. A model that cannot be loaded is named and not compared."""
+    """Compare model ``version`` with the new one that has ``card``. A model that cannot be loaded
+    is named but not compared."""
     try:
         before = models.load(version).card
     except LPFError:
         return PreviousModel(version)
-    judged, now = before.held_out(), card.held_out()
-    alike = before.data_name is not None and before.data_name == card.data_name
-    if judged is None or now is None or judged[0] != now[0] or not alike:
+    old, new = before.held_out(), card.held_out()
+    same_name = before.data_name is not None and before.data_name == card.data_name
+    if not old or not new or old[0].data != new[0].data or not same_name:
         return PreviousModel(version)
-    losses = {
-        name: (judged[1][name]["nll"], found["nll"])
-        for name, found in now[1].items()
-        if "nll" in found and "nll" in judged[1].get(name, {})
+    old_nll = {one.predicate: one.metrics["nll"] for one in old if "nll" in one.metrics}
+    nll = {
+        one.predicate: (old_nll[one.predicate], one.metrics["nll"])
+        for one in new
+        if "nll" in one.metrics and one.predicate in old_nll
     }
-    same = before.data_digest is not None and before.data_digest == card.data_digest
-    return PreviousModel(version, now[0], losses, same)
+    same_data = before.data_digest is not None and before.data_digest == card.data_digest
+    return PreviousModel(version, new[0].place, nll, same_data)

@@ -1,4 +1,4 @@
-"""What a workspace holds already as a data set: its labelled evidence, with the stored vectors."""
+"""The labelled evidence of a workspace as a data set, with its stored features."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from lpf.training import Examples
 
 Progress = Callable[[int, int], None]
-# An entity and a predicate that there is evidence about.
+# Entity ID and predicate name.
 Question = tuple[str, str]
 
 NAME = "own evidence"
-LEAST_SURE = 0.5  # a fact that is less sure speaks rather for the other values
+LEAST_CONFIDENCE = 0.5  # a fact with less speaks for the other values rather than for its own
 PAGE = 1000
 _TIE = (
     "entity was left out, since its items support two values equally often",
@@ -42,19 +42,19 @@ _STRANGE = (
 
 @dataclass(frozen=True)
 class _Collected:
-    """``rows`` [N] are the numbers of the data set's items in the store."""
+    """The data set, and the row numbers [N] of its items in the store."""
 
     dataset: Dataset
     rows: RowNumbers
 
 
 def own_dataset(workspace: Wiring, predicates: Sequence[str] = ()) -> Dataset:
-    """The labelled evidence of a workspace, of ``predicates`` or all of them, without splits.
+    """The labelled evidence of a workspace about ``predicates`` (none given: all), without splits.
 
-    An entity's value is its newest fact's, where that is at least half sure, else the value that
-    most of its items support; items keep the value that they support themselves. Evidence is about
-    one predicate, so an entity with labelled evidence about several is there once for each.
-    TrainingError where nothing is labelled.
+    An entity's label is its newest fact with a confidence of at least 0.5, else the value that most
+    of its items support; each item's own label is the value that it supports. An entity with
+    labelled evidence about several predicates becomes one entity per predicate. TrainingError if
+    nothing is labelled.
     """
     return _collected(workspace, predicates).dataset
 
@@ -62,7 +62,7 @@ def own_dataset(workspace: Wiring, predicates: Sequence[str] = ()) -> Dataset:
 def own_examples(
     workspace: Wiring, predicates: Sequence[str] = (), progress: Progress | None = None
 ) -> Examples:
-    """The same with the features that the store has; those it lacks are read now and kept."""
+    """The same with features from the store; missing ones are read now and stored."""
     from lpf.training import make_examples
 
     reader = workspace.reader
@@ -97,7 +97,7 @@ def _collected(workspace: Wiring, predicates: Sequence[str]) -> _Collected:
 def _votes(
     store: EvidenceStore, schema: Schema, wanted: set[str], exclusions: Exclusions
 ) -> dict[Question, Counter[str]]:
-    """How many items support which value, for every question that there is evidence about."""
+    """For every question with evidence, the number of items that support each value."""
     votes: dict[Question, Counter[str]] = {}
     for item in _all(store):
         evidence = item.evidence
@@ -113,12 +113,12 @@ def _votes(
 
 
 def _known_values(
-    facts: FactStore, schema: Schema, asked: Collection[Question], exclusions: Exclusions
+    facts: FactStore, schema: Schema, questions: Collection[Question], exclusions: Exclusions
 ) -> dict[Question, str]:
     known: dict[Question, str] = {}
-    for entity_id, values in facts.table(LEAST_SURE):
+    for entity_id, values in facts.table(LEAST_CONFIDENCE):
         for predicate, value in values.items():
-            if (entity_id, predicate) not in asked:
+            if (entity_id, predicate) not in questions:
                 continue
             if _fits(schema, predicate, value):
                 known[entity_id, predicate] = value
@@ -130,7 +130,7 @@ def _known_values(
 def _labels(
     votes: Mapping[Question, Counter[str]], known: Mapping[Question, str], exclusions: Exclusions
 ) -> dict[Question, str]:
-    """What each question's answer is, in the order of ingestion."""
+    """The label of each question, in the order of ingestion."""
     labels: dict[Question, str] = {}
     for question, counted in votes.items():
         first, second, *_ = [*counted.most_common(2), ("", 0), ("", 0)]
@@ -166,7 +166,7 @@ def _entity(
         {predicate: value},
         tuple(_item(schema, item) for item in items),
         claim=claims.pop() if len(claims) == 1 else None,
-        # What is known of one entity must not help to answer another question about it.
+        # Training and test data must not share an entity, whatever the predicate.
         group_id=entity_id if several else None,
     )
 
@@ -197,8 +197,8 @@ def _features(store: EvidenceStore, reader: int, found: _Collected, width: int) 
     lacking = np.flatnonzero(np.isnan(features[:, 0]))
     if len(lacking):
         raise TrainingError(
-            f"{len(lacking):,} items were added or erased while the data were collected. Nothing "
-            "was trained; repeat the command."
+            f"{len(lacking):,} items were added or erased while the data were being collected. "
+            "Nothing was trained; run the command again."
         )
     return features
 
@@ -217,7 +217,7 @@ def _fits(schema: Schema, predicate: str, value: str) -> bool:
 def _nothing_labelled(workspace: Wiring, names: Sequence[str]) -> TrainingError:
     about = f" of {', '.join(names)}" if names else ""
     return TrainingError(
-        f"{workspace.folder}: has no labelled evidence{about}. Nothing was trained. Ingest "
-        "evidence with a column supports_value, or add what is known of its entities with "
-        "'lpf facts add'; or name a data set or a domain to train on."
+        f"{workspace.folder} has no labelled evidence{about}. Nothing was trained. Ingest evidence "
+        "with a column supports_value, add known facts about its entities with 'lpf facts add', or "
+        "name a data set or a domain to train on."
     )

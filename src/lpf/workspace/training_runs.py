@@ -1,9 +1,12 @@
-"""A training run in a workspace: from labelled data to a saved model."""
+"""A training run in a workspace: from labelled data to a trained model.
+
+``Workspace.train`` calls ``run_training`` and saves the model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -11,26 +14,29 @@ from typing import TYPE_CHECKING
 
 from lpf.errors import ConfigError, TrainingError
 from lpf.workspace.models import PreviousModel
-from lpf.workspace.training_sources import SEARCHES, Prepared, Source, prepare
+from lpf.workspace.training_sources import SEARCHES, PreparedData, TrainingSource, prepare
 from lpf.workspace.wiring import Wiring
 
 if TYPE_CHECKING:
     from lpf.datasets import Dataset
     from lpf.training import Trained, TrainingConfig
-    from lpf.training.search import Watcher
-    from lpf.training.trainer import Telling
+    from lpf.training.stage_one import EpochCallback
+    from lpf.training.trainer import StatusCallback
     from lpf.workspace.training_data import Progress
 
-# Writes about a trained model into a folder and says where; the text is its data set's name.
+# Writes a report on a trained model into a folder and returns its path; the text is the name of
+# the data set.
 Reporter = Callable[["Trained", Path, str], Path]
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How it is trained. None stands for the training room's own defaults. ``single`` trains and
-    keeps that one seed in place of the best of several; ``grid`` tries the paper's grid of learning
-    rates and widths first. ``onto`` is a model that gets a head for one more predicate, with all
-    else as it is. ``name`` is what the model's card calls it."""
+    """How to train. None stands for the defaults of ``lpf.training``.
+
+    ``single`` trains that one seed instead of the best of several; ``grid`` first tries the paper's
+    grid of learning rates and widths. ``onto`` is a model that gets a head for one more predicate
+    and is otherwise not changed. ``name`` is the name on the model's card.
+    """
 
     config: TrainingConfig | None = None
     seeds: tuple[int, ...] | None = None
@@ -42,28 +48,33 @@ class TrainingPlan:
     def __post_init__(self) -> None:
         if self.onto is not None and (self.grid or self.single is not None or self.seeds):
             raise ConfigError(
-                "onto: a head is trained on the seeds and widths its model has; leave seeds, "
-                "single and grid out. Nothing was trained."
+                "onto: a new head uses the seeds and widths of its model; leave out seeds, single "
+                "and grid. Nothing was trained."
             )
         if self.single is not None and self.seeds is not None:
             raise ConfigError(
-                "seeds: a single seed is trained alone; give it or a list of seeds, not both. "
-                "Nothing was trained."
+                "seeds: give either a single seed or a list of seeds, not both. Nothing was "
+                "trained."
             )
 
 
 @dataclass(frozen=True)
 class TrainingCallbacks:
-    """Who is told of what goes on: texts read (done, in all), epochs of a search, and steps."""
+    """Functions that are called as training proceeds: ``on_texts`` with the number of texts read
+    and of all texts, ``on_epoch`` after every epoch, ``on_status`` with each step that begins."""
 
-    reading: Progress | None = None
-    epochs: Watcher | None = None
-    tell: Telling | None = None
+    on_texts: Progress | None = None
+    on_epoch: EpochCallback | None = None
+    on_status: StatusCallback | None = None
+
+    def status(self, step: str) -> None:
+        if self.on_status is not None:
+            self.on_status(step)
 
 
 @dataclass(frozen=True)
 class GridResult:
-    """One configuration of the grid, and what the best of its seeds got on validation items."""
+    """One configuration of the grid, and its best seed's results on validation items."""
 
     learning_rate: float
     latent_width: int
@@ -75,8 +86,8 @@ class GridResult:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What was trained, on what. ``few`` is whether it was too little to hold some of it back,
-    ``claims_read`` whether texts were read against their claims."""
+    """A trained model and what it was trained on. ``few`` is True if there were too few entities to
+    hold any back, ``claims_read`` if texts were read together with their claims."""
 
     trained: Trained
     dataset: Dataset
@@ -89,8 +100,8 @@ class TrainingRun:
 
 @dataclass(frozen=True)
 class TrainingOutcome:
-    """A model that was trained and saved. ``active`` is whether it answers now, ``report`` the
-    file that tells of it, ``earlier`` another model that answered until then."""
+    """A model that was trained and saved. ``active`` is True if it answers from now on, ``report``
+    is the path of its report, ``earlier`` the model that answered before."""
 
     version: str
     active: bool
@@ -103,135 +114,123 @@ class TrainingOutcome:
         return self.run.trained
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run, from reading to fitting. Searches are kept in the workspace's folder, so that the
-    same run again finds what is done."""
-
-    workspace: Wiring
-    source: Source = field(default_factory=Source)
-    plan: TrainingPlan = field(default_factory=TrainingPlan)
-    watching: TrainingCallbacks = field(default_factory=TrainingCallbacks)
-
-    def __call__(self) -> TrainingRun:
-        require_torch()
-        config = self._config()
-        self._say("reading the texts")
-        prepared = prepare(self.workspace, self.source, self.watching.reading)
-        tried: tuple[GridResult, ...] = ()
-        if self.plan.grid:
-            config, tried = self._best_of_grid(prepared, config)
-        trained = self._named(self._trained(prepared, config))
-        return TrainingRun(
-            trained,
-            prepared.examples.dataset,
-            prepared.predicates,
-            config,
-            prepared.few,
-            tried,
-            self.workspace.reader.uses_claim,
-        )
-
-    def _config(self) -> TrainingConfig:
-        from lpf.training import TrainingConfig
-
-        config = self.plan.config or TrainingConfig()
-        if self.plan.single is None:
-            return config
-        return replace(config, members=1, reading="networks")  # that seed's, whatever else is there
-
-    def _seeds(self) -> tuple[int, ...]:
-        from lpf.training import SEVEN_SEEDS
-
-        if self.plan.single is not None:
-            return (self.plan.single,)
-        return SEVEN_SEEDS if self.plan.seeds is None else self.plan.seeds
-
-    def _head(self, version: str, prepared: Prepared, config: TrainingConfig) -> Trained:
-        from lpf.training import train_head
-
-        artefact = self.workspace.models.load(version)
-        known = {head.name for head in artefact.config.predicates}
-        new = [name for name in prepared.predicates if name not in known]
-        if len(new) != 1:
-            raise ConfigError(
-                f"onto: one predicate is added at a time, and the data have {new or 'none'} that "
-                f"{version} does not answer yet. Nothing was trained; name it with --predicate."
-            )
-        if prepared.few or artefact.config.reader_id != self.workspace.reader.reader_id:
-            why = (
-                "needs 60 labelled entities" if prepared.few else "reads texts with another reader"
-            )
-            raise TrainingError(
-                f"onto: a head for model {version} cannot be trained: it {why}. Nothing was "
-                "trained; train a model of its own instead."
-            )
-        self._say(f"training a head for {new[0]}")
-        return train_head(artefact, prepared.examples, new[0], config, self.watching.epochs)
-
-    def _trained(self, prepared: Prepared, config: TrainingConfig) -> Trained:
-        from lpf.training import Trainer
-
-        if self.plan.onto is not None:
-            return self._head(self.plan.onto, prepared, config)
-        folder = self.workspace.folder / SEARCHES
-        reader_id, seeds, watching = self.workspace.reader.reader_id, self._seeds(), self.watching
-        if prepared.few:
-            from lpf.training.small_data import train_few
-
-            return train_few(
-                prepared.examples,
-                reader_id,
-                prepared.predicates,
-                config,
-                seeds,
-                watching.epochs,
-                watching.tell,
-            )
-        trainer = Trainer(
-            prepared.examples,
-            reader_id,
-            prepared.predicates,
-            config,
-            seeds,
-            folder,
-            watching.epochs,
-            watching.tell,
-        )
-        return trainer.run()
-
-    def _best_of_grid(
-        self, prepared: Prepared, config: TrainingConfig
-    ) -> tuple[TrainingConfig, tuple[GridResult, ...]]:
-        """By validation accuracy, then loss, of each one's best seed; then the first in the grid.
-        The second stage is left to the one that is chosen: it has no part in the choice."""
-        configs = grid(config)
-        tried = []
-        for number, one in enumerate(configs, 1):
-            self._say(f"configuration {number} of {len(configs)}: {described(one)}")
-            alone = replace(one, aggregator=None, reading="networks")
-            tried.append(_tried(one, self._trained(prepared, alone)))
-        best = min(range(len(tried)), key=lambda place: _rank(tried[place]))
-        self._say(f"the best of the grid: {described(configs[best])}")
-        return configs[best], tuple(tried)
-
-    def _named(self, trained: Trained) -> Trained:
-        if self.plan.name is None:
-            return trained
-        return replace(trained, card=replace(trained.card, name=self.plan.name))
-
-    def _say(self, what: str) -> None:
-        if self.watching.tell is not None:
-            self.watching.tell(what)
+def run_training(
+    workspace: Wiring, source: TrainingSource, plan: TrainingPlan, callbacks: TrainingCallbacks
+) -> TrainingRun:
+    """Read the texts and train. Searches over seeds are stored in the workspace, so the same run
+    again finds their results."""
+    require_torch()
+    config = _config(plan)
+    callbacks.status("reading the texts")
+    prepared = prepare(workspace, source, callbacks.on_texts)
+    tried: tuple[GridResult, ...] = ()
+    if plan.grid:
+        config, tried = _search_grid(workspace, prepared, config, plan, callbacks)
+    trained = _train(workspace, prepared, config, plan, callbacks)
+    if plan.name is not None:
+        trained = replace(trained, card=replace(trained.card, name=plan.name))
+    return TrainingRun(
+        trained,
+        prepared.examples.dataset,
+        prepared.predicates,
+        config,
+        prepared.few,
+        tried,
+        workspace.reader.uses_claim,
+    )
 
 
 def require_torch() -> None:
-    """TrainingError where it is not installed: answering does without."""
+    """TrainingError if torch is not installed; only training needs it."""
     if find_spec("torch") is None:
         raise TrainingError(
             "training needs the package torch, which is not installed. Nothing was trained. "
             "Install it: pip install 'lpf[train]'"
         )
+
+
+def _config(plan: TrainingPlan) -> TrainingConfig:
+    from lpf.training import TrainingConfig
+
+    config = plan.config or TrainingConfig()
+    if plan.single is None:
+        return config
+    # The network of this seed is asked for, so nothing may take its place.
+    return replace(config, members=1, reading="networks")
+
+
+def _seeds(plan: TrainingPlan) -> tuple[int, ...]:
+    from lpf.training import SEVEN_SEEDS
+
+    if plan.single is not None:
+        return (plan.single,)
+    return SEVEN_SEEDS if plan.seeds is None else plan.seeds
+
+
+def _train(
+    workspace: Wiring,
+    prepared: PreparedData,
+    config: TrainingConfig,
+    plan: TrainingPlan,
+    callbacks: TrainingCallbacks,
+) -> Trained:
+    from lpf.training import Trainer, train_small
+
+    if plan.onto is not None:
+        return _train_head(workspace, plan.onto, prepared, config, callbacks)
+    data = prepared.examples, workspace.reader.reader_id, prepared.predicates
+    on_epoch, on_status = callbacks.on_epoch, callbacks.on_status
+    if prepared.few:
+        return train_small(*data, config, _seeds(plan), on_epoch=on_epoch, on_status=on_status)
+    folder = workspace.folder / SEARCHES
+    return Trainer(*data, config, _seeds(plan), folder, on_epoch, on_status).run()
+
+
+def _train_head(
+    workspace: Wiring,
+    version: str,
+    prepared: PreparedData,
+    config: TrainingConfig,
+    callbacks: TrainingCallbacks,
+) -> Trained:
+    from lpf.training import train_head
+
+    artefact = workspace.models.load(version)
+    known = {head.name for head in artefact.config.predicates}
+    new = [name for name in prepared.predicates if name not in known]
+    if len(new) != 1:
+        raise ConfigError(
+            f"onto: one predicate is added at a time, but the data have {new or 'none'} that "
+            f"{version} does not answer yet. Nothing was trained; name one with --predicate."
+        )
+    if prepared.few or artefact.config.reader_id != workspace.reader.reader_id:
+        why = "that needs 60 labelled entities" if prepared.few else "it uses another reader"
+        raise TrainingError(
+            f"onto: cannot train a head for model {version}: {why}. Nothing was trained; train a "
+            "new model instead."
+        )
+    callbacks.status(f"training a head for {new[0]}")
+    return train_head(artefact, prepared.examples, new[0], config, callbacks.on_epoch)
+
+
+def _search_grid(
+    workspace: Wiring,
+    prepared: PreparedData,
+    config: TrainingConfig,
+    plan: TrainingPlan,
+    callbacks: TrainingCallbacks,
+) -> tuple[TrainingConfig, tuple[GridResult, ...]]:
+    """The configuration whose best seed has the highest validation accuracy, then the lowest loss;
+    among equals the first. Only it is trained further, with aggregator and linear model."""
+    configs = grid(config)
+    tried = []
+    for number, one in enumerate(configs, 1):
+        callbacks.status(f"configuration {number} of {len(configs)}: {_describe(one)}")
+        alone = replace(one, aggregator=None, reading="networks")
+        tried.append(_grid_result(one, _train(workspace, prepared, alone, plan, callbacks)))
+    best = min(range(len(tried)), key=lambda place: (-tried[place].accuracy, tried[place].loss))
+    callbacks.status(f"the best of the grid: {_describe(configs[best])}")
+    return configs[best], tuple(tried)
 
 
 def grid(config: TrainingConfig) -> list[TrainingConfig]:
@@ -244,12 +243,12 @@ def grid(config: TrainingConfig) -> list[TrainingConfig]:
     ]
 
 
-def described(config: TrainingConfig) -> str:
+def _describe(config: TrainingConfig) -> str:
     hidden = ",".join(map(str, config.hidden))
     return f"learning rate {config.learning_rate:g}, latent {config.latent_width}, hidden {hidden}"
 
 
-def _tried(config: TrainingConfig, trained: Trained) -> GridResult:
+def _grid_result(config: TrainingConfig, trained: Trained) -> GridResult:
     from lpf.training.history import ranked
 
     best = trained.histories[ranked(trained.histories)[0]]
@@ -261,7 +260,3 @@ def _tried(config: TrainingConfig, trained: Trained) -> GridResult:
         best.best.validation_accuracy,
         best.best.validation_loss,
     )
-
-
-def _rank(tried: GridResult) -> tuple[float, float]:
-    return -tried.accuracy, tried.loss

@@ -1,4 +1,4 @@
-"""What is trained on: a data set's file, a synthetic domain, or the workspace's own evidence."""
+"""Training data: the file of a data set, a synthetic domain, or the workspace's own evidence."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ TABLES = {".csv": "CSV", ".parquet": "Parquet"}
 
 
 @dataclass(frozen=True)
-class Source:
-    """``what`` is a file, a domain's name, or None for the workspace's own labelled evidence;
-    ``predicates`` are all that are labelled unless some are named. ``preset`` and ``data_seed``
-    say how a domain is generated. ``resplit`` forgets the splits that a file has."""
+class TrainingSource:
+    """``what`` is a file, the name of a domain, or None for the workspace's own labelled evidence.
+    ``predicates`` are those to train on; empty means all that are labelled. ``preset`` and
+    ``data_seed`` generate a domain. ``resplit`` ignores the splits of a file."""
 
     what: str | Path | None = None
     predicates: tuple[str, ...] = ()
@@ -39,26 +39,28 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Examples in splits, or, where ``few``, without any: too few to hold some of them back."""
+class PreparedData:
+    """Examples with splits; if ``few``, without: there are too few entities to hold some back."""
 
     examples: Examples
     predicates: tuple[str, ...]
     few: bool
 
 
-def prepare(workspace: Wiring, source: Source, progress: Progress | None = None) -> Prepared:
-    """Reads what must be read. DatasetError, TrainingError or ConfigError where it cannot be
-    trained on; that is found out before any text is read."""
+def prepare(
+    workspace: Wiring, source: TrainingSource, progress: Progress | None = None
+) -> PreparedData:
+    """Load the data and read its texts. DatasetError, TrainingError or ConfigError if it cannot be
+    trained on; this is checked before any text of a file or domain is read."""
     if source.what is None:
         examples = own_examples(workspace, source.predicates, progress)
         dataset, predicates, few = _in_splits(examples.dataset, source.predicates)
-        return Prepared(replace(examples, dataset=dataset), predicates, few)
+        return PreparedData(replace(examples, dataset=dataset), predicates, few)
     dataset, predicates, few = _in_splits(labelled_data(workspace, source), source.predicates)
-    return Prepared(_read(workspace, dataset, progress), predicates, few)
+    return PreparedData(_read(workspace, dataset, progress), predicates, few)
 
 
-def labelled_data(workspace: Wiring, source: Source) -> Dataset:
+def labelled_data(workspace: Wiring, source: TrainingSource) -> Dataset:
     """The data set of a file or a domain, under the workspace's schema."""
     assert source.what is not None  # own evidence is no file
     for name in source.predicates:
@@ -66,41 +68,44 @@ def labelled_data(workspace: Wiring, source: Source) -> Dataset:
     path = Path(source.what)
     if path.is_file() and path.suffix.lower() in TABLES:
         raise DatasetError(
-            f"{path}: is {TABLES[path.suffix.lower()]}, and a data set is JSONL. Nothing was "
-            "trained. If it holds evidence with a column supports_value, 'lpf ingest' it, then "
-            "'lpf train' without a file."
+            f"{path} is a {TABLES[path.suffix.lower()]} file, but a data set is JSONL. Nothing was "
+            "trained. If it is evidence with a column supports_value, add it with 'lpf ingest', "
+            "then run 'lpf train' without a file."
         )
     if path.is_file() and path.suffix != DECLARATION:
         only = source.predicates[0] if len(source.predicates) == 1 else None
         dataset = read_dataset(path, schema=workspace.schema, predicate=only)
         return dataset.in_splits([None] * len(dataset)) if source.resplit else dataset
     if source.resplit:
-        raise ConfigError("resplit: a domain is made with its splits; leave it out.")
+        raise ConfigError(
+            "resplit: a domain is generated with splits, which cannot be changed. Nothing was "
+            "trained; leave resplit out."
+        )
     return _generated(workspace.schema, source)
 
 
 def require_domain(schema: Schema, domain: Domain, *names: str) -> None:
-    """ConfigError unless the schema has the domain's predicates of these names, values and all."""
+    """ConfigError unless the schema has the domain's predicates ``names`` with the same values."""
     own = domain.schema()
     for name in names:
         if name not in schema or schema[name].values != own[name].values:
             known = {one.name: list(one.values) for one in schema}
             raise ConfigError(
-                f"domain {domain.name!r}: it asks for {name!r} with the values "
-                f"{list(own[name].values)}, and this workspace's schema has {known}. Nothing was "
-                f"done. Make a workspace for it: lpf init DIR --domain {domain.name}"
+                f"domain {domain.name!r} needs the predicate {name!r} with the values "
+                f"{list(own[name].values)}, but this workspace's schema has {known}. Nothing was "
+                f"done. Create a workspace for it: lpf init DIR --domain {domain.name}"
             )
 
 
-def _generated(schema: Schema, source: Source) -> Dataset:
+def _generated(schema: Schema, source: TrainingSource) -> Dataset:
     from lpf import domains  # slow to import, and only needed here
 
     named = str(source.what)
     if named not in domains.domain_names() and not Path(named).is_file():
         raise DatasetError(
-            f"{named}: is neither a file nor one of the domains {list(domains.domain_names())}. "
-            "Nothing was trained. Name a data set (JSONL), a domain, or nothing to train on the "
-            "workspace's own labelled evidence."
+            f"{named} is neither a file nor one of the domains {list(domains.domain_names())}. "
+            "Nothing was trained. Name a data set (JSONL) or a domain; without a name, training "
+            "uses the workspace's own labelled evidence."
         )
     domain = domains.load_domain(named)
     require_domain(schema, domain, domain.predicate)
@@ -109,7 +114,8 @@ def _generated(schema: Schema, source: Source) -> Dataset:
 
 
 def _in_splits(dataset: Dataset, wanted: Sequence[str]) -> tuple[Dataset, tuple[str, ...], bool]:
-    """The data set with splits, unless there are too few entities for that; and its predicates."""
+    """The data set with splits, its predicates, and False; or, if there are too few entities for
+    splits, the data set as it is, its predicates, and True."""
     from lpf.training.material import labelled_with
     from lpf.training.small_data import FEWEST_FOR_SPLITS
 
@@ -124,12 +130,12 @@ def _in_splits(dataset: Dataset, wanted: Sequence[str]) -> tuple[Dataset, tuple[
 
 
 def _chosen(dataset: Dataset, wanted: Sequence[str]) -> tuple[str, ...]:
-    """In the order of the schema, so that one wish has one model however it is worded."""
+    """In the order of the schema, so that the order in which they are named does not matter."""
     labelled = {name for entity in dataset for name in entity.labels}
     for name in wanted:
         if dataset.schema[name].name not in labelled:
             raise DatasetError(
-                f"dataset {dataset.name!r}: no entity has a value of {name!r}; labelled are "
+                f"dataset {dataset.name!r}: no entity is labelled with {name!r}, only with "
                 f"{sorted(labelled)}. Nothing was trained. Leave the predicate out, or label it."
             )
     chosen = set(wanted) or labelled

@@ -20,12 +20,12 @@ from lpf.workspace.models import previous_model
 from lpf.workspace.settings import FILE_NAME, read_settings
 from lpf.workspace.training_runs import (
     Reporter,
-    Run,
     TrainingCallbacks,
     TrainingOutcome,
     TrainingPlan,
+    run_training,
 )
-from lpf.workspace.training_sources import Source
+from lpf.workspace.training_sources import TrainingSource
 from lpf.workspace.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Workspace(Wiring):
 
     def train(
         self,
-        source: Source | Path | str | None = None,
+        source: TrainingSource | Path | str | None = None,
         plan: TrainingPlan | None = None,
         *,
         use: bool = True,
@@ -183,8 +183,8 @@ class Workspace(Wiring):
         """Trains a model on a data set's file, a domain, or (None) the labelled evidence here, and
         keeps it; it answers from now on if told to ``use`` it. ``report`` writes about it into
         ``report_folder``, by default one of the workspace."""
-        named = source if isinstance(source, Source) else Source(source)
-        run = Run(self, named, plan or TrainingPlan(), watching or TrainingCallbacks())()
+        named = source if isinstance(source, TrainingSource) else TrainingSource(source)
+        run = run_training(self, named, plan or TrainingPlan(), watching or TrainingCallbacks())
         version = run.trained.save(self.folder / "models")
         before = self.models.active()
         earlier = None

@@ -13,7 +13,21 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from lpf.report import charts, drawing
+from lpf.report import (
+    ERROR_BARS,
+    LIGHT,
+    THICKNESS,
+    WIDTH,
+    Bars,
+    Drawing,
+    draw,
+    error_bars,
+    filling,
+    height,
+    key,
+    legend_name,
+    paint_bars,
+)
 from lpf.types import FloatArray
 from lpf_paper.exhibits import Figure, Series, Standing
 from lpf_paper.report.axes import decimal_ticks, finite, space_by_logarithm
@@ -68,7 +82,7 @@ class Scale:
         """To be called after the bars were drawn."""
         if self.limits is None:
             line = axes.axvline if along == "x" else axes.axhline
-            line(0, color=drawing.LIGHT["quiet"], linewidth=0.8)
+            line(0, color=LIGHT["quiet"], linewidth=0.8)
             return
         low, high = self.limits
         space_by_logarithm(axes, decimal_ticks(np.log10(high / low)), along)
@@ -85,9 +99,9 @@ UPRIGHT_HEIGHT = 2.8  # inches
 CHARACTER = 0.078  # inches of a name's letter
 MOST_LINES = 3
 STANDINGS: Mapping[Standing, str] = {
-    "ours": drawing.LIGHT["first"],
-    "rival": drawing.LIGHT["rival"],
-    "reference": drawing.LIGHT["other"],
+    "ours": LIGHT["first"],
+    "rival": LIGHT["rival"],
+    "reference": LIGHT["other"],
 }
 
 
@@ -97,33 +111,33 @@ class Sets:
     ``legend`` is empty if each row has one bar. All sets share one ``scale``."""
 
     names: tuple[str, ...]
-    bars: tuple[charts.Bars, ...]
+    bars: tuple[Bars, ...]
     scale: Scale
     legend: tuple[tuple[str, Fill], ...] = ()
 
 
-def bar_figure(figure: Figure, name: str) -> drawing.Drawing:
+def bar_figure(figure: Figure, name: str) -> Drawing:
     sets = _sets(figure.series)
     if len(sets.names) <= MOST_UPRIGHT and _fit_upright(sets):
         return _upright(figure, name, sets)
     return _lying(figure, name, sets)
 
 
-def _lying(figure: Figure, name: str, sets: Sets) -> drawing.Drawing:
+def _lying(figure: Figure, name: str, sets: Sets) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
-        charts.paint_bars(axes, sets.names, sets.bars)
+        paint_bars(axes, sets.names, sets.bars)
         sets.scale.set_on(axes, "x")
         axes.set_xlabel(sets.scale.title(figure.y_title))
         return _keys(sets)
 
-    tall = charts.height(sets.names, len(sets.bars))
-    return drawing.draw(name, figure.title, figure.caption, tall, paint)
+    tall = height(sets.names, len(sets.bars))
+    return draw(name, figure.title, figure.caption, tall, paint)
 
 
-def _upright(figure: Figure, name: str, sets: Sets) -> drawing.Drawing:
+def _upright(figure: Figure, name: str, sets: Sets) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         places = np.arange(len(sets.names), dtype=np.float64)
-        width = charts.THICKNESS / len(sets.bars)
+        width = THICKNESS / len(sets.bars)
         for place, bars in enumerate(sets.bars):
             middles = places + (place - (len(sets.bars) - 1) / 2) * width
             _paint_upright(axes, middles, width, bars, sets.scale.start)
@@ -136,18 +150,16 @@ def _upright(figure: Figure, name: str, sets: Sets) -> drawing.Drawing:
         axes.grid(axis="y")
         return _keys(sets)
 
-    return drawing.draw(name, figure.title, figure.caption, UPRIGHT_HEIGHT, paint)
+    return draw(name, figure.title, figure.caption, UPRIGHT_HEIGHT, paint)
 
 
-def _paint_upright(
-    axes: Axes, middles: FloatArray, width: float, bars: charts.Bars, start: float
-) -> None:
+def _paint_upright(axes: Axes, middles: FloatArray, width: float, bars: Bars, start: float) -> None:
     heights = np.nan_to_num(np.asarray(bars.values))
-    axes.bar(middles, heights, width, **charts.filling(bars.colours, bars.hatch))
+    axes.bar(middles, heights, width, **filling(bars.colours, bars.hatch))
     tops = np.maximum(heights, start)
     if len(bars.low):
-        centres, halves = charts.error_bars(bars)
-        axes.errorbar(middles, centres, yerr=halves, fmt="none", **charts.ERROR_BARS)
+        centres, halves = error_bars(bars)
+        axes.errorbar(middles, centres, yerr=halves, fmt="none", **ERROR_BARS)
         tops = np.fmax(tops, np.asarray(bars.high))
     for middle, top, word in zip(middles.tolist(), tops.tolist(), bars.words, strict=True):
         axes.annotate(
@@ -175,7 +187,7 @@ def _sets(series: Sequence[Series]) -> Sets:
     return Sets(names, bars, scale, legend if len(series) > 1 else ())
 
 
-def _joined(series: Sequence[Series], names: tuple[str, ...], scale: Scale) -> charts.Bars:
+def _joined(series: Sequence[Series], names: tuple[str, ...], scale: Scale) -> Bars:
     """One set of bars, coloured by standing, for series that have no row in common."""
     colours = [STANDINGS[one.standing] for one in series for _ in one.x]
     return _bars(names, series, colours, scale)
@@ -183,13 +195,13 @@ def _joined(series: Sequence[Series], names: tuple[str, ...], scale: Scale) -> c
 
 def _bars(
     names: Sequence[str], series: Sequence[Series], colours: str | list[str], scale: Scale
-) -> charts.Bars:
+) -> Bars:
     found = _by_name(series)
     nothing = (np.nan, np.nan, np.nan)
     values, low, high = zip(*(found.get(name, nothing) for name in names), strict=True)
     has_bounds = bool(np.isfinite(np.add(low, high)).any())
     bounds = (low, high) if has_bounds else ((), ())
-    return charts.Bars(values, scale.words(values), colours, *bounds)
+    return Bars(values, scale.words(values), colours, *bounds)
 
 
 def _by_name(series: Sequence[Series]) -> dict[str, tuple[float, float, float]]:
@@ -209,24 +221,19 @@ def _numbers(series: Series) -> tuple[list[float], list[float], list[float]]:
 
 def _fit_upright(sets: Sets) -> bool:
     """Return True if no name and no number above a bar runs into the next."""
-    slot = (drawing.WIDTH - 0.8) / (len(sets.names) + 0.2)
+    slot = (WIDTH - 0.8) / (len(sets.names) + 0.2)
     letters = int(slot / CHARACTER)
     names_fit = all(
         max(map(len, name.split()), default=0) <= letters and len(wrap(name, letters)) <= MOST_LINES
         for name in sets.names
     )
     longest = max(len(word) for bars in sets.bars for word in bars.words)
-    return (
-        names_fit and longest * CHARACTER * 0.95 <= slot * charts.THICKNESS / len(sets.bars) + 0.05
-    )
+    return names_fit and longest * CHARACTER * 0.95 <= slot * THICKNESS / len(sets.bars) + 0.05
 
 
 def _lines(name: str, names: int) -> str:
-    return "\n".join(wrap(name, int((drawing.WIDTH - 0.8) / (names + 0.2) / CHARACTER)))
+    return "\n".join(wrap(name, int((WIDTH - 0.8) / (names + 0.2) / CHARACTER)))
 
 
 def _keys(sets: Sets) -> list[Artist]:
-    return [
-        charts.key(fill.colour, drawing.legend_name(label), fill.hatch)
-        for label, fill in sets.legend
-    ]
+    return [key(fill.colour, legend_name(label), fill.hatch) for label, fill in sets.legend]

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lpf.errors import ConfigError
-from lpf.report import drawing
+from lpf.report import Drawing
 from lpf_paper.exhibits import Figure, Series, Shape
 from lpf_paper.report.bar_figures import bar_figure
 from lpf_paper.report.line_figures import line_figure, reliability_figure
 from lpf_paper.report.matrix_figures import matrix_figure
 from lpf_paper.report.point_figures import point_figure
 
-SHAPES: Mapping[Shape, Callable[[Figure, str], drawing.Drawing]] = {
+SHAPES: Mapping[Shape, Callable[[Figure, str], Drawing]] = {
     "lines": line_figure,
     "points": point_figure,
     "bars": bar_figure,
@@ -27,7 +27,7 @@ SHAPES: Mapping[Shape, Callable[[Figure, str], drawing.Drawing]] = {
 OVER_NUMBERS: tuple[Shape, ...] = ("lines", "points", "reliability")
 
 
-def draw_exhibit(figure: Figure, name: str) -> drawing.Drawing:
+def draw_exhibit(figure: Figure, name: str) -> Drawing:
     """``name`` is the name of the files. ConfigError if no point is finite, or if the series do not
     fit the shape. Series without a finite point are left out, and the caption names them."""
     _check(figure)

@@ -12,7 +12,7 @@ from dataclasses import fields
 from io import StringIO
 
 from lpf.errors import ConfigError
-from lpf.report import page
+from lpf.report import text
 from lpf_paper.exhibits import Column, Row, Table, Value
 from lpf_paper.report.quantities import NOTHING, difference, is_seen, quantity, rounded
 
@@ -38,9 +38,9 @@ def exhibit_table(table: Table, name: str, file: str) -> str:
     best = [_best(table, place) for place in range(len(table.columns))]
     rows = "".join(_row(table.columns, row, best, notes) for row in table.rows)
     return (
-        f'<div class="exhibit">\n<h3 id="{name}">{page.text(table.title)}</h3>\n'
-        f'<p class="caption">{page.text(table.caption)} '
-        f'<span class="file">{page.text(file)}</span></p>\n'
+        f'<div class="exhibit">\n<h3 id="{name}">{text(table.title)}</h3>\n'
+        f'<p class="caption">{text(table.caption)} '
+        f'<span class="file">{text(file)}</span></p>\n'
         f'<div class="scroll" role="region" aria-labelledby="{name}" tabindex="0">\n'
         f'<table class="grid" aria-labelledby="{name}">\n<thead><tr>{_heads(table.columns)}</tr>'
         f"</thead>\n<tbody>\n{rows or _no_rows(table)}</tbody>\n</table>\n</div>\n"
@@ -62,7 +62,7 @@ class _Notes:
 
     def listed(self) -> str:
         lines = "".join(
-            f'<li id="{self._name}-note-{number}">†{number} {page.text(note)}</li>\n'
+            f'<li id="{self._name}-note-{number}">†{number} {text(note)}</li>\n'
             for note, number in self._numbers.items()
         )
         return f'<ul class="footnotes">\n{lines}</ul>\n' if lines else ""
@@ -81,7 +81,7 @@ def check_table(table: Table) -> None:
 def _heads(columns: Sequence[Column]) -> str:
     first = '<th scope="col"><span class="unseen">Row</span></th>'
     return first + "".join(
-        f'<th scope="col" class="{_class(column)}">{page.text(column.title)}{_arrow(column)}</th>'
+        f'<th scope="col" class="{_class(column)}">{text(column.title)}{_arrow(column)}</th>'
         for column in columns
     )
 
@@ -93,9 +93,9 @@ def _arrow(column: Column) -> str:
 
 
 def _row(columns: Sequence[Column], row: Row, best: Sequence[str | None], notes: _Notes) -> str:
-    opening = f'<tr class="{row.standing}"><th scope="row">{page.text(row.title)}</th>'
+    opening = f'<tr class="{row.standing}"><th scope="row">{text(row.title)}</th>'
     if row.note is not None and all(cell is None for cell in row.cells):
-        note = f'<td class="note" colspan="{len(columns)}"><div>{page.text(row.note)}</div></td>'
+        note = f'<td class="note" colspan="{len(columns)}"><div>{text(row.note)}</div></td>'
         return f"{opening}{note}</tr>\n"
     rated = best if row.standing != "reference" else [None] * len(columns)
     cells = "".join(
@@ -110,7 +110,7 @@ def _note(columns: Sequence[Column], row: Row) -> str:
         return ""
     return (
         f'<tr class="{row.standing} below"><td class="note" colspan="{len(columns) + 1}">'
-        f"<div>{page.text(row.title)}: {page.text(row.note)}</div></td></tr>\n"
+        f"<div>{text(row.title)}: {text(row.note)}</div></td></tr>\n"
     )
 
 
@@ -118,13 +118,13 @@ def _cell(column: Column, cell: Value | str | None, best: str | None, notes: _No
     if cell is None:
         return f'<span class="nothing">{NOTHING}</span>'
     if isinstance(cell, str):
-        return page.text(cell)
+        return text(cell)
     spread = _spread(column, cell)
-    shown = page.text((quantity if spread is None else rounded)(column, cell.value))
+    shown = text((quantity if spread is None else rounded)(column, cell.value))
     is_best = rounded(column, cell.value) == best
     parts = [f"<strong>{shown}</strong>" if is_best else f"<span>{shown}</span>"]
     if spread is not None:
-        parts.append(f'<span class="spread">{page.text(spread)}</span>')
+        parts.append(f'<span class="spread">{text(spread)}</span>')
     parts += _paper(column, cell)
     if cell.doubt is not None:
         parts[-1] += notes.mark(cell.doubt)
@@ -142,7 +142,7 @@ def _spread(column: Column, cell: Value) -> str | None:
 def _paper(column: Column, cell: Value) -> list[str]:
     if cell.paper is None:
         return []
-    parts = [f'<br><span class="paper">paper {page.text(quantity(column, cell.paper))}</span>']
+    parts = [f'<br><span class="paper">paper {text(quantity(column, cell.paper))}</span>']
     if cell.value is not None and math.isfinite(cell.value):
         apart = difference(column, cell.value - cell.paper)
         parts.append(f'<span class="paper">({apart})</span>')

@@ -9,7 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lpf.report import documents, drawing, page
+from lpf.report import (
+    Drawing,
+    as_json,
+    bullets,
+    contents,
+    definitions,
+    figures,
+    glance,
+    make_page,
+    section,
+    text,
+    warnings_box,
+)
 from lpf.storage import write_atomically
 from lpf_paper.document import Experiment, RunInfo
 from lpf_paper.exhibits import Example, Table, Value
@@ -30,21 +42,21 @@ METHOD = "method-of-the-numbers"
 def experiment_page(
     experiment: Experiment,
     studies: Sequence[NamedStudy],
-    drawings: Sequence[Sequence[drawing.Drawing]],
+    drawings: Sequence[Sequence[Drawing]],
 ) -> str:
     """``drawings`` holds, for each study, its figures in order."""
     parts = [
-        page.glance(list(_at_a_glance(experiment))),
+        glance(list(_at_a_glance(experiment))),
         _summary(experiment.summary),
-        page.cautions_box([*[QUICK] * experiment.run.quick, *experiment.warnings]),
-        f'<p class="caption">{page.text(READING)}</p>',
+        warnings_box([*[QUICK] * experiment.run.quick, *experiment.warnings]),
+        f'<p class="caption">{text(READING)}</p>',
         *(_study(*pair) for pair in zip(studies, drawings, strict=True)),
-        page.section("How the numbers were made", _run_info(experiment.run), id=METHOD),
+        section("How the numbers were made", _run_info(experiment.run), id=METHOD),
         f"<footer>Every number of this page is in {NUMBERS} in the same folder.</footer>",
     ]
     entries = [(one.name, one.study.title) for one in studies]
-    listed = page.contents([*entries, (METHOD, "How the numbers were made")])
-    return page.page(experiment.title, parts, listed)
+    listed = contents([*entries, (METHOD, "How the numbers were made")])
+    return make_page(experiment.title, parts, listed)
 
 
 def _at_a_glance(experiment: Experiment) -> Iterator[tuple[str, str]]:
@@ -83,19 +95,19 @@ def _values_of(table: Table) -> Iterator[Value]:
 
 
 def _summary(sentences: Sequence[str]) -> str:
-    return page.section("Summary", page.bullets(sentences)) if sentences else ""
+    return section("Summary", bullets(sentences)) if sentences else ""
 
 
-def _study(named: NamedStudy, drawings: Sequence[drawing.Drawing]) -> str:
+def _study(named: NamedStudy, drawings: Sequence[Drawing]) -> str:
     study = named.study
-    parts = [f'<p class="question">{page.text(study.question)}</p>']
+    parts = [f'<p class="question">{text(study.question)}</p>']
     if study.findings:
-        parts.append(f'<div class="findings">\n{page.bullets(study.findings)}\n</div>')
+        parts.append(f'<div class="findings">\n{bullets(study.findings)}\n</div>')
     parts += map(_table, named.tables)
     if drawings:
-        parts.append(page.figures(drawings))
+        parts.append(figures(drawings))
     parts += map(_example, named.examples)
-    return page.section(study.title, *parts, id=named.name)
+    return section(study.title, *parts, id=named.name)
 
 
 def _table(named: NamedTable) -> str:
@@ -104,9 +116,9 @@ def _table(named: NamedTable) -> str:
 
 def _example(named: NamedExample) -> str:
     example: Example = named.example
-    facts = page.definitions(example.facts) if example.facts else ""
+    facts = definitions(example.facts) if example.facts else ""
     return (
-        f'<article class="example">\n<h3>{page.text(example.title)}</h3>\n{facts}\n'
+        f'<article class="example">\n<h3>{text(example.title)}</h3>\n{facts}\n'
         f"{_table(named.items)}\n</article>"
     )
 
@@ -124,7 +136,7 @@ def _run_info(run: RunInfo) -> str:
         ("Time", _time(run)),
         ("Finished", run.finished),
     ]
-    return page.definitions(facts)
+    return definitions(facts)
 
 
 PAGE = "index.html"
@@ -151,7 +163,7 @@ def write_experiment_report(document: Experiment | Mapping[str, Any], folder: Pa
         write_atomically(folder / path, content)
     for figure in _flat(drawings):
         figure.write(folder / FIGURES)
-    write_atomically(folder / NUMBERS, documents.as_json(experiment.to_dict()))
+    write_atomically(folder / NUMBERS, as_json(experiment.to_dict()))
     write_atomically(folder / DIGEST, digest(experiment, studies))
     write_atomically(folder / PAGE, whole.encode())
     return folder / PAGE
@@ -161,5 +173,5 @@ def _files(studies: list[NamedStudy]) -> Iterator[tuple[str, bytes]]:
     return ((table.file, table_csv(table.table)) for study in studies for table in study.all_tables)
 
 
-def _flat(drawings: list[list[drawing.Drawing]]) -> Iterator[drawing.Drawing]:
+def _flat(drawings: list[list[Drawing]]) -> Iterator[Drawing]:
     return (one for own in drawings for one in own)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpf.report import charts, drawing
+from lpf.report import CURVE_HEIGHT, LIGHT, Drawing, Look, draw, in_lines, legend_name, line_key
 from lpf.types import FloatArray
 from lpf_paper.exhibits import Figure, Series
 from lpf_paper.report.axes import Points, below_each_other, finish, finite
@@ -31,11 +31,11 @@ CLEAR, PALE, BAR = 0.85, 0.3, 0.22  # opacity of dots with such bounds, and of t
 PALE_POINTS = "The wider the bounds of a point, drawn as light bars, the paler it is."
 
 
-def line_figure(figure: Figure, name: str) -> drawing.Drawing:
+def line_figure(figure: Figure, name: str) -> Drawing:
     found = [Points.of(one) for one in figure.series]
     styles = looks(figure.series)
     is_named = len(figure.series) <= MOST_NAMED
-    names = [charts.in_lines(one.name, NAME_CHARACTERS, most=3) for one in figure.series]
+    names = [in_lines(one.name, NAME_CHARACTERS, most=3) for one in figure.series]
 
     def paint(axes: Axes) -> Sequence[Artist]:
         for one, look in sorted(zip(found, styles, strict=True), key=lambda pair: pair[1].width):
@@ -51,16 +51,12 @@ def line_figure(figure: Figure, name: str) -> drawing.Drawing:
         _settle_names(axes, found, styles)
 
     lines = sum(label.count("\n") + 1 for label in names) + len(names) * 0.25
-    height = (
-        max(charts.CURVE_HEIGHT, 0.9 + LINE_OF_NAMES * lines)
-        if is_named
-        else 1.25 * charts.CURVE_HEIGHT
-    )
+    height = max(CURVE_HEIGHT, 0.9 + LINE_OF_NAMES * lines) if is_named else 1.25 * CURVE_HEIGHT
     ending = settle if is_named else None
-    return drawing.draw(name, figure.title, figure.caption, height, paint, ending)
+    return draw(name, figure.title, figure.caption, height, paint, ending)
 
 
-def reliability_figure(figure: Figure, name: str) -> drawing.Drawing:
+def reliability_figure(figure: Figure, name: str) -> Drawing:
     """Points with bounds are paler the wider the bounds are. If only one of ``low`` and ``high`` is
     given, or both are equal, it is the share of answers at this point, and sets the dot's size: a
     point of three entities is seldom near the diagonal, which is no failure."""
@@ -69,7 +65,7 @@ def reliability_figure(figure: Figure, name: str) -> drawing.Drawing:
     caption = " ".join(filter(None, (figure.caption, PALE_POINTS if has_bounds else "")))
 
     def paint(axes: Axes) -> Sequence[Artist]:
-        axes.plot([0, 1], [0, 1], color=drawing.LIGHT["quiet"], linestyle="--", linewidth=1.0)
+        axes.plot([0, 1], [0, 1], color=LIGHT["quiet"], linestyle="--", linewidth=1.0)
         for series, look in zip(figure.series, styles, strict=True):
             _paint_reliability(axes, series, look)
         axes.set_xlim(-0.02, 1.02)
@@ -78,13 +74,13 @@ def reliability_figure(figure: Figure, name: str) -> drawing.Drawing:
         axes.set_xlabel(figure.x_title)
         axes.set_ylabel(figure.y_title)
         axes.grid()
-        perfect = charts.Look(drawing.LIGHT["quiet"], "--", 1.0)
-        return [*_legend(figure.series, styles), charts.line_key(perfect, "perfectly calibrated")]
+        perfect = Look(LIGHT["quiet"], "--", 1.0)
+        return [*_legend(figure.series, styles), line_key(perfect, "perfectly calibrated")]
 
-    return drawing.draw(name, figure.title, caption, RELIABILITY_HEIGHT, paint)
+    return draw(name, figure.title, caption, RELIABILITY_HEIGHT, paint)
 
 
-def _paint(axes: Axes, points: Points, look: charts.Look, *, is_marked: bool) -> None:
+def _paint(axes: Axes, points: Points, look: Look, *, is_marked: bool) -> None:
     seen = np.isfinite(points.y)
     if points.has_bounds:
         axes.fill_between(
@@ -117,7 +113,7 @@ def _write_names(axes: Axes, names: Sequence[str], series: Sequence[Series]) -> 
         )
 
 
-def _settle_names(axes: Axes, found: Sequence[Points], styles: Sequence[charts.Look]) -> None:
+def _settle_names(axes: Axes, found: Sequence[Points], styles: Sequence[Look]) -> None:
     """Puts each name as near to the end of its line as the others allow, and joins them."""
     texts: list[Text] = list(axes.texts)
     into_axes = axes.transAxes.inverted()
@@ -139,7 +135,7 @@ def _settle_names(axes: Axes, found: Sequence[Points], styles: Sequence[charts.L
         )
 
 
-def _paint_reliability(axes: Axes, series: Series, look: charts.Look) -> None:
+def _paint_reliability(axes: Axes, series: Series, look: Look) -> None:
     from matplotlib.colors import to_rgba
 
     points, share = Points.of(series), _shares(series)
@@ -154,7 +150,7 @@ def _paint_reliability(axes: Axes, series: Series, look: charts.Look) -> None:
     axes.scatter(x, y, sizes, color=colours, marker=look.marker)
 
 
-def _join(axes: Axes, x: FloatArray, y: FloatArray, opacity: FloatArray, look: charts.Look) -> None:
+def _join(axes: Axes, x: FloatArray, y: FloatArray, opacity: FloatArray, look: Look) -> None:
     """Each line is as pale as the paler of the two points it joins."""
     for place in range(len(x) - 1):
         both = slice(place, place + 2)
@@ -188,8 +184,5 @@ def _dots(share: FloatArray) -> FloatArray:
     return SMALLEST_DOT + (LARGEST_DOT - SMALLEST_DOT) * scale
 
 
-def _legend(series: Sequence[Series], styles: Sequence[charts.Look]) -> list[Artist]:
-    return [
-        charts.line_key(look, drawing.legend_name(one.name))
-        for one, look in zip(series, styles, strict=True)
-    ]
+def _legend(series: Sequence[Series], styles: Sequence[Look]) -> list[Artist]:
+    return [line_key(look, legend_name(one.name)) for one, look in zip(series, styles, strict=True)]

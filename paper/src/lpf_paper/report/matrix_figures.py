@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpf.report import charts, drawing, page
+from lpf.report import LIGHT, WIDE, WIDTH, Drawing, cut, draw, in_lines
 from lpf.types import FloatArray
 from lpf_paper.exhibits import Figure
 from lpf_paper.report.axes import finite
@@ -28,7 +28,7 @@ LETTER = 0.62  # width of a letter, in font sizes
 SIZES = 5.0, 8.5  # points
 
 
-def matrix_figure(figure: Figure, name: str) -> drawing.Drawing:
+def matrix_figure(figure: Figure, name: str) -> Drawing:
     """One row per series; columns are in the order of their first appearance."""
     columns = list(dict.fromkeys(str(x) for one in figure.series for x in one.x))
     rows = [one.name for one in figure.series]
@@ -41,16 +41,16 @@ def matrix_figure(figure: Figure, name: str) -> drawing.Drawing:
     is_wide = len(columns) > MOST_NARROW
 
     def paint(axes: Axes) -> Sequence[Artist]:
-        _paint_cells(axes, values, (drawing.WIDE if is_wide else drawing.WIDTH) - ROOM_FOR_NAMES)
+        _paint_cells(axes, values, (WIDE if is_wide else WIDTH) - ROOM_FOR_NAMES)
         _name_sides(axes, rows, columns, is_wide=is_wide)
         axes.set_xlabel(figure.x_title)
         axes.set_ylabel(figure.y_title)
         return []
 
-    longest = max(len(page.cut(one, COLUMN_CHARACTERS)) for one in columns)
-    row = ROW_OF_TWO_LINES if any("\n" in charts.in_lines(one) for one in rows) else ROW
+    longest = max(len(cut(one, COLUMN_CHARACTERS)) for one in columns)
+    row = ROW_OF_TWO_LINES if any("\n" in in_lines(one) for one in rows) else ROW
     height = 0.9 + row * len(rows) + 0.05 * longest
-    return drawing.draw(name, figure.title, figure.caption, height, paint, is_wide=is_wide)
+    return draw(name, figure.title, figure.caption, height, paint, is_wide=is_wide)
 
 
 def _row(columns: Sequence[str], found: dict[str, float]) -> list[float]:
@@ -73,7 +73,7 @@ def _paint_cells(axes: Axes, values: FloatArray, inches: float) -> None:
 def _paint_cell(axes: Axes, column: int, row: int, value: float, strength: float) -> None:
     from matplotlib.patches import Rectangle
 
-    colour = drawing.LIGHT["first"] if value >= 0 else drawing.LIGHT["second"]
+    colour = LIGHT["first"] if value >= 0 else LIGHT["second"]
     corner = (column - 0.49, row - 0.48)
     axes.add_patch(Rectangle(corner, 0.98, 0.96, facecolor=colour, alpha=strength, linewidth=0))
 
@@ -88,13 +88,13 @@ def _strength(values: FloatArray) -> FloatArray:
 
 
 def _name_sides(axes: Axes, rows: Sequence[str], columns: Sequence[str], *, is_wide: bool) -> None:
-    room = (drawing.WIDE if is_wide else drawing.WIDTH) - ROOM_FOR_NAMES
+    room = (WIDE if is_wide else WIDTH) - ROOM_FOR_NAMES
     lies = max(map(len, columns)) * 0.085 <= room / len(columns)
-    axes.set_xticks(np.arange(len(columns)), [page.cut(one, COLUMN_CHARACTERS) for one in columns])
+    axes.set_xticks(np.arange(len(columns)), [cut(one, COLUMN_CHARACTERS) for one in columns])
     if not lies:
         for label in axes.get_xticklabels():
             label.set(rotation=90, ha="center", va="top")
-    axes.set_yticks(np.arange(len(rows)), [charts.in_lines(one) for one in rows])
+    axes.set_yticks(np.arange(len(rows)), [in_lines(one) for one in rows])
     axes.tick_params(length=0)
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)

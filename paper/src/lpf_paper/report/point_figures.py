@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpf.report import charts, drawing, page
+from lpf.report import LIGHT, Drawing, Look, cut, draw, legend_name
 from lpf_paper.exhibits import Figure, Series
 from lpf_paper.report.axes import Box, Points, around, finish, free_place
 from lpf_paper.report.series_styles import looks
@@ -26,7 +26,7 @@ GAP = 4.0  # points between a dot and its name
 NEAR = 10.0  # points: a name farther from its dot gets a line to it
 
 
-def point_figure(figure: Figure, name: str) -> drawing.Drawing:
+def point_figure(figure: Figure, name: str) -> Drawing:
     found = [Points.of(one) for one in figure.series]
     styles = looks(figure.series)
     is_named = len(found) <= MOST_NAMED
@@ -42,10 +42,10 @@ def point_figure(figure: Figure, name: str) -> drawing.Drawing:
     def settle(axes: Axes) -> None:
         _settle(axes, found, figure.series)
 
-    return drawing.draw(name, figure.title, figure.caption, HEIGHT, paint, settle)
+    return draw(name, figure.title, figure.caption, HEIGHT, paint, settle)
 
 
-def _paint(axes: Axes, points: Points, look: charts.Look, series: Series) -> None:
+def _paint(axes: Axes, points: Points, look: Look, series: Series) -> None:
     seen = np.isfinite(points.y)
     if points.has_bounds:
         axes.vlines(points.x, points.low, points.high, color=look.colour, linewidth=1.0)
@@ -63,7 +63,7 @@ def _write(
     axes: Axes, found: Sequence[Points], series: Sequence[Series], *, is_named: bool
 ) -> None:
     for number, (one, points) in enumerate(zip(series, found, strict=True), start=1):
-        label = page.cut(one.name, NAME_CHARACTERS) if is_named else str(number)
+        label = cut(one.name, NAME_CHARACTERS) if is_named else str(number)
         weight = "bold" if one.standing == "ours" else "normal"
         text = axes.text(*points.last, label, fontsize=7.5, fontweight=weight)
         text.set_in_layout(False)  # it will be moved inside the axes
@@ -102,9 +102,7 @@ def _move(axes: Axes, text: Text, box: Box, dot: tuple[float, float], unit: floa
     )
     if np.hypot(nearest[0] - dot[0], nearest[1] - dot[1]) > NEAR * unit:
         ends = inverse.transform([dot, nearest])
-        line = Line2D(
-            *ends.T, color=drawing.LIGHT["quiet"], linewidth=0.6, transform=axes.transAxes
-        )
+        line = Line2D(*ends.T, color=LIGHT["quiet"], linewidth=0.6, transform=axes.transAxes)
         axes.add_artist(line)
 
 
@@ -126,7 +124,7 @@ def _dot(x: float, y: float, width: float) -> Box:
     return Box(x - width / 2, y - width / 2, width, width)
 
 
-def _legend(series: Sequence[Series], styles: Sequence[charts.Look]) -> list[Artist]:
+def _legend(series: Sequence[Series], styles: Sequence[Look]) -> list[Artist]:
     from matplotlib.lines import Line2D
 
     return [
@@ -137,7 +135,7 @@ def _legend(series: Sequence[Series], styles: Sequence[charts.Look]) -> list[Art
             marker=look.marker,
             markersize=DOT,
             linewidth=0,
-            label=drawing.legend_name(f"{number} {one.name}"),
+            label=legend_name(f"{number} {one.name}"),
         )
         for number, (one, look) in enumerate(zip(series, styles, strict=True), start=1)
     ]

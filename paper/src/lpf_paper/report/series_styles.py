@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lpf.report import charts, drawing
+from lpf.report import LIGHT, Dashes, Look
 from lpf_paper.exhibits import Series
 
-HUES = tuple(drawing.LIGHT[name] for name in ("first", "second", "third", "fourth", "fifth"))
-DASHES: tuple[charts.Dashes, ...] = (
+HUES = tuple(LIGHT[name] for name in ("first", "second", "third", "fourth", "fifth"))
+DASHES: tuple[Dashes, ...] = (
     "-",
     (0, (4, 1.5)),
     (0, (1, 1.2)),
@@ -22,7 +22,7 @@ DASHES: tuple[charts.Dashes, ...] = (
 )
 MARKERS = "os^DvPX<>p"
 OURS, RIVAL = 2.3, 1.2  # line widths in points
-GREYS = tuple(drawing.LIGHT[name] for name in ("rival", "other", "quiet"))
+GREYS = tuple(LIGHT[name] for name in ("rival", "other", "quiet"))
 HATCHES = ("", "////", "....", "xxxx")
 
 
@@ -34,7 +34,7 @@ class Fill:
     hatch: str = ""
 
 
-def looks(series: Sequence[Series]) -> list[charts.Look]:
+def looks(series: Sequence[Series]) -> list[Look]:
     """Line styles in the order of the series. If no series is ours and there are enough colours,
     every series has a colour: such a figure compares things of one kind."""
     coloured = _coloured(series)
@@ -45,9 +45,7 @@ def looks(series: Sequence[Series]) -> list[charts.Look]:
             found.append(_hue(hues))
             hues += 1
         elif one.standing == "reference":
-            found.append(
-                charts.Look(drawing.LIGHT["ink"], ":", RIVAL, MARKERS[grey % len(MARKERS)])
-            )
+            found.append(Look(LIGHT["ink"], ":", RIVAL, MARKERS[grey % len(MARKERS)]))
         else:
             found.append(_grey(grey))
             grey += 1
@@ -75,11 +73,11 @@ def _coloured(series: Sequence[Series]) -> set[str]:
     return others if not ours and len(others) <= len(HUES) else ours
 
 
-def _hue(place: int) -> charts.Look:
+def _hue(place: int) -> Look:
     dashes = DASHES[place // len(HUES) % len(DASHES)]
-    return charts.Look(HUES[place % len(HUES)], dashes, OURS, MARKERS[place % len(MARKERS)])
+    return Look(HUES[place % len(HUES)], dashes, OURS, MARKERS[place % len(MARKERS)])
 
 
-def _grey(place: int) -> charts.Look:
+def _grey(place: int) -> Look:
     dashes, marker = DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
-    return charts.Look(drawing.LIGHT["rival"], dashes, RIVAL, marker)
+    return Look(LIGHT["rival"], dashes, RIVAL, marker)

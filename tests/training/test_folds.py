@@ -8,7 +8,7 @@ from training_examples import LEVEL, OUTCOME, made_up
 
 from lpf.errors import DatasetError
 from lpf.training import Examples
-from lpf.training.small_data import Folded
+from lpf.training.folds import Folds
 
 
 def one_predicate_each(entities: int = 40) -> Examples:
@@ -27,22 +27,22 @@ def one_predicate_each(entities: int = 40) -> Examples:
 
 def test_every_fold_leaves_all_values_of_all_predicates_to_learn_from() -> None:
     examples = one_predicate_each()
-    folded = Folded(examples, ("level", "outcome"))
+    folds = Folds(examples, ("level", "outcome"))
     for name, values in (("level", 3), ("outcome", 2)):
         labels = examples.dataset.labels(name)
-        for held, kept in zip(folded.held, folded.kept, strict=True):
-            assert set(labels[kept]) == {-1, *range(values)}
-            assert (labels[held] >= 0).any()
-    together = np.concatenate(folded.held)
+        for held_out, training in zip(folds.held_out, folds.training, strict=True):
+            assert set(labels[training]) == {-1, *range(values)}
+            assert (labels[held_out] >= 0).any()
+    together = np.concatenate(folds.held_out)
     assert sorted(together.tolist()) == list(range(len(examples.dataset)))
 
 
 def test_no_group_is_on_both_sides_whatever_its_entities_lack() -> None:
     examples = one_predicate_each()
     groups = [entity.group_id for entity in examples.dataset]
-    folded = Folded(examples, ("level", "outcome"))
-    for held, kept in zip(folded.held, folded.kept, strict=True):
-        assert {groups[place] for place in held}.isdisjoint(groups[place] for place in kept)
+    folds = Folds(examples, ("level", "outcome"))
+    for held_out, training in zip(folds.held_out, folds.training, strict=True):
+        assert {groups[place] for place in held_out}.isdisjoint(groups[place] for place in training)
 
 
 def test_one_group_alone_is_refused() -> None:
@@ -50,6 +50,6 @@ def test_one_group_alone_is_refused() -> None:
     alike = tuple(replace(entity, group_id="all") for entity in examples.dataset)
     lumped = replace(examples, dataset=replace(examples.dataset, entities=alike))
     with pytest.raises(
-        DatasetError, match=r"all 12 entities are of one group.*Nothing was trained"
+        DatasetError, match=r"all 12 entities are in one group.*Nothing was trained"
     ):
-        Folded(lumped, ("level",))
+        Folds(lumped, ("level",))

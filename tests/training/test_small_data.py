@@ -9,7 +9,7 @@ from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 
 from lpf.errors import DatasetError, NonFiniteError
 from lpf.model.artefact import load_model
-from lpf.training import Examples, train_few
+from lpf.training import Examples, train_small
 from lpf.training.fitting import answers, evaluate
 from lpf.training.training_warnings import wilson
 from lpf.types import QueryOptions
@@ -29,10 +29,10 @@ def many_sided(entities: int, seed: int = 1, signal: float = 0.12) -> Examples:
 
 def test_a_handful_of_entities_makes_a_model_that_says_how_far_to_trust_it() -> None:
     few = made_up(9, noise=0.4, splits=False)
-    model = train_few(few, "hash", ("level",), LONG, SEEDS)
-    scores = model.scores["out of fold/spn"]["level"]
+    model = train_small(few, "hash", ("level",), LONG, SEEDS)
+    scores = model.scores_on("out of fold")["level"]
     assert scores.entities == 9
-    told = " ".join(model.cautions)
+    told = " ".join(model.warnings)
     assert "of entities it had not seen" in told
     assert "9 entities only" in told
     assert model.config.seeds == (1, 2)
@@ -45,15 +45,15 @@ def test_a_handful_of_entities_makes_a_model_that_says_how_far_to_trust_it() -> 
 
 def test_a_few_entities_with_many_numbers_are_read_linearly(tmp_path: Path) -> None:
     few = many_sided(45)
-    ours = train_few(few, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
-    plain = train_few(few, "hash", ("level",), LONG, SEEDS)
-    assert ours.reading is not None
-    assert ours.reading.is_linear
-    assert plain.reading is None
+    ours = train_small(few, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
+    plain = train_small(few, "hash", ("level",), LONG, SEEDS)
+    assert ours.choice is not None
+    assert ours.choice.is_linear
+    assert plain.choice is None
     assert ours.config.encoder.hidden == ()
     assert ours.config.seeds == plain.config.seeds
-    assert ours.networks_in_it == frozenset()
-    assert any("the model reads linearly (held-out NLL" in told for told in ours.cautions)
+    assert ours.network_seeds == frozenset()
+    assert any("the model reads linearly (held-out NLL" in told for told in ours.warnings)
     more = many_sided(200, seed=3)
     losses = [
         evaluate(model.runtime(), few.dataset.schema, "level", more).nll for model in (ours, plain)
@@ -67,7 +67,7 @@ def test_a_seed_has_converged_where_its_loss_falls_no_more() -> None:
     few = made_up(12, noise=0.4, splits=False)
     for patience in (5, 40):
         config = replace(LONG, patience=patience)
-        for one in train_few(few, "hash", ("level",), config, SEEDS).histories:
+        for one in train_small(few, "hash", ("level",), config, SEEDS).histories:
             assert len(one.epochs) == 40  # none stops
             assert one.converged == (40 - one.best_epoch >= patience)
     assert not one.converged
@@ -75,11 +75,11 @@ def test_a_seed_has_converged_where_its_loss_falls_no_more() -> None:
 
 def test_no_better_than_the_prior_is_told_first_of_folds_too() -> None:
     lost = many_sided(40, signal=0.0)
-    model = train_few(lost, "hash", ("level",), LONG, SEEDS)
-    scores = model.scores["out of fold/spn"]["level"]
+    model = train_small(lost, "hash", ("level",), LONG, SEEDS)
+    scores = model.scores_on("out of fold")["level"]
     assert scores.nll >= scores.prior_nll
-    assert "no better than the prior" in model.cautions[0]
-    assert sum("no better than the prior" in told for told in model.cautions) == 1
+    assert "no better than the prior" in model.warnings[0]
+    assert sum("no better than the prior" in told for told in model.warnings) == 1
 
 
 def test_networks_stay_where_they_read_better() -> None:
@@ -92,17 +92,17 @@ def test_networks_stay_where_they_read_better() -> None:
     features[:, 1] += np.select([labels == 0, labels == 2], [sides, -sides], 0.0)
     crosswise = replace(few, features=features.astype(np.float32))
     config = replace(LONG, reading="chosen", max_epochs=80)
-    model = train_few(crosswise, "hash", ("level",), config, SEEDS)
-    assert model.reading is not None
-    assert not model.reading.is_linear
-    assert model.networks_in_it == {1, 2}
-    assert model.scores["out of fold/spn"]["level"].accuracy > 0.9
+    model = train_small(crosswise, "hash", ("level",), config, SEEDS)
+    assert model.choice is not None
+    assert not model.choice.is_linear
+    assert model.network_seeds == {1, 2}
+    assert model.scores_on("out of fold")["level"].accuracy > 0.9
 
 
 def test_the_linear_reading_is_judged_by_what_it_did_not_see_too() -> None:
     lost = many_sided(40, signal=0.0)
-    model = train_few(lost, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
-    scores = model.scores["out of fold/spn"]["level"]
+    model = train_small(lost, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
+    scores = model.scores_on("out of fold")["level"]
     assert scores.accuracy < 0.6
     assert scores.nll > 0.9 * scores.prior_nll
 
@@ -113,8 +113,8 @@ def test_what_is_said_of_an_item_comes_from_networks_that_did_not_see_it() -> No
     shuffled = np.random.default_rng(0).permutation(len(few.features))
     lost = made_up(40, noise=0.4, splits=False)
     lost = type(lost)(lost.dataset, lost.features[shuffled], lost.credibility, lost.groups)
-    model = train_few(lost, "hash", ("level",), LONG, SEEDS)
-    scores = model.scores["out of fold/spn"]["level"]
+    model = train_small(lost, "hash", ("level",), LONG, SEEDS)
+    scores = model.scores_on("out of fold")["level"]
     assert scores.accuracy < 0.7
     assert scores.nll > 0.8 * scores.prior_nll
 
@@ -133,7 +133,7 @@ def test_what_items_say_of_entities_is_not_counted_on_those_judged() -> None:
             plain, dataset=labelled(plain.dataset, own), features=features.astype(np.float32)
         )
         config = replace(LONG, reading="chosen", max_epochs=25)
-        choice = train_few(lost, "hash", ("level",), config, SEEDS).reading
+        choice = train_small(lost, "hash", ("level",), config, SEEDS).choice
         assert choice is not None
         losses.append(choice.networks_nll)
     assert np.mean(losses) > np.log(3)  # what knowing nothing costs
@@ -146,9 +146,9 @@ def test_two_predicates_of_different_entities_are_both_learned() -> None:
         for entity, name in zip(both.dataset, ("level", "outcome") * 25, strict=True)
     )
     few = replace(both, dataset=replace(both.dataset, entities=apart))
-    model = train_few(few, "hash", ("level", "outcome"), LONG, SEEDS)
+    model = train_small(few, "hash", ("level", "outcome"), LONG, SEEDS)
     for name in ("level", "outcome"):
-        scores = model.scores["out of fold/spn"][name]
+        scores = model.scores_on("out of fold")[name]
         assert scores.entities == 25
         assert scores.accuracy > 0.8
 
@@ -157,7 +157,7 @@ def test_networks_that_run_off_are_refused() -> None:
     few = made_up(20, splits=False)
     huge = replace(few, features=(1e6 * few.features).astype(np.float32))
     with pytest.raises(NonFiniteError, match="the model overflows on"):
-        train_few(huge, "hash", ("level",), LONG, SEEDS)
+        train_small(huge, "hash", ("level",), LONG, SEEDS)
 
 
 def test_a_value_with_one_entity_is_refused() -> None:
@@ -166,7 +166,7 @@ def test_a_value_with_one_entity_is_refused() -> None:
     value = labels[0]
     kept = np.array([0, *np.flatnonzero(labels != value)])
     with pytest.raises(DatasetError, match="fewer than 2 entities"):
-        train_few(few.select(kept), "hash", ("level",), LONG, SEEDS)
+        train_small(few.select(kept), "hash", ("level",), LONG, SEEDS)
 
 
 def test_wilson_interval_of_a_hand_worked_case() -> None:
