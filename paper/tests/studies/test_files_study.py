@@ -131,7 +131,7 @@ def test_a_file_with_its_own_test_entities_is_trained_once_per_seed(tmp_path: Pa
         assert len({cell.train_spec for cell in cells}) == len(plan.study_seeds)
 
 
-def test_any_other_file_is_trained_once_per_fold_and_has_a_claim_only_method(
+def test_any_other_file_is_trained_once_per_fold_and_has_claim_only(
     tmp_path: Path,
 ) -> None:
     path = a_file(tmp_path, "whole", own_test=False, claims=True)

@@ -269,7 +269,8 @@ GAP_COLUMNS = (
 
 def closed(ours: float | None, paper: float | None, perfect: float | None) -> float | None:
     """The share of the gap between the paper's loss and the perfect reader's that is closed: 0 is
-    no better than the paper, 1 as good as the reader. None if a loss is unknown or there is no gap."""
+    no better than the paper, 1 as good as the reader. None if a loss is unknown or there is no
+    gap."""
     if ours is None or paper is None or perfect is None or paper <= perfect:
         return None
     return (paper - ours) / (paper - perfect)
