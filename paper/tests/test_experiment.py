@@ -36,10 +36,9 @@ def run(*words: object, code: int = 0) -> Any:
     return done
 
 
-def test_what_is_there_is_told_and_nothing_is_run(kept: Path) -> None:
+def test_stored_results_are_reported_and_nothing_is_run(kept: Path) -> None:
     before = sorted(kept.rglob("*"))
     progress: list[tuple[int, int, str]] = []
-    told: list[str] = []
     found = ExperimentRun(
         PLAN,
         kept,
@@ -47,21 +46,19 @@ def test_what_is_there_is_told_and_nothing_is_run(kept: Path) -> None:
         workers=1,
         only=(STUDY.name,),
         progress=lambda *call: progress.append(call),
-        tell=told.append,
     )()
     cells = len(set(STUDY.cells(PLAN)))
     assert progress == [(cells, cells, "")]
     assert sorted(kept.rglob("*")) == before
-    assert told == ["running", f"judging: {STUDY.name}"]
     assert [study.name for study in found.studies] == [STUDY.name]
     assert found.summary == found.studies[0].findings[:1]
-    assert found.made.command == COMMAND
-    assert found.made.packages["numpy"] != "not installed"
-    assert any("synthetic" in caution for caution in found.cautions)
+    assert found.run.command == COMMAND
+    assert found.run.packages["numpy"] != "not installed"
+    assert any("synthetic" in warning for warning in found.warnings)
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_every_study_has_a_name_of_its_own() -> None:
+def test_study_names_are_unique() -> None:
     for plan in (quick_plan(), full_plan()):
         studies = ExperimentRun(plan, Path(), COMMAND).studies()
         names = [study.name for study in studies]
@@ -69,19 +66,19 @@ def test_every_study_has_a_name_of_its_own() -> None:
         assert STUDY.name in names
 
 
-def test_only_those_named_are_run_in_reading_order() -> None:
+def test_only_named_studies_are_run_in_reading_order() -> None:
     every = [study.name for study in ExperimentRun(PLAN, Path(), COMMAND).studies()]
     chosen = ExperimentRun(PLAN, Path(), COMMAND, only=(every[1], every[0])).studies()
     assert [study.name for study in chosen] == every[:2]
 
 
-def test_a_study_that_is_none_is_refused_before_anything_is_run(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"studies: \['astrology'\] are none.*Nothing was run"):
+def test_an_unknown_study_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"\['astrology'\].*Nothing was run"):
         ExperimentRun(PLAN, tmp_path, COMMAND, only=("astrology",))()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_is_told_without_the_folder_of_the_program(
+def test_the_command_line_omits_the_folder_of_the_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["/opt/somewhere/bin/lpf", "experiment", "paper"])
@@ -102,7 +99,7 @@ def test_the_command_writes_the_report(kept: Path, tmp_path: Path) -> None:
     assert next((tmp_path / "again").glob("*.html")).is_file()
 
 
-def test_the_list_says_how_much_is_missing_and_runs_nothing(kept: Path, tmp_path: Path) -> None:
+def test_list_shows_how_much_is_missing_and_runs_nothing(kept: Path, tmp_path: Path) -> None:
     cells = list(dict.fromkeys(STUDY.cells(PLAN)))
     ResultStore(kept).forget(cells[0])
     words = ("--quick", "--keep", kept, "--list", "--report", tmp_path / "report")
@@ -115,9 +112,9 @@ def test_the_list_says_how_much_is_missing_and_runs_nothing(kept: Path, tmp_path
     assert not (tmp_path / "report").exists()
 
 
-def test_the_command_refuses_a_study_that_is_none(tmp_path: Path) -> None:
+def test_the_command_refuses_an_unknown_study(tmp_path: Path) -> None:
     words = ("--quick", "--study", "astrology", "--keep", tmp_path / "kept")
     told = run(*words, code=2).stderr
-    assert "studies: ['astrology'] are none" in told.replace("\n", " ")
+    assert "['astrology']" in told.replace("\n", " ")
     document = json.loads(run(*words, "--json", code=2).stdout)
     assert "Nothing was run" in document["error"]["message"]

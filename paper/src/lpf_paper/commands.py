@@ -7,31 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpf.cli.common import AsJson, command, group, print_document
-from lpf.cli.evaluate import Keep, Workers
+from lpf.cli import AsJson, Keep, Workers, command, group, print_document
 
 if TYPE_CHECKING:
     from lpf_paper.experiment import ExperimentRun
 
 
-app = group("experiment", "Run the studies behind the numbers, and report them.")
+app = group("experiment", "Run the paper's experiments and report them.")
 
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Enough of it to look at, in minutes rather than hours.")
+    bool, typer.Option("--quick", help="Run with small budgets: minutes instead of hours.")
 ]
 ReportFolder = Annotated[
     Path,
-    typer.Option(
-        "--report", metavar="DIR", help="Where the report is written, with --json as well."
-    ),
+    typer.Option("--report", metavar="DIR", help="Folder for the report, written with --json too."),
 ]
 Files = Annotated[
     list[Path] | None,
-    typer.Option("--data", metavar="FILE", help="A data set to evaluate as well. Repeat it."),
+    typer.Option("--data", metavar="FILE", help="Also evaluate this data set. Can be repeated."),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--study", metavar="NAME", help="Only this study; see --list. Repeat it."),
+    typer.Option(
+        "--study", metavar="NAME", help="Run only this study; see --list. Can be repeated."
+    ),
 ]
 
 
@@ -46,21 +45,21 @@ def paper(
     data: Files = None,
     study: Only = None,
     list_studies: Annotated[
-        bool, typer.Option("--list", help="Name the studies and how much is to be run; run none.")
+        bool, typer.Option("--list", help="List the studies and how much is missing; run nothing.")
     ] = False,
     workers: Workers = 0,
     keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rebuild the paper's tables and figures, with what the paper prints beside them.
+    """Rebuild the paper's tables and figures beside the numbers that the paper prints.
 
-    Results are kept: interrupted, the same command goes on where it stopped; done before, it only
-    writes the report again.
+    Results are stored one by one. After an interruption the same command continues where it
+    stopped; if everything is there, it only writes the report again.
     """
-    from lpf.workspace.training_runs import require_torch
+    from lpf.workspace import require_torch
 
     require_torch()
-    from lpf.cli.progress import keeping_folder, watched
+    from lpf.cli import keeping_folder, watched
     from lpf_paper.experiment import ExperimentRun, command_line
     from lpf_paper.plan import full_plan, quick_plan
 
@@ -78,32 +77,32 @@ def paper(
         if list_studies:
             _list(run, as_json)
             return
-        found = run()
-    from lpf_paper.report.experiment_report import write_experiment_report
+        experiment = run()
+    from lpf_paper.report import write_experiment_report
 
-    page = write_experiment_report(found, report)
+    page = write_experiment_report(experiment, report)
     if as_json:
-        print_document(found.to_dict())
+        print_document(experiment.to_dict())
         return
-    for sentence in (*found.cautions, *found.summary):
+    for sentence in (*experiment.warnings, *experiment.summary):
         typer.echo(f"· {sentence}")
     typer.echo(f"Report: {page}")
 
 
 def _list(run: ExperimentRun, as_json: bool) -> None:
-    from lpf.evaluation.result_store import ResultStore
+    from lpf.evaluation import ResultStore
 
-    keeper = ResultStore(run.folder)
+    store = ResultStore(run.folder)
     rows = []
     for study in run.studies():
         cells = list(dict.fromkeys(study.cells(run.plan)))
         rows.append(
-            {"study": study.name, "cells": len(cells), "missing": len(keeper.missing(cells))}
+            {"study": study.name, "cells": len(cells), "missing": len(store.missing(cells))}
         )
     if as_json:
         print_document({"studies": rows})
         return
-    from lpf.cli.terminal import console, table
+    from lpf.cli import console, table
 
     headings = ("study", "cells", "missing")
     shown = ([str(row[heading]) for heading in headings] for row in rows)

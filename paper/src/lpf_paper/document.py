@@ -1,7 +1,7 @@
-"""A whole experiment as one document: what was found, and what made it.
+"""A whole experiment as one JSON document: the results of all studies and how they were made.
 
-The document is JSON without loss: an infinite number, which JSON does not know, stands there as the
-word "inf" or "-inf", and one that is no number at all as null.
+Nothing is lost on the way to JSON and back: an infinite number is written as "inf" or "-inf", NaN
+as null.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from lpf_paper.exhibits import StudyResult
 
 FORMAT = 1
 _INFINITE = ("inf", "-inf")
-# Where a number is expected, so that "inf" is one there and a name anywhere else.
+# Fields that hold numbers: "inf" is a number there and a name anywhere else.
 _NUMBERS = frozenset({"value", "sd", "low", "high", "paper", "y"})
 
 
 @dataclass(frozen=True)
-class Made:
-    """What the numbers come from. ``seconds`` is the time of the run, which found ``kept`` of
-    ``results`` done by earlier ones; a ``quick`` run has smaller budgets than those the numbers are
-    meant to be read with; ``finished`` is in ISO 8601."""
+class RunInfo:
+    """How the numbers were made. ``seconds`` is the time of this run; ``kept`` of all ``results``
+    were stored by earlier runs. A ``quick`` run has smaller budgets than the numbers need to be
+    reliable. ``finished`` is in ISO 8601."""
 
     command: str
     version: str
@@ -41,23 +41,23 @@ class Made:
 
 @dataclass(frozen=True)
 class Experiment:
-    """``summary`` and ``cautions`` are whole sentences; the studies stand in reading order."""
+    """``summary`` and ``warnings`` are whole sentences; the studies are in reading order."""
 
     title: str
-    made: Made
+    run: RunInfo
     studies: tuple[StudyResult, ...]
     summary: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """For ``json.dumps`` as it stands, with ``allow_nan=False`` too."""
+        """Ready for ``json.dumps(..., allow_nan=False)``."""
         plain: dict[str, Any] = _written(
             {
                 "format": FORMAT,
                 "title": self.title,
-                "made": asdict(self.made),
+                "made": asdict(self.run),
                 "summary": self.summary,
-                "cautions": self.cautions,
+                "cautions": self.warnings,
                 "studies": [study.to_dict() for study in self.studies],
             }
         )
@@ -69,15 +69,15 @@ class Experiment:
         if plain.get("format") != FORMAT:
             raise ConfigError(
                 f"experiment: the document has format {plain.get('format')!r}, not {FORMAT}. "
-                "Nothing was read; make it with this version of lpf."
+                "Nothing was read; write it again with this version of lpf-paper."
             )
         try:
             return cls(
                 title=plain["title"],
-                made=_made(plain["made"]),
+                run=_run_info(plain["made"]),
                 studies=tuple(StudyResult.from_dict(_read(one)) for one in plain["studies"]),
                 summary=tuple(plain["summary"]),
-                cautions=tuple(plain["cautions"]),
+                warnings=tuple(plain["cautions"]),
             )
         except (KeyError, TypeError) as error:
             raise ConfigError(
@@ -86,8 +86,8 @@ class Experiment:
             ) from error
 
 
-def _made(plain: Mapping[str, Any]) -> Made:
-    return Made(**{**plain, "seeds": tuple(plain["seeds"]), "packages": dict(plain["packages"])})
+def _run_info(plain: Mapping[str, Any]) -> RunInfo:
+    return RunInfo(**{**plain, "seeds": tuple(plain["seeds"]), "packages": dict(plain["packages"])})
 
 
 def _written(value: Any) -> Any:
@@ -101,7 +101,7 @@ def _written(value: Any) -> Any:
 
 
 def _read(value: Any, name: str = "") -> Any:
-    """``name`` is that of the field the value stands in."""
+    """``name`` is the field that holds the value."""
     if isinstance(value, Mapping):
         return {inner: _read(one, inner) for inner, one in value.items()}
     if isinstance(value, list | tuple):

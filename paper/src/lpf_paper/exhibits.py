@@ -1,7 +1,7 @@
-"""What a study shows: tables and figures as plain data, before anybody has drawn them.
+"""What a study shows: tables and figures as plain data, not yet drawn.
 
-A study ends in exhibits, a report begins with them; between the two lies one JSON document, so
-that a page can be made again, and by others, without a single computation.
+A study returns exhibits, a report draws them. They can be stored as JSON in between, so a page can
+be written again without computing anything.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Literal
 
-from lpf.evaluation.method_names import Standing as Standing
-from lpf.evaluation.summaries import Spread
+from lpf.evaluation import Spread
+from lpf.evaluation import Standing as Standing
 
 Kind = Literal["share", "number", "seconds", "milliseconds", "bytes", "count", "word", "text"]
 Better = Literal["higher", "lower"]
@@ -21,8 +21,8 @@ Shape = Literal["lines", "points", "bars", "reliability", "matrix"]
 
 @dataclass(frozen=True)
 class Value:
-    """A number of ours: ``sd`` over runs, ``low`` and ``high`` of its interval, the number that
-    the paper prints in this place, and why that one cannot be right where it cannot."""
+    """One measured number. ``sd`` is over runs, ``low`` and ``high`` bound its interval. ``paper``
+    is the number the paper prints here, ``doubt`` why that one cannot be right."""
 
     value: float | None
     sd: float | None = None
@@ -40,7 +40,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Column:
-    """``better`` says which end is to be wished for, so that the best can be marked."""
+    """``better`` says whether high or low values are good, so that the best can be marked."""
 
     name: str
     title: str
@@ -51,8 +51,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """``cells`` in the order of the columns; None where there is nothing to say. ``note`` is what
-    must be said of the row as a whole, such as the error that ended it."""
+    """``cells`` are in the order of the columns; None is an empty cell. ``note`` is about the whole
+    row, such as the error that ended a run."""
 
     name: str
     title: str
@@ -72,8 +72,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Series:
-    """Points in the order of ``x``: numbers, or names for bars. ``low`` and ``high`` are bounds of
-    the points, or empty. ``standing`` decides colour and weight."""
+    """Points in the order of ``x``, which holds numbers, or names for bars. ``low`` and ``high``
+    bound each point, or are empty. ``standing`` decides colour and line width."""
 
     name: str
     x: tuple[float | str, ...]
@@ -85,8 +85,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Figure:
-    """``reliability`` has confidence on x and accuracy on y, with the diagonal; ``matrix`` is one
-    series a row, x naming the columns. ``log_x`` spaces x by its logarithm."""
+    """The shape ``reliability`` has confidence on x, accuracy on y and a diagonal. ``matrix`` has
+    one series per row, and x names the columns. ``log_x`` gives x a logarithmic scale."""
 
     name: str
     title: str
@@ -100,8 +100,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Example:
-    """One answer with what led to it: ``facts`` are shown as they stand, name and value, and the
-    items as a table of their own."""
+    """One answer with its evidence. ``facts`` are pairs of name and value, shown as they are;
+    ``items`` is a table of its own."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
@@ -110,7 +110,7 @@ class Example:
 
 @dataclass(frozen=True)
 class StudyResult:
-    """One study. ``findings`` are sentences that numbers of this run have written."""
+    """The result of one study. ``findings`` are sentences with numbers of this run."""
 
     name: str
     title: str

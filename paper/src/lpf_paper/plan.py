@@ -1,4 +1,4 @@
-"""How much of the paper's experimental part is run: all of it, or enough of it to look at."""
+"""How much of the paper's experimental part is run: the full plan, or a quick one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lpf.domains import domain_names
-from lpf.training.config import FIFTEEN_SEEDS, SEVEN_SEEDS
+from lpf.training import FIFTEEN_SEEDS, SEVEN_SEEDS
 
 QUICK_METHODS = (
     "lpf_robust",
@@ -35,7 +35,7 @@ QUICK_METHODS = (
     "perfect_reader",
     "oracle",
 )
-# The fine-tuned transformer takes minutes a fit, as long as all the others together.
+# The fine-tuned transformer takes minutes per fit, as long as all the others together.
 ALL_METHODS = (*QUICK_METHODS[:11], "transformer", *QUICK_METHODS[11:])
 CORE_METHODS = (
     "lpf_robust",
@@ -55,7 +55,7 @@ CORE_METHODS = (
     "prior",
     "perfect_reader",
 )
-# Slow to train and far behind where they were run: on the first data set of each domain only.
+# Slow to train and far behind the others, so run on the first data set of each domain only.
 FAR_METHODS = (
     "relational_graph",
     "edl_aggregated",
@@ -78,11 +78,17 @@ STURDY_METHODS = (
 
 
 @dataclass(frozen=True)
-class Plan:
-    """``data_seeds`` are data sets of a domain, ``training_seeds`` the networks trained on each.
-    ``domain_methods`` are run on all data sets of a domain, ``far_methods`` on the first only.
-    ``asked`` entities are asked about beyond the 135 of a data set. ``files`` are data sets that
-    are evaluated besides the domains."""
+class ExperimentPlan:
+    """What is run, and how often.
+
+    ``data_seeds`` are data sets of a domain (``hard_seeds`` with the hard preset),
+    ``training_seeds`` the networks trained on each; compliance has its own, ``main_seeds``.
+    ``domain_methods`` run on all data sets of a domain, ``far_methods`` on the first only.
+    ``asked`` is the number of new test entities, beyond the 135 of a data set
+    (``ablation_asked`` in the ablations). ``levels`` is how many levels of each perturbation are
+    used, ``few`` the numbers of training entities in the study with few labels. ``files`` are data
+    sets to evaluate besides the domains.
+    """
 
     quick: bool
     main_seeds: tuple[int, ...]
@@ -105,8 +111,8 @@ class Plan:
     files: tuple[Path, ...] = ()
 
 
-def full_plan(files: tuple[Path, ...] = ()) -> Plan:
-    return Plan(
+def full_plan(files: tuple[Path, ...] = ()) -> ExperimentPlan:
+    return ExperimentPlan(
         quick=False,
         main_seeds=FIFTEEN_SEEDS,
         training_seeds=SEVEN_SEEDS,
@@ -129,9 +135,9 @@ def full_plan(files: tuple[Path, ...] = ()) -> Plan:
     )
 
 
-def quick_plan(files: tuple[Path, ...] = ()) -> Plan:
-    """Two domains, one data set each, three networks: every table and figure, wide intervals."""
-    return Plan(
+def quick_plan(files: tuple[Path, ...] = ()) -> ExperimentPlan:
+    """Two domains, one data set each, three networks: all tables and figures, wide intervals."""
+    return ExperimentPlan(
         quick=True,
         main_seeds=FIFTEEN_SEEDS[:5],
         training_seeds=SEVEN_SEEDS[:3],

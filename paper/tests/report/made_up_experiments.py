@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpf_paper.document import Experiment, Made
+from lpf_paper.document import Experiment, RunInfo
 from lpf_paper.exhibits import (
     Column,
     Example,
@@ -52,8 +52,8 @@ COLUMNS = (
 )
 
 
-def made(quick: bool = False) -> Made:
-    return Made(
+def made(quick: bool = False) -> RunInfo:
+    return RunInfo(
         command="lpf experiment all --out report",
         version="0.4.0",
         machine="2 cores, 24 GiB, Linux",

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from lpf_paper.exhibits import Figure as Exhibit
 from lpf_paper.exhibits import Series
 from lpf_paper.report.bar_figures import Scale
-from lpf_paper.report.exhibit_figures import drawn as drawing_of
+from lpf_paper.report.exhibit_figures import draw_exhibit
 
 __all__ = ["drawn"]  # the fixture
 
@@ -52,7 +52,7 @@ def test_bars_of_very_different_sizes(names: tuple[str, ...], drawn: list[Figure
     values = (0.0618, 0.0, 40.3, *(0.2 * n for n in range(1, len(names) - 2)))
     high = tuple(1.2 * value for value in values)
     series = (Series("ours", names, values, (0.0,) * len(names), high, "ours"),)
-    drawing_of(Exhibit("f", "F", "", "bars", "", "Milliseconds", series), "f")
+    draw_exhibit(Exhibit("f", "F", "", "bars", "", "Milliseconds", series), "f")
     (figure,) = drawn
     assert_readable(figure)
     (axes,) = figure.axes
@@ -71,7 +71,7 @@ def test_bars_of_very_different_sizes(names: tuple[str, ...], drawn: list[Figure
 
 def test_bars_of_like_sizes_keep_their_axis(drawn: list[Figure]) -> None:
     series = (Series("ours", FEW, (0.941, 0.5, 0.939), standing="ours"),)
-    drawing_of(Exhibit("f", "F", "", "bars", "", "accuracy", series), "f")
+    draw_exhibit(Exhibit("f", "F", "", "bars", "", "accuracy", series), "f")
     (axes,) = drawn[0].axes
     assert (axes.yaxis.get_scale(), axes.get_ylabel()) == ("linear", "accuracy")
     assert [text.get_text() for text in axes.texts] == ["0.941", "0.500", "0.939"]

@@ -6,7 +6,7 @@ import math
 from made_up_experiments import extreme, realistic
 
 from lpf_paper.exhibits import Column, Row, StudyResult, Table, Value
-from lpf_paper.report.exhibit_tables import digest
+from lpf_paper.report.digest import digest
 from lpf_paper.report.named_exhibits import named
 
 
@@ -47,7 +47,7 @@ def test_four_digits_and_intervals() -> None:
     assert cells == ["ours", "Ours", 0.01235, [0.5, 0.4, 0.6123], 2, "word", None]
 
 
-def test_what_is_no_number_is_null() -> None:
+def test_nan_is_null() -> None:
     assert table_with(Value(math.inf), Value(math.nan), Value(None))[2:] == [None, None, None]
 
 
@@ -55,7 +55,7 @@ def test_whatever_the_words_it_is_json() -> None:
     assert read(extreme())["format"] == 1
 
 
-def test_a_row_is_a_line() -> None:
+def test_each_row_is_one_line() -> None:
     whole = realistic()
     lines = digest(whole, named(whole.studies)).decode().splitlines()
     for study in whole.studies:

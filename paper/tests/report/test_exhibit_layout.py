@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from lpf_paper.exhibits import Figure as Exhibit
 from lpf_paper.exhibits import Series, Shape
-from lpf_paper.report.exhibit_figures import drawn as drawing_of
+from lpf_paper.report.exhibit_figures import draw_exhibit
 
 __all__ = ["drawn"]  # the fixture
 
@@ -24,7 +24,7 @@ __all__ = ["drawn"]  # the fixture
     ids=lambda exhibit: exhibit.name,
 )
 def test_words_of_an_experiment(exhibit: Exhibit, drawn: list[Figure]) -> None:
-    drawing_of(exhibit, "any")
+    draw_exhibit(exhibit, "any")
     (figure,) = drawn
     assert_readable(figure)
 
@@ -43,7 +43,7 @@ def test_bars_stand_where_their_names_fit(
 ) -> None:
     values = tuple(0.9 - 0.1 * place for place in range(len(names)))
     series = (Series("ours", names, values, standing="ours"),)
-    drawing_of(Exhibit("f", "F", "", "bars", "", "accuracy", series), "f")
+    draw_exhibit(Exhibit("f", "F", "", "bars", "", "accuracy", series), "f")
     (figure,) = drawn
     assert_readable(figure)
     assert (figure.axes[0].get_ylabel() == "accuracy") is is_upright
@@ -57,7 +57,7 @@ def test_names_of_a_legend_are_whole(shape: Shape, drawn: list[Figure]) -> None:
     x: tuple[float | str, ...] = ("one", "two") if shape == "bars" else (1.0, 2.0)
     values = [(0.5 + 0.01 * place, 0.6) for place in range(len(names))]
     series = tuple(Series(name, x, y) for name, y in zip(names, values, strict=True))
-    drawing_of(Exhibit("f", "F", "", shape, "x", "y", series), "f")
+    draw_exhibit(Exhibit("f", "F", "", shape, "x", "y", series), "f")
     (figure,) = drawn
     assert_readable(figure)
     (legend,) = figure.legends

@@ -27,7 +27,7 @@ from lpf_paper.exhibits import (
     Table,
     Value,
 )
-from lpf_paper.report.exhibit_figures import drawn
+from lpf_paper.report.exhibit_figures import draw_exhibit
 from lpf_paper.report.exhibit_tables import exhibit_table, table_csv
 from lpf_paper.report.experiment_report import write_experiment_report
 
@@ -132,7 +132,7 @@ def test_a_quick_run_says_so_first(odd: Path, folder: Path) -> None:
     assert "quick run" not in html_of(folder)
 
 
-def test_what_made_the_numbers(folder: Path) -> None:
+def test_the_page_says_how_the_numbers_were_made(folder: Path) -> None:
     html, facts = html_of(folder), made()
     for said in (facts.command, facts.version, facts.machine, facts.python, facts.finished):
         assert f"<dd>{said}</dd>" in html
@@ -142,10 +142,10 @@ def test_what_made_the_numbers(folder: Path) -> None:
     assert "<dd>40 (4 in doubt)</dd>" in html
 
 
-def test_a_run_that_found_results_done_says_so(tmp_path: Path) -> None:
-    short = replace(realistic(), studies=(), made=replace(made(), results=1200, kept=1100))
+def test_a_run_with_stored_results_says_so(tmp_path: Path) -> None:
+    short = replace(realistic(), studies=(), run=replace(made(), results=1200, kept=1100))
     write_experiment_report(short, tmp_path)
-    assert "<dd>2 h 05 min, 1,100 of 1,200 results kept</dd>" in html_of(tmp_path)
+    assert "1,100 of 1,200 results" in html_of(tmp_path)
 
 
 @pytest.mark.parametrize("experiment", [realistic(), extreme()], ids=["realistic", "extreme"])
@@ -201,7 +201,7 @@ def test_a_spread_that_does_not_reach_the_last_digit_is_left_out() -> None:
     assert '"spread"' not in shown(table_of(("ours", Value(0.99, 0.0, 0.9, 1.0))))
 
 
-def test_next_to_nothing_has_no_sign_beside_its_interval() -> None:
+def test_a_number_that_rounds_to_0_has_no_sign_beside_its_interval() -> None:
     html = shown(table_of(("ours", Value(-0.0001, low=-0.0004, high=0.0002, paper=0.0))))
     assert '<span>0.00</span> <span class="spread">[0.00, 0.00]</span>' in html
     assert '<span class="paper">(0.00)</span>' in html
@@ -264,26 +264,26 @@ def test_an_empty_panel_is_refused(
 
 def test_a_figure_without_series_is_refused() -> None:
     with pytest.raises(ConfigError, match="empty"):
-        drawn(figure_of("lines"), "f")
+        draw_exhibit(figure_of("lines"), "f")
 
 
 def test_series_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match="1 values of y for 2 of x"):
-        drawn(figure_of("lines", Series("a", (1, 2), (1.0,))), "f")
+        draw_exhibit(figure_of("lines", Series("a", (1, 2), (1.0,))), "f")
     with pytest.raises(ConfigError, match="1 values of low for 2 of x"):
-        drawn(figure_of("lines", Series("a", (1, 2), (1.0, 2.0), (1.0,))), "f")
+        draw_exhibit(figure_of("lines", Series("a", (1, 2), (1.0, 2.0), (1.0,))), "f")
     with pytest.raises(ConfigError, match="a low above its high"):
-        drawn(figure_of("bars", Series("a", ("one",), (1.0,), (2.0,), (1.0,))), "f")
-    with pytest.raises(ConfigError, match="'one' on x, which is no number"):
-        drawn(figure_of("lines", Series("a", ("one",), (1.0,))), "f")
-    with pytest.raises(ConfigError, match="0 on an x of logarithms"):
-        drawn(figure_of("points", Series("a", (0,), (1.0,)), log_x=True), "f")
+        draw_exhibit(figure_of("bars", Series("a", ("one",), (1.0,), (2.0,), (1.0,))), "f")
+    with pytest.raises(ConfigError, match="'one' on x"):
+        draw_exhibit(figure_of("lines", Series("a", ("one",), (1.0,))), "f")
+    with pytest.raises(ConfigError, match="0 on a logarithmic"):
+        draw_exhibit(figure_of("points", Series("a", (0,), (1.0,)), log_x=True), "f")
 
 
-def test_what_is_not_drawn_is_said() -> None:
+def test_the_caption_names_what_is_not_drawn() -> None:
     series = (Series("a", (1, 2), (1.0, math.inf)), Series("b", (1, 2), (None, None)))
-    caption = drawn(figure_of("lines", *series), "f").caption
-    assert caption == "Without a point: b. Infinite in places, which are not drawn: a."
+    caption = draw_exhibit(figure_of("lines", *series), "f").caption
+    assert caption == "Without a finite point: b. Infinite values are not drawn: a."
 
 
 def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_numbers_as_a_reader_meets_them(kind: Kind, number: float, words: str) -
     assert quantity(column(kind), number) == words
 
 
-def test_among_others_next_to_nothing_is_nothing() -> None:
+def test_beside_others_tiny_numbers_round_to_0() -> None:
     found = [rounded(column("number"), one) for one in (0.0001, -0.0001, 0.001, -0.001, None)]
     assert found == ["0.000", "0.000", "0.001", "−0.001", "—"]
 
@@ -111,7 +111,7 @@ def test_two_digits_that_count() -> None:
     ]
 
 
-def test_no_minus_before_a_nothing() -> None:
+def test_zero_has_no_minus_sign() -> None:
     assert alike([0.5, -0.0001]) == ["0.500", "0.000"]
     assert decimals(-0.0001) == "0.000"
     assert points(-0.0003) == "+0.0"

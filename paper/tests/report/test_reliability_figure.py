@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from lpf.report.drawing import Drawing
 from lpf_paper.exhibits import Figure as Exhibit
 from lpf_paper.exhibits import Series
-from lpf_paper.report.exhibit_figures import drawn as drawing_of
+from lpf_paper.report.exhibit_figures import draw_exhibit
 from lpf_paper.report.line_figures import CLEAR, PALE, PALE_POINTS
 
 __all__ = ["drawn"]  # the fixture
@@ -23,7 +23,7 @@ LOW, HIGH = (0.06, 0.61, 0.92), (0.79, 0.91, 0.96)
 
 def reliability(series: Series) -> Drawing:
     title = "Are the confidences right?"
-    return drawing_of(
+    return draw_exhibit(
         Exhibit("f", title, "Said.", "reliability", "confidence", "right", (series,)), "f"
     )
 

@@ -14,27 +14,27 @@ from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell
 from lpf.report.page import text
 from lpf_paper.exhibits import Row, StudyResult, Table, Value
-from lpf_paper.report.exhibit_figures import drawn
+from lpf_paper.report.exhibit_figures import draw_exhibit
 from lpf_paper.report.exhibit_tables import exhibit_table, table_csv
 from lpf_paper.studies.study_figures import with_points
 
 
 def keep_exact(folder: Path, cells: Iterable[Cell], loss: Callable[[Cell], float]) -> None:
     """Every entity of a cell has just this log loss, so that differences have no noise."""
-    keeper = ResultStore(folder)
+    store = ResultStore(folder)
     for cell in cells:
         begun = made(cell, Skill(), entities=30)
         truth = np.exp(-loss(cell))
         other = (1.0 - truth) / (len(VALUES) - 1)
         rows = np.where(np.eye(len(VALUES))[begun.labels] == 1.0, truth, other)
-        keeper.save(cell, replace(begun, raw=rows, tempered=rows))
+        store.save(cell, replace(begun, raw=rows, tempered=rows))
 
 
 def assert_can_be_shown(result: StudyResult) -> None:
     """A report would take all of it, and nothing of it is empty or there twice."""
     assert_can_be_told(result)
     for figure in result.figures:
-        assert drawn(figure, figure.name).svg
+        assert draw_exhibit(figure, figure.name).svg
 
 
 def assert_can_be_told(result: StudyResult) -> None:

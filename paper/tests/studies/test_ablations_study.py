@@ -11,14 +11,14 @@ from made_answers import Skill, keep_made, made
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell, DomainData
 from lpf_paper.exhibits import StudyResult, Value
-from lpf_paper.plan import Plan, full_plan, quick_plan
+from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
 from lpf_paper.studies.ablations import (
     DEFAULT,
-    PLACES,
-    UNEQUAL_PLACES,
+    SETUPS,
+    UNEQUAL_SETUPS,
     AblationsStudy,
     Change,
-    Place,
+    Setup,
     default_size,
     runs,
     variants,
@@ -30,22 +30,22 @@ QUICK, FULL = quick_plan(), full_plan()
 
 
 @pytest.mark.parametrize(("plan", "count"), [(QUICK, 4 * 10 + 4 + 4), (FULL, 4 * 12 * 3 + 12 + 4)])
-def test_every_cell_is_asked_for_once(plan: Plan, count: int) -> None:
+def test_every_cell_is_asked_for_once(plan: ExperimentPlan, count: int) -> None:
     cells = AblationsStudy().cells(plan)
     assert len({cell.key for cell in cells}) == len(cells) == count
 
 
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
-def test_lessons_and_the_default_are_those_of_the_domains(plan: Plan) -> None:
+def test_training_data_and_default_are_those_of_the_domains_study(plan: ExperimentPlan) -> None:
     domains = {cell for one in ("paper", "hard") for cell in DomainsStudy(one).cells(plan)}
     train_specs = {cell.train_spec for cell in domains}
-    for place in PLACES:
-        found = runs(plan, place)
+    for setup in SETUPS:
+        found = runs(plan, setup)
         assert domains.issuperset(found[DEFAULT])
         assert train_specs.issuperset(cell.train_spec for cells in found.values() for cell in cells)
 
 
-def test_only_unequal_values_are_learned_anew() -> None:
+def test_only_unequal_shares_need_new_training() -> None:
     known = {cell.train_spec for one in ("paper", "hard") for cell in DomainsStudy(one).cells(FULL)}
     new = {cell.train_spec for cell in AblationsStudy().cells(FULL)} - known
     told = sorted(one.data.changes for one in new if isinstance(one.data, DomainData))
@@ -58,13 +58,13 @@ def test_training_balances_only_the_stronger_shares() -> None:
     from lpf.training import TrainingConfig
     from lpf.training.material import item_weights
 
-    for place in UNEQUAL_PLACES:
-        counts = [round(630 * share) for share in place.shares]
+    for setup in UNEQUAL_SETUPS:
+        counts = [round(630 * share) for share in setup.shares]
         values = np.repeat(np.arange(3), counts)
         weights = item_weights({"level": values}, np.arange(len(values)), TrainingConfig())
-        assert place.balanced == (len(np.unique(weights)) > 1)
-    assert [place.balanced for place in UNEQUAL_PLACES] == [False, True]
-    assert not any(place.balanced for place in PLACES)
+        assert setup.balanced == (len(np.unique(weights)) > 1)
+    assert [setup.balanced for setup in UNEQUAL_SETUPS] == [False, True]
+    assert not any(setup.balanced for setup in SETUPS)
 
 
 def test_ensembles_are_as_large_as_there_are_networks() -> None:
@@ -84,19 +84,19 @@ def test_a_verdict_needs_an_interval_a_p_value_and_a_difference() -> None:
 
 def test_everything_is_shown(tmp_path: Path) -> None:
     shown = _result(tmp_path, lambda _: Skill())
-    assert len(shown.tables) == len(PLACES) + len(UNEQUAL_PLACES)
-    for table, place in zip(shown.tables, (*PLACES, *UNEQUAL_PLACES), strict=True):
-        assert [row.name for row in table.rows] == [DEFAULT, *variants(QUICK, place)]
+    assert len(shown.tables) == len(SETUPS) + len(UNEQUAL_SETUPS)
+    for table, setup in zip(shown.tables, (*SETUPS, *UNEQUAL_SETUPS), strict=True):
+        assert [row.name for row in table.rows] == [DEFAULT, *variants(QUICK, setup)]
         assert all(len(row.cells) == len(table.columns) for row in table.rows)
         assert all(cell is not None for row in table.rows[1:] for cell in row.cells)
     names = [figure.name for figure in shown.figures]
     assert names == ["ablations_paper", "ablations_hard", "ablations_ensemble"]
     assert all(series.x and series.low for one in shown.figures for series in one.series)
-    assert [series.x for series in shown.figures[-1].series] == [(1.0, 2.0, 3.0)] * len(PLACES)
+    assert [series.x for series in shown.figures[-1].series] == [(1.0, 2.0, 3.0)] * len(SETUPS)
     assert StudyResult.from_dict(shown.to_dict()) == shown
 
 
-def test_an_integral_that_brings_nothing_is_said_to(tmp_path: Path) -> None:
+def test_findings_name_a_useless_integral(tmp_path: Path) -> None:
     shown = _result(tmp_path, lambda cell: Skill(1.0 if _told(cell, "sampler") else 3.0))
     assert "brings nothing: in none of 12 comparisons" in shown.findings[0]
     assert "in 12 it is worse" in shown.findings[0]
@@ -111,7 +111,7 @@ def test_an_integral_that_helps_is_named(tmp_path: Path) -> None:
     assert "plain" not in shown.findings[0]
 
 
-def test_the_part_that_matters_is_told_from_those_that_do_not(tmp_path: Path) -> None:
+def test_useful_parts_are_distinguished_from_useless_ones(tmp_path: Path) -> None:
     shown = _result(tmp_path, lambda cell: Skill(1.0 if _told(cell, "rho") else 3.0))
     rho = next(one for one in shown.findings if one.startswith("ρ = 0"))
     assert "worse beyond chance on 4 and better on 0 of 4 tests" in rho
@@ -136,14 +136,14 @@ def test_dividing_by_the_prior_is_judged_where_it_can_matter(
 
 def test_values_that_training_balances_leave_nothing_to_divide(tmp_path: Path) -> None:
     """Answers that differ by rounding alone are not called a difference, however certain it is."""
-    study, keeper = AblationsStudy(), ResultStore(tmp_path)
+    study, store = AblationsStudy(), ResultStore(tmp_path)
     keep_made(tmp_path, study.cells(QUICK))
-    found = runs(QUICK, UNEQUAL_PLACES[1])
+    found = runs(QUICK, UNEQUAL_SETUPS[1])
     default = made(found[DEFAULT][0], Skill())
     rounded = default.answers ** (1.0 + 1e-9)
     rounded /= rounded.sum(axis=1, keepdims=True)
-    keeper.save(found["undivided"][0], replace(default, tempered=rounded, raw=rounded))
-    keeper.save(found[DEFAULT][0], default)
+    store.save(found["undivided"][0], replace(default, tempered=rounded, raw=rounded))
+    store.save(found[DEFAULT][0], default)
     told = study.result(QUICK, ResultReader(tmp_path)).findings[-1]
     assert "draws all values equally often" in told
     assert "changes nothing" in told
@@ -160,9 +160,9 @@ def test_a_crash_is_a_row_and_no_finding(tmp_path: Path) -> None:
     assert all("Nothing fitted" not in series.x for series in shown.figures[0].series)
 
 
-def _sizes(plan: Plan) -> list[str]:
-    place: Place = PLACES[0]
-    return [name for name in variants(plan, place) if name.startswith("ensemble")]
+def _sizes(plan: ExperimentPlan) -> list[str]:
+    setup: Setup = SETUPS[0]
+    return [name for name in variants(plan, setup) if name.startswith("ensemble")]
 
 
 def _told(cell: Cell, name: str) -> bool:

@@ -19,14 +19,11 @@ from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import EvalSpec
 from lpf_paper.exhibits import Row, Table, Value
 from lpf_paper.plan import full_plan
-from lpf_paper.printed.printed_tables import printed_table
-from lpf_paper.studies.compliance_tables import (
-    confusion_table,
-    is_collapsed,
-    main_runs,
-    seed_stats_table,
-    with_collapse_told,
-)
+from lpf_paper.printed import printed_table
+from lpf_paper.studies.compliance_confusions import confusion_table
+from lpf_paper.studies.compliance_runs import main_runs
+from lpf_paper.studies.compliance_seeds import seed_stats_table
+from lpf_paper.studies.compliance_tables import is_collapsed, with_collapse_note
 from lpf_paper.studies.study import ResultReader, Runs
 
 BROKEN = "edl_individual_broken"
@@ -59,8 +56,8 @@ def kept(folder: Path, answers: Mapping[str, list[Predictions]]) -> tuple[Runs, 
 
 
 def test_seeds_are_summed_up_as_by_hand(tmp_path: Path) -> None:
-    runs, book = kept(tmp_path, {"lpf_paper_best": [ONE_WRONG, RIGHT, TWO_WRONG]})
-    stats = seed_stats_table(runs, book)
+    runs, results = kept(tmp_path, {"lpf_paper_best": [ONE_WRONG, RIGHT, TWO_WRONG]})
+    stats = seed_stats_table(runs, results)
     found = {column.name: value(stats, "accuracy", column.name).value for column in stats.columns}
     sd = stdev([0.9, 1.0, 0.8])
     by_hand = {"mean": 0.9, "sd": sd, "best": 1.0, "worst": 0.8, "half_width": 1.96 * sd / sqrt(3)}
@@ -69,8 +66,8 @@ def test_seeds_are_summed_up_as_by_hand(tmp_path: Path) -> None:
 
 
 def test_the_best_seed_is_the_lowest_where_low_is_good(tmp_path: Path) -> None:
-    runs, book = kept(tmp_path, {"lpf_paper_best": [ONE_WRONG, RIGHT, TWO_WRONG]})
-    stats = seed_stats_table(runs, book)
+    runs, results = kept(tmp_path, {"lpf_paper_best": [ONE_WRONG, RIGHT, TWO_WRONG]})
+    stats = seed_stats_table(runs, results)
     assert value(stats, "nll", "best").value == pytest.approx(-np.log(0.8))
     worst = 0.8 * -np.log(0.8) + 0.2 * -np.log(0.1)
     assert value(stats, "nll", "worst").value == pytest.approx(worst)
@@ -90,14 +87,14 @@ def test_the_papers_statistics_stand_beside_with_their_doubts(tmp_path: Path) ->
     assert set(printed_table("seed_stats").rows) < printed
 
 
-def test_seeds_that_crashed_are_left_out_and_told(tmp_path: Path) -> None:
+def test_crashed_seeds_are_left_out_and_noted(tmp_path: Path) -> None:
     crash = a_crash(LABELS)
-    runs, book = kept(tmp_path / "some", {"lpf_paper_best": [crash, RIGHT, ONE_WRONG]})
-    stats = seed_stats_table(runs, book)
+    runs, results = kept(tmp_path / "some", {"lpf_paper_best": [crash, RIGHT, ONE_WRONG]})
+    stats = seed_stats_table(runs, results)
     assert value(stats, "accuracy", "worst").value == pytest.approx(0.9)
     assert "1 of 3 runs have no answers: TrainingError: it broke." in stats.caption
-    runs, book = kept(tmp_path / "all", {"lpf_paper_best": [crash] * 3})
-    alone = seed_stats_table(runs, book)
+    runs, results = kept(tmp_path / "all", {"lpf_paper_best": [crash] * 3})
+    alone = seed_stats_table(runs, results)
     assert (value(alone, "nll", "mean").value, value(alone, "nll", "mean").paper) == (None, 0.023)
     assert line(alone, "raw_nll").cells == (None,) * 5
 
@@ -111,17 +108,17 @@ def test_a_loss_that_is_infinite_is_no_number(tmp_path: Path) -> None:
 
 
 def test_one_seed_has_no_spread(tmp_path: Path) -> None:
-    runs, book = kept(tmp_path, {})
+    runs, results = kept(tmp_path, {})
     first = {method: cells[:1] for method, cells in runs.items()}
-    stats = seed_stats_table(first, book)
+    stats = seed_stats_table(first, results)
     assert value(stats, "accuracy", "sd").value is None
     assert value(stats, "accuracy", "best").value == 1.0
     assert line(stats, "raw_ece").cells[1] is None
 
 
 def test_confusions_are_means_over_runs_beside_the_papers(tmp_path: Path) -> None:
-    runs, book = kept(tmp_path, {"lpf_paper_best": [ONE_WRONG, RIGHT, TWO_WRONG]})
-    shown = confusion_table(runs, book)
+    runs, results = kept(tmp_path, {"lpf_paper_best": [ONE_WRONG, RIGHT, TWO_WRONG]})
+    shown = confusion_table(runs, results)
     mean = value(shown, "lpf_paper_best_low", "low")
     assert (mean.value, mean.sd, mean.paper) == (pytest.approx(1.0), pytest.approx(1.0), 26)
     assert "The F1 scores of the ablations" in (mean.doubt or "")
@@ -177,21 +174,21 @@ def table_of(*notes: str | None) -> Table:
 
 @pytest.mark.parametrize(("unlike", "told"), [(0, "in 3 of 3 runs"), (1, "in 2 of 3 runs")])
 def test_collapses_are_counted(tmp_path: Path, unlike: int, told: str) -> None:
-    runs, book = kept(tmp_path, {BROKEN: constant(3, unlike)})
-    shown = with_collapse_told(table_of(None, "slow"), runs, book)
+    runs, results = kept(tmp_path, {BROKEN: constant(3, unlike)})
+    shown = with_collapse_note(table_of(None, "slow"), runs, results)
     assert shown.rows[0].note is None
     assert (shown.rows[1].note or "").startswith(told)
     assert (shown.rows[2].note or "").startswith(f"slow; {told}")
 
 
 def test_of_no_answers_nothing_is_counted(tmp_path: Path) -> None:
-    runs, book = kept(tmp_path, {BROKEN: [a_crash(LABELS)] * 3})
-    assert with_collapse_told(table_of("broke"), runs, book) == table_of("broke")
+    runs, results = kept(tmp_path, {BROKEN: [a_crash(LABELS)] * 3})
+    assert with_collapse_note(table_of("broke"), runs, results) == table_of("broke")
     without = {method: cells for method, cells in runs.items() if method != BROKEN}
-    assert with_collapse_told(table_of("broke"), without, book) == table_of("broke")
+    assert with_collapse_note(table_of("broke"), without, results) == table_of("broke")
 
 
 @pytest.mark.parametrize(("others", "collapsed"), [(0, True), (2, True), (3, False)])
-def test_nearly_everybody_is_99_of_100(others: int, collapsed: bool) -> None:
+def test_nearly_all_means_99_of_100(others: int, collapsed: bool) -> None:
     answers = np.array([1] * (200 - others) + [2] * others)
     assert is_collapsed(a_run(np.eye(3)[answers], [0] * 200)) is collapsed

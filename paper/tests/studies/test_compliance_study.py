@@ -27,10 +27,11 @@ from lpf.evaluation.specs import Cell, EvalSpec
 from lpf.model.artefact import ModelCard, save_model
 from lpf.training.history import Epoch, SeedHistory
 from lpf_paper.exhibits import Figure, StudyResult, Value
-from lpf_paper.plan import Plan, full_plan, quick_plan
-from lpf_paper.printed.printed_tables import printed_table
+from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
+from lpf_paper.printed import printed_table
 from lpf_paper.studies.compliance import ComplianceStudy
-from lpf_paper.studies.compliance_tables import BY_SEED, ONCE, REFERENCES, seeds_table, train_spec
+from lpf_paper.studies.compliance_runs import BY_SEED, ONCE, REFERENCES, main_train_spec
+from lpf_paper.studies.compliance_seeds import seeds_table
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_figures import bar_figure, error_figure, with_points
 from lpf_paper.studies.study_tables import COLUMNS, comparison_table
@@ -62,7 +63,7 @@ ACCURACIES = dict(zip(SEEDS, (0.84, 0.85, 0.86), strict=True))
 
 
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
-def test_both_exams_are_asked_of_every_method_and_nothing_twice(plan: Plan) -> None:
+def test_every_method_has_cells_on_both_tests_and_none_twice(plan: ExperimentPlan) -> None:
     cells = STUDY.cells(plan)
     assert len(set(cells)) == len(cells)
     own = [cell for cell in cells if cell.eval_spec == EvalSpec()]
@@ -73,7 +74,7 @@ def test_both_exams_are_asked_of_every_method_and_nothing_twice(plan: Plan) -> N
 
 
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
-def test_methods_of_one_network_have_a_cell_a_member(plan: Plan) -> None:
+def test_methods_of_one_network_have_one_cell_per_member(plan: ExperimentPlan) -> None:
     for method in BY_SEED:
         cells = [
             cell
@@ -83,7 +84,7 @@ def test_methods_of_one_network_have_a_cell_a_member(plan: Plan) -> None:
         assert [cell.settings for cell in cells] == [
             (("member", place),) for place in range(len(plan.main_seeds))
         ]
-        assert {cell.train_spec for cell in cells} == {train_spec(plan)}
+        assert {cell.train_spec for cell in cells} == {main_train_spec(plan)}
 
 
 def test_others_are_repeated_unless_nothing_changes_or_they_are_slow() -> None:
@@ -98,7 +99,7 @@ def test_others_are_repeated_unless_nothing_changes_or_they_are_slow() -> None:
 def test_all_cells_share_one_search() -> None:
     for plan in (QUICK, FULL):
         searched = {replace(cell.train_spec, seed=0) for cell in STUDY.cells(plan)}
-        assert searched == {replace(train_spec(plan), seed=0)}
+        assert searched == {replace(main_train_spec(plan), seed=0)}
 
 
 def history(seed: int) -> SeedHistory:
@@ -108,9 +109,9 @@ def history(seed: int) -> SeedHistory:
     return SeedHistory(seed, (worse, best, worse), converged=seed != 1011)
 
 
-def keep_histories(folder: Path, plan: Plan = SMALL) -> None:
+def keep_histories(folder: Path, plan: ExperimentPlan = SMALL) -> None:
     """A small real model whose training is made up."""
-    home = ResultReader(folder).shelf._home(train_spec(plan), "networks")
+    home = ResultReader(folder).models._home(main_train_spec(plan), "networks")
     config = model_config(len(SEEDS), seeds=SEEDS)
     card = ModelCard("test", "random weights", "tests", "anything else", {}, ())
     document = {
@@ -210,7 +211,7 @@ def test_every_measure_that_has_a_column_is_shown_once_besides_raw_nll(shown: St
     assert measured <= {*large, *more}
 
 
-def test_how_often_the_collapse_came_is_told(shown: StudyResult) -> None:
+def test_the_number_of_collapsed_runs_is_noted(shown: StudyResult) -> None:
     """Here it answers as well as others."""
     told = "in 0 of 2 runs it answers one and the same value to 99 % of companies or more"
     for name in ("main", "large"):
@@ -343,7 +344,7 @@ def test_parts_add_up_to_all(shown: StudyResult) -> None:
     assert {row.name for row in table(shown, "by_label").rows} == {"low", "medium", "high"}
 
 
-def test_a_temperature_that_was_needed_is_told(shown: StudyResult) -> None:
+def test_findings_mention_a_needed_temperature(shown: StudyResult) -> None:
     """Its answers were raised to the third power before one was fitted."""
     told = sentence(shown, "The paper's best setting")
     before, after = (
@@ -468,7 +469,7 @@ def test_curves_are_of_the_first_run_that_has_answers(tmp_path: Path) -> None:
 
 
 def one_each(methods: tuple[str, ...]) -> Runs:
-    return {method: [Cell(train_spec(SMALL), EvalSpec(), method)] for method in methods}
+    return {method: [Cell(main_train_spec(SMALL), EvalSpec(), method)] for method in methods}
 
 
 def test_bars_stand_shortest_first_and_crashes_have_none(tmp_path: Path) -> None:
@@ -482,12 +483,12 @@ def test_bars_stand_shortest_first_and_crashes_have_none(tmp_path: Path) -> None
             Skill(signals[cell.method]) if cell.method in signals else Skill(error="broke")
         ),
     )
-    book = ResultReader(tmp_path)
-    bars = bar_figure("b", "Bars", "", runs, "nll", "NLL", book).series[0]
+    results = ResultReader(tmp_path)
+    bars = bar_figure("b", "Bars", "", runs, "nll", "NLL", results).series[0]
     assert bars.x == ("LPF-SPN, robust ensemble", "Majority vote")
-    errors = error_figure("e", "", runs, book).series[0]
+    errors = error_figure("e", "", runs, results).series[0]
     assert errors.x == ("LPF-SPN, robust ensemble", "Majority vote")
-    broken = bar_figure("b", "Bars", "", {"vae_only": runs["vae_only"]}, "nll", "NLL", book)
+    broken = bar_figure("b", "Bars", "", {"vae_only": runs["vae_only"]}, "nll", "NLL", results)
     assert with_points([broken]) == []
 
 

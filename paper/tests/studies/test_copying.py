@@ -119,7 +119,7 @@ def accuracies(world: CopyingWorld) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("world", [STRONG, MODERATE])
-def test_who_uses_no_labels_follows_the_weak_source_and_who_knows_does_not(
+def test_methods_without_labels_follow_the_weak_source(
     world: CopyingWorld,
 ) -> None:
     accuracy = accuracies(world)
@@ -131,7 +131,7 @@ def test_who_uses_no_labels_follows_the_weak_source_and_who_knows_does_not(
     assert accuracy["stacking"] > accuracy["exact_posterior"] - 0.03
 
 
-def test_not_to_know_of_copies_costs_most_where_the_others_are_moderate() -> None:
+def test_ignoring_copies_costs_most_if_the_other_sources_are_moderate() -> None:
     """How much accuracy it costs depends on the labelled sample (.07 here, .10 to .18 with ten
     others): the weak source's odds, counted three times, are not far above those of the two. The
     NLL is steadier."""
@@ -164,14 +164,14 @@ def test_copies_are_found_in_the_votes() -> None:
         )
 
 
-def test_where_nobody_copies_nobody_is_found() -> None:
+def test_without_copying_no_family_is_found() -> None:
     world = replace(MODERATE, copy_rate=0.0)
     for seed in range(20):
         votes, labels = copying_votes(100, seed, world)
         assert found_families(LabelledVotes(votes, labels, 3)) == (0, 1, 2, 3, 4)
 
 
-def test_who_copies_a_copier_is_of_the_family() -> None:
+def test_a_copier_of_a_copier_is_in_the_family() -> None:
     """0 and 3 are alike, then 1 and 3 are: the three have the number of the first."""
     generator = np.random.default_rng(0)
     labels = generator.integers(3, size=400)

@@ -32,7 +32,7 @@ def test_it_needs_no_networks() -> None:
     assert CopyingStudy().cells(full_plan()) == []
 
 
-def test_a_run_is_scored_once_and_kept(tmp_path: Path) -> None:
+def test_a_run_is_scored_once_and_stored(tmp_path: Path) -> None:
     first = kept_run(50, 1, STRONG, tmp_path, 300)
     outcome = copying_answers(50, 300, 1, STRONG)
     assert first.scores.keys() == TITLES.keys()
@@ -80,7 +80,7 @@ def shown(tmp_path: Path) -> StudyResult:
     return CopyingStudy().result(QUICK, ResultReader(tmp_path))
 
 
-def test_a_table_a_world(shown: StudyResult) -> None:
+def test_one_table_per_world(shown: StudyResult) -> None:
     assert [table.name for table in shown.tables] == ["copying_strong", "copying_moderate"]
     for table in shown.tables:
         assert {row.name for row in table.rows} == TITLES.keys()
@@ -91,13 +91,13 @@ def test_a_table_a_world(shown: StudyResult) -> None:
         assert (stacking.value, stacking.sd) == pytest.approx((0.52, 0.01))
 
 
-def test_an_infinite_loss_is_told(shown: StudyResult) -> None:
+def test_an_infinite_loss_is_shown(shown: StudyResult) -> None:
     row = next(row for row in shown.tables[0].rows if row.name == "dawid_skene")
     assert row.cells[1] == Value(None)
     assert row.note == "NLL is infinite in at least one run"
 
 
-def test_a_line_a_method_over_labelled_entities(shown: StudyResult) -> None:
+def test_one_line_per_method_over_labelled_entities(shown: StudyResult) -> None:
     for figure in shown.figures:
         assert len(figure.series) == len(TITLES) - 1
         for line in figure.series:

@@ -11,8 +11,8 @@ from study_checks import assert_can_be_shown, keep_exact, line, sentence, table,
 
 from lpf.evaluation.specs import Cell, DomainData
 from lpf_paper.exhibits import StudyResult
-from lpf_paper.plan import Plan, full_plan, quick_plan
-from lpf_paper.printed.printed_tables import printed_table
+from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
+from lpf_paper.printed import printed_table
 from lpf_paper.studies.domains import DomainsStudy
 from lpf_paper.studies.domains_tables import GAP, closed
 from lpf_paper.studies.study import ResultReader
@@ -46,7 +46,7 @@ def domain_of(cell: Cell) -> str:
 @pytest.mark.parametrize("plan", [QUICK, FULL], ids=["quick", "full"])
 @pytest.mark.parametrize("study", [PAPER, HARD], ids=["paper", "hard"])
 def test_every_method_is_asked_everywhere_and_nothing_twice(
-    study: DomainsStudy, plan: Plan
+    study: DomainsStudy, plan: ExperimentPlan
 ) -> None:
     cells = study.cells(plan)
     assert len(set(cells)) == len(cells)
@@ -112,7 +112,7 @@ def test_rows_stand_by_their_nll_and_references_last(shown: StudyResult) -> None
         assert [row.name for row in rows[-2:]] == ["perfect_reader", "prior"]
 
 
-def test_far_methods_have_one_run_a_domain_and_others_beside_them(shown: StudyResult) -> None:
+def test_far_methods_have_one_run_per_domain_beside_others(shown: StudyResult) -> None:
     far = table(shown, "domains_paper_far")
     assert {row.name for row in far.rows} > {*WIDE.far_methods, "lpf_robust", "perfect_reader"}
     assert far.caption.startswith("2 runs a method")
@@ -179,7 +179,7 @@ LOSSES = {
 
 
 def exact(cell: Cell) -> float:
-    """By domain, the same in every eval_spec; all others are halfway between ours and the paper's."""
+    """By domain; all other methods are halfway between ours and the paper's."""
     losses = LOSSES[domain_of(cell)]
     return losses.get(cell.method, (losses["lpf_robust"] + losses["lpf_paper"]) / 2)
 

@@ -13,7 +13,7 @@ from made_answers import Skill, made
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem, Split, write_dataset
 from lpf.errors import DatasetError
-from lpf.evaluation.evaluation import DEFAULT_METHODS
+from lpf.evaluation import DEFAULT_METHODS
 from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.spec_datasets import file_dataset
@@ -94,9 +94,9 @@ def answered(cell: Cell, skill: Skill) -> Predictions:
 def result_of(
     folder: Path, paths: tuple[Path, ...], skill: Callable[[Cell], Skill] = lambda _: Skill(1.0)
 ) -> StudyResult:
-    plan, keeper = quick_plan(paths), ResultStore(folder)
+    plan, store = quick_plan(paths), ResultStore(folder)
     for cell in STUDY.cells(plan):
-        keeper.save(cell, answered(cell, skill(cell)))
+        store.save(cell, answered(cell, skill(cell)))
     return STUDY.result(plan, ResultReader(folder))
 
 
@@ -123,7 +123,7 @@ def number(shown: Table, row: str, column: str) -> float:
     return cell.value
 
 
-def test_a_file_with_a_test_of_its_own_has_one_lesson_a_seed(tmp_path: Path) -> None:
+def test_a_file_with_its_own_test_entities_is_trained_once_per_seed(tmp_path: Path) -> None:
     path = a_file(tmp_path, "split")
     for plan in (quick_plan((path,)), full_plan((path,))):
         cells = STUDY.cells(plan)
@@ -131,7 +131,9 @@ def test_a_file_with_a_test_of_its_own_has_one_lesson_a_seed(tmp_path: Path) -> 
         assert len({cell.train_spec for cell in cells}) == len(plan.study_seeds)
 
 
-def test_any_other_file_has_one_lesson_a_fold_and_the_claim_alone(tmp_path: Path) -> None:
+def test_any_other_file_is_trained_once_per_fold_and_has_claim_only(
+    tmp_path: Path,
+) -> None:
     path = a_file(tmp_path, "whole", own_test=False, claims=True)
     for plan, folds in ((quick_plan((path,)), 3), (full_plan((path,)), 5)):
         cells = STUDY.cells(plan)
@@ -177,7 +179,7 @@ def test_the_winner_is_named_where_lpf_wins_and_where_it_loses(tmp_path: Path) -
     assert number(shown, "others_win", "asked") == 240
 
 
-def test_methods_that_are_alike_are_not_told_apart(tmp_path: Path) -> None:
+def test_similar_methods_are_not_ranked(tmp_path: Path) -> None:
     found = result_of(tmp_path, (a_file(tmp_path, "alike"),))
     assert "no clear difference on 1 of 1 files (alike)" in found.findings[0]
 

@@ -9,7 +9,7 @@ from made_answers import Skill, keep_made
 from lpf.evaluation.specs import Cell
 from lpf_paper.exhibits import StudyResult, Value
 from lpf_paper.plan import full_plan, quick_plan
-from lpf_paper.studies.compliance_tables import train_spec
+from lpf_paper.studies.compliance_runs import main_train_spec
 from lpf_paper.studies.grid import DEFAULT, HEADLINE, PaperGridStudy, at, settings
 from lpf_paper.studies.knobs import PaperKnobsStudy
 from lpf_paper.studies.knobs_tables import PAPER
@@ -22,7 +22,7 @@ def test_the_full_grid_has_the_papers_320_settings() -> None:
     cells = PaperGridStudy().cells(FULL)
     assert len(settings(FULL)) == 320
     assert len({cell.key for cell in cells}) == len(cells) == 320 + 5
-    assert {cell.train_spec for cell in cells} == {train_spec(FULL)}
+    assert {cell.train_spec for cell in cells} == {main_train_spec(FULL)}
 
 
 def test_a_corner_has_both_published_settings() -> None:

@@ -9,8 +9,8 @@ from made_answers import Skill, keep_made
 
 from lpf.evaluation.specs import Cell
 from lpf_paper.exhibits import StudyResult, Value
-from lpf_paper.plan import Plan, full_plan, quick_plan
-from lpf_paper.studies.compliance_tables import train_spec
+from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
+from lpf_paper.studies.compliance_runs import main_train_spec
 from lpf_paper.studies.knobs import PaperKnobsStudy
 from lpf_paper.studies.knobs_tables import (
     KNOBS,
@@ -27,10 +27,10 @@ QUICK = quick_plan()
 
 
 @pytest.mark.parametrize("plan", [quick_plan(), full_plan()], ids=["quick", "full"])
-def test_cells_are_of_the_main_lesson_each_once(plan: Plan) -> None:
+def test_cells_use_the_main_training_data_and_are_unique(plan: ExperimentPlan) -> None:
     cells = PaperKnobsStudy().cells(plan)
     assert len({cell.key for cell in cells}) == len(cells)
-    assert {cell.train_spec for cell in cells} == {train_spec(plan)}
+    assert {cell.train_spec for cell in cells} == {main_train_spec(plan)}
     # 23 values of four knobs, three of which share their middle; robust mode without α, twice
     # over the number of samples, and as it is.
     assert len(cells) == len(members(plan)) * ((23 - 2) + (2 * 6 + 6 + 5) + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from study_checks import line, value
 
 from lpf_paper.exhibits import Row, Table, Value
-from lpf_paper.printed.printed_tables import printed_table
+from lpf_paper.printed import printed_table
 from lpf_paper.studies.study_tables import COLUMNS, with_printed_rows
 
 MEASURES = ("accuracy", "brier_over_k", "nll", "fit_seconds")

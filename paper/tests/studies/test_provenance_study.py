@@ -12,7 +12,7 @@ from made_answers import Skill, keep_made
 
 from lpf.evaluation.specs import Cell
 from lpf_paper.exhibits import Row, StudyResult, Table, Value
-from lpf_paper.plan import Plan, full_plan, quick_plan
+from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
 from lpf_paper.studies.domains import DomainsStudy
 from lpf_paper.studies.provenance import ProvenanceStudy, train_spec
 from lpf_paper.studies.provenance_errors import recomputed
@@ -72,7 +72,7 @@ def document(errors: tuple[float, ...]) -> dict[str, Any]:
 
 
 def result_of(
-    folder: Path, plan: Plan | None = None, errors: dict[str, tuple[float, ...]] = ERRORS
+    folder: Path, plan: ExperimentPlan | None = None, errors: dict[str, tuple[float, ...]] = ERRORS
 ) -> StudyResult:
     plan = plan or quick_plan()
     keep_made(folder, STUDY.cells(plan), skill)
@@ -109,7 +109,7 @@ def line(shown: Table, name: str) -> Row:
 
 
 @pytest.mark.parametrize("plan", [quick_plan(), full_plan()], ids=["quick", "full"])
-def test_every_cell_is_one_of_the_study_of_domains(plan: Plan) -> None:
+def test_every_cell_is_one_of_the_study_of_domains(plan: ExperimentPlan) -> None:
     cells = STUDY.cells(plan)
     assert len(set(cells)) == len(cells)
     assert set(cells) <= set(DomainsStudy("paper").cells(plan))
@@ -195,7 +195,7 @@ def test_without_compliance_nothing_of_it_is_shown(tmp_path: Path) -> None:
     assert [one.name for one in result_of(tmp_path, plan).tables] == ["errors", "errors_by_method"]
 
 
-def test_findings_tell_what_went_wrong(result: StudyResult) -> None:
+def test_findings_describe_the_errors(result: StudyResult) -> None:
     told = " ".join(result.findings)
     assert "60 test entities (compliance, healthcare): 5 (8.3%)" in told
     assert "Items behind wrong answers: 15, of which 5 say the truth" in told

@@ -8,8 +8,8 @@ from made_answers import Skill, keep_made
 
 from lpf.evaluation.specs import Cell
 from lpf_paper.exhibits import StudyResult, Value
-from lpf_paper.perturbations.perturbations import KINDS, Perturbation
-from lpf_paper.plan import Plan, full_plan, quick_plan
+from lpf_paper.perturbations import KINDS, Perturbation
+from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
 from lpf_paper.studies.domains import DomainsStudy
 from lpf_paper.studies.robustness import RobustnessStudy, levels_of
 from lpf_paper.studies.study import ResultReader
@@ -18,7 +18,7 @@ QUICK = quick_plan()
 
 
 @pytest.mark.parametrize("plan", [quick_plan(), full_plan()])
-def test_every_kind_is_asked_and_what_is_untouched_once(plan: Plan) -> None:
+def test_every_kind_is_asked_and_what_is_untouched_once(plan: ExperimentPlan) -> None:
     cells = RobustnessStudy().cells(plan)
     assert len(cells) == len(set(cells))
     eval_specs = {cell.eval_spec for cell in cells}
@@ -28,7 +28,7 @@ def test_every_kind_is_asked_and_what_is_untouched_once(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("plan", [quick_plan(), full_plan()])
-def test_nothing_is_learned_that_domains_have_not(plan: Plan) -> None:
+def test_nothing_is_learned_that_domains_have_not(plan: ExperimentPlan) -> None:
     train_specs = {cell.train_spec for cell in RobustnessStudy().cells(plan)}
     assert len(train_specs) == len(plan.study_seeds)
     assert train_specs <= {cell.train_spec for cell in DomainsStudy("paper").cells(plan)}

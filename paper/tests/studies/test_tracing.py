@@ -112,7 +112,7 @@ def test_an_answer_is_held_against_the_truth_where_it_is_wrong_and_else_the_runn
         assert confidences == sorted(confidences, reverse=True)
 
 
-def test_a_kept_trace_is_read_and_not_made(tmp_path: Path) -> None:
+def test_a_stored_trace_is_read_and_not_recomputed(tmp_path: Path) -> None:
     train_spec = TrainSpec(DomainData("no such domain"))
     path = trace_path(train_spec, tmp_path)
     path.parent.mkdir()

@@ -13,7 +13,7 @@ from lpf.errors import ConfigError
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.specs import Cell, DomainData
 from lpf_paper.exhibits import StudyResult, Value
-from lpf_paper.plan import Plan, full_plan, quick_plan
+from lpf_paper.plan import ExperimentPlan, full_plan, quick_plan
 from lpf_paper.studies.domains import DomainsStudy
 from lpf_paper.studies.few_labels import METHODS as FEW_METHODS
 from lpf_paper.studies.few_labels import few_cells, few_steps
@@ -31,7 +31,7 @@ QUICK = quick_plan()
 
 
 @pytest.mark.parametrize("plan", [quick_plan(), full_plan()])
-def test_every_pair_is_asked_once(plan: Plan) -> None:
+def test_every_pair_is_asked_once(plan: ExperimentPlan) -> None:
     cells = TransferStudy().cells(plan)
     assert len(cells) == len(set(cells))
     few = few_cells(plan)
@@ -43,7 +43,7 @@ def test_every_pair_is_asked_once(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("plan", [quick_plan(), full_plan()])
-def test_only_small_specs_are_new(plan: Plan) -> None:
+def test_only_small_specs_are_new(plan: ExperimentPlan) -> None:
     train_specs = {cell.train_spec for cell in TransferStudy().cells(plan)}
     new = train_specs - {cell.train_spec for cell in DomainsStudy("paper").cells(plan)}
     assert {train_spec.entities for train_spec in new} == set(plan.few) - {630}
@@ -74,7 +74,7 @@ def test_reversed_values_change_ends() -> None:
     np.testing.assert_array_equal(turned.labels, answered.labels)
 
 
-def is_asked(plan: Plan, cell: Cell) -> bool:
+def is_asked(plan: ExperimentPlan, cell: Cell) -> bool:
     return cell.eval_spec.entities == min(300, plan.ablation_asked)
 
 

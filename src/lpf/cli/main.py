@@ -22,12 +22,17 @@ from lpf.cli import (
 )
 from lpf.cli import init as initialise
 from lpf.cli.exits import Application, Program
+from lpf.cli.plugins import PluginGroup
 from lpf.version import __version__
-from lpf_paper import commands as experiment
+
+
+class _Commands(PluginGroup, Program):
+    """The commands of lpf, and those of installed plug-ins."""
+
 
 app = Application(
     name="lpf",
-    cls=Program,
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -63,5 +68,4 @@ for room in (query, batch):
 for subject in (ledger, models, domains):
     app.add_typer(subject.app)
 evaluate.register(app)
-app.add_typer(experiment.app)
 doctor.register(app)

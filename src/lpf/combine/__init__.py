@@ -1,11 +1,13 @@
 """Algorithms 3 and 4: combine the items of an entity into one distribution."""
 
+from lpf.combine.calibration import LabelledFactors, fit_robust, fit_temperature
 from lpf.combine.combined import Combined, Segments, combine_average
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
 
 __all__ = [
     "Combined",
+    "LabelledFactors",
     "PaperParameters",
     "RobustParameters",
     "Segments",
@@ -13,4 +15,6 @@ __all__ = [
     "combine_paper",
     "combine_robust",
     "credibility_weight",
+    "fit_robust",
+    "fit_temperature",
 ]

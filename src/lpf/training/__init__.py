@@ -12,6 +12,7 @@ from lpf.training.config import (
     FIFTEEN_SEEDS,
     SEED_PRESETS,
     SEVEN_SEEDS,
+    UNEQUAL,
     StageTwoConfig,
     TrainingConfig,
 )
@@ -21,21 +22,26 @@ if TYPE_CHECKING:
     from lpf.training.examples import Examples, make_examples, read_features
     from lpf.training.fitting import HeldOutScores, Scores, evaluate
     from lpf.training.heads import train_head
+    from lpf.training.history import SeedHistory, spread
     from lpf.training.small_data import FEWEST_FOR_SPLITS, train_small
     from lpf.training.trainer import Trainer
+    from lpf.training.training_warnings import wilson
 
 _HOMES = {
     "FEWEST_FOR_SPLITS": "small_data",
     "Examples": "examples",
     "HeldOutScores": "fitting",
     "Scores": "fitting",
+    "SeedHistory": "history",
     "Trained": "assembly",
     "Trainer": "trainer",
     "evaluate": "fitting",
     "make_examples": "examples",
     "read_features": "examples",
+    "spread": "history",
     "train_small": "small_data",
     "train_head": "heads",
+    "wilson": "training_warnings",
 }
 
 __all__ = [
@@ -43,9 +49,11 @@ __all__ = [
     "FIFTEEN_SEEDS",
     "SEED_PRESETS",
     "SEVEN_SEEDS",
+    "UNEQUAL",
     "Examples",
     "HeldOutScores",
     "Scores",
+    "SeedHistory",
     "StageTwoConfig",
     "Trained",
     "Trainer",
@@ -53,8 +61,10 @@ __all__ = [
     "evaluate",
     "make_examples",
     "read_features",
+    "spread",
     "train_head",
     "train_small",
+    "wilson",
 ]
 
 

@@ -1,7 +1,4 @@
-"""What figures over numbers share: points as arrays, and axes with words a reader knows.
-
-Where words go so that none lies on another.
-"""
+"""What figures with numeric axes share: points as arrays, ticks, and labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -23,15 +20,15 @@ if TYPE_CHECKING:
 
 
 MOST_TICKS = 7
-MOST_STEPS = 10  # different places on x that are taken for steps
-NEAREST = 0.11  # of an axis: ticks closer than this run into each other
+MOST_STEPS = 10  # up to here every distinct x gets a tick
+NEAREST = 0.11  # of the axis length: closer ticks would overlap
 HUGE = 1e5
 UPRIGHT_CHARACTERS = 22  # of a line beside the lowest axes
 
 
 @dataclass(frozen=True)
 class Points:
-    """Arrays [P] of a series, NaN where it has nothing; without bounds all of them are NaN."""
+    """Arrays [P] of a series, NaN where a value is missing; without bounds they are all NaN."""
 
     x: FloatArray
     y: FloatArray
@@ -40,7 +37,7 @@ class Points:
 
     @classmethod
     def of(cls, series: Series) -> Points:
-        """``x`` of names is left to whoever draws bars."""
+        """For a numeric ``x``; bar charts handle names themselves."""
         y = finite(series.y)
         none = np.full(len(y), np.nan)
         low, high = (finite(one) if one else none for one in (series.low, series.high))
@@ -52,13 +49,13 @@ class Points:
 
     @property
     def last(self) -> tuple[float, float]:
-        """The last one that can be drawn."""
+        """The last point that can be drawn."""
         place = np.flatnonzero(np.isfinite(self.y))[-1]
         return float(self.x[place]), float(self.y[place])
 
 
 def finite(values: Sequence[float | None]) -> FloatArray:
-    """NaN for what is None or infinite."""
+    """NaN in place of None and infinity."""
     array = np.array([np.nan if one is None else one for one in values], np.float64)
     return np.where(np.isfinite(array), array, np.nan)
 
@@ -87,7 +84,7 @@ def space_by_logarithm(axes: Axes, ticks: Locator, along: Literal["x", "y"] = "x
 
 
 def decimal_ticks(decades: float) -> Locator:
-    """At round numbers of a logarithmic axis that spans so many powers of ten."""
+    """At round numbers of a logarithmic axis that spans ``decades`` powers of ten."""
     from matplotlib.ticker import LogLocator
 
     within = (1.0, 2.0, 5.0) if decades < 2 else (1.0, 3.0) if decades < 3.5 else (1.0,)
@@ -103,7 +100,7 @@ def _whole_numbers(axes: Axes, used: FloatArray) -> None:
 
 
 def _ticks(used: FloatArray) -> Locator:
-    """At steps somebody has chosen, as far as there is room, and else at round numbers."""
+    """At the values used, as far as there is room, if they are few; else at round numbers."""
     from matplotlib.ticker import FixedLocator
 
     if len(used) <= MOST_STEPS:
@@ -126,7 +123,7 @@ def _apart(used: FloatArray) -> list[float]:
 
 
 def _plain_numbers(axes: Axes) -> None:
-    """No "1e6" in a corner: millions are M."""
+    """Millions are written as M, not as "1e6" in a corner."""
     from matplotlib.ticker import EngFormatter, MaxNLocator, ScalarFormatter
 
     for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
@@ -147,7 +144,7 @@ DIRECTIONS = 16
 
 @dataclass(frozen=True)
 class Box:
-    """The lower left corner, and how wide and high it is."""
+    """The lower left corner, width and height."""
 
     x: float
     y: float
@@ -155,21 +152,21 @@ class Box:
     height: float
 
     def overlap(self, other: Box) -> float:
-        """The area that both cover."""
+        """The area covered by both."""
         across = min(self.x + self.width, other.x + other.width) - max(self.x, other.x)
         along = min(self.y + self.height, other.y + other.height) - max(self.y, other.y)
         return across * along if across > 0 and along > 0 else 0.0
 
     def beyond(self, frame: Box) -> float:
-        """The area that lies outside of a frame."""
+        """The area outside a frame."""
         return self.width * self.height - self.overlap(frame)
 
 
 def below_each_other(
     wanted: Sequence[float], heights: Sequence[float], low: float, high: float
 ) -> FloatArray:
-    """Middles of labels in one column, as near as can be to where they are wanted (least squares)
-    and within the bounds. Labels that do not fit there in all touch each other."""
+    """Centres of labels in one column, as near as possible to where they are wanted (least squares)
+    and within the bounds. If they do not all fit, they touch each other."""
     order = np.argsort(wanted, kind="stable")
     tall = np.asarray(heights, np.float64)[order]
     offsets = np.concatenate([[0.0], np.cumsum((tall[:-1] + tall[1:]) / 2)])
@@ -181,8 +178,8 @@ def below_each_other(
 
 
 def around(point: tuple[float, float], size: tuple[float, float], nearest: float) -> Iterator[Box]:
-    """Places for a label of that width and height near a point, those at the ``nearest`` distance
-    first; on each ring to the right, then around it."""
+    """Candidate boxes for a label of this width and height near a point, those at the ``nearest``
+    distance first; each ring starts at the right."""
     for ring in RINGS.tolist():
         for step in range(DIRECTIONS):
             turn = (step + 1) // 2 * (-1) ** step * 2 * pi / DIRECTIONS
@@ -190,7 +187,7 @@ def around(point: tuple[float, float], size: tuple[float, float], nearest: float
 
 
 def free_place(candidates: Iterator[Box], taken: Sequence[Box], frame: Box) -> Box:
-    """The first that covers nothing and stays in the frame, or the one that covers least."""
+    """The first box that covers nothing and stays in the frame, else the one that covers least."""
     best, least = None, np.inf
     for box in candidates:
         cost = sum(box.overlap(one) for one in taken) + 4 * box.beyond(frame)
@@ -203,7 +200,7 @@ def free_place(candidates: Iterator[Box], taken: Sequence[Box], frame: Box) -> B
 
 
 def _beside(point: tuple[float, float], size: tuple[float, float], away: float, turn: float) -> Box:
-    """The box touches a circle around the point in that direction, from outside."""
+    """The box that touches a circle around the point from outside, in direction ``turn``."""
     (x, y), (width, height) = point, size
     middle_x = x + cos(turn) * (away + width / 2)
     middle_y = y + sin(turn) * (away + height / 2)
@@ -211,7 +208,7 @@ def _beside(point: tuple[float, float], size: tuple[float, float], away: float, 
 
 
 def _never_falling(values: FloatArray) -> FloatArray:
-    """The nearest rising sequence: neighbours that fall share their mean."""
+    """Isotonic regression: falling neighbours are replaced by their mean."""
     blocks: list[tuple[float, int]] = []
     for value in values.tolist():
         blocks.append((value, 1))

@@ -1,7 +1,7 @@
-"""Bars of a study: upright where there are few short names, lying down otherwise.
+"""Bar charts: vertical bars for a few short names, horizontal bars otherwise.
 
-How bars are measured: beside one of 40, bars of 0.1 and 0.3 are slivers that look alike, unless
-the axis is that of a logarithm.
+The axis is logarithmic if values differ widely: beside a bar of 40, bars of 0.1 and 0.3 would look
+the same.
 """
 
 from __future__ import annotations
@@ -13,43 +13,46 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from lpf.report.charts import (
+from lpf.report import (
     ERROR_BARS,
+    LIGHT,
     THICKNESS,
+    WIDTH,
     Bars,
+    Drawing,
+    draw,
     error_bars,
     filling,
     height,
     key,
+    legend_name,
     paint_bars,
 )
-from lpf.report.drawing import LIGHT, WIDTH, Drawing, draw, legend_name
 from lpf.types import FloatArray
 from lpf_paper.exhibits import Figure, Series, Standing
 from lpf_paper.report.axes import decimal_ticks, finite, space_by_logarithm
-from lpf_paper.report.point_figures import Fill, fills
 from lpf_paper.report.quantities import NOTHING, alike, two_digits
+from lpf_paper.report.series_styles import Fill, fills
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 
-WIDEST = 50.0  # the largest over the least that a linear axis shows
-MARGIN = 0.1  # of a logarithmic axis, before the least bar's end and behind the largest one's
+WIDEST = 50.0  # largest ratio of values that a linear axis shows
+MARGIN = 0.1  # of a logarithmic axis, before the smallest bar's end and after the largest one's
 
 
 @dataclass(frozen=True)
 class Scale:
-    """``limits`` of a logarithmic axis; without them it is linear, and bars begin at nothing."""
+    """``limits`` of a logarithmic axis; None means linear, and bars start at 0."""
 
     limits: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, series: Sequence[Series]) -> Scale:
-        """What is below nothing, bar or bound, has no logarithm. A bar of nothing has none either,
-        but no length to be seen on any axis. References do not decide: to be next to nothing is
-        what a perfect one is there for."""
+        """Linear if a bar or bound is negative. A bar of 0 has no logarithm either, but no visible
+        length on any axis. References do not count: a perfect one is near 0 on purpose."""
         values = finite([y for one in series for y in one.y])
         rated = _positive([one for one in series if one.standing != "reference"])
         lows = finite([end for one in series for end in one.low])
@@ -67,7 +70,7 @@ class Scale:
         return 0.0 if self.limits is None else self.limits[0]
 
     def words(self, values: Sequence[float]) -> list[str]:
-        """Beside the bars; empty where there is none."""
+        """Labels beside the bars; empty for a missing bar."""
         found = alike(values) if self.limits is None else [two_digits(one) for one in values]
         return ["" if one == NOTHING else one for one in found]
 
@@ -76,7 +79,7 @@ class Scale:
         return ", ".join(filter(None, (measured, said)))
 
     def set_on(self, axes: Axes, along: Literal["x", "y"]) -> None:
-        """After the bars were drawn."""
+        """To be called after the bars were drawn."""
         if self.limits is None:
             line = axes.axvline if along == "x" else axes.axhline
             line(0, color=LIGHT["quiet"], linewidth=0.8)
@@ -104,9 +107,8 @@ STANDINGS: Mapping[Standing, str] = {
 
 @dataclass(frozen=True)
 class Sets:
-    """``names`` of the rows in the order of their first appearance; one set of bars a series, with
-    what the legend says of each, or nothing at all where the rows have one bar each. All are
-    measured on one ``scale``."""
+    """``names`` of the rows in the order of their first appearance; one set of bars per series. The
+    ``legend`` is empty if each row has one bar. All sets share one ``scale``."""
 
     names: tuple[str, ...]
     bars: tuple[Bars, ...]
@@ -186,7 +188,7 @@ def _sets(series: Sequence[Series]) -> Sets:
 
 
 def _joined(series: Sequence[Series], names: tuple[str, ...], scale: Scale) -> Bars:
-    """No two series have a row in common: bars of one set, coloured by standing."""
+    """One set of bars, coloured by standing, for series that have no row in common."""
     colours = [STANDINGS[one.standing] for one in series for _ in one.x]
     return _bars(names, series, colours, scale)
 
@@ -218,7 +220,7 @@ def _numbers(series: Series) -> tuple[list[float], list[float], list[float]]:
 
 
 def _fit_upright(sets: Sets) -> bool:
-    """Whether no name and no number above a bar runs into the next."""
+    """Return True if no name and no number above a bar runs into the next."""
     slot = (WIDTH - 0.8) / (len(sets.names) + 0.2)
     letters = int(slot / CHARACTER)
     names_fit = all(

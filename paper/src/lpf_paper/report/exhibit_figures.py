@@ -1,5 +1,6 @@
-"""Figures of a study, from plain data to drawings. What cannot be drawn is refused by name: a panel
-without a mark in it says nothing, and nobody notices that it should have.
+"""Figures of a study, from plain data to drawings.
+
+A figure that cannot be drawn is refused by name: an empty panel would easily be overlooked.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lpf.errors import ConfigError
-from lpf.report.drawing import Drawing
+from lpf.report import Drawing
 from lpf_paper.exhibits import Figure, Series, Shape
 from lpf_paper.report.bar_figures import bar_figure
 from lpf_paper.report.line_figures import line_figure, reliability_figure
@@ -26,14 +27,13 @@ SHAPES: Mapping[Shape, Callable[[Figure, str], Drawing]] = {
 OVER_NUMBERS: tuple[Shape, ...] = ("lines", "points", "reliability")
 
 
-def drawn(figure: Figure, name: str) -> Drawing:
-    """``name`` is that of the files. ConfigError for a figure without a single finite point, or
-    one whose series do not fit its shape. Series without a point are left out, and the caption
-    names them."""
+def draw_exhibit(figure: Figure, name: str) -> Drawing:
+    """``name`` is the name of the files. ConfigError if no point is finite, or if the series do not
+    fit the shape. Series without a finite point are left out, and the caption names them."""
     _check(figure)
     kept = tuple(one for one in figure.series if _has_points(one))
     if not kept:
-        raise _refused(figure, "no series has a finite point, so that the panel would be empty")
+        raise _refused(figure, "no series has a finite point, so the panel would be empty")
     shown = replace(figure, series=kept, caption=_caption(figure))
     return SHAPES[figure.shape](shown, name)
 
@@ -58,20 +58,20 @@ def _check_x(figure: Figure, series: Series) -> None:
         return
     for x in series.x:
         if isinstance(x, str) or not math.isfinite(x):
-            raise _refused(figure, f"series {series.name!r} has {x!r} on x, which is no number")
+            raise _refused(figure, f"series {series.name!r} has {x!r} on x, which is not a number")
         if figure.log_x and x <= 0:
-            raise _refused(figure, f"series {series.name!r} has {x:g} on an x of logarithms")
+            raise _refused(figure, f"series {series.name!r} has {x:g} on a logarithmic x axis")
 
 
 def _caption(figure: Figure) -> str:
-    """What is not to be seen is said."""
+    """The caption, with a note about series and points that cannot be shown."""
     missing = [one.name for one in figure.series if not _has_points(one)]
     infinite = [one.name for one in figure.series if any(map(_is_infinite, one.y))]
     said = [figure.caption]
     if missing:
-        said.append(f"Without a point: {', '.join(missing)}.")
+        said.append(f"Without a finite point: {', '.join(missing)}.")
     if infinite:
-        said.append(f"Infinite in places, which are not drawn: {', '.join(infinite)}.")
+        said.append(f"Infinite values are not drawn: {', '.join(infinite)}.")
     return " ".join(filter(None, said))
 
 
@@ -86,5 +86,5 @@ def _is_infinite(y: float | None) -> bool:
 def _refused(figure: Figure, why: str) -> ConfigError:
     return ConfigError(
         f"report: figure {figure.name!r} ({figure.title}) cannot be drawn: {why}. "
-        "Nothing was written; mend the study that made it, or leave the figure out."
+        "Nothing was written; fix the study that made it, or leave the figure out."
     )

@@ -1,50 +1,46 @@
-"""Tables of a study as HTML: our number, how far it spreads, and the paper's beside it.
+"""Tables of a study as HTML and CSV.
 
-Tables of a study as CSV: every number with all its digits, and its companions beside it.
-
-The tables of an experiment in few bytes: to keep beside the code, and to quote from.
+HTML shows each number with its spread and the paper's number below it; CSV has all digits.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from io import StringIO
 
 from lpf.errors import ConfigError
-from lpf.report.page import text
-from lpf_paper.document import Experiment
+from lpf.report import text
 from lpf_paper.exhibits import Column, Row, Table, Value
-from lpf_paper.report.named_exhibits import NamedStudy
 from lpf_paper.report.quantities import NOTHING, difference, is_seen, quantity, rounded
 
 CLASSES = {"word": "word", "text": "long"}  # every other kind is a number
 ARROWS = {"higher": "↑", "lower": "↓"}
-# What the marks in a cell mean; a page says it once, before the first table.
+# Explains the marks in cells; shown once per page, before the first table.
 READING = (
     "In tables, ± is one standard deviation over runs: seeds, data sets or domains, as the caption "
-    "says. It is left out where it does not reach the last digit of its number. Square brackets "
-    "hold an interval where there is no such deviation. Below a number stands the one that the "
-    "paper prints in its place, with ours minus it in brackets; † marks one that cannot be right, "
-    "and says why below the table. Arrows show which end of a column is to be wished for, and its "
-    "best number is bold, references left out. Shaded rows are ours; italic ones are references, "
-    "which show what could be reached at best or for nothing."
+    "says. It is left out if it does not reach the last digit shown. Square brackets hold an "
+    "interval where there is no such deviation. Below a number is the one that the paper prints, "
+    "with our number minus the paper's in brackets; † marks a number that cannot be right, and a "
+    "note below the table says why. An arrow shows whether high or low is good, and the best "
+    "number of a column is bold, references excepted. Shaded rows are ours; italic rows are "
+    "references, which show what is possible at best or without any effort."
 )
 
 
 def exhibit_table(table: Table, name: str, file: str) -> str:
-    """``name`` begins the ids of its parts; ``file`` is where its numbers stand. ConfigError for
-    rows that do not fit the columns."""
+    """The table as HTML. ``name`` begins the IDs of its parts; ``file`` holds its numbers as CSV.
+    ConfigError if rows do not fit the columns."""
     check_table(table)
     notes = _Notes(name)
     best = [_best(table, place) for place in range(len(table.columns))]
     rows = "".join(_row(table.columns, row, best, notes) for row in table.rows)
     return (
         f'<div class="exhibit">\n<h3 id="{name}">{text(table.title)}</h3>\n'
-        f'<p class="caption">{text(table.caption)} <span class="file">{text(file)}</span></p>\n'
+        f'<p class="caption">{text(table.caption)} '
+        f'<span class="file">{text(file)}</span></p>\n'
         f'<div class="scroll" role="region" aria-labelledby="{name}" tabindex="0">\n'
         f'<table class="grid" aria-labelledby="{name}">\n<thead><tr>{_heads(table.columns)}</tr>'
         f"</thead>\n<tbody>\n{rows or _no_rows(table)}</tbody>\n</table>\n</div>\n"
@@ -53,7 +49,7 @@ def exhibit_table(table: Table, name: str, file: str) -> str:
 
 
 class _Notes:
-    """Footnotes of one table, numbered as they are met; equal texts share a number."""
+    """Footnotes of one table, numbered in order of use; equal texts share a number."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -154,8 +150,8 @@ def _paper(column: Column, cell: Value) -> list[str]:
 
 
 def _best(table: Table, place: int) -> str | None:
-    """The best number of a column, rounded, so that those shown alike are marked alike. None
-    where there is nothing to choose from."""
+    """The best number of a column as it is shown, so that equal ones are all marked. None if
+    there are fewer than two numbers, or the column has no better end."""
     column = table.columns[place]
     rated = [
         cell.value
@@ -179,7 +175,7 @@ def _no_rows(table: Table) -> str:
 def _refused(table: Table, why: str) -> ConfigError:
     return ConfigError(
         f"report: table {table.name!r} ({table.title}) cannot be shown: {why}. "
-        "Nothing was written; mend the study that made it."
+        "Nothing was written; fix the study that made it."
     )
 
 
@@ -189,9 +185,9 @@ COMPANIONS = tuple(field.name for field in fields(Value) if field.name != "value
 
 
 def table_csv(table: Table) -> bytes:
-    """A column ``name`` holds the value, ``name.sd``, ``name.low``, ``name.high``, ``name.paper``
-    and ``name.doubt`` what goes with it, where any row has it. With a point, as a measure may well
-    be called ``confidence_sd`` itself. What is not there is empty."""
+    """The column ``name`` holds the value; ``name.sd``, ``name.low``, ``name.high``, ``name.paper``
+    and ``name.doubt`` exist if any row has them. (With a point, because a measure may itself be
+    called ``confidence_sd``.) Missing values are empty."""
     companions = [_companions(table, place) for place in range(len(table.columns))]
     written = StringIO()
     writer = csv.writer(written, lineterminator="\n")
@@ -227,72 +223,3 @@ def _plain(value: float | str | None) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return str(value)
-
-
-FORMAT = 1
-DIGITS = 4  # that count: noise begins before the fifth
-Plain = float | str | list[float | None] | None
-
-
-def digest(experiment: Experiment, studies: Sequence[NamedStudy]) -> bytes:
-    """What was found, and every number of the tables but those of examples. A cell is a number,
-    [number, low, high] where it has an interval, a word, or null; the paper's own numbers are left
-    out. One row of a table a line, so that two digests can be compared by ``diff``."""
-    made = {**asdict(experiment.made), "seeds": list(experiment.made.seeds)}
-    lines = [
-        "{",
-        f' "format": {FORMAT},',
-        f' "made": {_json(made)},',
-        f' "summary": {_list(experiment.summary, 1)},',
-        ' "studies": {',
-        ",\n".join(_study(one) for one in studies),
-        " }",
-        "}",
-    ]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _study(named: NamedStudy) -> str:
-    tables = ",\n".join(f"    {_json(one.name)}: {_table(one.table)}" for one in named.tables)
-    return (
-        f"  {_json(named.name)}: {{\n"
-        f'   "findings": {_list(named.study.findings, 3)},\n'
-        f'   "tables": {{\n{tables}\n   }}\n'
-        "  }"
-    )
-
-
-def _table(table: Table) -> str:
-    columns = ["row", "title", *(column.name for column in table.columns)]
-    return (
-        f'{{"columns": {_json(columns)}, "rows": {_list(map(_row_exhibit_digest, table.rows), 5)}}}'
-    )
-
-
-def _row_exhibit_digest(row: Row) -> list[Plain]:
-    return [row.name, row.title, *(_cell_exhibit_digest(cell) for cell in row.cells)]
-
-
-def _cell_exhibit_digest(cell: Value | str | None) -> Plain:
-    if not isinstance(cell, Value):
-        return cell
-    if cell.low is None or cell.high is None:
-        return _short(cell.value)
-    return [_short(cell.value), _short(cell.low), _short(cell.high)]
-
-
-def _short(number: float | None) -> float | None:
-    if number is None or not math.isfinite(number):
-        return None
-    short = float(f"{number:.{DIGITS}g}")
-    return int(short) if short.is_integer() else short
-
-
-def _list(entries: Iterable[object], depth: int) -> str:
-    margin = " " * (depth + 1)
-    inner = ",\n".join(f"{margin}{_json(entry)}" for entry in entries)
-    return f"[\n{inner}\n{' ' * depth}]" if inner else "[]"
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,6 +1,6 @@
-"""The report of an experiment: a page, its figures and tables as files, and all of it as JSON.
+"""The report of an experiment: an HTML page, figures and tables as files, and all of it as JSON.
 
-The page of an experiment: what was found first, then study by study, then what made it.
+The page begins with the summary, then shows each study, then how the numbers were made.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lpf.report.documents import as_json
-from lpf.report.drawing import Drawing
-from lpf.report.page import (
+from lpf.report import (
+    Drawing,
+    as_json,
     bullets,
     contents,
     definitions,
@@ -22,34 +22,37 @@ from lpf.report.page import (
     text,
     warnings_box,
 )
-from lpf.storage.atomic_files import write_atomically
-from lpf_paper.document import Experiment, Made
+from lpf.storage import write_atomically
+from lpf_paper.document import Experiment, RunInfo
 from lpf_paper.exhibits import Example, Table, Value
-from lpf_paper.report.exhibit_figures import drawn
-from lpf_paper.report.exhibit_tables import READING, check_table, digest, exhibit_table, table_csv
+from lpf_paper.report.digest import digest
+from lpf_paper.report.exhibit_figures import draw_exhibit
+from lpf_paper.report.exhibit_tables import READING, check_table, exhibit_table, table_csv
 from lpf_paper.report.named_exhibits import NamedExample, NamedStudy, NamedTable, named
 from lpf_paper.report.quantities import duration
 
 NUMBERS = "experiment.json"
 QUICK = (
-    "This was a quick run, with smaller budgets than the full one: it shows that everything works, "
-    "and its numbers are not to be quoted."
+    "This was a quick run with smaller budgets than the full run: it shows that everything works. "
+    "Do not quote its numbers."
 )
 METHOD = "method-of-the-numbers"
 
 
 def experiment_page(
-    experiment: Experiment, studies: Sequence[NamedStudy], drawings: Sequence[Sequence[Drawing]]
+    experiment: Experiment,
+    studies: Sequence[NamedStudy],
+    drawings: Sequence[Sequence[Drawing]],
 ) -> str:
-    """``drawings`` of each study in the order of its figures."""
+    """``drawings`` holds, for each study, its figures in order."""
     parts = [
         glance(list(_at_a_glance(experiment))),
         _summary(experiment.summary),
-        warnings_box([*[QUICK] * experiment.made.quick, *experiment.cautions]),
+        warnings_box([*[QUICK] * experiment.run.quick, *experiment.warnings]),
         f'<p class="caption">{text(READING)}</p>',
         *(_study(*pair) for pair in zip(studies, drawings, strict=True)),
-        section("How the numbers were made", _made(experiment.made), id=METHOD),
-        f"<footer>Every number of this page stands in {NUMBERS} beside it.</footer>",
+        section("How the numbers were made", _run_info(experiment.run), id=METHOD),
+        f"<footer>Every number of this page is in {NUMBERS} in the same folder.</footer>",
     ]
     entries = [(one.name, one.study.title) for one in studies]
     listed = contents([*entries, (METHOD, "How the numbers were made")])
@@ -57,7 +60,7 @@ def experiment_page(
 
 
 def _at_a_glance(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    made = experiment.made
+    run = experiment.run
     tables = sum(len(study.tables) for study in experiment.studies)
     drawn = sum(len(study.figures) for study in experiment.studies)
     yield "Studies", str(len(experiment.studies))
@@ -66,17 +69,19 @@ def _at_a_glance(experiment: Experiment) -> Iterator[tuple[str, str]]:
     if beside:
         doubted = sum(cell.doubt is not None for cell in beside)
         yield "Numbers beside the paper's", f"{len(beside)} ({doubted} in doubt)"
-    yield "Seeds", str(len(made.seeds))
-    if made.results:
-        yield "Results", f"{made.results:,} ({made.kept:,} kept)"
-    yield "Time", duration(made.seconds)
-    yield "Run", "quick" if made.quick else "full"
+    yield "Seeds", str(len(run.seeds))
+    if run.results:
+        yield "Results", f"{run.results:,} ({run.kept:,} from earlier runs)"
+    yield "Time", duration(run.seconds)
+    yield "Run", "quick" if run.quick else "full"
 
 
-def _time(made: Made) -> str:
-    """A run that found its results done says nothing of how long they take."""
-    time = duration(made.seconds)
-    return f"{time}, {made.kept:,} of {made.results:,} results kept" if made.kept else time
+def _time(run: RunInfo) -> str:
+    """With stored results the time says little about how long the experiment takes."""
+    time = duration(run.seconds)
+    if not run.kept:
+        return time
+    return f"{time}, with {run.kept:,} of {run.results:,} results from earlier runs"
 
 
 def _values(experiment: Experiment) -> Iterator[Value]:
@@ -118,18 +123,18 @@ def _example(named: NamedExample) -> str:
     )
 
 
-def _made(made: Made) -> str:
-    packages = ", ".join(f"{name} {version}" for name, version in sorted(made.packages.items()))
+def _run_info(run: RunInfo) -> str:
+    packages = ", ".join(f"{name} {version}" for name, version in sorted(run.packages.items()))
     facts = [
-        ("Command", made.command),
-        ("Version of lpf", made.version),
-        ("Machine", made.machine),
-        ("Python", made.python),
+        ("Command", run.command),
+        ("Version of lpf", run.version),
+        ("Machine", run.machine),
+        ("Python", run.python),
         ("Packages", packages or "none recorded"),
-        ("Seeds", ", ".join(map(str, made.seeds)) or "none"),
-        ("Budget", "quick" if made.quick else "full"),
-        ("Time", _time(made)),
-        ("Finished", made.finished),
+        ("Seeds", ", ".join(map(str, run.seeds)) or "none"),
+        ("Budget", "quick" if run.quick else "full"),
+        ("Time", _time(run)),
+        ("Finished", run.finished),
     ]
     return definitions(facts)
 
@@ -140,22 +145,24 @@ DIGEST = "digest.json"
 
 
 def write_experiment_report(document: Experiment | Mapping[str, Any], folder: Path) -> Path:
-    """Writes ``index.html``, ``figures/`` (PNG and SVG), ``tables/`` (CSV), ``experiment.json``,
-    from which the same report can be made again, and ``digest.json``, the tables in few bytes;
-    returns the page's path. The same document gives the same bytes. ConfigError for a document that
-    cannot be shown as it stands, an empty figure among others, or without matplotlib; nothing is
-    written then."""
+    """Writes the report of an experiment and returns the path of its page.
+
+    Writes ``index.html``, ``figures/`` (PNG and SVG), ``tables/`` (CSV), ``experiment.json``, from
+    which the same report can be written again, and ``digest.json``, a small file with the tables.
+    The same document gives the same bytes. Raises ConfigError, and writes nothing, if matplotlib is
+    missing or an exhibit cannot be shown, such as a figure without points.
+    """
     experiment = document if isinstance(document, Experiment) else Experiment.from_dict(document)
     studies = named(experiment.studies)
     for study in studies:
         for one in study.all_tables:
             check_table(one.table)
-    drawings = [[drawn(one.figure, one.name) for one in study.figures] for study in studies]
+    drawings = [[draw_exhibit(one.figure, one.name) for one in study.figures] for study in studies]
     whole = experiment_page(experiment, studies, drawings)
     for path, content in _files(studies):
         write_atomically(folder / path, content)
-    for drawing in _flat(drawings):
-        drawing.write(folder / FIGURES)
+    for figure in _flat(drawings):
+        figure.write(folder / FIGURES)
     write_atomically(folder / NUMBERS, as_json(experiment.to_dict()))
     write_atomically(folder / DIGEST, digest(experiment, studies))
     write_atomically(folder / PAGE, whole.encode())
@@ -167,4 +174,4 @@ def _files(studies: list[NamedStudy]) -> Iterator[tuple[str, bytes]]:
 
 
 def _flat(drawings: list[list[Drawing]]) -> Iterator[Drawing]:
-    return (drawing for own in drawings for drawing in own)
+    return (one for own in drawings for one in own)

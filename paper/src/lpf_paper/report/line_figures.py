@@ -1,4 +1,4 @@
-"""Lines over numbers, each named at its end, and reliability: what was said against what was so."""
+"""Line charts, each line named at its end, and reliability diagrams (confidence and accuracy)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpf.report.charts import CURVE_HEIGHT, Look, in_lines, line_key
-from lpf.report.drawing import LIGHT, Drawing, draw, legend_name
+from lpf.report import CURVE_HEIGHT, LIGHT, Drawing, Look, draw, in_lines, legend_name, line_key
 from lpf.types import FloatArray
 from lpf_paper.exhibits import Figure, Series
 from lpf_paper.report.axes import Points, below_each_other, finish, finite
-from lpf_paper.report.point_figures import looks
+from lpf_paper.report.series_styles import looks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 16  # lines with their name at the end; more have a legend
 LINE_OF_NAMES, NAME_CHARACTERS = 0.155, 18  # inches; characters
-BESIDE = 1.08  # of the axes' width: where names begin
+BESIDE = 1.08  # where names begin, in widths of the axes
 BAND = 0.16  # opacity
-FEW_POINTS = 12  # each has a marker
+FEW_POINTS = 12  # up to here each point has a marker
 RELIABILITY_HEIGHT = 4.3  # inches: its axes are a square
 SMALLEST_DOT, LARGEST_DOT = 8.0, 130.0  # square points
-NARROW, WIDE_APART = 0.15, 0.6  # bounds of a share that say much, and hardly anything
+NARROW, WIDE_APART = 0.15, 0.6  # widths of bounds that say much, and hardly anything
 CLEAR, PALE, BAR = 0.85, 0.3, 0.22  # opacity of dots with such bounds, and of the bounds
 PALE_POINTS = "The wider the bounds of a point, drawn as light bars, the paler it is."
 
@@ -58,9 +57,9 @@ def line_figure(figure: Figure, name: str) -> Drawing:
 
 
 def reliability_figure(figure: Figure, name: str) -> Drawing:
-    """Bounds of a point, the paler the wider they are, or the share of answers in it where one of
-    ``low`` and ``high`` is given alone or both are the same: the larger the share, the larger the
-    dot. A point of three entities is seldom near the diagonal, which is no failure."""
+    """Points with bounds are paler the wider the bounds are. If only one of ``low`` and ``high`` is
+    given, or both are equal, it is the share of answers at this point, and sets the dot's size: a
+    point of three entities is seldom near the diagonal, which is no failure."""
     styles = looks(figure.series)
     has_bounds = any(_shares(one) is None and Points.of(one).has_bounds for one in figure.series)
     caption = " ".join(filter(None, (figure.caption, PALE_POINTS if has_bounds else "")))
@@ -76,7 +75,7 @@ def reliability_figure(figure: Figure, name: str) -> Drawing:
         axes.set_ylabel(figure.y_title)
         axes.grid()
         perfect = Look(LIGHT["quiet"], "--", 1.0)
-        return [*_legend(figure.series, styles), line_key(perfect, "as often right as said")]
+        return [*_legend(figure.series, styles), line_key(perfect, "perfectly calibrated")]
 
     return draw(name, figure.title, caption, RELIABILITY_HEIGHT, paint)
 
@@ -115,7 +114,7 @@ def _write_names(axes: Axes, names: Sequence[str], series: Sequence[Series]) -> 
 
 
 def _settle_names(axes: Axes, found: Sequence[Points], styles: Sequence[Look]) -> None:
-    """Each name as near to the end of its line as the others let it, and joined to it."""
+    """Puts each name as near to the end of its line as the others allow, and joins them."""
     texts: list[Text] = list(axes.texts)
     into_axes = axes.transAxes.inverted()
     ends = into_axes.transform(axes.transData.transform([one.last for one in found]))
@@ -152,7 +151,7 @@ def _paint_reliability(axes: Axes, series: Series, look: Look) -> None:
 
 
 def _join(axes: Axes, x: FloatArray, y: FloatArray, opacity: FloatArray, look: Look) -> None:
-    """A line is as pale as the paler one of the points that it joins."""
+    """Each line is as pale as the paler of the two points it joins."""
     for place in range(len(x) - 1):
         both = slice(place, place + 2)
         axes.plot(
@@ -166,7 +165,7 @@ def _join(axes: Axes, x: FloatArray, y: FloatArray, opacity: FloatArray, look: L
 
 
 def _opacity(points: Points) -> FloatArray:
-    """Without bounds nothing is known against a point."""
+    """By the width of the bounds; a point without bounds is drawn clearly."""
     apart = np.nan_to_num(points.high - points.low)
     return np.interp(apart, (NARROW, WIDE_APART), (CLEAR, PALE))
 
@@ -179,7 +178,7 @@ def _shares(series: Series) -> FloatArray | None:
 
 
 def _dots(share: FloatArray) -> FloatArray:
-    """Areas, so that twice the share is twice the dot."""
+    """Dot areas, proportional to the share."""
     largest = share.max()
     scale = share / largest if largest > 0 else share
     return SMALLEST_DOT + (LARGEST_DOT - SMALLEST_DOT) * scale

@@ -1,4 +1,4 @@
-"""A matrix with its numbers in it: who is taken for whom, what carries over from where to where."""
+"""A matrix with its numbers in the cells, such as a confusion matrix."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpf.report.charts import in_lines
-from lpf.report.drawing import LIGHT, WIDE, WIDTH, Drawing, draw
-from lpf.report.page import cut
+from lpf.report import LIGHT, WIDE, WIDTH, Drawing, cut, draw, in_lines
 from lpf.types import FloatArray
 from lpf_paper.exhibits import Figure
 from lpf_paper.report.axes import finite
@@ -23,15 +21,15 @@ if TYPE_CHECKING:
 MOST_NARROW = 7  # columns that fit the width of a phone
 ROOM_FOR_NAMES = 1.6  # inches
 ROW, ROW_OF_TWO_LINES = 0.34, 0.42  # inches
-# Ink is readable on the colour up to here in light and in dark pages, so numbers need no second.
+# Up to this opacity text is readable on the colour, in light and dark pages.
 FAINTEST, STRONGEST = 0.04, 0.5
 COLUMN_CHARACTERS = 20
-LETTER = 0.62  # of the size of type
+LETTER = 0.62  # width of a letter, in font sizes
 SIZES = 5.0, 8.5  # points
 
 
 def matrix_figure(figure: Figure, name: str) -> Drawing:
-    """One series a row; a column is where its name first appears."""
+    """One row per series; columns are in the order of their first appearance."""
     columns = list(dict.fromkeys(str(x) for one in figure.series for x in one.x))
     rows = [one.name for one in figure.series]
     values = np.array(
@@ -81,7 +79,7 @@ def _paint_cell(axes: Axes, column: int, row: int, value: float, strength: float
 
 
 def _strength(values: FloatArray) -> FloatArray:
-    """Opacity by size: from the least to the largest, or from nothing where signs differ."""
+    """Opacity by absolute value, from the smallest to the largest, or from 0 if signs differ."""
     size = np.abs(values)
     least = 0.0 if np.nanmin(values) < 0 else float(np.nanmin(size))
     span = float(np.nanmax(size)) - least

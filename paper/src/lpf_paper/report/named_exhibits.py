@@ -1,4 +1,4 @@
-"""Names for files and for places in a page: short, safe, and no two the same."""
+"""Names for files and for anchors in a page: short, safe and unique."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class NamedStudy:
 
     @property
     def all_tables(self) -> tuple[NamedTable, ...]:
-        """Those of the examples too."""
+        """Tables of examples included."""
         return (*self.tables, *(one.items for one in self.examples))
 
 
 def named(studies: Sequence[StudyResult]) -> list[NamedStudy]:
-    """The same studies get the same names. Names of exhibits begin with that of their study."""
-    names = _Names()
+    """The same studies always get the same names. An exhibit's name begins with its study's."""
+    names = _UsedNames()
     return [_named(study, names) for study in studies]
 
 
-def _named(study: StudyResult, names: _Names) -> NamedStudy:
+def _named(study: StudyResult, names: _UsedNames) -> NamedStudy:
     name = names.take(study.name)
     tables = tuple(NamedTable(one, names.within(name, one.name)) for one in study.tables)
     figures = tuple(NamedFigure(one, names.within(name, one.name)) for one in study.figures)
@@ -65,14 +65,14 @@ def _named(study: StudyResult, names: _Names) -> NamedStudy:
     return NamedStudy(study, name, tables, figures, examples)
 
 
-class _Names:
-    """Gives each name once; a second asker gets it with a number."""
+class _UsedNames:
+    """Gives each name once; the second time it gets a number."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def within(self, study: str, wanted: str) -> str:
-        """The study's name first, and once."""
+        """Begins with the study's name, which is not repeated."""
         own = _plain(wanted)
         return self.take(own if own.startswith(f"{study}-") else f"{study}-{own}")
 

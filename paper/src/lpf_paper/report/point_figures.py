@@ -1,23 +1,16 @@
-"""Points in a plane, such as accuracy against cost, each with its name beside it.
-
-How the series of a figure look: ours in colour and heavy, what we are compared with in grey.
-
-Greys are told apart by their dashes, bars by their place; markers help where both run out.
-"""
+"""Scatter plots, such as accuracy against cost, with each point's name beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpf.report.charts import Dashes, Look
-from lpf.report.drawing import LIGHT, Drawing, draw, legend_name
-from lpf.report.page import cut
+from lpf.report import LIGHT, Drawing, Look, cut, draw, legend_name
 from lpf_paper.exhibits import Figure, Series
 from lpf_paper.report.axes import Box, Points, around, finish, free_place
+from lpf_paper.report.series_styles import looks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -25,84 +18,12 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 
-HUES = tuple(LIGHT[name] for name in ("first", "second", "third", "fourth", "fifth"))
-DASHES: tuple[Dashes, ...] = (
-    "-",
-    (0, (4, 1.5)),
-    (0, (1, 1.2)),
-    (0, (5, 1.5, 1, 1.5)),
-    (0, (8, 2)),
-    (0, (5, 1.2, 1, 1.2, 1, 1.2)),
-)
-MARKERS = "os^DvPX<>p"
-OURS, RIVAL = 2.3, 1.2  # points
-GREYS = tuple(LIGHT[name] for name in ("rival", "other", "quiet"))
-HATCHES = ("", "////", "....", "xxxx")
-
-
-@dataclass(frozen=True)
-class Fill:
-    """``hatch`` is matplotlib's, drawn in the colour of the page."""
-
-    colour: str
-    hatch: str = ""
-
-
-def looks(series: Sequence[Series]) -> list[Look]:
-    """In the order of the series. Where none is ours and colours suffice, all have one: such a
-    figure compares things that are all of one kind."""
-    coloured = _coloured(series)
-    hues = grey = 0
-    found = []
-    for one in series:
-        if one.name in coloured:
-            found.append(_hue(hues))
-            hues += 1
-        elif one.standing == "reference":
-            found.append(Look(LIGHT["ink"], ":", RIVAL, MARKERS[grey % len(MARKERS)]))
-        else:
-            found.append(_grey(grey))
-            grey += 1
-    return found
-
-
-def fills(series: Sequence[Series]) -> list[Fill]:
-    """The same for bars, which have no dashes: three greys, then the same greys hatched."""
-    coloured = _coloured(series)
-    hues = grey = 0
-    found = []
-    for one in series:
-        if one.name in coloured:
-            found.append(Fill(HUES[hues % len(HUES)], HATCHES[hues // len(HUES) % len(HATCHES)]))
-            hues += 1
-        else:
-            found.append(Fill(GREYS[grey % len(GREYS)], HATCHES[grey // len(GREYS) % len(HATCHES)]))
-            grey += 1
-    return found
-
-
-def _coloured(series: Sequence[Series]) -> set[str]:
-    ours = {one.name for one in series if one.standing == "ours"}
-    others = {one.name for one in series if one.standing == "rival"}
-    return others if not ours and len(others) <= len(HUES) else ours
-
-
-def _hue(place: int) -> Look:
-    dashes = DASHES[place // len(HUES) % len(DASHES)]
-    return Look(HUES[place % len(HUES)], dashes, OURS, MARKERS[place % len(MARKERS)])
-
-
-def _grey(place: int) -> Look:
-    dashes, marker = DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
-    return Look(LIGHT["rival"], dashes, RIVAL, marker)
-
-
-MOST_NAMED = 16  # points with their name beside them; of more, each has a number and a legend
+MOST_NAMED = 16  # points with their name beside them; more get numbers and a legend
 NAME_CHARACTERS = 22
 HEIGHT = 3.7  # inches
 OUR_DOT, DOT = 7.0, 5.0  # points
 GAP = 4.0  # points between a dot and its name
-NEAR = 10.0  # points: a name that is not farther off needs no line to its dot
+NEAR = 10.0  # points: a name farther from its dot gets a line to it
 
 
 def point_figure(figure: Figure, name: str) -> Drawing:
@@ -145,11 +66,11 @@ def _write(
         label = cut(one.name, NAME_CHARACTERS) if is_named else str(number)
         weight = "bold" if one.standing == "ours" else "normal"
         text = axes.text(*points.last, label, fontsize=7.5, fontweight=weight)
-        text.set_in_layout(False)  # it comes to lie within the axes
+        text.set_in_layout(False)  # it will be moved inside the axes
 
 
 def _settle(axes: Axes, found: Sequence[Points], series: Sequence[Series]) -> None:
-    """One after the other to the nearest place that is free, ours first."""
+    """Moves each name to the nearest free place, ours first."""
     unit = axes.figure.dpi / 72
     dots = axes.transData.transform([one.last for one in found])
     taken = [

@@ -1,4 +1,4 @@
-"""Numbers of an exhibit in the units and with the digits that its column asks for."""
+"""Numbers of an exhibit as text, in the units and with the digits of their column."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from lpf_paper.exhibits import Column
 
 NOTHING = "—"
 BYTES = ("B", "kB", "MB", "GB", "TB")
-PLAIN = 0.0005, 1e7  # from and up to where a number in a figure needs no powers of ten
+PLAIN = 0.0005, 1e7  # the range in which a number in a figure needs no power of ten
 
 
 def quantity(column: Column, number: float | None) -> str:
-    """A number that stands alone: what is little more than nothing is not shown as nothing.
-    ``NOTHING`` where there is no number."""
+    """A number that stands alone: one that would round to 0 is shown as "< 0.0001" instead.
+    ``NOTHING`` if there is no number."""
     if number is not None and 0 < number < math.inf and _is_nothing(column, number):
         return f"< {_magnitude(column, _last_digit(column, number))}"
     return rounded(column, number)
 
 
 def rounded(column: Column, number: float | None) -> str:
-    """A number among others that go with it, such as the ends of its interval: little more than
-    nothing is nothing, and has no sign."""
+    """A number beside related ones, such as the ends of its interval: it may round to 0, which
+    then has no sign."""
     if number is None or math.isnan(number):
         return NOTHING
     sign = "−" if number < 0 else ""
@@ -34,21 +34,21 @@ def rounded(column: Column, number: float | None) -> str:
 
 
 def difference(column: Column, number: float) -> str:
-    """With its sign, unless it is nothing in the digits that are shown."""
+    """With its sign, unless it rounds to 0."""
     if _is_nothing(column, number):
         return _magnitude(column, 0.0)
     return ("−" if number < 0 else "+") + _magnitude(column, abs(number))
 
 
 def is_seen(column: Column, number: float | None, spread: float) -> bool:
-    """Whether a spread reaches the last digit that the number is shown with."""
+    """Return True if a spread reaches the last digit that the number is shown with."""
     if number is None or not math.isfinite(number):
         return True
     return spread > _last_digit(column, number) / 2
 
 
 def duration(seconds: float) -> str:
-    """In the two largest units that it fills."""
+    """In its one or two largest units, such as "3 min 05 s"."""
     if seconds < 60:
         return (
             _three_digits(1000 * seconds) + " ms" if seconds < 1 else _three_digits(seconds) + " s"
@@ -60,14 +60,14 @@ def duration(seconds: float) -> str:
 
 
 def short(number: float) -> str:
-    """Three digits or so, for the inside of a figure, which knows of no column."""
+    """About three digits, for numbers inside a figure, which belong to no column."""
     if number and not PLAIN[0] <= abs(number) < PLAIN[1]:
         return f"{number:.1e}".replace("-", "−")
     return _fixed(number, 0 if float(number).is_integer() else _fitting_decimals(abs(number)))
 
 
 def two_digits(number: float) -> str:
-    """As many as count, for numbers of very different sizes. ``NOTHING`` for what is not finite."""
+    """Two significant digits, for numbers of very different sizes. ``NOTHING`` if not finite."""
     if not math.isfinite(number):
         return NOTHING
     if number and not PLAIN[0] <= abs(number) < PLAIN[1]:
@@ -77,8 +77,8 @@ def two_digits(number: float) -> str:
 
 
 def alike(numbers: Sequence[float]) -> list[str]:
-    """Numbers that are compared have as many decimals as each other: those that suit the largest.
-    ``NOTHING`` for what is not finite."""
+    """Numbers to be compared, all with the number of decimals that suits the largest.
+    ``NOTHING`` if not finite."""
     finite = [one for one in numbers if math.isfinite(one)]
     largest = max(map(abs, finite), default=0.0)
     if all(one.is_integer() for one in finite) or not 0.01 <= largest < PLAIN[1]:
@@ -88,12 +88,12 @@ def alike(numbers: Sequence[float]) -> list[str]:
 
 
 def _fitting_decimals(size: float) -> int:
-    """A share has three, be it 1 or less."""
+    """Three for shares, fewer for larger numbers."""
     return 3 if size <= 1 else 2 if size < 10 else 1 if size < 100 else 0
 
 
 def _fixed(number: float, decimals: int) -> str:
-    """Nothing has no sign."""
+    """Zero has no sign."""
     return f"{number:z,.{decimals}f}".replace("-", "−")
 
 
@@ -119,7 +119,7 @@ def _magnitude(column: Column, size: float) -> str:
 
 
 def _last_digit(column: Column, number: float) -> float:
-    """What one more in the last digit that is shown amounts to."""
+    """The value of one unit in the last digit that is shown."""
     size = abs(number)
     match column.kind:
         case "seconds":
@@ -147,12 +147,12 @@ def _bytes(size: float) -> str:
 
 
 def _power(size: float) -> int:
-    """Of 1000, for the unit."""
+    """The power of 1000 that gives the unit."""
     return min(int(math.log(size, 1000)) if size >= 1 else 0, len(BYTES) - 1)
 
 
 def _three_digits(size: float) -> str:
-    """At least, and all those before the point."""
+    """At least three digits, and all those before the decimal point."""
     return f"{size:,.{_three_decimals(size)}f}" if size else "0"
 
 

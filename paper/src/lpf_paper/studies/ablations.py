@@ -1,11 +1,4 @@
-"""Robust mode with one part taken out at a time: what is each of them good for?
-
-The parts of robust mode that can be taken out, and the tests on which they are.
-
-What taking parts out of robust mode did, in sentences.
-
-Tables of robust mode with one part taken out: one a test.
-"""
+"""Robust mode with one part removed at a time: how much does each part contribute?"""
 
 from __future__ import annotations
 
@@ -13,15 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lpf.evaluation.comparisons import Comparison, Loss, compare
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec, Settings, TrainSpec
-from lpf.evaluation.summaries import Summary
-from lpf.evaluation.variants import DEFAULT_ENSEMBLE
-from lpf.training.config import UNEQUAL
+from lpf.evaluation import (
+    DEFAULT_ENSEMBLE,
+    Cell,
+    Comparison,
+    DomainData,
+    EvalSpec,
+    Loss,
+    Settings,
+    Summary,
+    TrainSpec,
+    compare,
+)
+from lpf.training import UNEQUAL
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.studies.compliance_tables import DOMAIN
-from lpf_paper.studies.domains_tables import TEST_SEED, exam_at
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.studies.compliance_runs import DOMAIN
+from lpf_paper.studies.domains_tables import TEST_SEED, eval_spec_at
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_tables import COLUMNS, cell_value, counted, plain_value
 
@@ -29,7 +30,7 @@ METHOD = "lpf_robust"
 DEFAULT = "default"
 ENSEMBLES = (1, 2, 3, 5, 7)
 SURE = 0.05
-TELLING = 0.0001  # of a difference in loss; below, it is rounding
+TELLING = 0.0001  # smallest difference in loss that is not rounding
 Verdict = Literal["better", "worse", "neither"]
 
 
@@ -62,9 +63,9 @@ PRIORS: Mapping[str, Variant] = {
 
 
 @dataclass(frozen=True)
-class Place:
-    """A test: on which data, with what number of items. ``shares`` are those of the values where
-    they are not the domain's own."""
+class Setup:
+    """The data of a test, and its number of items. ``shares`` of the values replace the domain's
+    own."""
 
     name: str
     preset: str
@@ -82,33 +83,33 @@ class Place:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What the generator is told."""
+        """Settings of the generator."""
         return (f"shares={','.join(map(str, self.shares))}",) if self.shares else ()
 
     @property
     def balanced(self) -> bool:
-        """Whether training draws its values equally often, so that π is even and dividing by it
-        changes nothing, whatever the shares."""
+        """Return True if training draws all values equally often: π is then uniform, and dividing
+        by it changes nothing."""
         return bool(self.shares) and max(self.shares) / min(self.shares) > UNEQUAL
 
 
-PLACES = (
-    Place("paper_fixed", "paper"),
-    Place("paper_varying", "paper", "varying"),
-    Place("hard_fixed", "hard"),
-    Place("hard_varying", "hard", "varying"),
+SETUPS = (
+    Setup("paper_fixed", "paper"),
+    Setup("paper_varying", "paper", "varying"),
+    Setup("hard_fixed", "hard"),
+    Setup("hard_varying", "hard", "varying"),
 )
 # As unequal as training leaves them alone, and more: there it balances them.
-UNEQUAL_PLACES = (
-    Place("unequal", "paper", shares=(0.2, 0.25, 0.55)),
-    Place("unequal_balanced", "paper", shares=(0.05, 0.15, 0.8)),
+UNEQUAL_SETUPS = (
+    Setup("unequal", "paper", shares=(0.2, 0.25, 0.55)),
+    Setup("unequal_balanced", "paper", shares=(0.05, 0.15, 0.8)),
 )
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a variant's mean loss has over the default's: above 0, what was taken out was good for
-    something. None where nothing could be compared. ``p`` is after Holm."""
+    """A variant's mean loss minus the default's: above 0, the removed part was useful. None if
+    nothing could be compared. ``p`` is corrected by Holm's method."""
 
     mean: float
     low: float
@@ -117,7 +118,7 @@ class Change:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the variant, beside the default."""
+        """The variant compared with the default."""
         if self.p >= SURE or self.low <= 0.0 <= self.high or abs(self.mean) < TELLING:
             return "neither"
         return "worse" if self.mean > 0 else "better"
@@ -126,32 +127,32 @@ class Change:
         return f"{self.mean:+z.4f} ({self.low:+z.4f} to {self.high:+z.4f})"
 
 
-def variants(plan: Plan, place: Place) -> Mapping[str, Variant]:
-    if place.shares:
+def variants(plan: ExperimentPlan, setup: Setup) -> Mapping[str, Variant]:
+    if setup.shares:
         return PRIORS
     return {**INTEGRATORS, **PARTS, **ensembles(plan)}
 
 
-def runs(plan: Plan, place: Place) -> dict[str, list[Cell]]:
-    """The cells of the default and of each variant, one a data set."""
-    settings = {DEFAULT: (), **{name: one.settings for name, one in variants(plan, place).items()}}
+def runs(plan: ExperimentPlan, setup: Setup) -> dict[str, list[Cell]]:
+    """The cells of the default and of each variant, one per data set."""
+    settings = {DEFAULT: (), **{name: one.settings for name, one in variants(plan, setup).items()}}
     return {
-        name: [_cell(plan, place, seed, told) for seed in data_sets(plan, place)]
+        name: [_cell(plan, setup, seed, told) for seed in data_sets(plan, setup)]
         for name, told in settings.items()
     }
 
 
-def data_sets(plan: Plan, place: Place) -> tuple[int, ...]:
-    """Their seeds. One is enough where nothing can come out but what training makes sure of."""
-    return plan.study_seeds[:1] if place.balanced else plan.study_seeds
+def data_sets(plan: ExperimentPlan, setup: Setup) -> tuple[int, ...]:
+    """Seeds of the data sets. One is enough if training itself decides the outcome."""
+    return plan.study_seeds[:1] if setup.balanced else plan.study_seeds
 
 
-def default_size(plan: Plan) -> int:
+def default_size(plan: ExperimentPlan) -> int:
     """An ensemble cannot have more networks than were trained."""
     return min(DEFAULT_ENSEMBLE, len(plan.training_seeds))
 
 
-def ensembles(plan: Plan) -> dict[str, Variant]:
+def ensembles(plan: ExperimentPlan) -> dict[str, Variant]:
     return {
         f"ensemble_{size}": Variant(
             "One network" if size == 1 else f"{size} networks", (("ensemble", size),)
@@ -161,42 +162,44 @@ def ensembles(plan: Plan) -> dict[str, Variant]:
     }
 
 
-def _cell(plan: Plan, place: Place, seed: int, settings: Settings) -> Cell:
-    data = DomainData(DOMAIN, place.preset, seed, place.changes)
+def _cell(plan: ExperimentPlan, setup: Setup, seed: int, settings: Settings) -> Cell:
+    data = DomainData(DOMAIN, setup.preset, seed, setup.changes)
     train_spec = TrainSpec(data, seed=seed, seeds=plan.training_seeds)
-    return Cell(train_spec, exam_of(plan, place), METHOD, settings)
+    return Cell(train_spec, eval_spec_of(plan, setup), METHOD, settings)
 
 
-def exam_of(plan: Plan, place: Place) -> EvalSpec:
-    """Those of the domains, whose texts are read anyhow; but for unequal values, which are new."""
-    if place.shares:
+def eval_spec_of(plan: ExperimentPlan, setup: Setup) -> EvalSpec:
+    """The test entities of the domains study; new ones for unequal shares."""
+    if setup.shares:
         return EvalSpec(
-            DomainData(DOMAIN, place.preset, TEST_SEED, place.changes), plan.ablation_asked
+            DomainData(DOMAIN, setup.preset, TEST_SEED, setup.changes), plan.ablation_asked
         )
-    return exam_at(plan, place.preset, DOMAIN, place.items)
+    return eval_spec_at(plan, setup.preset, DOMAIN, setup.items)
 
 
-def _compared(cells: Runs, book: ResultReader, measure: Loss) -> list[Comparison]:
-    others = {name: book.runs(found) for name, found in cells.items() if name != DEFAULT}
-    return compare(book.runs(cells[DEFAULT]), others, measure)
+def _compared(cells: Runs, results: ResultReader, measure: Loss) -> list[Comparison]:
+    others = {name: results.runs(found) for name, found in cells.items() if name != DEFAULT}
+    return compare(results.runs(cells[DEFAULT]), others, measure)
 
 
-def changes_of(cells: Runs, book: ResultReader, measure: Loss = "nll") -> dict[str, Change | None]:
-    return {one.name: _change(one) for one in _compared(cells, book, measure)}
+def changes_of(
+    cells: Runs, results: ResultReader, measure: Loss = "nll"
+) -> dict[str, Change | None]:
+    return {one.name: _change(one) for one in _compared(cells, results, measure)}
 
 
 def _change(one: Comparison) -> Change | None:
-    """The comparison is of the default with the variant; here it is the other way round."""
+    """The variant minus the default; ``one`` has the opposite sign."""
     if one.difference is None or one.adjusted is None:
         return None
     found = one.difference
     return Change(0.0 - found.mean, 0.0 - found.high, 0.0 - found.low, one.adjusted)
 
 
-Changes = Mapping[str, Mapping[str, Change | None]]  # by place and variant
+Changes = Mapping[str, Mapping[str, Change | None]]  # by setup and variant
 
 
-def ablation_findings(plan: Plan, changes: Changes) -> list[str]:
+def ablation_findings(plan: ExperimentPlan, changes: Changes) -> list[str]:
     sentences = [_integral(changes)]
     sentences += [_part(name, PARTS[name], changes) for name in PARTS]
     sentences += _networks(plan, changes)
@@ -204,12 +207,12 @@ def ablation_findings(plan: Plan, changes: Changes) -> list[str]:
 
 
 def _integral(changes: Changes) -> str:
-    """Said plainly: the paper's central step is one of the parts."""
+    """The integral over q(z|e), the paper's central step."""
     found = [
-        (INTEGRATORS[name].title, place, change)
-        for place in PLACES
+        (INTEGRATORS[name].title, setup, change)
+        for setup in SETUPS
         for name in INTEGRATORS
-        if (change := changes[place.name][name]) is not None
+        if (change := changes[setup.name][name]) is not None
     ]
     if not found:
         return "No integral could be compared with decoding at the mean."
@@ -225,10 +228,10 @@ def _integral(changes: Changes) -> str:
     )
 
 
-def _integral_helps(found: Sequence[tuple[str, Place, Change]], reach: str) -> str:
+def _integral_helps(found: Sequence[tuple[str, Setup, Change]], reach: str) -> str:
     better = [one for one in found if one[2].verdict == "better"]
     worse = sum(change.verdict == "worse" for *_, change in found)
-    named = "; ".join(f"{title}, {place.title}: {change}" for title, place, change in better)
+    named = "; ".join(f"{title}, {setup.title}: {change}" for title, setup, change in better)
     return (
         f"Integrating over q(z|e) instead of decoding at its mean lowers NLL beyond chance in "
         f"{len(better)} of {len(found)} comparisons ({named}) and raises it in {worse}; "
@@ -237,13 +240,13 @@ def _integral_helps(found: Sequence[tuple[str, Place, Change]], reach: str) -> s
 
 
 def _part(name: str, variant: Variant, changes: Changes) -> str:
-    """One variant over all places."""
+    """One variant over all setups."""
     found = [
-        (place, change) for place in PLACES if (change := changes[place.name][name]) is not None
+        (setup, change) for setup in SETUPS if (change := changes[setup.name][name]) is not None
     ]
     if not found:
         return f"{variant.title}: could not be compared."
-    told = "; ".join(f"{place.title} {change}" for place, change in found)
+    told = "; ".join(f"{setup.title} {change}" for setup, change in found)
     worse, better = (
         sum(change.verdict == verdict for _, change in found) for verdict in ("worse", "better")
     )
@@ -253,7 +256,7 @@ def _part(name: str, variant: Variant, changes: Changes) -> str:
     )
 
 
-def _networks(plan: Plan, changes: Changes) -> list[str]:
+def _networks(plan: ExperimentPlan, changes: Changes) -> list[str]:
     sizes = ensembles(plan)
     return [
         f"Against {default_size(plan)} networks: {_lowered(_part(name, variant, changes))}"
@@ -266,17 +269,17 @@ def _lowered(sentence: str) -> str:
 
 
 def _unequal(changes: Changes) -> list[str]:
-    found = [(place, changes[place.name]) for place in UNEQUAL_PLACES]
-    return [sentence for place, among in found if (sentence := _divided(place, among))]
+    found = [(setup, changes[setup.name]) for setup in UNEQUAL_SETUPS]
+    return [sentence for setup, among in found if (sentence := _divided(setup, among))]
 
 
-def _divided(place: Place, changes: Mapping[str, Change | None]) -> str | None:
-    """What dividing by the prior is good for where some values are rarer than others."""
+def _divided(setup: Setup, changes: Mapping[str, Change | None]) -> str | None:
+    """What dividing by the prior contributes if some values are rare."""
     undivided = changes["undivided"]
     if undivided is None:
         return None
-    where = f"Where values have shares of {place.share_words}"
-    if place.balanced and abs(undivided.mean) < TELLING:
+    where = f"Where values have shares of {setup.share_words}"
+    if setup.balanced and abs(undivided.mean) < TELLING:
         return (
             f"{where}, training draws all values equally often, so that the shares it divides by "
             f"are even and leaving that out changes nothing ({undivided})."
@@ -312,35 +315,35 @@ ABLATION_COLUMNS = (
 
 
 def ablation_table(
-    plan: Plan, place: Place, changes: Mapping[str, Change | None], book: ResultReader
+    plan: ExperimentPlan, setup: Setup, changes: Mapping[str, Change | None], results: ResultReader
 ) -> Table:
     return Table(
-        f"ablations_{place.name}",
-        f"One part taken out: {place.title}",
-        f"Compliance, {asked(plan, place)}. Changes are of the variant less the default, paired "
+        f"ablations_{setup.name}",
+        f"One part taken out: {setup.title}",
+        f"Compliance, {asked(plan, setup)}. Changes are of the variant less the default, paired "
         "by entity and data set, with 95 % intervals and p-values corrected for the number of "
-        f"variants: above 0, the part taken out was good for something. {_how(place)}",
+        f"variants: above 0, the part taken out was good for something. {_how(setup)}",
         ABLATION_COLUMNS,
-        tuple(_rows(plan, place, changes, book)),
+        tuple(_rows(plan, setup, changes, results)),
     )
 
 
-def asked(plan: Plan, place: Place) -> str:
+def asked(plan: ExperimentPlan, setup: Setup) -> str:
     """For captions."""
-    many = "five items" if place.items == "fixed" else "one to five items"
-    sets = counted(len(data_sets(plan, place)), "data set")
-    return f"{exam_of(plan, place).entities:,} new companies with {many} each, {sets}"
+    many = "five items" if setup.items == "fixed" else "one to five items"
+    sets = counted(len(data_sets(plan, setup)), "data set")
+    return f"{eval_spec_of(plan, setup).entities:,} new companies with {many} each, {sets}"
 
 
 def _rows(
-    plan: Plan, place: Place, changes: Mapping[str, Change | None], book: ResultReader
+    plan: ExperimentPlan, setup: Setup, changes: Mapping[str, Change | None], results: ResultReader
 ) -> list[Row]:
-    cells = runs(plan, place)
-    errors = changes_of(cells, book, "error")
+    cells = runs(plan, setup)
+    errors = changes_of(cells, results, "error")
     default = f"Robust mode as it is: at the mean, {default_size(plan)} networks"
-    rows = [_row(DEFAULT, default, book.summary(cells[DEFAULT]), None, None)]
-    for name, variant in variants(plan, place).items():
-        summary = book.summary(cells[name])
+    rows = [_row(DEFAULT, default, results.summary(cells[DEFAULT]), None, None)]
+    for name, variant in variants(plan, setup).items():
+        summary = results.summary(cells[name])
         rows.append(_row(name, variant.title, summary, changes[name], errors[name]))
     return rows
 
@@ -361,8 +364,8 @@ def _shown(change: Change | None) -> Value | None:
     return None if change is None else Value(change.mean, low=change.low, high=change.high)
 
 
-def _how(place: Place) -> str:
-    if place.shares:
+def _how(setup: Setup) -> str:
+    if setup.shares:
         return "Without dividing, all else is fitted anew."
     return (
         "ε and ρ are set to 0 after all was fitted; integrators take the place of the mean at "
@@ -370,49 +373,51 @@ def _how(place: Place) -> str:
     )
 
 
-ALL_PLACES = (*PLACES, *UNEQUAL_PLACES)
+ALL_SETUPS = (*SETUPS, *UNEQUAL_SETUPS)
 
 
 @dataclass(frozen=True)
 class AblationsStudy:
     name: str = "ablations"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         return [
-            cell for place in ALL_PLACES for cells in runs(plan, place).values() for cell in cells
+            cell for setup in ALL_SETUPS for cells in runs(plan, setup).values() for cell in cells
         ]
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        changes = {place.name: changes_of(runs(plan, place), book) for place in ALL_PLACES}
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        changes = {setup.name: changes_of(runs(plan, setup), results) for setup in ALL_SETUPS}
         return StudyResult(
             self.name,
             "Robust mode, one part taken out at a time",
             "What do the integral over the latent space, dividing by the prior, ε, ρ, fitting and "
             "the ensemble bring?",
             tuple(ablation_findings(plan, changes)),
-            tuple(ablation_table(plan, place, changes[place.name], book) for place in ALL_PLACES),
+            tuple(
+                ablation_table(plan, setup, changes[setup.name], results) for setup in ALL_SETUPS
+            ),
             tuple(
                 figure
-                for figure in (*_change_figures(plan, changes), _ensemble_figure(plan, book))
+                for figure in (*_change_figures(plan, changes), _ensemble_figure(plan, results))
                 if figure.series
             ),
         )
 
 
-def _change_figures(plan: Plan, changes: Changes) -> list[Figure]:
-    """One a preset."""
-    presets = dict.fromkeys(place.preset for place in PLACES)
+def _change_figures(plan: ExperimentPlan, changes: Changes) -> list[Figure]:
+    """One figure per preset."""
+    presets = dict.fromkeys(setup.preset for setup in SETUPS)
     return [_change_figure(plan, preset, changes) for preset in presets]
 
 
-def _change_figure(plan: Plan, preset: str, changes: Changes) -> Figure:
-    """A set of bars a number of items."""
-    among = [place for place in PLACES if place.preset == preset]
-    series = tuple(_bars(plan, place, changes[place.name]) for place in among)
+def _change_figure(plan: ExperimentPlan, preset: str, changes: Changes) -> Figure:
+    """One set of bars per number of items."""
+    among = [setup for setup in SETUPS if setup.preset == preset]
+    series = tuple(_bars(plan, setup, changes[setup.name]) for setup in among)
     return Figure(
         f"ablations_{preset}",
         f"What taking a part out changes, preset {preset}",
-        f"Compliance, {'; '.join(asked(plan, place) for place in among)}. NLL less that "
+        f"Compliance, {'; '.join(asked(plan, setup) for setup in among)}. NLL less that "
         "of robust mode as it is, with 95 % intervals; to the right of 0 the part was good "
         "for something.",
         "bars",
@@ -422,21 +427,21 @@ def _change_figure(plan: Plan, preset: str, changes: Changes) -> Figure:
     )
 
 
-def _bars(plan: Plan, place: Place, changes: Mapping[str, Change | None]) -> Series:
+def _bars(plan: ExperimentPlan, setup: Setup, changes: Mapping[str, Change | None]) -> Series:
     there = {name: change for name, change in changes.items() if change is not None}
-    titles = variants(plan, place)
+    titles = variants(plan, setup)
     return Series(
-        "Five items" if place.items == "fixed" else "One to five items",
+        "Five items" if setup.items == "fixed" else "One to five items",
         tuple(titles[name].title for name in there),
         tuple(change.mean for change in there.values()),
         tuple(change.low for change in there.values()),
         tuple(change.high for change in there.values()),
-        "ours" if place.items == "fixed" else "rival",
+        "ours" if setup.items == "fixed" else "rival",
     )
 
 
-def _ensemble_figure(plan: Plan, book: ResultReader) -> Figure:
-    series = tuple(_sizes(plan, place, book) for place in PLACES)
+def _ensemble_figure(plan: ExperimentPlan, results: ResultReader) -> Figure:
+    series = tuple(_sizes(plan, setup, results) for setup in SETUPS)
     return Figure(
         "ablations_ensemble",
         "How many networks",
@@ -450,12 +455,12 @@ def _ensemble_figure(plan: Plan, book: ResultReader) -> Figure:
     )
 
 
-def _sizes(plan: Plan, place: Place, book: ResultReader) -> Series:
-    by_size = dict(_by_size(runs(plan, place), plan))
+def _sizes(plan: ExperimentPlan, setup: Setup, results: ResultReader) -> Series:
+    by_size = dict(_by_size(runs(plan, setup), plan))
     found = {
         size: spread
         for size, cells in sorted(by_size.items())
-        if (spread := book.summary(cells).spreads.get("nll")) is not None
+        if (spread := results.summary(cells).spreads.get("nll")) is not None
     }
     bounds = [
         (one.low, one.high)
@@ -464,16 +469,16 @@ def _sizes(plan: Plan, place: Place, book: ResultReader) -> Series:
     ]
     whole = len(bounds) == len(found)
     return Series(
-        place.title,
+        setup.title,
         tuple(map(float, found)),
         tuple(one.mean for one in found.values()),
         tuple(low for low, _ in bounds) if whole else (),
         tuple(high for _, high in bounds) if whole else (),
-        "ours" if place.preset == "paper" else "rival",
+        "ours" if setup.preset == "paper" else "rival",
     )
 
 
-def _by_size(cells: Runs, plan: Plan) -> list[tuple[int, Sequence[Cell]]]:
+def _by_size(cells: Runs, plan: ExperimentPlan) -> list[tuple[int, Sequence[Cell]]]:
     others = [
         (int(name.removeprefix("ensemble_")), found)
         for name, found in cells.items()

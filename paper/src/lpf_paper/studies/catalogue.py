@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpf_paper.plan import Plan
+from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.ablations import AblationsStudy
 from lpf_paper.studies.compliance import ComplianceStudy
 from lpf_paper.studies.copying import CopyingStudy
@@ -16,7 +16,7 @@ from lpf_paper.studies.study import Study
 from lpf_paper.studies.transfer import TransferStudy
 
 
-def all_studies(plan: Plan) -> list[Study]:
+def all_studies(plan: ExperimentPlan) -> list[Study]:
     """In reading order; that of files only where there are some."""
     studies: list[Study] = [
         ComplianceStudy(),

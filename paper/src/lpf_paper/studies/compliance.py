@@ -1,32 +1,24 @@
-"""Compliance, all methods: the paper's main, seed, confidence, runtime and error tables.
-
-What the numbers of compliance say, in sentences.
-"""
+"""Compliance, all methods: the paper's main, seed, confidence, runtime and error tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lpf.evaluation.method_names import title_of
-from lpf.evaluation.specs import Cell, EvalSpec
+from lpf.evaluation import Cell, EvalSpec, title_of
 from lpf_paper.exhibits import Figure, StudyResult, Table
-from lpf_paper.plan import Plan
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.studies.compliance_confusions import confusion_table
+from lpf_paper.studies.compliance_runs import REFERENCES, large_eval_spec, main_runs
+from lpf_paper.studies.compliance_seeds import seed_stats_table, seeds_table, training_figures
 from lpf_paper.studies.compliance_tables import (
     COLLAPSED,
-    REFERENCES,
     against_table,
     confidence_table,
-    confusion_table,
     costs_table,
-    large_exam,
     large_table,
-    main_runs,
     more_table,
     parts_tables,
-    seed_stats_table,
-    seeds_table,
     small_table,
-    training_figures,
 )
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_figures import (
@@ -41,14 +33,14 @@ from lpf_paper.studies.study_figures import (
 from lpf_paper.studies.study_tables import comparisons
 
 
-def main_findings(plan: Plan, large: Runs, book: ResultReader) -> list[str]:
-    sentences = (_ours(plan, large, book), _rivals(large, book), _papers_best(large, book))
+def main_findings(plan: ExperimentPlan, large: Runs, results: ResultReader) -> list[str]:
+    sentences = (_ours(plan, large, results), _rivals(large, results), _papers_best(large, results))
     return [sentence for sentence in sentences if sentence]
 
 
-def _ours(plan: Plan, large: Runs, book: ResultReader) -> str:
+def _ours(plan: ExperimentPlan, large: Runs, results: ResultReader) -> str:
     begin = f"On {plan.asked:,} new companies the robust ensemble has"
-    ours = book.summary(large["lpf_robust"]).spreads
+    ours = results.summary(large["lpf_robust"]).spreads
     if not ours:
         return f"{begin} no answers: every run of it crashed."
     return (
@@ -59,11 +51,11 @@ def _ours(plan: Plan, large: Runs, book: ResultReader) -> str:
     )
 
 
-def _rivals(large: Runs, book: ResultReader) -> str:
-    """Who is better than the ensemble; where nobody is, who comes nearest."""
+def _rivals(large: Runs, results: ResultReader) -> str:
+    """Methods better than the ensemble, or the nearest one if there is none."""
     found = [
         (one.name, one.difference, one.adjusted)
-        for one in comparisons("lpf_robust", large, book)
+        for one in comparisons("lpf_robust", large, results)
         if one.difference is not None and one.adjusted is not None
     ]
     if not found:
@@ -82,8 +74,8 @@ def _rivals(large: Runs, book: ResultReader) -> str:
     )
 
 
-def _papers_best(large: Runs, book: ResultReader) -> str:
-    paper = book.summary(large["lpf_paper_best"]).spreads
+def _papers_best(large: Runs, results: ResultReader) -> str:
+    paper = results.summary(large["lpf_paper_best"]).spreads
     if not paper:
         return ""
     return (
@@ -107,8 +99,8 @@ CURVES = (
 class ComplianceStudy:
     name: str = "compliance"
 
-    def cells(self, plan: Plan) -> list[Cell]:
-        eval_specs = (EvalSpec(), large_exam(plan))
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
+        eval_specs = (EvalSpec(), large_eval_spec(plan))
         return [
             cell
             for eval_spec in eval_specs
@@ -116,45 +108,47 @@ class ComplianceStudy:
             for cell in cells
         ]
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        small, large = main_runs(plan, EvalSpec()), main_runs(plan, large_exam(plan))
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        small, large = main_runs(plan, EvalSpec()), main_runs(plan, large_eval_spec(plan))
         return StudyResult(
             self.name,
             "Compliance: every method on the same companies",
             "How good, how sure and how fast is each method, and does the paper's table come out?",
-            tuple(main_findings(plan, large, book)),
-            _tables(plan, small, large, book),
-            (*training_figures(plan, book), *_answer_figures(plan, large, book)),
+            tuple(main_findings(plan, large, results)),
+            _tables(plan, small, large, results),
+            (*training_figures(plan, results), *_answer_figures(plan, large, results)),
         )
 
 
-def _tables(plan: Plan, small: Runs, large: Runs, book: ResultReader) -> tuple[Table, ...]:
+def _tables(
+    plan: ExperimentPlan, small: Runs, large: Runs, results: ResultReader
+) -> tuple[Table, ...]:
     return (
-        small_table(plan, small, book),
-        large_table(plan, large, book),
-        more_table(plan, large, book),
-        against_table(large, book),
-        seeds_table(plan, book),
-        seed_stats_table(small, book),
-        confidence_table(plan, small, book),
-        costs_table(small, book),
-        confusion_table(small, book),
-        *parts_tables(large, book),
+        small_table(plan, small, results),
+        large_table(plan, large, results),
+        more_table(plan, large, results),
+        against_table(large, results),
+        seeds_table(plan, results),
+        seed_stats_table(small, results),
+        confidence_table(plan, small, results),
+        costs_table(small, results),
+        confusion_table(small, results),
+        *parts_tables(large, results),
     )
 
 
-def _answer_figures(plan: Plan, large: Runs, book: ResultReader) -> list[Figure]:
+def _answer_figures(plan: ExperimentPlan, large: Runs, results: ResultReader) -> list[Figure]:
     where = f"On {plan.asked:,} new companies"
     figures = [
-        *_comparing_figures(where, large, book),
-        *_curves(where, large, book),
-        confusion_figure("confusion", f"{where}, counts.", "lpf_robust", large, book),
-        confusion_figure("confusion_paper", f"{where}, counts.", "lpf_paper_best", large, book),
+        *_comparing_figures(where, large, results),
+        *_curves(where, large, results),
+        confusion_figure("confusion", f"{where}, counts.", "lpf_robust", large, results),
+        confusion_figure("confusion_paper", f"{where}, counts.", "lpf_paper_best", large, results),
     ]
     return with_points(figures)
 
 
-def _comparing_figures(where: str, large: Runs, book: ResultReader) -> list[Figure]:
+def _comparing_figures(where: str, large: Runs, results: ResultReader) -> list[Figure]:
     """All methods side by side, without references."""
     compared = {method: cells for method, cells in large.items() if method not in REFERENCES}
     outside = "; the collapsed EDL is far outside" if COLLAPSED in compared else ""
@@ -163,9 +157,9 @@ def _comparing_figures(where: str, large: Runs, book: ResultReader) -> list[Figu
             "accuracy_ece",
             f"{where}. The best place is the top left{outside}.",
             {method: cells for method, cells in compared.items() if method != COLLAPSED},
-            book,
+            results,
         ),
-        error_figure("error_rates", f"{where}, with 95 % intervals.", compared, book),
+        error_figure("error_rates", f"{where}, with 95 % intervals.", compared, results),
         bar_figure(
             "runtime",
             "Time of one query",
@@ -173,24 +167,24 @@ def _comparing_figures(where: str, large: Runs, book: ResultReader) -> list[Figu
             compared,
             "runtime_ms",
             "Milliseconds",
-            book,
+            results,
         ),
     ]
 
 
-def _curves(where: str, large: Runs, book: ResultReader) -> list[Figure]:
+def _curves(where: str, large: Runs, results: ResultReader) -> list[Figure]:
     shown = {method: large[method] for method in CURVES if method in large}
     return [
         reliability_figure(
             "reliability",
             f"{where}. On the diagonal, a confidence means what it says; bars are 95 % intervals.",
             shown,
-            book,
+            results,
         ),
         risk_figure(
             "risk_coverage",
             f"{where}: answers are taken in order of confidence, the surest first.",
             shown,
-            book,
+            results,
         ),
     ]

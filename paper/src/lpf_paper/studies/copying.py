@@ -1,4 +1,4 @@
-"""Sources that copy each other: who hears one voice three times."""
+"""Sources that copy each other: which methods count one voice three times?"""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 from lpf import metrics
-from lpf.evaluation.specs import GENERATION, Cell
-from lpf.storage.atomic_files import write_atomically
+from lpf.evaluation import GENERATION, Cell
+from lpf.storage import write_atomically
 from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, StudyResult, Table, Value
-from lpf_paper.plan import Plan
+from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.copying_world import (
     FAMILIES,
     MODERATE,
@@ -51,8 +51,8 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class CopyingRun:
-    """``scores`` by method and measure, None for a loss that is infinite. ``found`` says whether
-    the sources that copy were told apart from those that do not, all of them."""
+    """``scores`` by method and measure, None for an infinite loss. ``found`` is True if exactly the
+    copying sources were identified."""
 
     scores: Mapping[str, Mapping[str, float | None]]
     found: bool
@@ -60,17 +60,17 @@ class CopyingRun:
 
 @dataclass(frozen=True)
 class CopyingStudy:
-    """Votes, not texts: nothing is read and no network trained, so there are no cells. A run takes
-    seconds; its scores are kept in the book's folder."""
+    """Votes, not texts: no network is trained, so there are no cells. A run takes seconds; its
+    scores are stored in the results folder."""
 
     name: str = "copying_sources"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         return []
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
         most = labelled(plan)[-1]
-        runs = {world: _runs(plan, world, book.folder) for world in WORLDS}
+        runs = {world: _runs(plan, world, results.folder) for world in WORLDS}
         return StudyResult(
             self.name,
             "Sources that copy each other",
@@ -81,16 +81,16 @@ class CopyingStudy:
         )
 
 
-def labelled(plan: Plan) -> tuple[int, ...]:
+def labelled(plan: ExperimentPlan) -> tuple[int, ...]:
     return (50, 500) if plan.quick else (50, 100, 200, 500, 1000)
 
 
-def seeds(plan: Plan) -> tuple[int, ...]:
+def seeds(plan: ExperimentPlan) -> tuple[int, ...]:
     return (1, 2, 3) if plan.quick else (1, 2, 3, 4, 5)
 
 
 def kept_run(labels: int, seed: int, world: CopyingWorld, folder: Path, asked: int) -> CopyingRun:
-    """Read from the folder, or run and kept there."""
+    """The stored run, or a new one, which is stored."""
     path = run_path(labels, seed, world, folder, asked)
     if not path.is_file():
         run = scored(copying_answers(labels, asked, seed, world))
@@ -115,8 +115,8 @@ def run_path(labels: int, seed: int, world: CopyingWorld, folder: Path, asked: i
     return folder / "copying" / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.json"
 
 
-def _runs(plan: Plan, world: str, folder: Path) -> dict[int, list[CopyingRun]]:
-    """By number of labelled entities, one a seed."""
+def _runs(plan: ExperimentPlan, world: str, folder: Path) -> dict[int, list[CopyingRun]]:
+    """By number of labelled entities, one run per seed."""
     return {
         labels: [kept_run(labels, seed, WORLDS[world], folder, ASKED) for seed in seeds(plan)]
         for labels in labelled(plan)
@@ -132,7 +132,7 @@ def _spread(runs: Sequence[CopyingRun], method: str, measure: str) -> Value:
 
 
 def _mean(runs: Sequence[CopyingRun], method: str, measure: str) -> float:
-    """Infinite where a loss is, so that such a method is last."""
+    """Infinite if a loss is, so that such a method is last."""
     value = _spread(runs, method, measure).value
     return float("inf") if value is None else value
 
@@ -160,7 +160,7 @@ def _about(world: str) -> str:
     )
 
 
-def _table(plan: Plan, world: str, runs: Sequence[CopyingRun]) -> Table:
+def _table(plan: ExperimentPlan, world: str, runs: Sequence[CopyingRun]) -> Table:
     rows = []
     for method in _methods(runs):
         cells = tuple(_spread(runs, method, column.name) for column in COLUMNS)
@@ -177,7 +177,7 @@ def _table(plan: Plan, world: str, runs: Sequence[CopyingRun]) -> Table:
     )
 
 
-def _figure(plan: Plan, world: str, runs: Mapping[int, Sequence[CopyingRun]]) -> Figure:
+def _figure(plan: ExperimentPlan, world: str, runs: Mapping[int, Sequence[CopyingRun]]) -> Figure:
     methods = _methods(runs[labelled(plan)[-1]])
     series = tuple(
         Series(
@@ -187,7 +187,7 @@ def _figure(plan: Plan, world: str, runs: Mapping[int, Sequence[CopyingRun]]) ->
             standing=_standing(method),
         )
         for method in methods
-        if method != "dawid_skene"  # so far above all others that these would be one line
+        if method != "dawid_skene"  # so far above the others that they would merge into one line
     )
     return Figure(
         f"copying_{world}",
@@ -221,14 +221,14 @@ def _finding(world: str, runs: Mapping[int, Sequence[CopyingRun]], most: int) ->
 
 
 def _told(best: str, runs: Sequence[CopyingRun]) -> str:
-    """Copies known and copies found are one method where all were found."""
+    """Names both LPF variants together if all copies were found."""
     if best in OURS and all(run.found for run in runs):
         return "LPF that knows of the copies or finds them"
     return TITLES[best]
 
 
 def _below(runs: Sequence[CopyingRun]) -> str:
-    """How often LPF beats what is nearest to it, run by run on the same entities."""
+    """In how many runs LPF beats its nearest rival, on the same entities."""
     lower = sum(
         _mean([run], "lpf_copies_found", "nll") < _mean([run], "stacking", "nll") for run in runs
     )

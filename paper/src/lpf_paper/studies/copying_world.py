@@ -1,15 +1,12 @@
-"""Five sources, two of which copy a weak third: a world of votes whose exact posterior is known.
+"""Votes of five sources, two of which copy a weak third, with a known exact posterior.
 
-    y          every value as likely
-    v₀ v₁ v₂   y with their accuracy, else any other value as likely
+    y          all values are equally likely
+    v₀ v₁ v₂   y with the source's accuracy, else any other value with equal probability
     v₃ v₄      v₂ with the copy rate, else a vote of their own
 
-Votes are symbols, so that nothing depends on how texts are read.
-
-Who notices that two of five sources copy a weak third, and who counts it three times.
-
-Every way of combining sees the same labelled entities and is asked about the same others. LPF turns
-a vote into a soft factor by its source's confusion matrix, and combines as it does anywhere else.
+Votes are symbols, so nothing depends on reading texts. All methods see the same labelled entities
+and answer for the same test entities. LPF turns a vote into a soft factor through its source's
+confusion matrix, and combines factors as usual.
 """
 
 from __future__ import annotations
@@ -21,13 +18,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.baselines.dawid_skene import Votes, fit_confusions
-from lpf.baselines.linear import Labelled, fit_regression
-from lpf.combine import RobustParameters, Segments, combine_robust
-from lpf.combine.calibration import LabelledFactors, fit_robust, fit_temperature
-from lpf.domains.streams import stream
+from lpf.baselines import Labelled, Votes, fit_confusions, fit_regression
+from lpf.combine import (
+    LabelledFactors,
+    RobustParameters,
+    Segments,
+    combine_robust,
+    fit_robust,
+    fit_temperature,
+)
+from lpf.domains import stream
 from lpf.errors import ConfigError
-from lpf.factors.tempering import tempered
+from lpf.factors import tempered
 from lpf.types import FloatArray
 
 Whole = NDArray[np.intp]
@@ -35,13 +37,13 @@ Whole = NDArray[np.intp]
 SOURCES = 5
 COPIED = 2
 COPIERS = (3, 4)
-FAMILIES = (0, 1, 2, 2, 2)  # sources of one number copy each other
+FAMILIES = (0, 1, 2, 2, 2)  # sources with the same number copy each other
 
 
 @dataclass(frozen=True)
 class CopyingWorld:
-    """``accuracy`` of each source's own votes, which the last two cast where they do not copy;
-    ``copy_rate`` of those two; the number of ``values``."""
+    """``accuracy`` of each source's own votes, ``copy_rate`` of the last two sources, and the
+    number of ``values``."""
 
     accuracy: tuple[float, ...]
     copy_rate: float = 0.95
@@ -95,7 +97,7 @@ def copying_votes(entities: int, seed: int, world: CopyingWorld = STRONG) -> tup
 
 
 def exact_posterior(votes: Whole, world: CopyingWorld) -> FloatArray:
-    """P(y | votes) of whoever knows the world, [E, V]. Whether a copier copied is summed over."""
+    """The exact P(y | votes), [E, V], summed over whether a copier copied."""
     seen = np.ones((len(votes), world.values))
     for source in range(SOURCES):
         own = world.chances(source)[votes[:, source]]
@@ -114,7 +116,7 @@ SMOOTHING = 1.0
 # Sources are one family where they agree in more than half of the cases in which chance would let
 # them differ: from there on, to count both once is nearer to the truth than to count each.
 LEAST_EXCESS = 0.5
-LEAST_DEVIATIONS = 3.0  # and by that many standard errors, so that few labels link nobody by luck
+LEAST_DEVIATIONS = 3.0  # in standard errors, so that few labels do not link sources by chance
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def copying_answers(
         "lpf_copies_found": families,
         "lpf_copies_ignored": ALONE,
     }
-    # What was found is mostly what is known, and then one fit does for both.
+    # The families found are mostly the known ones; then one fit serves both.
     fits = {grouping: fitted_lpf(known, grouping, seed) for grouping in set(groupings.values())}
     answers = {
         **without_labels(known, asked),
@@ -178,7 +180,7 @@ class LabelledVotes:
         return LabelledVotes(self.votes[places], self.labels[places], self.values)
 
     def folds(self, seed: int) -> Iterator[tuple[Whole, Whole]]:
-        """Places to learn from and places held out, five times."""
+        """Training and held-out positions of the five folds."""
         fold = stream(seed, "copying", "folds").permutation(len(self)) % FOLDS
         for held in range(FOLDS):
             yield np.flatnonzero(fold != held), np.flatnonzero(fold == held)
@@ -203,7 +205,7 @@ class LabelledVotes:
 
 
 def found_families(known: LabelledVotes) -> tuple[int, ...]:
-    """Sources that agree far more often than two who have nothing in common but the label, and
+    """Sources that agree far more often than two with nothing in common but the label, and
     whoever agrees with one of them: a number a source, that of its family's first.
 
     Other errors that sources share, such as those on entities that are hard for all, look the same
@@ -228,8 +230,8 @@ def _copy_each_other(known: LabelledVotes, one: int, other: int) -> bool:
 
 
 def without_labels(known: LabelledVotes, asked: Whole) -> dict[str, FloatArray]:
-    """Majority vote and Dawid-Skene, as they are and tempered. Dawid-Skene finds its matrices in
-    the votes of the labelled entities."""
+    """Majority vote and Dawid-Skene, with and without a temperature. Dawid-Skene fits its matrices
+    to the votes of the labelled entities."""
     found = fit_confusions(_crowd(known.votes), SOURCES, known.values)
     methods: dict[str, Callable[[Whole], FloatArray]] = {
         "majority_vote": lambda votes: majority(votes, known.values),
@@ -250,8 +252,8 @@ def majority(votes: Whole, values: int) -> FloatArray:
 
 
 def stacked(known: LabelledVotes, asked: Whole, seed: int) -> FloatArray:
-    """Multinomial regression on one-hot votes: the mean of five, the penalty of each chosen on the
-    fifth of the labelled entities that it did not see."""
+    """Multinomial regression on one-hot votes: the mean of five fits, the penalty of each chosen on
+    its held-out fold."""
     answers = []
     for kept, held in known.folds(seed):
         train, validation = (
@@ -264,7 +266,7 @@ def stacked(known: LabelledVotes, asked: Whole, seed: int) -> FloatArray:
 
 
 def fitted_lpf(known: LabelledVotes, families: tuple[int, ...], seed: int) -> RobustParameters:
-    """Robust mode's parameters, on factors of matrices that had not seen their entity."""
+    """Robust mode's parameters, fitted on factors from out-of-fold confusion matrices."""
     potential = np.empty((len(known), SOURCES, known.values))
     for kept, held in known.folds(seed):
         factors = known.select(kept).factors(known.votes[held])
@@ -297,8 +299,7 @@ def lpf_answers(
 
 
 def _groups(votes: Whole, families: tuple[int, ...], values: int) -> NDArray[np.int64]:
-    """Votes are copies where their sources are of one family and say the same: who says something
-    else has not copied."""
+    """Votes of one family that agree are copies; a different vote was not copied."""
     return (np.array(families, np.int64) * values + votes).reshape(-1)
 
 

@@ -1,21 +1,17 @@
-"""Seven domains, two presets: who is best where, and how far from a perfect reader.
-
-What the domains say of the robust ensemble, in sentences.
-"""
+"""Seven domains, two presets: which method is best where, and how far from a perfect reader?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import Cell, standing_of, title_of
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Figure, Series, StudyResult, Table
-from lpf_paper.plan import Plan
+from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.domains_tables import (
     DomainRuns,
-    Place,
+    TestSet,
     against_table,
     cells_at,
     closing,
@@ -32,7 +28,7 @@ from lpf_paper.studies.study_figures import with_points
 from lpf_paper.studies.study_tables import comparisons
 
 
-def domain_findings(plan: Plan, fixed: DomainRuns, varying: DomainRuns) -> list[str]:
+def domain_findings(plan: ExperimentPlan, fixed: DomainRuns, varying: DomainRuns) -> list[str]:
     sentences = (
         _standing(f"On the preset {fixed.preset}, with five items an entity,", fixed),
         _standing(f"On the preset {varying.preset}, with one to five items,", varying),
@@ -50,7 +46,7 @@ def _standing(where: str, runs: DomainRuns) -> str:
     begin = f"{where} the robust ensemble has an NLL of {ours:z.4f}"
     found = [
         (one.name, one.difference)
-        for one in comparisons("lpf_robust", runs.by_method, runs.book)
+        for one in comparisons("lpf_robust", runs.by_method, runs.results)
         if one.difference is not None
     ]
     if not found:
@@ -63,14 +59,14 @@ def _standing(where: str, runs: DomainRuns) -> str:
 
 
 def _side(difference: Difference) -> str:
-    """Where the other method lies; ``difference`` is ours less its."""
+    """Where the other method is; ``difference`` is ours minus the other's."""
     if difference.mean <= 0:
         return "above"
     return "below: it is better" if difference.low > 0 else "below, which may be chance"
 
 
 def _as_they_come(runs: DomainRuns) -> str:
-    """Which methods the temperature hurts: with few validation entities it may."""
+    """Methods that are worse with a temperature, which happens with few validation entities."""
     both = {
         method: (finite_mean(runs.summary(method), "raw_nll"), runs.nll(method))
         for method in runs.by_method
@@ -92,7 +88,7 @@ def _as_they_come(runs: DomainRuns) -> str:
 
 def _calibrated(fixed: DomainRuns) -> str:
     cells = fixed.by_method["lpf_robust"]
-    found = [fixed.book.summary([cell]).spreads.get("ece_p") for cell in cells]
+    found = [fixed.results.summary([cell]).spreads.get("ece_p") for cell in cells]
     p_values = [one.mean for one in found if one is not None]
     if not p_values:
         return ""
@@ -113,7 +109,7 @@ DRAWN = ("lpf_robust", "vae_only_ensemble", "lpf_paper", "lpf_learned", "perfect
 
 @dataclass(frozen=True)
 class DomainsStudy:
-    """``preset`` is that of the generator."""
+    """``preset`` is the generator's."""
 
     preset: str
 
@@ -121,16 +117,18 @@ class DomainsStudy:
     def name(self) -> str:
         return study_name(self.preset)
 
-    def cells(self, plan: Plan) -> list[Cell]:
-        places: tuple[Place, ...] = ("fixed", "varying")
-        if self.preset == "paper":  # only its table is of the data sets' own test entities
-            places = ("own", *places)
-        runs = [cells_at(plan, self.preset, place, plan.domain_methods) for place in places]
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
+        test_sets: tuple[TestSet, ...] = ("fixed", "varying")
+        if self.preset == "paper":  # only the paper has a table of the data sets' own test entities
+            test_sets = ("own", *test_sets)
+        runs = [
+            cells_at(plan, self.preset, test_set, plan.domain_methods) for test_set in test_sets
+        ]
         runs.append(cells_at(plan, self.preset, "fixed", plan.far_methods, first=True))
         return [cell for by_method in runs for cells in by_method.values() for cell in cells]
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        fixed, varying = self._runs(plan, "fixed", book), self._runs(plan, "varying", book)
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        fixed, varying = self._runs(plan, "fixed", results), self._runs(plan, "varying", results)
         return StudyResult(
             self.name,
             f"{len(plan.domains)} domains, preset {self.preset}",
@@ -140,32 +138,34 @@ class DomainsStudy:
             tuple(with_points([_nll_figure(plan, fixed)])),
         )
 
-    def _runs(self, plan: Plan, place: Place, book: ResultReader) -> DomainRuns:
-        by_method = cells_at(plan, self.preset, place, plan.domain_methods)
-        return DomainRuns(self.preset, place, by_method, book)
+    def _runs(self, plan: ExperimentPlan, test_set: TestSet, results: ResultReader) -> DomainRuns:
+        by_method = cells_at(plan, self.preset, test_set, plan.domain_methods)
+        return DomainRuns(self.preset, test_set, by_method, results)
 
-    def _tables(self, plan: Plan, fixed: DomainRuns, varying: DomainRuns) -> Iterator[Table]:
+    def _tables(
+        self, plan: ExperimentPlan, fixed: DomainRuns, varying: DomainRuns
+    ) -> Iterator[Table]:
         yield from (pooled_table(plan, fixed), pooled_table(plan, varying))
         yield from (against_table(fixed), against_table(varying))
         yield from (nll_table(plan, fixed), gap_table(plan, fixed))
         if self.preset == "paper":
-            yield cross_domain_table(plan, self._cross_domain(plan, fixed.book))
+            yield cross_domain_table(plan, self._cross_domain(plan, fixed.results))
         if plan.far_methods:
-            yield far_table(plan, self._first(plan, fixed.book))
+            yield far_table(plan, self._first(plan, fixed.results))
 
-    def _cross_domain(self, plan: Plan, book: ResultReader) -> DomainRuns:
+    def _cross_domain(self, plan: ExperimentPlan, results: ResultReader) -> DomainRuns:
         shown = [method for method in CROSS_DOMAIN if method in plan.domain_methods]
-        return DomainRuns(self.preset, "own", cells_at(plan, self.preset, "own", shown), book)
+        return DomainRuns(self.preset, "own", cells_at(plan, self.preset, "own", shown), results)
 
-    def _first(self, plan: Plan, book: ResultReader) -> DomainRuns:
-        """Methods that were run on the first data set of each domain; beside them, the same runs
-        of those that matter."""
+    def _first(self, plan: ExperimentPlan, results: ResultReader) -> DomainRuns:
+        """Methods that ran on the first data set of each domain only, and the same runs of the
+        methods to compare them with."""
         methods = (*plan.far_methods, *BESIDE_FAR)
         by_method = cells_at(plan, self.preset, "fixed", methods, first=True)
-        return DomainRuns(self.preset, "fixed", by_method, book)
+        return DomainRuns(self.preset, "fixed", by_method, results)
 
 
-def _nll_figure(plan: Plan, fixed: DomainRuns) -> Figure:
+def _nll_figure(plan: ExperimentPlan, fixed: DomainRuns) -> Figure:
     series = tuple(
         Series(
             title_of(method),

@@ -1,9 +1,4 @@
-"""Tables of the domains: all of them together, method against method, and one by one.
-
-The cells of the study of domains, and what their runs say of each domain.
-
-How much of the way from the paper's model to a perfect reader is gone, domain by domain.
-"""
+"""Cells and tables of the domains study: all domains together, by method, and one by one."""
 
 from __future__ import annotations
 
@@ -12,12 +7,10 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
-from lpf.evaluation.summaries import Summary
+from lpf.evaluation import Cell, DomainData, EvalSpec, Summary, TrainSpec, standing_of, title_of
 from lpf_paper.exhibits import Column, Row, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.printed.printed_tables import PrintedTable, printed_table
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.printed import PrintedTable, printed_table
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_tables import (
     cell_value,
@@ -32,17 +25,17 @@ from lpf_paper.studies.study_tables import (
 # Of the large test sets, apart from those of data sets.
 TEST_SEED, VARYING_SEED = 1000, 2000
 # Which entities are asked about: the data set's own, or new ones with five or one to five items.
-Place = Literal["own", "fixed", "varying"]
+TestSet = Literal["own", "fixed", "varying"]
 
 
 @dataclass(frozen=True)
 class DomainRuns:
-    """All methods on a preset at one place, and the book that has their answers."""
+    """All methods on one preset and test set, with the reader of their results."""
 
     preset: str
-    place: Place
+    test_set: TestSet
     by_method: Runs
-    book: ResultReader
+    results: ResultReader
 
     @property
     def study(self) -> str:
@@ -50,14 +43,14 @@ class DomainRuns:
 
     @property
     def items(self) -> str:
-        return "one to five items each" if self.place == "varying" else "five items each"
+        return "one to five items each" if self.test_set == "varying" else "five items each"
 
     def summary(self, method: str, domain: str | None = None) -> Summary:
-        """Over all domains where none is named."""
+        """Over all domains if none is named."""
         cells = self.by_method[method]
         if domain is not None:
             cells = [cell for cell in cells if _domain_of(cell) == domain]
-        return self.book.summary(cells)
+        return self.results.summary(cells)
 
     def nll(self, method: str, domain: str | None = None) -> float | None:
         return finite_mean(self.summary(method, domain), "nll")
@@ -68,20 +61,25 @@ def study_name(preset: str) -> str:
 
 
 def finite_mean(summary: Summary, measure: str) -> float | None:
-    """None where every run crashed, or a loss is infinite."""
+    """None if every run crashed or a loss is infinite."""
     spread = summary.spreads.get(measure)
     return spread.mean if spread is not None and isfinite(spread.mean) else None
 
 
 def cells_at(
-    plan: Plan, preset: str, place: Place, methods: Iterable[str], *, first: bool = False
+    plan: ExperimentPlan,
+    preset: str,
+    test_set: TestSet,
+    methods: Iterable[str],
+    *,
+    first: bool = False,
 ) -> dict[str, list[Cell]]:
     """The cells of each method, domain by domain, data set by data set, or on the first data sets
     only."""
     seeds = data_seeds(plan, preset)[:1] if first else data_seeds(plan, preset)
     return {
         method: [
-            _cell(plan, preset, method, domain, seed, place)
+            _cell(plan, preset, method, domain, seed, test_set)
             for domain in plan.domains
             for seed in seeds
         ]
@@ -89,27 +87,31 @@ def cells_at(
     }
 
 
-def data_seeds(plan: Plan, preset: str) -> tuple[int, ...]:
+def data_seeds(plan: ExperimentPlan, preset: str) -> tuple[int, ...]:
     return plan.data_seeds if preset == "paper" else plan.hard_seeds
 
 
-def exam_at(plan: Plan, preset: str, domain: str, place: Place) -> EvalSpec:
-    if place == "own":
+def eval_spec_at(plan: ExperimentPlan, preset: str, domain: str, test_set: TestSet) -> EvalSpec:
+    if test_set == "own":
         return EvalSpec()
-    if place == "fixed":
+    if test_set == "fixed":
         return EvalSpec(DomainData(domain, preset, TEST_SEED), plan.asked)
     varied = DomainData(domain, preset, VARYING_SEED, ("items_min=1",))
     return EvalSpec(varied, plan.asked // 2)
 
 
-def domain_lesson(plan: Plan, domain: str, seed: int, preset: str = "paper") -> TrainSpec:
-    """Other studies learn from it too, and share its networks."""
+def domain_train_spec(
+    plan: ExperimentPlan, domain: str, seed: int, preset: str = "paper"
+) -> TrainSpec:
+    """Training data of a domain; other studies use it too and share its networks."""
     return TrainSpec(DomainData(domain, preset, seed), seed=seed, seeds=plan.training_seeds)
 
 
-def _cell(plan: Plan, preset: str, method: str, domain: str, seed: int, place: Place) -> Cell:
-    train_spec = domain_lesson(plan, domain, seed, preset)
-    return Cell(train_spec, exam_at(plan, preset, domain, place), method)
+def _cell(
+    plan: ExperimentPlan, preset: str, method: str, domain: str, seed: int, test_set: TestSet
+) -> Cell:
+    train_spec = domain_train_spec(plan, domain, seed, preset)
+    return Cell(train_spec, eval_spec_at(plan, preset, domain, test_set), method)
 
 
 def _domain_of(cell: Cell) -> str | None:
@@ -131,52 +133,52 @@ MEASURES = (
 PUBLISHED = "lpf_learned_published"
 
 
-def pooled_table(plan: Plan, runs: DomainRuns) -> Table:
-    fixed = runs.place == "fixed"
+def pooled_table(plan: ExperimentPlan, runs: DomainRuns) -> Table:
+    fixed = runs.test_set == "fixed"
     entities = plan.asked if fixed else plan.asked // 2
     sets = counted(len(data_seeds(plan, runs.preset)), "data set")
     return method_table(
-        f"{runs.study}_{runs.place}",
+        f"{runs.study}_{runs.test_set}",
         f"All domains together, {runs.items}",
         f"Means and sd over {len(plan.domains)} domains with {sets} of 630 training entities each; "
-        f"{entities:,} test entities a domain, in wordings that no training saw. A temperature "
+        f"{entities:,} test entities per domain, in wordings that no training saw. A temperature "
         "for everyone, by the number of items where it varies; NLL before T is that of the answers "
         "as they come.",
         runs.by_method,
         MEASURES,
-        runs.book,
+        runs.results,
     )
 
 
 def against_table(runs: DomainRuns) -> Table:
-    suffix = "" if runs.place == "fixed" else f"_{runs.place}"
+    suffix = "" if runs.test_set == "fixed" else f"_{runs.test_set}"
     return comparison_table(
         f"{runs.study}_against{suffix}",
         "Paired by entity and data set; below 0 the ensemble is better. Intervals of 95 % over "
         "data sets and entities together, p-values corrected for the number of methods.",
         "lpf_robust",
         runs.by_method,
-        runs.book,
+        runs.results,
         f", {runs.items}",
     )
 
 
-def nll_table(plan: Plan, fixed: DomainRuns) -> Table:
+def nll_table(plan: ExperimentPlan, fixed: DomainRuns) -> Table:
     columns = tuple(Column(domain, domain, "number", "lower", 4) for domain in plan.domains)
     rows = [_nll_row(plan, method, fixed) for method in fixed.by_method]
     rows.sort(key=lambda row: (row.standing == "reference", *mean_of_row(row)))
     return Table(
         f"{fixed.study}_nll",
         "NLL by domain",
-        "Mean and sd over data sets, five items an entity.",
+        "Mean and sd over data sets, five items per entity.",
         columns,
         tuple(rows),
     )
 
 
-def cross_domain_table(plan: Plan, own: DomainRuns) -> Table:
-    """On the 135 test entities of each data set, as the paper does; LPF-Learned as published where
-    it was run."""
+def cross_domain_table(plan: ExperimentPlan, own: DomainRuns) -> Table:
+    """On the 135 test entities of each data set, as in the paper; LPF-Learned as published if it
+    was run."""
     beside, published = printed_table("cross_domain"), _published(plan, own)
     titles = {method: title_of(method) for method in (*own.by_method, PUBLISHED)}
     if published is not None:
@@ -190,27 +192,27 @@ def cross_domain_table(plan: Plan, own: DomainRuns) -> Table:
     return Table(
         "cross_domain",
         "Accuracy on each data set's own 135 test entities",
-        "Mean and sd over data sets. The paper has one data set a domain and reports the best "
+        "Mean and sd over data sets. The paper has one data set per domain and reports the best "
         f"of seven seeds by its test accuracy. {title_of(PUBLISHED)}, was {run}.",
         tuple(Column(name, title, "share", "higher", 4) for name, title in titles.items()),
         tuple(_cross_domain_row(domain, own, published, beside) for domain in plan.domains),
     )
 
 
-def far_table(plan: Plan, first: DomainRuns) -> Table:
+def far_table(plan: ExperimentPlan, first: DomainRuns) -> Table:
     return method_table(
         f"{first.study}_far",
         "Those that are slow to train, on the first data set of each domain",
-        f"{len(plan.domains)} runs a method, five items an entity. Training on one core.",
+        f"{len(plan.domains)} runs per method, five items per entity. Training on one core.",
         first.by_method,
         (*MEASURES, "fit_seconds"),
-        first.book,
+        first.results,
     )
 
 
 def notes_of(summaries: Iterable[tuple[str, Summary]]) -> str | None:
-    """Each note after those it is said of; what is said of answers before their temperature has
-    no place in these tables."""
+    """Each note with the names it applies to. Notes on answers before their temperature are left
+    out."""
     about: dict[str, list[str]] = {}
     for name, summary in summaries:
         for note in summary.notes:
@@ -219,18 +221,18 @@ def notes_of(summaries: Iterable[tuple[str, Summary]]) -> str | None:
     return "; ".join(f"{', '.join(names)}: {note}" for note, names in about.items()) or None
 
 
-def _nll_row(plan: Plan, method: str, fixed: DomainRuns) -> Row:
+def _nll_row(plan: ExperimentPlan, method: str, fixed: DomainRuns) -> Row:
     found = {domain: fixed.summary(method, domain) for domain in plan.domains}
     shown = tuple(cell_value(one, "nll") for one in found.values())
     return Row(method, title_of(method), shown, standing_of(method), notes_of(found.items()))
 
 
-def _published(plan: Plan, own: DomainRuns) -> DomainRuns | None:
-    """Its runs, which are of new entities; None where there are none."""
+def _published(plan: ExperimentPlan, own: DomainRuns) -> DomainRuns | None:
+    """Runs of LPF-Learned as published, on new entities; None if it was not run."""
     if PUBLISHED not in plan.far_methods:
         return None
     cells = cells_at(plan, own.preset, "fixed", [PUBLISHED], first=True)
-    return DomainRuns(own.preset, "fixed", cells, own.book)
+    return DomainRuns(own.preset, "fixed", cells, own.results)
 
 
 def _cross_domain_row(
@@ -253,7 +255,7 @@ def _beside(beside: PrintedTable, domain: str, method: str, summary: Summary | N
     )
 
 
-GAP = ("lpf_robust", "lpf_paper", "perfect_reader")  # ours, where it begins, where it ends
+GAP = ("lpf_robust", "lpf_paper", "perfect_reader")  # ours, the start of the gap, its end
 GAP_COLUMNS = (
     Column("accuracy", "Accuracy", "share", None, 4),
     Column("nll", "NLL", "number", None, 4),
@@ -266,14 +268,15 @@ GAP_COLUMNS = (
 
 
 def closed(ours: float | None, paper: float | None, perfect: float | None) -> float | None:
-    """The share of the way from the paper's loss to the perfect reader's: 0 is no better than the
-    paper's, 1 as good as the reader. None where one of them is not known, or there is no way."""
+    """The share of the gap between the paper's loss and the perfect reader's that is closed: 0 is
+    no better than the paper, 1 as good as the reader. None if a loss is unknown or there is no
+    gap."""
     if ours is None or paper is None or perfect is None or paper <= perfect:
         return None
     return (paper - ours) / (paper - perfect)
 
 
-def gap_table(plan: Plan, fixed: DomainRuns) -> Table:
+def gap_table(plan: ExperimentPlan, fixed: DomainRuns) -> Table:
     return Table(
         f"{fixed.study}_gap",
         "The robust ensemble between the paper's model and a perfect reader",
@@ -283,8 +286,8 @@ def gap_table(plan: Plan, fixed: DomainRuns) -> Table:
     )
 
 
-def closing(plan: Plan, fixed: DomainRuns) -> str:
-    """A sentence; none where a run crashed: means would be of different data sets."""
+def closing(plan: ExperimentPlan, fixed: DomainRuns) -> str:
+    """A sentence; empty if a run crashed, since means would cover different data sets."""
     if any(one.runs < one.all_runs for one in map(fixed.summary, GAP)):
         return ""
     whole = _share(fixed)

@@ -1,14 +1,11 @@
-"""Few entities to learn from: who needs how many."""
+"""Few training entities: how many does each method need?"""
 
 from __future__ import annotations
 
-from lpf.evaluation.comparisons import Comparison
-from lpf.evaluation.method_names import title_of
-from lpf.evaluation.model_cache import CHOSEN
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import CHOSEN, Cell, Comparison, title_of
 from lpf_paper.exhibits import Figure, Table
-from lpf_paper.plan import Plan
-from lpf_paper.studies.robustness import SURE, compliance_lesson, data_sets, untouched
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.studies.robustness import SURE, compliance_train_spec, data_sets, untouched
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_figures import Steps, step_figure, step_table
 from lpf_paper.studies.study_tables import comparisons
@@ -28,11 +25,11 @@ METHODS = (
 )
 
 
-def few_cells(plan: Plan) -> list[Cell]:
+def few_cells(plan: ExperimentPlan) -> list[Cell]:
     return [cell for places in few_steps(plan).runs.values() for cells in places for cell in cells]
 
 
-def few_steps(plan: Plan) -> Steps:
+def few_steps(plan: ExperimentPlan) -> Steps:
     runs = {
         method: tuple(_cells(plan, method, entities) for entities in plan.few) for method in METHODS
     }
@@ -40,17 +37,17 @@ def few_steps(plan: Plan) -> Steps:
     return Steps(tuple(float(entities) for entities in plan.few), words, runs)
 
 
-def few_tables(plan: Plan, book: ResultReader) -> list[Table]:
+def few_tables(plan: ExperimentPlan, results: ResultReader) -> list[Table]:
     steps, caption = few_steps(plan), _how(plan)
     return [
-        step_table("few_nll", "NLL by training entities", caption, steps, "nll", book),
+        step_table("few_nll", "NLL by training entities", caption, steps, "nll", results),
         step_table(
-            "few_accuracy", "Accuracy by training entities", caption, steps, "accuracy", book
+            "few_accuracy", "Accuracy by training entities", caption, steps, "accuracy", results
         ),
     ]
 
 
-def few_figures(plan: Plan, book: ResultReader) -> list[Figure]:
+def few_figures(plan: ExperimentPlan, results: ResultReader) -> list[Figure]:
     steps = few_steps(plan)
     return [
         step_figure(
@@ -60,48 +57,48 @@ def few_figures(plan: Plan, book: ResultReader) -> list[Figure]:
             "Training entities",
             steps,
             measure,
-            book,
+            results,
             log_x=True,
         )
         for measure, title in (("nll", "NLL"), ("accuracy", "Accuracy"))
     ]
 
 
-def few_findings(plan: Plan, book: ResultReader) -> list[str]:
-    """One sentence an end, and where LPF stops being beaten."""
+def few_findings(plan: ExperimentPlan, results: ResultReader) -> list[str]:
+    """One sentence per end of the range, and from where on LPF is not beaten."""
     steps = few_steps(plan)
     ends = dict.fromkeys((0, len(steps.x) - 1))
-    return [*(_at(steps, place, book) for place in ends), _unbeaten(steps, book)]
+    return [*(_at(steps, place, results) for place in ends), _unbeaten(steps, results)]
 
 
-def _cells(plan: Plan, method: str, entities: int) -> tuple[Cell, ...]:
-    """The whole of a data set is the train_spec that other studies have learned from."""
+def _cells(plan: ExperimentPlan, method: str, entities: int) -> tuple[Cell, ...]:
+    """With all training entities, the cells are those of other studies."""
     bound = entities if entities < ALL else None
     return tuple(
-        Cell(compliance_lesson(plan, seed, bound), untouched(plan), method)
+        Cell(compliance_train_spec(plan, seed, bound), untouched(plan), method)
         for seed in plan.study_seeds
     )
 
 
-def _how(plan: Plan) -> str:
+def _how(plan: ExperimentPlan) -> str:
     return (
         f"Compliance, {plan.ablation_asked:,} new companies, mean over {data_sets(plan)}. "
         "Training entities are drawn so that each value keeps its share. The "
         f"{VALIDATION} validation entities, on which training stops and temperatures are fitted, "
-        "are there in every case: labels in all are so many more. Everyone is trained as with "
-        f'many; "{title_of(OURS)}" is what training leaves, the networks or a linear reading.'
+        "are always there, so there are more labels in all. All methods are trained as with "
+        f'many; "{title_of(OURS)}" is what training leaves, the networks or a linear model.'
     )
 
 
-def _at(steps: Steps, place: int, book: ResultReader) -> str:
+def _at(steps: Steps, place: int, results: ResultReader) -> str:
     begin = f"With {steps.words[place]} training entities"
-    found = [one for one in _compared(steps, place, book) if one.difference is not None]
+    found = [one for one in _compared(steps, place, results) if one.difference is not None]
     if not found:
         return f"{begin} nothing can be compared: answers are missing."
-    ours = steps.mean(OURS, "nll", place, book)
+    ours = steps.mean(OURS, "nll", place, results)
     better = [one for one in found if one.difference is not None and one.difference.mean > 0]
     nearest = found[0]
-    assert nearest.difference is not None  # just asked for
+    assert nearest.difference is not None  # filtered above
     mean, low, high = nearest.difference.mean, nearest.difference.low, nearest.difference.high
     proven = nearest.adjusted is not None and nearest.adjusted < SURE
     doubt = "" if proven else ", which may be chance"
@@ -117,14 +114,14 @@ def _at(steps: Steps, place: int, book: ResultReader) -> str:
     )
 
 
-def _compared(steps: Steps, place: int, book: ResultReader) -> list[Comparison]:
-    """Its own networks aside."""
+def _compared(steps: Steps, place: int, results: ResultReader) -> list[Comparison]:
+    """Without LPF's own networks."""
     runs = {method: cells for method, cells in steps.at(place).items() if method != NETWORKS}
-    return comparisons(OURS, runs, book)
+    return comparisons(OURS, runs, results)
 
 
-def _unbeaten(steps: Steps, book: ResultReader) -> str:
-    beaten = [place for place in range(len(steps.x)) if _is_beaten(steps, place, book)]
+def _unbeaten(steps: Steps, results: ResultReader) -> str:
+    beaten = [place for place in range(len(steps.x)) if _is_beaten(steps, place, results)]
     if not beaten:
         return "At no number of training entities is LPF beaten by more than chance."
     if beaten[-1] == len(steps.x) - 1:
@@ -133,9 +130,9 @@ def _unbeaten(steps: Steps, book: ResultReader) -> str:
     return f"From {first} on LPF is not beaten by more than chance."
 
 
-def _is_beaten(steps: Steps, place: int, book: ResultReader) -> bool:
+def _is_beaten(steps: Steps, place: int, results: ResultReader) -> bool:
     return any(
         one.difference is not None and one.difference.mean > 0
-        for one in _compared(steps, place, book)
+        for one in _compared(steps, place, results)
         if one.adjusted is not None and one.adjusted < SURE
     )

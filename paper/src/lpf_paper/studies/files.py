@@ -1,9 +1,5 @@
-"""Data sets that nobody here generated: each file evaluated as ``lpf evaluate`` does it.
-
-Tables of evaluated files: one a file, and one over all of them.
-
-Sentences on evaluated files: where LPF is best, where simpler methods win, what was shared.
-"""
+"""Data sets from files, each evaluated as ``lpf evaluate`` does it: one table per file and one over
+all of them."""
 
 from __future__ import annotations
 
@@ -14,18 +10,22 @@ from pathlib import Path
 
 from lpf.baselines import CLAIM_ONLY
 from lpf.datasets import Dataset
-from lpf.evaluation.comparisons import Comparison, compare
-from lpf.evaluation.evaluation import Evaluation
-from lpf.evaluation.evaluator import Evaluator
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.model_cache import CHOSEN
-from lpf.evaluation.plan import EvaluationPlan
-from lpf.evaluation.result_store import ResultStore
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import (
+    CHOSEN,
+    Cell,
+    Comparison,
+    Evaluation,
+    EvaluationPlan,
+    Evaluator,
+    ResultStore,
+    compare,
+    standing_of,
+    title_of,
+)
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.printed.printed_tables import PrintedTable, printed_table
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.printed import PrintedTable, printed_table
 from lpf_paper.studies.domains_tables import MEASURES
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_figures import reliability_series
@@ -51,9 +51,9 @@ SUMMARY = (
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How LPF stands on one file. ``best`` has the lowest NLL of all methods but
-    references, ``simple`` that of those without LPF; None where no run has one."""
+class FileStanding:
+    """How LPF ranks on one file. ``best`` has the lowest NLL of all methods except references,
+    ``simple`` the lowest of those without LPF; None if no run has one."""
 
     evaluation: Evaluation
     best: str | None
@@ -61,7 +61,7 @@ class Standing:
     comparison: Comparison | None
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> Standing:
+    def of(cls, evaluation: Evaluation) -> FileStanding:
         ranked = [
             method
             for method in sorted(evaluation.runs, key=lambda one: nll(evaluation, one))
@@ -78,13 +78,13 @@ def file_title(evaluation: Evaluation) -> str:
 
 
 def nll(evaluation: Evaluation, method: str) -> float:
-    """Infinite where there is none, so that it ranks last."""
+    """Infinite if there is none, so that it ranks last."""
     spread = evaluation.scores(method).spreads.get("nll")
     return math.inf if spread is None else spread.mean
 
 
 def file_table(evaluation: Evaluation, is_fever: bool) -> Table:
-    """One row a method, the lowest NLL first and references last; then what the paper alone has."""
+    """One row per method, lowest NLL first, references last; then rows only the paper has."""
     beside = printed_table(PAPERS_FEVER) if is_fever else None
     measures = (*MEASURES, "runtime_ms") if is_fever else MEASURES
     clean = CLEAN if evaluation.unshared_ids else ()
@@ -109,7 +109,7 @@ def summary_table(evaluated: Sequence[Evaluation]) -> Table:
         "repetition, with its 95 % interval; below 0 LPF, as training leaves it, is better. p is "
         "corrected for the number of methods on the file, since the best of many is looked at.",
         SUMMARY,
-        tuple(_summary_row(Standing.of(one)) for one in evaluated),
+        tuple(_summary_row(FileStanding.of(one)) for one in evaluated),
     )
 
 
@@ -162,7 +162,7 @@ def _papers_test(beside: PrintedTable | None) -> list[str]:
     ]
 
 
-def _summary_row(standing: Standing) -> Row:
+def _summary_row(standing: FileStanding) -> Row:
     evaluation, simple = standing.evaluation, standing.simple
     found = None if standing.comparison is None else standing.comparison.difference
     adjusted = None if standing.comparison is None else standing.comparison.adjusted
@@ -195,14 +195,14 @@ SURE = 0.05
 def findings(evaluated: Sequence[Evaluation]) -> list[str]:
     if not evaluated:
         return ["No files were given."]
-    standings = [Standing.of(one) for one in evaluated]
+    standings = [FileStanding.of(one) for one in evaluated]
     sentences = [_overall(standings)]
     sentences += [_file(one) for one in standings]
     sentences += [told for one in evaluated if (told := _claim(one)) is not None]
     return sentences + [told for one in evaluated if (told := _clean(one)) is not None]
 
 
-def _overall(standings: Sequence[Standing]) -> str:
+def _overall(standings: Sequence[FileStanding]) -> str:
     better, worse, unclear = (
         [file_title(one.evaluation) for one in standings if _verdict(one) == verdict]
         for verdict in (-1, 1, 0)
@@ -214,8 +214,8 @@ def _overall(standings: Sequence[Standing]) -> str:
     )
 
 
-def _verdict(standing: Standing) -> int:
-    """-1 where LPF is better, 1 where the other is, 0 where chance may be all."""
+def _verdict(standing: FileStanding) -> int:
+    """-1 if LPF is better, 1 if the other is, 0 if the difference may be chance."""
     found = standing.comparison
     if found is None or found.difference is None or found.adjusted is None:
         return 0
@@ -224,7 +224,7 @@ def _verdict(standing: Standing) -> int:
     return -1 if found.difference.mean < 0 else 1
 
 
-def _file(standing: Standing) -> str:
+def _file(standing: FileStanding) -> str:
     name, found = file_title(standing.evaluation), standing.comparison
     if found is None or found.difference is None or standing.simple is None:
         note = "" if found is None or found.note is None else f" ({found.note})"
@@ -244,7 +244,7 @@ def _file(standing: Standing) -> str:
 
 
 def _claim(evaluation: Evaluation) -> str | None:
-    """What of the result the claim gives away by itself."""
+    """How much the claim alone reveals, without evidence."""
     if CLAIM_ONLY not in evaluation.runs or evaluation.ours is None:
         return None
     alone = {CLAIM_ONLY: evaluation.runs[CLAIM_ONLY]}
@@ -269,7 +269,7 @@ def _what_evidence_adds(found: Difference) -> str:
 
 
 def _clean(evaluation: Evaluation) -> str | None:
-    """What is left on entities that share nothing with those learned from."""
+    """The result on test entities that share nothing with training entities."""
     if not evaluation.unshared_ids or evaluation.ours is None:
         return None
     clean, whole = evaluation.unshared_scores(evaluation.ours), evaluation.scores(evaluation.ours)
@@ -304,12 +304,12 @@ DRAWN = (
 class FilesStudy:
     name: str = "files"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         return [cell for path in plan.files for cell in evaluator(plan, path).cells()]
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        keeper = ResultStore(book.folder)
-        evaluated = [evaluator(plan, path).evaluation(keeper) for path in plan.files]
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        store = ResultStore(results.folder)
+        evaluated = [evaluator(plan, path).evaluation(store) for path in plan.files]
         tables = [file_table(one, is_fever(one.dataset)) for one in evaluated]
         return StudyResult(
             self.name,
@@ -321,21 +321,21 @@ class FilesStudy:
         )
 
 
-def evaluator(plan: Plan, path: Path) -> Evaluator:
-    """A file that says who is to be asked is asked about with every seed of the plan. One in folds
-    is learned from once a fold already, and asks about everybody: one seed has to do."""
+def evaluator(plan: ExperimentPlan, path: Path) -> Evaluator:
+    """A file with its own test entities is run with every seed of the plan. A file in folds already
+    trains once per fold and tests all entities, so it gets one seed."""
     asked = EvaluationPlan(path, seeds=plan.study_seeds, folds=QUICK_FOLDS if plan.quick else FOLDS)
     found = Evaluator.of(asked)
     if found.folds:
         asked = replace(asked, seeds=asked.seeds[:1])
-    if is_fever(found.dataset):  # the paper has a row of this one
+    if is_fever(found.dataset):  # the paper has numbers for it
         asked = replace(asked, methods=(*asked.methods, "vae_only"))
     return replace(found, plan=asked)
 
 
 def is_fever(dataset: Dataset) -> bool:
-    """Whether the claims are those that the paper's table of FEVER is about: their ids begin with
-    its name, and others built upon it have names of their own."""
+    """Return True if the claims are those of the paper's FEVER table. Their IDs begin with its
+    name; data sets derived from it have other names."""
     return all(entity.entity_id.casefold().startswith("fever") for entity in dataset)
 
 

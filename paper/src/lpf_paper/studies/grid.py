@@ -1,13 +1,4 @@
-"""All the paper's settings against each other: the grid that it says was searched.
-
-The settings of the paper's grid, and the cells in which they are tried.
-
-How each setting of the paper's grid scored, and which of them are worth a look.
-
-What the paper's grid says of its knobs and of robust mode, in sentences.
-
-Tables of the paper's grid: the best of its settings, and what each knob does on average.
-"""
+"""All combinations of the paper's settings: the grid that the paper says was searched."""
 
 from __future__ import annotations
 
@@ -19,14 +10,11 @@ from statistics import fmean
 import numpy as np
 
 from lpf import metrics
-from lpf.evaluation.comparisons import compare
-from lpf.evaluation.measures import NULL_DRAWS
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import NULL_DRAWS, Cell, Predictions, compare
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.printed.printed_tables import printed_table
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.printed import printed_table
 from lpf_paper.studies.knobs_tables import (
     KNOBS,
     MANY_ITEMS,
@@ -56,22 +44,22 @@ HEADLINE: Setting = {"n_samples": 4, "temperature": 0.8, "alpha": 0.1, "top_k": 
 BEST_NETWORK = 0
 
 
-def grid(plan: Plan) -> Mapping[str, tuple[int | float, ...]]:
-    """All of it, or the corner with the paper's two published settings."""
+def grid(plan: ExperimentPlan) -> Mapping[str, tuple[int | float, ...]]:
+    """The whole grid, or the corner with the paper's two published settings."""
     return GRID if plan.grid else CORNER
 
 
-def settings(plan: Plan) -> list[Setting]:
+def settings(plan: ExperimentPlan) -> list[Setting]:
     names = grid(plan)
     return [dict(zip(names, values, strict=True)) for values in product(*names.values())]
 
 
-def at(plan: Plan, setting: Setting) -> Cell:
+def at(plan: ExperimentPlan, setting: Setting) -> Cell:
     return paper_cell(plan, BEST_NETWORK, setting)
 
 
-def robust_at(plan: Plan, top_k: int) -> Cell:
-    """The same network in robust mode, with as many items."""
+def robust_at(plan: ExperimentPlan, top_k: int) -> Cell:
+    """The same network in robust mode, with the same number of items."""
     return robust_cell(plan, BEST_NETWORK, {"top_k": top_k})
 
 
@@ -79,7 +67,7 @@ def words(setting: Setting) -> str:
     return ", ".join(f"{KNOBS[name].symbol} = {value:g}" for name, value in setting.items())
 
 
-def where(plan: Plan, count: int) -> str:
+def where(plan: ExperimentPlan, count: int) -> str:
     """For captions; ``count`` settings have answers."""
     asked, all_of_it = len(settings(plan)), "" if plan.grid else ", a corner of the paper's grid"
     crashed = f" {asked - count} of {asked} settings crashed." if count < asked else ""
@@ -119,7 +107,7 @@ def measured(answered: Predictions) -> dict[str, float]:
     }
 
 
-def picked(plan: Plan, scored: Sequence[Scored]) -> list[tuple[str, Scored]]:
+def picked(plan: ExperimentPlan, scored: Sequence[Scored]) -> list[tuple[str, Scored]]:
     """By what, and whom. The more items the better, which is not a choice of the method's: so the
     best is picked for every number of items, and by other measures among those with five, which is
     what the paper's companies have. Ties go to the lower NLL."""
@@ -157,15 +145,17 @@ def raw_nll(one: Scored) -> float:
     return one.raw["nll"]
 
 
-TELLING = 0.0001  # of a difference in NLL
+TELLING = 0.0001  # smallest difference in NLL that counts
 
 
-def grid_findings(plan: Plan, scored: Sequence[Scored], book: ResultReader) -> list[str]:
+def grid_findings(
+    plan: ExperimentPlan, scored: Sequence[Scored], results: ResultReader
+) -> list[str]:
     return [
         _calibrated(scored),
         _movers(plan, scored),
         *_ranks(scored),
-        *_against_robust(plan, scored, book),
+        *_against_robust(plan, scored, results),
         _printed_words(),
     ]
 
@@ -181,8 +171,8 @@ def _calibrated(scored: Sequence[Scored]) -> str:
     )
 
 
-def _movers(plan: Plan, scored: Sequence[Scored]) -> str:
-    """Which knob moves the means of accuracy and of ECE furthest."""
+def _movers(plan: ExperimentPlan, scored: Sequence[Scored]) -> str:
+    """Which knob changes mean accuracy and mean ECE most."""
     told = []
     for measure, title in (("accuracy", "accuracy"), ("ece", "ECE")):
         reach = {name: _reach(name, values, measure, scored) for name, values in grid(plan).items()}
@@ -204,7 +194,7 @@ def _reach(name: str, values: Sequence[float], measure: str, scored: Sequence[Sc
 
 
 def _ranks(scored: Sequence[Scored]) -> list[str]:
-    """Where the paper's own settings stand among those with as many items."""
+    """The ranks of the paper's own settings among those with the same number of items."""
     five = sorted(with_items(scored, DEFAULT["top_k"]), key=raw_nll)
     told = [
         f"{name} ({words(one.setting)}) has rank {five.index(one) + 1} of {len(five)} by NLL "
@@ -214,14 +204,16 @@ def _ranks(scored: Sequence[Scored]) -> list[str]:
     return [f"Among settings with five items: {' '.join(told)}"] if told else []
 
 
-def _against_robust(plan: Plan, scored: Sequence[Scored], book: ResultReader) -> list[str]:
-    """The best in hindsight against robust mode with as many items, company by company."""
+def _against_robust(
+    plan: ExperimentPlan, scored: Sequence[Scored], results: ResultReader
+) -> list[str]:
+    """The best settings in hindsight against robust mode, paired by company."""
     sentences = []
     for how, tempered in (("as answers come", False), ("at fitted temperatures", True)):
         duels = [
             duel
             for top_k in grid(plan)["top_k"]
-            if (duel := _duel(plan, int(top_k), scored, book, tempered)) is not None
+            if (duel := _duel(plan, int(top_k), scored, results, tempered)) is not None
         ]
         if duels:
             sentences.append(_duels(how, duels))
@@ -229,20 +221,27 @@ def _against_robust(plan: Plan, scored: Sequence[Scored], book: ResultReader) ->
 
 
 def _duel(
-    plan: Plan, top_k: int, scored: Sequence[Scored], book: ResultReader, tempered: bool
+    plan: ExperimentPlan,
+    top_k: int,
+    scored: Sequence[Scored],
+    results: ResultReader,
+    tempered: bool,
 ) -> tuple[str, Difference] | None:
     among = with_items(scored, top_k)
     if not among:
         return None
     best = min(among, key=lambda one: (one.tempered if tempered else one.raw)["nll"])
-    ours, theirs = book.answered(robust_at(plan, top_k)), book.answered(at(plan, best.setting))
+    ours, theirs = (
+        results.answered(robust_at(plan, top_k)),
+        results.answered(at(plan, best.setting)),
+    )
     judged = theirs if tempered else as_it_came(theirs)
     found = compare([ours], {"best": [judged]})[0].difference
     return None if found is None else (words(best.setting), found)
 
 
 def _duels(how: str, duels: Sequence[tuple[str, Difference]]) -> str:
-    # With many items all losses are next to nothing, and differences of nothing can be certain.
+    # With many items all losses are nearly 0, and tiny differences can be significant.
     telling = [found for _, found in duels if abs(found.mean) >= TELLING]
     won, lost = sum(one.high < 0 for one in telling), sum(one.low > 0 for one in telling)
     told = "; ".join(
@@ -259,7 +258,7 @@ def _duels(how: str, duels: Sequence[tuple[str, Difference]]) -> str:
 
 def _printed_words() -> str:
     claimed = printed_table("search_space").value("combinations", "count")
-    assert claimed is not None  # a row of the paper
+    assert claimed is not None  # the paper prints this row
     doubt = f" {' '.join(claimed.doubts)}" if claimed.doubts else ""
     return f"The paper says that it tried {claimed.value:g} settings.{doubt}"
 
@@ -268,14 +267,14 @@ MEASURES = ("accuracy", "nll", "ece")
 TEMPERED = ("nll", "ece")
 
 
-def best_table(plan: Plan, scored: Sequence[Scored], book: ResultReader) -> Table:
+def best_table(plan: ExperimentPlan, scored: Sequence[Scored], results: ResultReader) -> Table:
     columns = (
         *(Column(name, knob.symbol, "number", None, 1) for name, knob in KNOBS.items()),
         *(COLUMNS[name] for name in MEASURES),
         *(renamed_column(name, "tempered", " after T") for name in TEMPERED),
     )
     rows = [_picked_row(name, one) for name, one in picked(plan, scored)]
-    rows += [_robust_row(plan, int(top_k), book) for top_k in grid(plan)["top_k"]]
+    rows += [_robust_row(plan, int(top_k), results) for top_k in grid(plan)["top_k"]]
     return Table(
         "grid_best",
         "The best of them",
@@ -288,8 +287,8 @@ def best_table(plan: Plan, scored: Sequence[Scored], book: ResultReader) -> Tabl
     )
 
 
-def knobs_table(plan: Plan, scored: Sequence[Scored]) -> Table:
-    """What each knob does on average over all others."""
+def knobs_table(plan: ExperimentPlan, scored: Sequence[Scored]) -> Table:
+    """The effect of each knob, averaged over all others."""
     columns = (
         Column("settings", "Settings", "count", None, 0),
         *(COLUMNS[name] for name in MEASURES),
@@ -317,8 +316,8 @@ def _picked_row(name: str, one: Scored) -> Row:
     return Row(name, name, (*knobs, *raw, *tempered))
 
 
-def _robust_row(plan: Plan, top_k: int, book: ResultReader) -> Row:
-    answered, title = book.answered(robust_at(plan, top_k)), f"Robust mode, top_k = {top_k}"
+def _robust_row(plan: ExperimentPlan, top_k: int, results: ResultReader) -> Row:
+    answered, title = results.answered(robust_at(plan, top_k)), f"Robust mode, top_k = {top_k}"
     knobs = (None, None, None, Value(top_k))
     if answered.error is not None:
         return Row(title, title, (*knobs, *(None,) * 5), "ours", answered.error)
@@ -345,12 +344,12 @@ def _knob_row(name: str, value: float, among: Sequence[Scored]) -> Row | None:
 class PaperGridStudy:
     name: str = "paper_grid"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         references = [robust_at(plan, int(top_k)) for top_k in grid(plan)["top_k"]]
         return [*(at(plan, setting) for setting in settings(plan)), *references]
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        answers = [(one, book.answered(at(plan, one))) for one in settings(plan)]
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        answers = [(one, results.answered(at(plan, one))) for one in settings(plan)]
         scored = [Scored.of(one, run) for one, run in answers if run.error is None]
         shown = bool(scored)
         return StudyResult(
@@ -358,14 +357,14 @@ class PaperGridStudy:
             f"{len(answers)} settings of paper mode",
             "How good can paper mode be made by its knobs alone, and how many of its settings are "
             "calibrated?",
-            tuple(grid_findings(plan, scored, book)) if shown else ("Every setting crashed.",),
-            (best_table(plan, scored, book), knobs_table(plan, scored)) if shown else (),
+            tuple(grid_findings(plan, scored, results)) if shown else ("Every setting crashed.",),
+            (best_table(plan, scored, results), knobs_table(plan, scored)) if shown else (),
             tuple(_scatter(plan, scored, tempered) for tempered in (False, True)) if shown else (),
         )
 
 
-def _scatter(plan: Plan, scored: Sequence[Scored], tempered: bool) -> Figure:
-    """A series an α: what tells settings apart most."""
+def _scatter(plan: ExperimentPlan, scored: Sequence[Scored], tempered: bool) -> Figure:
+    """One series per α, which separates the settings most."""
     series = [_points(alpha, scored, tempered) for alpha in grid(plan)["alpha"]]
     how = "each at its fitted temperature" if tempered else "as answers come"
     return Figure(

@@ -1,7 +1,4 @@
-"""The paper's knobs one at a time, in its own mode and, where they apply, in ours.
-
-What the numbers of the paper's knobs say, in sentences.
-"""
+"""The paper's settings varied one at a time, in paper mode and, where they apply, robust mode."""
 
 from __future__ import annotations
 
@@ -9,12 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lpf.evaluation.comparisons import Comparison, compare
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell
-from lpf.evaluation.summaries import Spread
+from lpf.evaluation import Cell, Comparison, Predictions, Spread, compare
 from lpf_paper.exhibits import StudyResult
-from lpf_paper.plan import Plan
+from lpf_paper.plan import ExperimentPlan
 from lpf_paper.studies.knobs_tables import (
     FIGURES,
     KNOBS,
@@ -35,18 +29,18 @@ from lpf_paper.studies.knobs_tables import (
 from lpf_paper.studies.study import ResultReader
 
 
-def findings(plan: Plan, sweeps: Sequence[Sweep], book: ResultReader) -> list[str]:
+def findings(plan: ExperimentPlan, sweeps: Sequence[Sweep], results: ResultReader) -> list[str]:
     sentences = [sentence for sweep in sweeps if (sentence := _swept(sweep))]
     return [
         *_at_the_default(sweeps),
         *sentences,
         *_more_items(sweeps),
-        *_against_robust(plan, book),
+        *_against_robust(plan, results),
     ]
 
 
 def _swept(sweep: Sweep) -> str | None:
-    """How far a knob moves things, beside how far the seed does and what the paper prints."""
+    """The range over a knob, beside the range over seeds and the paper's numbers."""
     there = [point for point in sweep.points if point.raw.spreads]
     middle = next((one for one in there if one.value == sweep.knob.default), None)
     if middle is None or len(there) < 2:
@@ -85,7 +79,7 @@ def _printed_range(knob: Knob) -> str:
 
 
 def _at_the_default(sweeps: Sequence[Sweep]) -> list[str]:
-    """The setting that all sweeps have in common, as the paper prints it in each."""
+    """The default setting, which all sweeps share and the paper prints in each table."""
     best = next(
         point.best.spreads
         for sweep in sweeps
@@ -119,7 +113,7 @@ def _beside_the_seed(spread: Spread) -> str:
 
 
 def _more_items(sweeps: Sequence[Sweep]) -> list[str]:
-    """The paper's entities have five items, so only a test with more can say what more bring."""
+    """Whether more items help. The paper's entities have five, so this needs a larger test."""
     points = next(sweep.points for sweep in sweeps if sweep.knob.name == "top_k")
     by_value = {point.value: point for point in points}
     five, all_of_them = (
@@ -137,11 +131,11 @@ def _more_items(sweeps: Sequence[Sweep]) -> list[str]:
     ]
 
 
-def _against_robust(plan: Plan, book: ResultReader) -> list[str]:
-    """The best of paper mode's settings, chosen in hindsight, against robust mode as it is."""
-    ours = book.runs(robust_default(plan))
+def _against_robust(plan: ExperimentPlan, results: ResultReader) -> list[str]:
+    """The best setting of paper mode in hindsight against robust mode's default."""
+    ours = results.runs(robust_default(plan))
     settings = {
-        f"{knob.symbol} = {value:g}": book.runs(paper_runs(plan, {knob.name: value}))
+        f"{knob.symbol} = {value:g}": results.runs(paper_runs(plan, {knob.name: value}))
         for knob in KNOBS.values()
         if knob.name != "top_k"
         for value in knob.values
@@ -158,7 +152,7 @@ def _hindsight(
     if not found:
         return None
     best = max(found, key=_lead)
-    assert best.difference is not None  # just asked for
+    assert best.difference is not None  # filtered above
     change = -best.difference.mean
     verdict = f"{abs(change):z.4f} {'above' if change >= 0 else 'below'} robust mode's"
     return (
@@ -184,7 +178,7 @@ def _winner(best: Comparison) -> str:
 class PaperKnobsStudy:
     name: str = "paper_knobs"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         found = [
             cell
             for knob in KNOBS.values()
@@ -198,14 +192,14 @@ class PaperKnobsStudy:
         found += robust_default(plan)
         return list(dict.fromkeys(found))
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        sweeps = [make_sweep(plan, knob, book) for knob in KNOBS.values()]
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        sweeps = [make_sweep(plan, knob, results) for knob in KNOBS.values()]
         return StudyResult(
             self.name,
             "The paper's knobs, one at a time",
             "What do the number of samples, the temperature, α and top_k do to paper mode, and is "
             "it more than what another seed does?",
-            tuple(findings(plan, sweeps, book)),
+            tuple(findings(plan, sweeps, results)),
             (
                 *(paper_table(plan, sweep) for sweep in sweeps),
                 *(robust_table(plan, sweep) for sweep in sweeps if sweep.knob.name != "alpha"),

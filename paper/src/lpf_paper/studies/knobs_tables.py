@@ -1,14 +1,4 @@
-"""A knob through all its values as tables: paper mode with the paper's numbers beside, and robust
-mode.
-
-The paper's four knobs, and the cells in which they are turned.
-
-A knob of the paper through all its values: what was measured at each.
-
-What every table and figure of a knob says of how it was measured.
-
-A knob through all its values as lines: paper mode, robust mode, and what the paper prints.
-"""
+"""The paper's four settings ("knobs"): the cells, tables and lines of each over all its values."""
 
 from __future__ import annotations
 
@@ -17,27 +7,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec, Setting, Settings
-from lpf.evaluation.summaries import Spread, Summary, summarise
+from lpf.evaluation import (
+    Cell,
+    DomainData,
+    EvalSpec,
+    Predictions,
+    Setting,
+    Settings,
+    Spread,
+    Summary,
+    summarise,
+)
 from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.printed.printed_tables import Printed, printed_table
-from lpf_paper.studies.compliance_tables import DOMAIN, train_spec
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.printed import Printed, printed_table
+from lpf_paper.studies.compliance_runs import DOMAIN, main_train_spec
 from lpf_paper.studies.domains_tables import TEST_SEED
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_tables import COLUMNS, cell_value, renamed_column
 
 PAPER, ROBUST = "lpf_paper", "lpf_robust_single"
-MANY_ITEMS = 20  # as many as the highest top_k: what is not there cannot be left out
-MANY_ASKED = 300  # their texts are four times as many
+MANY_ITEMS = 20  # the highest top_k: with fewer items it would change nothing
+MANY_ASKED = 300  # they have four times as many texts
 MOST_MEMBERS, QUICK_MEMBERS = 5, 3
 _PRINTED_NAMES = {"brier_over_k": "brier"}
 
 
 @dataclass(frozen=True)
 class Knob:
-    """``name`` is that of the setting, and of the paper's table after ``ablation_``."""
+    """``name`` is the setting's; the paper's table is ``ablation_`` and this name."""
 
     name: str
     title: str
@@ -47,7 +45,7 @@ class Knob:
     log_x: bool = False
 
     def printed_row(self, value: float) -> str:
-        """The name that the row of a value has in the paper's table."""
+        """Name of a value's row in the paper's table."""
         return str(value) if isinstance(self.default, int) else f"{value:.1f}"
 
 
@@ -64,7 +62,7 @@ KNOBS: Mapping[str, Knob] = MappingProxyType(
 )
 
 
-def members(plan: Plan) -> tuple[int, ...]:
+def members(plan: ExperimentPlan) -> tuple[int, ...]:
     """Ranks in the search, the best among them, evenly over all: the best ones alone would show
     less of the seed's noise than there is."""
     last = len(plan.main_seeds) - 1
@@ -73,30 +71,30 @@ def members(plan: Plan) -> tuple[int, ...]:
     return tuple(sorted(places))
 
 
-def five_items(plan: Plan) -> EvalSpec:
+def five_items(plan: ExperimentPlan) -> EvalSpec:
     return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), plan.ablation_asked)
 
 
-def many_items(plan: Plan, top_k: int) -> EvalSpec:
+def many_items(plan: ExperimentPlan, top_k: int) -> EvalSpec:
     data = DomainData(DOMAIN, seed=TEST_SEED, changes=(f"items={MANY_ITEMS}",))
     return EvalSpec(data, min(MANY_ASKED, plan.ablation_asked), top_k=top_k)
 
 
-def paper_cell(plan: Plan, member: int, turned: Mapping[str, int | float]) -> Cell:
+def paper_cell(plan: ExperimentPlan, member: int, turned: Mapping[str, int | float]) -> Cell:
     """Paper mode with knobs ``turned``, the others at the paper's default. Where ``top_k`` is among
     them, there are items to choose from."""
     return _cell(plan, PAPER, member, turned)
 
 
 def robust_cell(
-    plan: Plan, member: int, turned: Mapping[str, int | float], sampler: str | None = None
+    plan: ExperimentPlan, member: int, turned: Mapping[str, int | float], sampler: str | None = None
 ) -> Cell:
-    """The same network in robust mode, which decodes at the mean unless told to sample."""
+    """The same network in robust mode, which decodes at the mean if there is no sampler."""
     return _cell(plan, ROBUST, member, turned, sampler)
 
 
 def printed_at(knob: Knob, value: float, measure: str) -> Printed | None:
-    """What the paper prints for compliance; the appendix has what the main text leaves out."""
+    """The paper's number for compliance, from the main text or else the appendix."""
     row, name = knob.printed_row(value), _PRINTED_NAMES.get(measure, measure)
     tables = (f"ablation_{knob.name}", f"ablation_{knob.name}_{DOMAIN}")
     found = (printed_table(slug).value(row, name) for slug in tables)
@@ -104,12 +102,12 @@ def printed_at(knob: Knob, value: float, measure: str) -> Printed | None:
 
 
 def as_it_came(answered: Predictions) -> Predictions:
-    """Judged before its temperature: so the paper measures."""
+    """Predictions without a temperature, which is how the paper measures."""
     return replace(answered, tempered=answered.raw)
 
 
 def _cell(
-    plan: Plan,
+    plan: ExperimentPlan,
     method: str,
     member: int,
     turned: Mapping[str, int | float],
@@ -126,7 +124,7 @@ def _cell(
     told["member"] = member
     if sampler is not None:
         told["sampler"] = sampler
-    return Cell(train_spec(plan), eval_spec, method, _ordered(told))
+    return Cell(main_train_spec(plan), eval_spec, method, _ordered(told))
 
 
 def _ordered(told: Mapping[str, Setting]) -> Settings:
@@ -166,16 +164,16 @@ class Sweep:
     robust: tuple[RobustLine, ...]
 
 
-def paper_runs(plan: Plan, turned: Turned) -> list[Cell]:
-    """One a network, the best first."""
+def paper_runs(plan: ExperimentPlan, turned: Turned) -> list[Cell]:
+    """One cell per network, the best first."""
     return [paper_cell(plan, member, turned) for member in members(plan)]
 
 
-def robust_runs(plan: Plan, knob: Knob, value: float, sampler: str | None) -> list[Cell]:
+def robust_runs(plan: ExperimentPlan, knob: Knob, value: float, sampler: str | None) -> list[Cell]:
     return [robust_cell(plan, member, {knob.name: value}, sampler) for member in members(plan)]
 
 
-def robust_default(plan: Plan) -> list[Cell]:
+def robust_default(plan: ExperimentPlan) -> list[Cell]:
     return [robust_cell(plan, member, {}) for member in members(plan)]
 
 
@@ -187,32 +185,34 @@ def robust_ways(knob: Knob) -> tuple[str | None, ...]:
     return SAMPLERS if knob.name == "n_samples" else (None,)
 
 
-def make_sweep(plan: Plan, knob: Knob, book: ResultReader) -> Sweep:
-    points = tuple(_point(plan, knob, value, book) for value in knob.values)
-    lines = [_robust_line(plan, knob, sampler, book) for sampler in robust_ways(knob)]
+def make_sweep(plan: ExperimentPlan, knob: Knob, results: ResultReader) -> Sweep:
+    points = tuple(_point(plan, knob, value, results) for value in knob.values)
+    lines = [_robust_line(plan, knob, sampler, results) for sampler in robust_ways(knob)]
     if knob.name == "alpha":
-        lines.append(RobustLine("Robust mode, which has no α", (), (), _alone(plan, knob, book)))
+        lines.append(RobustLine("Robust mode, which has no α", (), (), _alone(plan, knob, results)))
     return Sweep(knob, points, tuple(lines))
 
 
-def _point(plan: Plan, knob: Knob, value: float, book: ResultReader) -> Point:
-    runs = book.runs(paper_runs(plan, {knob.name: value}))
+def _point(plan: ExperimentPlan, knob: Knob, value: float, results: ResultReader) -> Point:
+    runs = results.runs(paper_runs(plan, {knob.name: value}))
     came = [as_it_came(run) for run in runs]
     return Point(value, summarise(came[:1]), summarise(came), summarise(runs))
 
 
-def _robust_line(plan: Plan, knob: Knob, sampler: str | None, book: ResultReader) -> RobustLine:
+def _robust_line(
+    plan: ExperimentPlan, knob: Knob, sampler: str | None, results: ResultReader
+) -> RobustLine:
     summaries = tuple(
-        book.summary(robust_runs(plan, knob, value, sampler)) for value in knob.values
+        results.summary(robust_runs(plan, knob, value, sampler)) for value in knob.values
     )
     title = "Robust mode" if sampler is None else f"Robust mode, {sampler} samples"
-    alone = None if knob.name == "top_k" else _alone(plan, knob, book)
+    alone = None if knob.name == "top_k" else _alone(plan, knob, results)
     return RobustLine(title, knob.values, summaries, alone)
 
 
-def _alone(plan: Plan, knob: Knob, book: ResultReader) -> tuple[str, Summary]:
+def _alone(plan: ExperimentPlan, knob: Knob, results: ResultReader) -> tuple[str, Summary]:
     words = {"n_samples": "no samples: at the mean", "temperature": "fitted", "alpha": "none"}
-    return words[knob.name], book.summary(robust_default(plan))
+    return words[knob.name], results.summary(robust_default(plan))
 
 
 def others_at_default(knob: Knob) -> str:
@@ -220,13 +220,13 @@ def others_at_default(knob: Knob) -> str:
     return f"Compliance, all other knobs at the paper's default ({', '.join(rest)})."
 
 
-def who_is_asked(plan: Plan, knob: Knob) -> str:
+def who_is_asked(plan: ExperimentPlan, knob: Knob) -> str:
     eval_spec = paper_cell(plan, 0, {knob.name: knob.default}).eval_spec
     items = f"{MANY_ITEMS} items each to choose from" if knob.name == "top_k" else "five items each"
     return f"{eval_spec.entities:,} new companies with {items}."
 
 
-# Of the best network, with the paper's beside; then over networks, as answers come and tempered.
+# Of the best network, beside the paper's; then over networks, without and with a temperature.
 BEST = ("accuracy", "nll", "ece", "macro_f1", "brier_over_k", "mean_confidence")
 OVER = ("accuracy", "nll", "ece")
 TEMPERED = ("nll", "ece")
@@ -238,7 +238,7 @@ WHAT_IS_FITTED = {
 }
 
 
-def paper_table(plan: Plan, sweep: Sweep) -> Table:
+def paper_table(plan: ExperimentPlan, sweep: Sweep) -> Table:
     knob, networks = sweep.knob, len(members(plan))
     return Table(
         f"ablation_{knob.name}",
@@ -282,7 +282,7 @@ def _with_printed(knob: Knob, value: float, measure: str, summary: Summary) -> V
     return Value.of(spread, paper, doubt)
 
 
-def robust_table(plan: Plan, sweep: Sweep) -> Table:
+def robust_table(plan: ExperimentPlan, sweep: Sweep) -> Table:
     knob = sweep.knob
     rows = [row for line in sweep.robust for row in _robust_rows(knob, line)]
     alone = sweep.robust[0].alone
@@ -313,7 +313,7 @@ def _robust_row(name: str, title: str, summary: Summary) -> Row:
 FIGURES = {"accuracy": "Accuracy", "ece": "ECE", "nll": "NLL"}
 
 
-def knob_figure(plan: Plan, sweep: Sweep, measure: str) -> Figure:
+def knob_figure(plan: ExperimentPlan, sweep: Sweep, measure: str) -> Figure:
     knob = sweep.knob
     return Figure(
         f"{knob.name}_{measure}",
@@ -350,7 +350,7 @@ def _line(
     measure: str,
     standing: Standing = "rival",
 ) -> Series:
-    """Bounds are left out where not every point has them."""
+    """Bounds are left out if a point has none."""
     spreads = [summary.spreads.get(measure) for summary in summaries]
     bounds = [
         (one.low, one.high)
@@ -369,7 +369,7 @@ def _line(
 
 
 def _printed_line(knob: Knob, measure: str) -> Series:
-    """What the paper's tables print over the same knob, at the values they have."""
+    """The paper's numbers over the same knob."""
     there = {
         value: found.value
         for value in knob.values

@@ -1,7 +1,4 @@
-"""Single answers and what led to them, and the errors: where they come from, domain by domain.
-
-Single answers as people read them: the facts, and each item's part in a table.
-"""
+"""Single answers with their evidence, and where errors come from, by domain."""
 
 from __future__ import annotations
 
@@ -13,12 +10,11 @@ from textwrap import shorten
 
 import numpy as np
 
-from lpf.evaluation.method_names import title_of
-from lpf.evaluation.specs import Cell, EvalSpec, TrainSpec
+from lpf.evaluation import Cell, EvalSpec, TrainSpec, title_of
 from lpf_paper.exhibits import Column, Example, Row, StudyResult, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.printed.printed_tables import PrintedTable
-from lpf_paper.studies.domains_tables import domain_lesson
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.printed import PrintedTable
+from lpf_paper.studies.domains_tables import domain_train_spec
 from lpf_paper.studies.provenance_errors import (
     PAPERS_LPF,
     RECORDS,
@@ -39,7 +35,7 @@ from lpf_paper.studies.tracing import DRAWS, METHOD, Trace, TracedAnswer, Traced
 
 LONGEST_TEXT = 140
 ERRORS_SHOWN = 3
-COLUMNS_EXAMPLES = (
+ITEM_COLUMNS = (
     Column("text", "Text", "text"),
     Column("source", "Source", "word"),
     Column("credibility", "Credibility", "share", None, 3),
@@ -51,7 +47,7 @@ COLUMNS_EXAMPLES = (
 
 
 def examples(domain: str, trace: Trace) -> list[Example]:
-    """A sure, a middling and an unsure answer that is right, then errors, the surest first."""
+    """Right answers of high, middle and low confidence, then errors, most confident first."""
     errors = trace.errors[:ERRORS_SHOWN]
     chosen = [(f"{how} right answer", one) for how, one in _right(trace.right)]
     chosen += [
@@ -106,7 +102,7 @@ def _facts(answer: TracedAnswer, trace: Trace) -> tuple[tuple[str, str], ...]:
 
 
 def _items(domain: str, answer: TracedAnswer, values: tuple[str, ...]) -> Table:
-    """From the prior over the items to their sum, so that a reader can add up."""
+    """Prior, items and their sum, so that a reader can add up."""
     first, second = answer.answer, answer.rival
     prior = answer.base[first] - answer.base[second]
     adds = [one.contributions[first] - one.contributions[second] for one in answer.items]
@@ -119,7 +115,7 @@ def _items(domain: str, answer: TracedAnswer, values: tuple[str, ...]) -> Table:
         f"{domain}_{answer.entity_id}",
         "Its evidence",
         f"Adds: to the log-odds of {values[first]} against {values[second]}, in nats.",
-        COLUMNS_EXAMPLES,
+        ITEM_COLUMNS,
         rows,
     )
 
@@ -139,7 +135,7 @@ def _item_row(item: TracedItem, added: float, values: tuple[str, ...]) -> Row:
 
 
 def _sum_row(name: str, title: str, added: float) -> Row:
-    return Row(name, title, (*[None] * (len(COLUMNS_EXAMPLES) - 1), Value(added)), "reference")
+    return Row(name, title, (*[None] * (len(ITEM_COLUMNS) - 1), Value(added)), "reference")
 
 
 def _told(values: Sequence[str], row: Sequence[float]) -> str:
@@ -147,7 +143,7 @@ def _told(values: Sequence[str], row: Sequence[float]) -> str:
 
 
 def _share(share: float) -> str:
-    """Nothing is shown as certain, or as impossible, that is not."""
+    """A share that is not 0 or 1 is not shown as 0 or 100 %."""
     if 0.0 < share < 0.00005:
         return "< 0.0001"
     return "> 0.9999" if 0.99995 <= share < 1.0 else f"{share:.4f}"
@@ -158,7 +154,7 @@ def _normalised(logs: Sequence[float]) -> list[float]:
     return [one / sum(parts) for one in parts]
 
 
-COMPLIANCE = "compliance"  # the domain that the paper cuts in parts
+COMPLIANCE = "compliance"  # the paper splits this domain into parts
 SURE = 0.8
 COLUMNS = (
     Column("asked", "Asked", "count", None, 0),
@@ -182,16 +178,16 @@ Traces = Mapping[str, Trace]
 class ProvenanceStudy:
     name: str = "provenance"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         return [cell for cells in runs(plan).values() for cell in cells.values()]
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
         traces = {
-            domain: kept_trace(train_spec(plan, domain), book.folder) for domain in plan.domains
+            domain: kept_trace(train_spec(plan, domain), results.folder) for domain in plan.domains
         }
-        tables = [_errors_table(traces), method_errors(runs(plan), book)]
+        tables = [_errors_table(traces), method_errors(runs(plan), results)]
         if COMPLIANCE in plan.domains:
-            answered = book.answered(runs(plan)[METHOD][COMPLIANCE])
+            answered = results.answered(runs(plan)[METHOD][COMPLIANCE])
             tables += [label_errors(answered), selective_table(answered)]
             tables += [credibility_table(answered), records_table()]
         return StudyResult(
@@ -204,13 +200,13 @@ class ProvenanceStudy:
         )
 
 
-def train_spec(plan: Plan, domain: str) -> TrainSpec:
-    """That of the study of domains, so that nothing is trained for this one."""
-    return domain_lesson(plan, domain, plan.data_seeds[0])
+def train_spec(plan: ExperimentPlan, domain: str) -> TrainSpec:
+    """The one of the domains study, so that nothing has to be trained."""
+    return domain_train_spec(plan, domain, plan.data_seeds[0])
 
 
-def runs(plan: Plan) -> dict[str, dict[str, Cell]]:
-    """A cell a domain for the robust ensemble and for those whose errors the paper counts."""
+def runs(plan: ExperimentPlan) -> dict[str, dict[str, Cell]]:
+    """One cell per domain for the robust ensemble and the methods whose errors the paper counts."""
     counted = printed_methods(plan.domains)
     others = [method for method in plan.domain_methods if method in counted and method != METHOD]
     return {
@@ -275,7 +271,7 @@ def _sure(answers: Sequence[TracedAnswer]) -> list[TracedAnswer]:
 
 
 def _misled(wrong: Sequence[TracedAnswer]) -> list[TracedAnswer]:
-    """Those that a perfect reader gets wrong as well."""
+    """Errors that a perfect reader makes too."""
     return [
         one for one in wrong if one.perfect is not None and int(np.argmax(one.perfect)) != one.truth
     ]

@@ -1,6 +1,5 @@
-"""The paper's tables of errors: by method, by true value, by confidence, by credibility; and the
-records of single answers that it prints, added up.
-"""
+"""The paper's tables of errors by method, true value, confidence and credibility, and the records
+it prints, recomputed."""
 
 from __future__ import annotations
 
@@ -11,12 +10,9 @@ from numpy.typing import NDArray
 
 from lpf import metrics
 from lpf.combine import Segments, combine_paper
-from lpf.evaluation.measures import by_label
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell
+from lpf.evaluation import Cell, Predictions, by_label, standing_of, title_of
 from lpf_paper.exhibits import Column, Row, Table, Value
-from lpf_paper.printed.printed_tables import PrintedTable, printed_slugs, printed_table
+from lpf_paper.printed import PrintedTable, printed_slugs, printed_table
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_tables import printed_value
 
@@ -32,24 +28,26 @@ def printed_errors(domain: str) -> PrintedTable | None:
 
 
 def printed_methods(domains: Sequence[str]) -> set[str]:
-    """Those whose errors the paper counts in one of the domains."""
+    """Methods whose errors the paper counts in one of the domains."""
     tables = [printed_errors(domain) for domain in domains]
     return {method for table in tables if table is not None for method in table.rows}
 
 
-def method_errors(runs: Mapping[str, Mapping[str, Cell]], book: ResultReader) -> Table:
-    """``runs`` has a cell a domain for each method."""
+def method_errors(runs: Mapping[str, Mapping[str, Cell]], results: ResultReader) -> Table:
+    """``runs`` has one cell per domain for each method."""
     domains = tuple(next(iter(runs.values())))
     columns = tuple(Column(domain, domain, "count", "lower", 0) for domain in domains)
     rows = []
     for method, cells in runs.items():
-        answers = {domain: book.answered(cells[domain]) for domain in domains}
+        answers = {domain: results.answered(cells[domain]) for domain in domains}
         notes = [f"{domain}: {one.error}" for domain, one in answers.items() if one.error]
         shown = tuple(_errors(method, domain, one) for domain, one in answers.items())
         rows.append(
             Row(method, title_of(method), shown, standing_of(method), "; ".join(notes) or None)
         )
-    asked = sorted({len(book.answered(cell).labels) for cell in next(iter(runs.values())).values()})
+    asked = sorted(
+        {len(results.answered(cell).labels) for cell in next(iter(runs.values())).values()}
+    )
     return Table(
         "errors_by_method",
         "Errors by method and domain",
@@ -79,7 +77,7 @@ def selective_table(answered: Predictions) -> Table:
     """Answering only above a confidence, at the paper's thresholds."""
     beside = printed_table("selective")
     columns = (
-        Column("coverage", "Predictions", "share", None, 3),
+        Column("coverage", "Answered", "share", None, 3),
         Column("accuracy", "Accuracy among them", "share", None, 3),
         Column("rejected", "Left unanswered", "count", None, 0),
     )
@@ -95,7 +93,7 @@ def selective_table(answered: Predictions) -> Table:
 
 
 def credibility_table(answered: Predictions) -> Table:
-    """At the paper's borders of the evidence's mean credibility."""
+    """By mean credibility of the evidence, in the paper's bins."""
     beside = printed_table("evidence_quality")
     columns = (
         Column("entities", "Entities", "count", None, 0),
@@ -123,7 +121,7 @@ def credibility_table(answered: Predictions) -> Table:
 
 
 def records_table() -> Table:
-    """What the items that the paper's records list come to by its own rule, from a flat prior."""
+    """The answers of the paper's records, recomputed by its own rule from a uniform prior."""
     values = tuple(record_answer(RECORDS[0]))
     columns = tuple(Column(value, value, "share", None, 4) for value in values)
     rows = [_record(slug, weighted) for slug in RECORDS for weighted in (True, False)]
@@ -142,12 +140,12 @@ def record_name(slug: str) -> str:
 
 
 def record_answer(slug: str) -> dict[str, float]:
-    """As it is printed."""
+    """The printed answer."""
     return {value: one.value for value, one in printed_table(slug).rows[_ANSWER].items()}
 
 
 def recomputed(slug: str, *, weighted: bool) -> dict[str, float]:
-    """The answer of a printed record's items."""
+    """The answer recomputed from a printed record's items."""
     values = tuple(record_answer(slug))
     items = [row for name, row in printed_table(slug).rows.items() if name != _ANSWER]
     potential = np.array([[row[value].value for value in values] for row in items])

@@ -1,9 +1,4 @@
-"""Evidence that gets worse while nobody is trained for it: who notices, and who stays sure.
-
-Which evidence is spoilt how far, and the cells in which it is.
-
-What spoilt evidence did to each method, in sentences.
-"""
+"""Corrupted evidence at test time: how much does each method lose, and does it notice?"""
 
 from __future__ import annotations
 
@@ -13,14 +8,13 @@ from math import isnan
 
 import numpy as np
 
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
+from lpf.evaluation import Cell, DomainData, EvalSpec, TrainSpec, standing_of, title_of
 from lpf.metrics import Difference
 from lpf_paper.exhibits import Column, Figure, Row, StudyResult, Table, Value
-from lpf_paper.perturbations.perturbations import KINDS, Perturbation
-from lpf_paper.plan import Plan
-from lpf_paper.studies.compliance_tables import DOMAIN
-from lpf_paper.studies.domains_tables import TEST_SEED, domain_lesson
+from lpf_paper.perturbations import KINDS, Perturbation
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.studies.compliance_runs import DOMAIN
+from lpf_paper.studies.domains_tables import TEST_SEED, domain_train_spec
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_figures import (
     Steps,
@@ -33,24 +27,26 @@ from lpf_paper.studies.study_figures import (
 from lpf_paper.studies.study_tables import comparisons, counted
 
 
-def compliance_lesson(plan: Plan, seed: int, entities: int | None = None) -> TrainSpec:
-    """The same as in the study of domains, whose networks it shares."""
-    return replace(domain_lesson(plan, DOMAIN, seed), entities=entities)
+def compliance_train_spec(
+    plan: ExperimentPlan, seed: int, entities: int | None = None
+) -> TrainSpec:
+    """The training data of the domains study, whose networks are shared."""
+    return replace(domain_train_spec(plan, DOMAIN, seed), entities=entities)
 
 
-def untouched(plan: Plan) -> EvalSpec:
+def untouched(plan: ExperimentPlan) -> EvalSpec:
     return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), plan.ablation_asked)
 
 
-def levels_of(plan: Plan, kind: str) -> tuple[float, ...]:
-    """0, and as many of the kind's own as the plan has, the highest among them."""
+def levels_of(plan: ExperimentPlan, kind: str) -> tuple[float, ...]:
+    """0 and the number of levels that the plan has, including the highest."""
     levels = KINDS[kind].levels
     count = min(plan.levels, len(levels))
     places = np.linspace(len(levels) - 1, 0, count).round().astype(int)
     return (0.0, *(levels[place] for place in sorted(places)))
 
 
-def steps_of(plan: Plan, kind: str) -> Steps:
+def steps_of(plan: ExperimentPlan, kind: str) -> Steps:
     levels = levels_of(plan, kind)
     runs = {
         method: tuple(_cells(plan, method, kind, level) for level in levels)
@@ -65,23 +61,23 @@ def level_word(kind: str, level: float) -> str:
     return f"{level:g}" if KINDS[kind].counts else f"{level:.0%}"
 
 
-def _cells(plan: Plan, method: str, kind: str, level: float) -> tuple[Cell, ...]:
+def _cells(plan: ExperimentPlan, method: str, kind: str, level: float) -> tuple[Cell, ...]:
     eval_spec = untouched(plan)
     if level > 0:
         eval_spec = EvalSpec(eval_spec.data, eval_spec.entities, Perturbation(kind, level))
     return tuple(
-        Cell(compliance_lesson(plan, seed), eval_spec, method) for seed in plan.study_seeds
+        Cell(compliance_train_spec(plan, seed), eval_spec, method) for seed in plan.study_seeds
     )
 
 
-def data_sets(plan: Plan) -> str:
+def data_sets(plan: ExperimentPlan) -> str:
     """For captions."""
     return counted(len(plan.study_seeds), "data set")
 
 
 OURS = "lpf_robust"
 ATTACK = "adversarial"
-SURE = 0.05  # of the p-values below which one method is called better than another
+SURE = 0.05  # p-value below which one method is called better than another
 Lost = Mapping[str, Difference | None]  # by method
 KIND_TITLES = {
     "missing": "Items that are missing",
@@ -95,28 +91,28 @@ KIND_TITLES = {
 
 
 def robustness_findings(
-    all_steps: Mapping[str, Steps], lost: Mapping[str, Lost], book: ResultReader
+    all_steps: Mapping[str, Steps], lost: Mapping[str, Lost], results: ResultReader
 ) -> list[str]:
     """``lost`` is what each method loses at the highest level, by kind."""
-    sentences = [_least_lost(kind, all_steps[kind], lost[kind], book) for kind in all_steps]
-    sentences.append(_where_others_win(all_steps, book))
-    sentences.append(_attacked(all_steps[ATTACK], book))
-    sentences.append(_surest(all_steps, book))
+    sentences = [_least_lost(kind, all_steps[kind], lost[kind], results) for kind in all_steps]
+    sentences.append(_where_others_win(all_steps, results))
+    sentences.append(_attacked(all_steps[ATTACK], results))
+    sentences.append(_surest(all_steps, results))
     return [sentence for sentence in sentences if sentence]
 
 
-def _least_lost(kind: str, steps: Steps, lost: Lost, book: ResultReader) -> str:
+def _least_lost(kind: str, steps: Steps, lost: Lost, results: ResultReader) -> str:
     known = sorted((one.mean, method) for method, one in lost.items() if one is not None)
     if not known:
         return ""
     (least, first), (most, last) = known[0], known[-1]
-    best = _lowest(steps, -1, book)
+    best = _lowest(steps, -1, results)
     return (
         f"{KIND_TITLES[kind]}, {steps.words[-1]}: {title_of(first)} loses least NLL "
         f"({least:+z.3f}), {title_of(last)} most ({most:+z.3f})"
         f"{_ours_lost(lost[OURS], (first, last))}. The lowest NLL is then that of "
-        f"{title_of(best)} ({steps.mean(best, 'nll', -1, book):z.3f}"
-        f"{_ours_beside(steps, best, book)})."
+        f"{title_of(best)} ({steps.mean(best, 'nll', -1, results):z.3f}"
+        f"{_ours_beside(steps, best, results)})."
     )
 
 
@@ -124,29 +120,31 @@ def _ours_lost(lost: Difference | None, named: tuple[str, str]) -> str:
     return "" if lost is None or OURS in named else f", the robust ensemble {lost.mean:+z.3f}"
 
 
-def _ours_beside(steps: Steps, best: str, book: ResultReader) -> str:
-    ours = steps.mean(OURS, "nll", -1, book)
+def _ours_beside(steps: Steps, best: str, results: ResultReader) -> str:
+    ours = steps.mean(OURS, "nll", -1, results)
     return "" if best == OURS or isnan(ours) else f"; the robust ensemble has {ours:z.3f}"
 
 
-def _lowest(steps: Steps, place: int, book: ResultReader) -> str:
+def _lowest(steps: Steps, place: int, results: ResultReader) -> str:
     def nll(method: str) -> float:
-        found = steps.mean(method, "nll", place, book)
+        found = steps.mean(method, "nll", place, results)
         return np.inf if isnan(found) else found
 
     return min(steps.runs, key=nll)
 
 
-def _where_others_win(all_steps: Mapping[str, Steps], book: ResultReader) -> str:
+def _where_others_win(all_steps: Mapping[str, Steps], results: ResultReader) -> str:
     places = [
         (kind, place) for kind, steps in all_steps.items() for place in range(1, len(steps.x))
     ]
-    first = sum(_lowest(all_steps[kind], place, book) == OURS for kind, place in places)
+    first = sum(_lowest(all_steps[kind], place, results) == OURS for kind, place in places)
     begin = (
-        f"The robust ensemble has the lowest NLL at {first} of {len(places)} levels of spoilt "
-        f"evidence"
+        f"The robust ensemble has the lowest NLL at {first} of {len(places)} levels of "
+        "corrupted evidence"
     )
-    lost = [told for kind, place in places if (told := _better(kind, all_steps[kind], place, book))]
+    lost = [
+        told for kind, place in places if (told := _better(kind, all_steps[kind], place, results))
+    ]
     if not lost:
         return f"{begin}; at none is another method better by more than chance."
     return (
@@ -155,11 +153,11 @@ def _where_others_win(all_steps: Mapping[str, Steps], book: ResultReader) -> str
     )
 
 
-def _better(kind: str, steps: Steps, place: int, book: ResultReader) -> str:
-    """Who beats the robust ensemble there, and by how much."""
+def _better(kind: str, steps: Steps, place: int, results: ResultReader) -> str:
+    """Methods that beat the robust ensemble at this level, and by how much."""
     better = [
         (one.name, one.difference.mean)
-        for one in comparisons(OURS, steps.at(place), book)
+        for one in comparisons(OURS, steps.at(place), results)
         if one.difference is not None and one.difference.mean > 0
         if one.adjusted is not None and one.adjusted < SURE
     ]
@@ -169,11 +167,11 @@ def _better(kind: str, steps: Steps, place: int, book: ResultReader) -> str:
     return f"{kind} at {steps.words[place]} ({names})"
 
 
-def _attacked(steps: Steps, book: ResultReader) -> str:
-    """What a planted item does."""
+def _attacked(steps: Steps, results: ResultReader) -> str:
+    """The effect of planted items."""
     parts = []
     for method in steps.runs:
-        before, after = (steps.mean(method, "accuracy", place, book) for place in (0, -1))
+        before, after = (steps.mean(method, "accuracy", place, results) for place in (0, -1))
         if not isnan(after):
             parts.append((before - after, before, after, method))
     if not parts:
@@ -187,11 +185,11 @@ def _attacked(steps: Steps, book: ResultReader) -> str:
     return f"Accuracy with {items} of credibility 1 for a wrong value, least loss first: {told}."
 
 
-def _surest(all_steps: Mapping[str, Steps], book: ResultReader) -> str:
+def _surest(all_steps: Mapping[str, Steps], results: ResultReader) -> str:
     gaps = {
         kind: gap
         for kind, steps in all_steps.items()
-        if not isnan(gap := overconfidence(steps, OURS, -1, book))
+        if not isnan(gap := overconfidence(steps, OURS, -1, results))
     }
     if not gaps:
         return ""
@@ -200,24 +198,24 @@ def _surest(all_steps: Mapping[str, Steps], book: ResultReader) -> str:
         return "At the highest level of no kind is the robust ensemble surer than it is right."
     steps = all_steps[kind]
     sure, right = (
-        steps.mean(OURS, measure, -1, book) for measure in ("mean_confidence", "accuracy")
+        steps.mean(OURS, measure, -1, results) for measure in ("mean_confidence", "accuracy")
     )
     return (
         f"The robust ensemble is most overconfident under {kind} at {steps.words[-1]}: mean "
         f"confidence {sure:.3f} at an accuracy of {right:.3f}, a gap of {gaps[kind]:+z.3f} against "
-        f"{overconfidence(steps, OURS, 0, book):+z.3f} untouched."
+        f"{overconfidence(steps, OURS, 0, results):+z.3f} untouched."
     )
 
 
-TELLING = 0.05  # the change of a method's overconfidence from which on it is worth a figure
+TELLING = 0.05  # smallest change of overconfidence that is worth a figure
 
 
 @dataclass(frozen=True)
 class RobustnessStudy:
     name: str = "robustness"
 
-    def cells(self, plan: Plan) -> list[Cell]:
-        """What is untouched is one eval_spec for all kinds."""
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
+        """All kinds share the cells with unchanged evidence."""
         found = (
             cell
             for kind in KINDS
@@ -227,53 +225,60 @@ class RobustnessStudy:
         )
         return list(dict.fromkeys(found))
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
         all_steps = {kind: steps_of(plan, kind) for kind in KINDS}
         lost = {
-            kind: {method: lost_nll(steps, method, book) for method in steps.runs}
+            kind: {method: lost_nll(steps, method, results) for method in steps.runs}
             for kind, steps in all_steps.items()
         }
         tables, figures = [_lost_table(plan, all_steps, lost)], []
         for kind, steps in all_steps.items():
-            tables += _tables(plan, kind, steps, book)
-            figures += _figures(plan, kind, steps, book)
+            tables += _tables(plan, kind, steps, results)
+            figures += _figures(plan, kind, steps, results)
         return StudyResult(
             self.name,
             "Evidence that gets worse",
             "Who loses least when items are missing, wrong, meaningless, copied or planted, and "
             "who remains as sure as before?",
-            tuple(robustness_findings(all_steps, lost, book)),
+            tuple(robustness_findings(all_steps, lost, results)),
             tuple(tables),
             tuple(figures),
         )
 
 
-def _how(plan: Plan) -> str:
+def _how(plan: ExperimentPlan) -> str:
     return (
         f"{plan.ablation_asked:,} new companies, mean over {data_sets(plan)} of 630 training "
-        "entities. Only what is asked about is spoilt: everything was fitted on evidence as it "
+        "entities. Only test evidence is corrupted: everything was fitted on evidence as it "
         "comes, temperatures by the number of items where it differs from that at fitting."
     )
 
 
-def _caption(plan: Plan, kind: str) -> str:
+def _caption(plan: ExperimentPlan, kind: str) -> str:
     told = f"{KINDS[kind].about} {_how(plan)}"
     if kind != "copies":
         return told
     return f"{told} Robust mode looks for texts that are nearly alike; the others here do not."
 
 
-def _tables(plan: Plan, kind: str, steps: Steps, book: ResultReader) -> list[Table]:
+def _tables(plan: ExperimentPlan, kind: str, steps: Steps, results: ResultReader) -> list[Table]:
     caption = _caption(plan, kind)
     return [
-        step_table(f"{kind}_nll", f"{KIND_TITLES[kind]}: NLL", caption, steps, "nll", book),
+        step_table(f"{kind}_nll", f"{KIND_TITLES[kind]}: NLL", caption, steps, "nll", results),
         step_table(
-            f"{kind}_accuracy", f"{KIND_TITLES[kind]}: accuracy", caption, steps, "accuracy", book
+            f"{kind}_accuracy",
+            f"{KIND_TITLES[kind]}: accuracy",
+            caption,
+            steps,
+            "accuracy",
+            results,
         ),
     ]
 
 
-def _lost_table(plan: Plan, all_steps: Mapping[str, Steps], lost: Mapping[str, Lost]) -> Table:
+def _lost_table(
+    plan: ExperimentPlan, all_steps: Mapping[str, Steps], lost: Mapping[str, Lost]
+) -> Table:
     columns = tuple(
         Column(kind, f"{kind}, {steps.words[-1]}", "number", "lower", 4)
         for kind, steps in all_steps.items()
@@ -295,13 +300,13 @@ def _lost_table(plan: Plan, all_steps: Mapping[str, Steps], lost: Mapping[str, L
     )
 
 
-def _figures(plan: Plan, kind: str, steps: Steps, book: ResultReader) -> list[Figure]:
+def _figures(plan: ExperimentPlan, kind: str, steps: Steps, results: ResultReader) -> list[Figure]:
     x_title = "How many" if KINDS[kind].counts else "Share"
     caption = _caption(plan, kind)
     figures = [
-        step_figure(f"{kind}_nll", KIND_TITLES[kind], caption, x_title, steps, "nll", book),
+        step_figure(f"{kind}_nll", KIND_TITLES[kind], caption, x_title, steps, "nll", results),
     ]
-    if _telling(steps, book):
+    if _telling(steps, results):
         figures.append(
             gap_figure(
                 f"{kind}_gap",
@@ -309,16 +314,16 @@ def _figures(plan: Plan, kind: str, steps: Steps, book: ResultReader) -> list[Fi
                 f"At 0 a method is as sure as it is right. {caption}",
                 x_title,
                 steps,
-                book,
+                results,
             )
         )
     return figures
 
 
-def _telling(steps: Steps, book: ResultReader) -> bool:
-    """Whether somebody becomes surer than right, or less sure, in a way that can be seen."""
+def _telling(steps: Steps, results: ResultReader) -> bool:
+    """Return True if the overconfidence of a method changes visibly."""
     gaps = [
-        [overconfidence(steps, method, place, book) for place in range(len(steps.x))]
+        [overconfidence(steps, method, place, results) for place in range(len(steps.x))]
         for method in steps.runs
     ]
     return bool((np.abs(np.array(gaps) - np.array(gaps)[:, :1]) > TELLING).any())

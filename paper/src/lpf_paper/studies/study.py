@@ -1,4 +1,4 @@
-"""What studies read their results from, and what every study promises."""
+"""What a study is, and how it reads its results."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from lpf.evaluation.model_cache import ModelCache
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.result_store import ResultStore
-from lpf.evaluation.specs import Cell
-from lpf.evaluation.summaries import Summary, summarise
+from lpf.evaluation import Cell, ModelCache, Predictions, ResultStore, Summary, summarise
 from lpf_paper.exhibits import StudyResult
-from lpf_paper.plan import Plan
+from lpf_paper.plan import ExperimentPlan
 
 Runs = Mapping[str, Sequence[Cell]]  # by method
 
 
 @dataclass(frozen=True)
 class ResultReader:
-    """Results that are there; each is read and summarised once."""
+    """Stored results of cells; each is read and summarised once."""
 
     folder: Path
     _answers: dict[Cell, Predictions] = field(default_factory=dict)
@@ -41,16 +37,16 @@ class ResultReader:
         return self._summaries[key]
 
     @property
-    def shelf(self) -> ModelCache:
+    def models(self) -> ModelCache:
         return ModelCache(self.folder / "models")
 
 
 class Study(Protocol):
-    """``cells`` is what must be run; ``result`` is asked for when all of them are there."""
+    """``cells`` must be run first; ``result`` is called when all their results are stored."""
 
     @property
     def name(self) -> str: ...
 
-    def cells(self, plan: Plan) -> list[Cell]: ...
+    def cells(self, plan: ExperimentPlan) -> list[Cell]: ...
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult: ...
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult: ...

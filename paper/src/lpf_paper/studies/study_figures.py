@@ -1,7 +1,4 @@
-"""Figures that several studies draw from the same answers.
-
-Methods along one knob: how much was spoilt, or how much there was to learn from.
-"""
+"""Figures that several studies share, and methods along one axis, such as a level of corruption."""
 
 from __future__ import annotations
 
@@ -11,22 +8,27 @@ from math import isfinite
 
 import numpy as np
 
-from lpf.evaluation.comparisons import compare
-from lpf.evaluation.measures import confusion_of, reliability_of, risk_coverage_of
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell
-from lpf.evaluation.summaries import DRAWS
+from lpf.evaluation import (
+    DRAWS,
+    Cell,
+    Predictions,
+    compare,
+    confusion_of,
+    reliability_of,
+    risk_coverage_of,
+    standing_of,
+    title_of,
+)
 from lpf.metrics import Difference
-from lpf.training.training_warnings import wilson
+from lpf.training import wilson
 from lpf_paper.exhibits import Column, Figure, Row, Series, Standing, Table
 from lpf_paper.studies.study import ResultReader, Runs
 from lpf_paper.studies.study_tables import COLUMNS, cell_value, mean_of_row
 
 
-def answers_of(cells: Sequence[Cell], book: ResultReader) -> Predictions | None:
-    """Those of the first run that has some; None where every run crashed."""
-    return next((one for one in book.runs(cells) if one.error is None), None)
+def answers_of(cells: Sequence[Cell], results: ResultReader) -> Predictions | None:
+    """Predictions of the first run that has some; None if every run crashed."""
+    return next((one for one in results.runs(cells) if one.error is None), None)
 
 
 def with_points(figures: Sequence[Figure]) -> list[Figure]:
@@ -39,9 +41,9 @@ def _has_points(series: Series) -> bool:
     return any(y is not None and np.isfinite(y) for y in series.y)
 
 
-def reliability_figure(name: str, caption: str, runs: Runs, book: ResultReader) -> Figure:
-    """Of the first run of each method that has answers; bins without entities are left out."""
-    found = {method: answers_of(cells, book) for method, cells in runs.items()}
+def reliability_figure(name: str, caption: str, runs: Runs, results: ResultReader) -> Figure:
+    """From the first run of each method with answers; empty bins are left out."""
+    found = {method: answers_of(cells, results) for method, cells in runs.items()}
     return Figure(
         name,
         "Are the confidences right?",
@@ -57,11 +59,11 @@ def reliability_figure(name: str, caption: str, runs: Runs, book: ResultReader) 
     )
 
 
-def risk_figure(name: str, caption: str, runs: Runs, book: ResultReader) -> Figure:
-    """Of the first run of each method that has answers."""
+def risk_figure(name: str, caption: str, runs: Runs, results: ResultReader) -> Figure:
+    """From the first run of each method with answers."""
     series = []
     for method, cells in runs.items():
-        if (answered := answers_of(cells, book)) is None:
+        if (answered := answers_of(cells, results)) is None:
             continue
         curve = risk_coverage_of(answered)
         series.append(
@@ -84,12 +86,12 @@ def risk_figure(name: str, caption: str, runs: Runs, book: ResultReader) -> Figu
 
 
 def scatter_figure(
-    name: str, caption: str, runs: Runs, book: ResultReader, x: str = "ece"
+    name: str, caption: str, runs: Runs, results: ResultReader, x: str = "ece"
 ) -> Figure:
-    """Accuracy against calibration, a point a method."""
+    """Accuracy against ECE, one point per method."""
     series = []
     for method, cells in runs.items():
-        spreads = book.summary(cells).spreads
+        spreads = results.summary(cells).spreads
         if x in spreads and standing_of(method) != "reference":
             series.append(
                 Series(
@@ -105,12 +107,18 @@ def scatter_figure(
 
 
 def bar_figure(
-    name: str, title: str, caption: str, runs: Runs, measure: str, y_title: str, book: ResultReader
+    name: str,
+    title: str,
+    caption: str,
+    runs: Runs,
+    measure: str,
+    y_title: str,
+    results: ResultReader,
 ) -> Figure:
-    """One bar a method, shortest first."""
+    """One bar per method, shortest first."""
     found = []
     for method, cells in runs.items():
-        spread = book.summary(cells).spreads.get(measure)
+        spread = results.summary(cells).spreads.get(measure)
         if spread is not None and np.isfinite(spread.mean):
             found.append((spread.mean, spread.low, spread.high, method))
     found.sort(key=lambda one: one[0])
@@ -126,9 +134,11 @@ def bar_figure(
     return Figure(name, title, caption, "bars", "", y_title, (series,))
 
 
-def error_figure(name: str, caption: str, runs: Runs, book: ResultReader) -> Figure:
-    """Error rates: the accuracies' bars from the other end."""
-    bars = bar_figure(name, "Error rates", caption, runs, "accuracy", "Error rate", book).series[0]
+def error_figure(name: str, caption: str, runs: Runs, results: ResultReader) -> Figure:
+    """Error rates with the intervals of the accuracies."""
+    bars = bar_figure(name, "Error rates", caption, runs, "accuracy", "Error rate", results).series[
+        0
+    ]
     order = range(len(bars.x) - 1, -1, -1)
     series = Series(
         bars.name,
@@ -142,10 +152,10 @@ def error_figure(name: str, caption: str, runs: Runs, book: ResultReader) -> Fig
 
 
 def confusion_figure(
-    name: str, caption: str, method: str, runs: Runs, book: ResultReader
+    name: str, caption: str, method: str, runs: Runs, results: ResultReader
 ) -> Figure:
-    """Of the method's first run that has answers; without rows where there is none."""
-    answered = answers_of(runs[method], book)
+    """From the method's first run with answers; without rows if there is none."""
+    answered = answers_of(runs[method], results)
     title = f"Who is taken for what: {title_of(method)}"
     rows = () if answered is None else _confusion(answered)
     return Figure(name, title, caption, "matrix", "Answer", "Truth", rows)
@@ -159,7 +169,7 @@ def _confusion(answered: Predictions) -> tuple[Series, ...]:
 
 
 def reliability_series(name: str, answered: Predictions, standing: Standing = "rival") -> Series:
-    """A point a bin that has entities, with the 95 % interval of the share that is right."""
+    """One point per non-empty bin, with the 95 % interval of the accuracy."""
     found = reliability_of(answered)
     there = found.count > 0
     accuracy, count = found.accuracy[there].tolist(), found.count[there].tolist()
@@ -186,22 +196,22 @@ class Steps:
     def at(self, place: int) -> dict[str, Sequence[Cell]]:
         return {method: cells[place] for method, cells in self.runs.items()}
 
-    def mean(self, method: str, measure: str, place: int, book: ResultReader) -> float:
-        """NaN where no run has answers."""
-        spread = book.summary(self.runs[method][place]).spreads.get(measure)
+    def mean(self, method: str, measure: str, place: int, results: ResultReader) -> float:
+        """NaN if no run has answers."""
+        spread = results.summary(self.runs[method][place]).spreads.get(measure)
         return np.nan if spread is None else spread.mean
 
 
 def step_table(
-    name: str, title: str, caption: str, steps: Steps, measure: str, book: ResultReader
+    name: str, title: str, caption: str, steps: Steps, measure: str, results: ResultReader
 ) -> Table:
-    """One row a method, the best on average first; one column a place of the knob."""
+    """One row per method, the best on average first; one column per step."""
     like = COLUMNS[measure]
     columns = tuple(
         Column(f"{measure}_{x:g}", word, like.kind, like.better, like.decimals)
         for x, word in zip(steps.x, steps.words, strict=True)
     )
-    rows = [_row(method, steps, measure, book) for method in steps.runs]
+    rows = [_row(method, steps, measure, results) for method in steps.runs]
     rows.sort(key=lambda row: mean_of_row(row, upwards=like.better != "higher"))
     return Table(name, title, caption, columns, tuple(rows))
 
@@ -213,49 +223,51 @@ def step_figure(
     x_title: str,
     steps: Steps,
     measure: str,
-    book: ResultReader,
+    results: ResultReader,
     *,
     log_x: bool = False,
 ) -> Figure:
-    """One line a method."""
+    """One line per method."""
     return _figure(
         name,
         title,
         caption,
         (x_title, COLUMNS[measure].title),
         steps,
-        lambda method, place: steps.mean(method, measure, place, book),
+        lambda method, place: steps.mean(method, measure, place, results),
         log_x,
     )
 
 
 def gap_figure(
-    name: str, title: str, caption: str, x_title: str, steps: Steps, book: ResultReader
+    name: str, title: str, caption: str, x_title: str, steps: Steps, results: ResultReader
 ) -> Figure:
-    """How much surer each method is than right."""
+    """Overconfidence of each method over the steps."""
     return _figure(
         name,
         title,
         caption,
         (x_title, "Mean confidence less accuracy"),
         steps,
-        lambda method, place: overconfidence(steps, method, place, book),
+        lambda method, place: overconfidence(steps, method, place, results),
     )
 
 
-def overconfidence(steps: Steps, method: str, place: int, book: ResultReader) -> float:
-    """Mean confidence less accuracy: above 0 a method is surer than it is right."""
+def overconfidence(steps: Steps, method: str, place: int, results: ResultReader) -> float:
+    """Mean confidence minus accuracy."""
     sure, right = (
-        steps.mean(method, measure, place, book) for measure in ("mean_confidence", "accuracy")
+        steps.mean(method, measure, place, results) for measure in ("mean_confidence", "accuracy")
     )
     return sure - right
 
 
-def lost_nll(steps: Steps, method: str, book: ResultReader, place: int = -1) -> Difference | None:
+def lost_nll(
+    steps: Steps, method: str, results: ResultReader, place: int = -1
+) -> Difference | None:
     """NLL at a place less that at the first, on the same entities. None where answers are missing
     or a loss is infinite."""
     cells = steps.runs[method]
-    before, after = book.runs(cells[0]), book.runs(cells[place])
+    before, after = results.runs(cells[0]), results.runs(cells[place])
     return compare(after, {method: before}, draws=DRAWS)[0].difference
 
 
@@ -276,8 +288,8 @@ def _figure(
     return Figure(name, title, caption, "lines", *axes, tuple(series), log_x)
 
 
-def _row(method: str, steps: Steps, measure: str, book: ResultReader) -> Row:
-    summaries = [book.summary(cells) for cells in steps.runs[method]]
+def _row(method: str, steps: Steps, measure: str, results: ResultReader) -> Row:
+    summaries = [results.summary(cells) for cells in steps.runs[method]]
     cells = tuple(cell_value(summary, measure) for summary in summaries)
     notes = dict.fromkeys(note for summary in summaries for note in summary.notes)
     return Row(method, title_of(method), cells, standing_of(method), "; ".join(notes) or None)

@@ -1,7 +1,4 @@
-"""Tables of methods against measures, with what the paper prints beside them.
-
-Rows of methods that the paper has numbers of and we have none.
-"""
+"""Tables of methods and measures beside the paper's numbers, with rows that only the paper has."""
 
 from __future__ import annotations
 
@@ -10,12 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpf.evaluation.comparisons import Comparison, Loss, compare
-from lpf.evaluation.method_names import LANGUAGE_MODEL, standing_of, title_of
-from lpf.evaluation.specs import Cell
-from lpf.evaluation.summaries import Summary
+from lpf.evaluation import (
+    LANGUAGE_MODEL,
+    Cell,
+    Comparison,
+    Loss,
+    Summary,
+    compare,
+    standing_of,
+    title_of,
+)
 from lpf_paper.exhibits import Column, Row, Table, Value
-from lpf_paper.printed.printed_tables import PrintedTable, printed_table
+from lpf_paper.printed import PrintedTable, printed_table
 from lpf_paper.studies.study import ResultReader, Runs
 
 COLUMNS: Mapping[str, Column] = {
@@ -48,20 +51,20 @@ COLUMNS: Mapping[str, Column] = {
         Column("peak_bytes", "Memory, all asked", "bytes", None, 1),
     )
 }
-# Measures whose name in the paper's tables is another.
+# Measures that have another name in the paper's tables.
 _PRINTED_NAMES = {
     "brier_over_k": "brier",
     "per_second": "throughput",
     "validation_accuracy": "best_validation_accuracy",
     "validation_loss": "best_validation_loss",
 }
-# What the paper counts and we give as a share of all, and of how many it counts.
+# Counts in the paper, shares of all here; and the number of entities it counts.
 _COUNTED = ("high_confidence_errors", "low_confidence_correct")
 _COUNTED_OF = 135
 
 
 def renamed_column(measure: str, name: str, title: str) -> Column:
-    """Where a measure has more than one column: ``name`` goes before its own, ``title`` after."""
+    """For a measure with several columns: ``name`` is put before its own, ``title`` after."""
     column = COLUMNS[measure]
     return replace(column, name=f"{name}_{measure}", title=f"{column.title}{title}")
 
@@ -72,15 +75,15 @@ def method_table(
     caption: str,
     runs: Runs,
     measures: Sequence[str],
-    book: ResultReader,
+    results: ResultReader,
     printed: str | None = None,
 ) -> Table:
     """One row a method, the lowest NLL first and references last. ``printed`` is the table of the
     paper that is to stand beside it."""
     beside = None if printed is None else printed_table(printed)
     rows = [
-        _row(method, book.summary(cells), measures, beside)
-        for method, cells in sorted(runs.items(), key=lambda one: _order(one[0], one[1], book))
+        _row(method, results.summary(cells), measures, beside)
+        for method, cells in sorted(runs.items(), key=lambda one: _order(one[0], one[1], results))
     ]
     return Table(name, title, caption, tuple(COLUMNS[one] for one in measures), tuple(rows))
 
@@ -90,13 +93,13 @@ def comparison_table(
     caption: str,
     reference: str,
     runs: Runs,
-    book: ResultReader,
+    results: ResultReader,
     where: str = "",
     measure: Loss = "nll",
 ) -> Table:
     """The reference's loss less each other's, paired, with p-values after Holm. ``where`` tells
     the table from others of the same study."""
-    compared = comparisons(reference, runs, book, measure)
+    compared = comparisons(reference, runs, results, measure)
     columns = (
         Column("difference", f"{measure.upper()} difference", "number", None, 4),
         Column("p", "p (Holm)", "share", None, 4),
@@ -107,14 +110,14 @@ def comparison_table(
 
 
 def comparisons(
-    reference: str, runs: Runs, book: ResultReader, measure: Loss = "nll"
+    reference: str, runs: Runs, results: ResultReader, measure: Loss = "nll"
 ) -> list[Comparison]:
     """The smallest difference first. Others have as many runs as the reference, or it has one,
     which then stands beside each of theirs."""
-    ours = book.runs(runs[reference])
+    ours = results.runs(runs[reference])
     rivals = {method: cells for method, cells in runs.items() if standing_of(method) != "reference"}
     others = {
-        method: book.runs(cells)
+        method: results.runs(cells)
         for method, cells in rivals.items()
         if method != reference and cells and len(ours) in (1, len(cells))
     }
@@ -125,7 +128,7 @@ def comparisons(
 def printed_value(
     beside: PrintedTable | None, row: str, measure: str
 ) -> tuple[float | None, str | None]:
-    """The paper's number and why it cannot be right, if so."""
+    """The paper's number, and why it cannot be right, if there is a reason."""
     if beside is None:
         return None, None
     found = beside.value(row, _PRINTED_NAMES.get(measure, measure))
@@ -138,7 +141,7 @@ def printed_value(
 def cell_value(
     summary: Summary, measure: str, beside: PrintedTable | None = None, row: str = ""
 ) -> Value | None:
-    """None where neither we nor the paper have a number."""
+    """None if neither we nor the paper have a number."""
     spread = summary.spreads.get(measure)
     paper, doubt = printed_value(beside, row, measure)
     if spread is None:
@@ -147,7 +150,7 @@ def cell_value(
 
 
 def plain_value(number: float | None) -> Value | None:
-    """Without bounds, and with nothing beside it."""
+    """A value without bounds or a number of the paper."""
     return None if number is None else Value(float(number))
 
 
@@ -173,8 +176,8 @@ def _row(
     return Row(method, title_of(method), cells, standing_of(method), note)
 
 
-def _order(method: str, cells: Sequence[Cell], book: ResultReader) -> tuple[bool, float]:
-    spread = book.summary(cells).spreads.get("nll")
+def _order(method: str, cells: Sequence[Cell], results: ResultReader) -> tuple[bool, float]:
+    spread = results.summary(cells).spreads.get("nll")
     return standing_of(method) == "reference", spread.mean if spread else float("inf")
 
 
@@ -195,16 +198,15 @@ NOT_ASKED = "not asked here: needs an endpoint (lpf evaluate --llm)"
 
 
 def with_printed_rows(table: Table, beside: PrintedTable) -> Table:
-    """Ours first. Rows of both must be named after methods, and columns after measures."""
+    """Adds the paper's methods that were not run. Rows must be named after methods, columns after
+    measures."""
     ours = {row.name for row in table.rows}
     measures = [column.name for column in table.columns]
-    rows = [
-        _row_printed_rows(method, measures, beside) for method in beside.rows if method not in ours
-    ]
+    rows = [_printed_row(method, measures, beside) for method in beside.rows if method not in ours]
     return replace(table, rows=(*table.rows, *rows))
 
 
-def _row_printed_rows(method: str, measures: Sequence[str], beside: PrintedTable) -> Row:
+def _printed_row(method: str, measures: Sequence[str], beside: PrintedTable) -> Row:
     cells = tuple(_cell(method, measure, beside) for measure in measures)
     return Row(method, title_of(method), cells, standing_of(method), _note(method, beside))
 

@@ -1,7 +1,7 @@
-"""Answers with all that led to them: what each item said, what it weighed, which way it pulled.
+"""Answers with every item's factor, weight and contribution.
 
-Kept answers do not hold this and the model is needed for it, so it is made once a train_spec and kept
-as JSON beside them.
+Stored predictions do not hold this, and computing it needs the model. So a trace is computed once
+per training set and stored as JSON beside the results.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from lpf.baselines.lpf_methods import FittedLpf
-from lpf.combine.combined import Combined
-from lpf.combine.robust import RobustParameters
+from lpf.baselines import FittedLpf
+from lpf.combine import Combined, RobustParameters
 from lpf.datasets import DatasetEntity, DatasetItem
 from lpf.domains import perfect_answers
 from lpf.engine import Answers
-from lpf.evaluation.specs import EvalSpec, TrainSpec
+from lpf.evaluation import EvalSpec, TrainSpec
 from lpf.results import jensen_shannon
-from lpf.storage.atomic_files import write_atomically
+from lpf.storage import write_atomically
 from lpf.training import Examples
 from lpf.types import FloatArray
 
-FORMAT = 1  # of the kept document: another one is looked for under another name
+FORMAT = 1  # of the stored document, and part of its file name
 METHOD = "lpf_robust"
 DRAWS = 100
 
@@ -50,7 +49,7 @@ class TracedItem:
 
     @property
     def says(self) -> int:
-        """The value that it would be answered with alone."""
+        """The answer of this item alone."""
         return int(np.argmax(self.potential))
 
 
@@ -84,7 +83,7 @@ class TracedAnswer:
 
     @property
     def rival(self) -> int:
-        """What the answer is held against: the truth where it is wrong, else the runner-up."""
+        """The value the answer is compared with: the truth if it is wrong, else the runner-up."""
         if not self.is_right:
             return self.truth
         others = [value for value in range(len(self.distribution)) if value != self.answer]
@@ -105,7 +104,7 @@ class TracedAnswer:
 
 @dataclass(frozen=True)
 class Trace:
-    """All test entities of a train_spec. ``parameters`` are those that were fitted."""
+    """All test entities of a training set, and the fitted ``parameters``."""
 
     predicate: str
     values: tuple[str, ...]
@@ -114,13 +113,13 @@ class Trace:
 
     @property
     def errors(self) -> tuple[TracedAnswer, ...]:
-        """The surest first."""
+        """Most confident first."""
         wrong = [one for one in self.answers if not one.is_right]
         return tuple(sorted(wrong, key=lambda one: -one.confidence))
 
     @property
     def right(self) -> tuple[TracedAnswer, ...]:
-        """The surest first."""
+        """Most confident first."""
         right = [one for one in self.answers if one.is_right]
         return tuple(sorted(right, key=lambda one: -one.confidence))
 
@@ -131,7 +130,7 @@ class Trace:
 
 
 def kept_trace(train_spec: TrainSpec, folder: Path) -> Trace:
-    """The trace of a train_spec, made where it is not there yet: seconds where its model is kept."""
+    """The stored trace, or a new one, which takes seconds if the model is cached."""
     path = trace_path(train_spec, folder)
     if not path.is_file():
         write_atomically(path, json.dumps(trace(train_spec, folder), allow_nan=False).encode())
@@ -143,8 +142,8 @@ def trace_path(train_spec: TrainSpec, folder: Path) -> Path:
 
 
 def trace(train_spec: TrainSpec, folder: Path) -> dict[str, Any]:
-    """What the robust ensemble answers about the train_spec's own test entities, as plain data."""
-    from lpf.evaluation.workbench import Workbench
+    """The robust ensemble's answers for the data set's own test entities, as plain data."""
+    from lpf.evaluation import Workbench
 
     bench = Workbench(train_spec, folder)
     fitted = bench.fitted(METHOD)
@@ -178,7 +177,7 @@ def _answer(found: Answers, place: int, entity: DatasetEntity) -> dict[str, Any]
     combined, factors, doubt = found.combined, found.factors, found.uncertainty
     assert isinstance(combined, Combined)
     assert factors is not None
-    assert doubt is not None  # draws were asked for
+    assert doubt is not None  # draws were requested
     begin, end = combined.segments.offsets[place : place + 2].tolist()
     rows = range(begin, end)
     parts = doubt.item(place)

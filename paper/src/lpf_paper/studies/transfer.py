@@ -1,12 +1,6 @@
-"""Learned in one domain, asked in another; and learned from few.
+"""Trained on one domain, tested on another; and training with few labels.
 
-Pairs of domains, one learned from and one asked about, and their cells.
-
-Answers in another domain, with values matched by their order or by what they mean.
-
-At home and away: the table of methods, and a matrix of domains for each way of matching.
-
-What is carried over from one domain to another, in sentences.
+Values of two domains are matched by their order or by their meaning.
 """
 
 from __future__ import annotations
@@ -21,33 +15,31 @@ from numpy.typing import NDArray
 
 from lpf import metrics
 from lpf.errors import ConfigError
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.predictions import Predictions
-from lpf.evaluation.specs import Cell, DomainData, EvalSpec
+from lpf.evaluation import Cell, DomainData, EvalSpec, Predictions, standing_of, title_of
 from lpf_paper.exhibits import Column, Figure, Row, Series, StudyResult, Table, Value
-from lpf_paper.plan import Plan
-from lpf_paper.studies.domains_tables import TEST_SEED, domain_lesson
+from lpf_paper.plan import ExperimentPlan
+from lpf_paper.studies.domains_tables import TEST_SEED, domain_train_spec
 from lpf_paper.studies.few_labels import few_cells, few_figures, few_findings, few_tables
 from lpf_paper.studies.robustness import OURS, data_sets
 from lpf_paper.studies.study import ResultReader
 
-ASKED = 300  # entities a domain, fewer where the plan has fewer
+ASKED = 300  # entities per domain, fewer if the plan has fewer
 METHODS = ("lpf_robust", "deterministic_ensemble_average", "logistic_mean")
 
-Pair = tuple[str, str]  # the domain learned from, the domain asked about
+Pair = tuple[str, str]  # training domain, test domain
 
 
-def transfer_cell(plan: Plan, method: str, pair: Pair, seed: int) -> Cell:
+def transfer_cell(plan: ExperimentPlan, method: str, pair: Pair, seed: int) -> Cell:
     learned, asked = pair
     eval_spec = EvalSpec(DomainData(asked, seed=TEST_SEED), asked_entities(plan))
-    return Cell(domain_lesson(plan, learned, seed), eval_spec, method)
+    return Cell(domain_train_spec(plan, learned, seed), eval_spec, method)
 
 
-def asked_entities(plan: Plan) -> int:
+def asked_entities(plan: ExperimentPlan) -> int:
     return min(ASKED, plan.ablation_asked)
 
 
-def domain_pairs(plan: Plan) -> list[Pair]:
+def domain_pairs(plan: ExperimentPlan) -> list[Pair]:
     if len(plan.transfer_domains) < 2:
         raise ConfigError(
             f"transfer_domains: must be two or more, got {list(plan.transfer_domains)}. "
@@ -56,16 +48,16 @@ def domain_pairs(plan: Plan) -> list[Pair]:
     return list(product(plan.transfer_domains, plan.transfer_domains))
 
 
-def home_pairs(plan: Plan) -> list[Pair]:
+def home_pairs(plan: ExperimentPlan) -> list[Pair]:
     return [pair for pair in domain_pairs(plan) if pair[0] == pair[1]]
 
 
-def away_pairs(plan: Plan) -> list[Pair]:
+def away_pairs(plan: ExperimentPlan) -> list[Pair]:
     return [pair for pair in domain_pairs(plan) if pair[0] != pair[1]]
 
 
-# Which end of a domain's values is the good one, by what their declarations say they mean. For the
-# outcome of a case it depends on whom one asks: there the order stands.
+# Which end of a domain's values is good, according to their declarations. For the outcome of a
+# legal case that depends on the party, so its values are matched by order.
 GOOD_FIRST = ("construction", "finance", "healthcare")
 GOOD_LAST = ("academic", "compliance", "materials")
 
@@ -74,15 +66,15 @@ Score = Callable[[Predictions], float]
 
 @dataclass(frozen=True)
 class Matched:
-    """Answers of every pair, with values matched by their order or by what they mean."""
+    """Predictions of every pair, with values matched by order or by meaning."""
 
-    plan: Plan
-    book: ResultReader
+    plan: ExperimentPlan
+    results: ResultReader
 
     def mean(
         self, method: str, pairs: Iterable[Pair], score: Score, *, by_meaning: bool = False
     ) -> Value:
-        """Over pairs and data sets; ``sd`` between data sets. Runs that crashed are left out."""
+        """Mean over pairs and data sets; ``sd`` is over data sets. Crashed runs are left out."""
         pairs = list(pairs)
         seeds = [
             [score(one) for one in self.runs(method, pairs, [seed], by_meaning) if not one.error]
@@ -100,12 +92,12 @@ class Matched:
         return [
             reversed_values(one) if by_meaning and opposite(pair) and not one.error else one
             for pair, seed in product(pairs, seeds)
-            for one in [self.book.answered(transfer_cell(self.plan, method, pair, seed))]
+            for one in [self.results.answered(transfer_cell(self.plan, method, pair, seed))]
         ]
 
 
 def opposite(pair: Pair) -> bool:
-    """Whether the first value is the good one in one of the two, and the bad one in the other."""
+    """Return True if the first value is good in one domain and bad in the other."""
     first, second = pair
     return (first in GOOD_FIRST and second in GOOD_LAST) or (
         first in GOOD_LAST and second in GOOD_FIRST
@@ -113,8 +105,8 @@ def opposite(pair: Pair) -> bool:
 
 
 def reversed_values(answered: Predictions) -> Predictions:
-    """What was said of the first value counts for the last, and so on."""
-    assert answered.raw is not None  # only asked for where there are answers
+    """Predictions with the order of values reversed."""
+    assert answered.raw is not None  # callers pass runs with answers only
     return replace(answered, raw=answered.raw[:, ::-1], tempered=answered.answers[:, ::-1])
 
 
@@ -131,7 +123,7 @@ def confidence(answered: Predictions) -> float:
 
 
 def most_frequent(answered: Predictions) -> float:
-    """The share of the most frequent value: what is right without reading anything."""
+    """The share of the most frequent value, which is the accuracy without evidence."""
     return float(np.bincount(answered.labels).max() / len(answered.labels))
 
 
@@ -150,7 +142,7 @@ BY_MEANING = (
 )
 
 
-def transfer_table(plan: Plan, answers: Matched) -> Table:
+def transfer_table(plan: ExperimentPlan, answers: Matched) -> Table:
     rows = [method_row(plan, method, answers) for method in METHODS]
     rows.append(frequent_row(plan, answers))
     return Table(
@@ -164,7 +156,7 @@ def transfer_table(plan: Plan, answers: Matched) -> Table:
     )
 
 
-def method_row(plan: Plan, method: str, answers: Matched) -> Row:
+def method_row(plan: ExperimentPlan, method: str, answers: Matched) -> Row:
     home, away = home_pairs(plan), away_pairs(plan)
     cells = (
         answers.mean(method, home, accuracy),
@@ -177,13 +169,13 @@ def method_row(plan: Plan, method: str, answers: Matched) -> Row:
     return Row(method, title_of(method), cells, standing_of(method))
 
 
-def frequent_row(plan: Plan, answers: Matched) -> Row:
+def frequent_row(plan: ExperimentPlan, answers: Matched) -> Row:
     share = answers.mean(OURS, home_pairs(plan), most_frequent)
     shares: tuple[Value | None, ...] = (share, share, share, None, None, None)
     return Row("most_frequent", "The most frequent value of those asked", shares, "reference")
 
 
-def transfer_matrices(plan: Plan, answers: Matched) -> list[Figure]:
+def transfer_matrices(plan: ExperimentPlan, answers: Matched) -> list[Figure]:
     return [
         _matrix(plan, answers, "transfer_by_order", "by order", BY_ORDER, by_meaning=False),
         _matrix(plan, answers, "transfer_by_meaning", "by meaning", BY_MEANING, by_meaning=True),
@@ -191,7 +183,7 @@ def transfer_matrices(plan: Plan, answers: Matched) -> list[Figure]:
 
 
 def _matrix(
-    plan: Plan, answers: Matched, name: str, words: str, matched: str, *, by_meaning: bool
+    plan: ExperimentPlan, answers: Matched, name: str, words: str, matched: str, *, by_meaning: bool
 ) -> Figure:
     rows = (_matrix_row(plan, answers, one, by_meaning=by_meaning) for one in plan.transfer_domains)
     return Figure(
@@ -205,7 +197,9 @@ def _matrix(
     )
 
 
-def _matrix_row(plan: Plan, answers: Matched, learned: str, *, by_meaning: bool) -> Series:
+def _matrix_row(
+    plan: ExperimentPlan, answers: Matched, learned: str, *, by_meaning: bool
+) -> Series:
     found = (
         answers.mean(OURS, [(learned, asked)], accuracy, by_meaning=by_meaning).value
         for asked in plan.transfer_domains
@@ -213,14 +207,14 @@ def _matrix_row(plan: Plan, answers: Matched, learned: str, *, by_meaning: bool)
     return Series(learned, plan.transfer_domains, tuple(found))
 
 
-def _how(plan: Plan) -> str:
+def _how(plan: ExperimentPlan) -> str:
     return (
         f"Learned on 630 entities of one domain, asked about {asked_entities(plan)} new ones of "
         f"another; mean over {data_sets(plan)}."
     )
 
 
-def transfer_findings(plan: Plan, answers: Matched) -> list[str]:
+def transfer_findings(plan: ExperimentPlan, answers: Matched) -> list[str]:
     sentences = [
         _home_and_away(plan, answers),
         _turned(plan, answers),
@@ -230,7 +224,7 @@ def transfer_findings(plan: Plan, answers: Matched) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _home_and_away(plan: Plan, answers: Matched) -> str:
+def _home_and_away(plan: ExperimentPlan, answers: Matched) -> str:
     row, frequent = method_row(plan, OURS, answers), frequent_row(plan, answers)
     home, order, meaning, _, _, sure = (_number(cell) for cell in row.cells)
     if np.isnan([home, meaning]).any():
@@ -243,8 +237,8 @@ def _home_and_away(plan: Plan, answers: Matched) -> str:
     )
 
 
-def _turned(plan: Plan, answers: Matched) -> str:
-    """Whether good and bad are what is carried over."""
+def _turned(plan: ExperimentPlan, answers: Matched) -> str:
+    """Whether the meaning of values, good or bad, carries over."""
     pairs = [pair for pair in away_pairs(plan) if opposite(pair)]
     if not pairs:
         return ""
@@ -259,7 +253,7 @@ def _turned(plan: Plan, answers: Matched) -> str:
     )
 
 
-def _best_away(plan: Plan, answers: Matched) -> str:
+def _best_away(plan: ExperimentPlan, answers: Matched) -> str:
     found = {
         method: _number(answers.mean(method, away_pairs(plan), accuracy, by_meaning=True))
         for method in METHODS
@@ -275,7 +269,7 @@ def _best_away(plan: Plan, answers: Matched) -> str:
     )
 
 
-def _first_two(plan: Plan, order: Sequence[str], answers: Matched) -> str:
+def _first_two(plan: ExperimentPlan, order: Sequence[str], answers: Matched) -> str:
     """Counts rather than a p-value: a resampled difference of few answers, all on one side, never
     crosses 0 however few they are."""
     first, second = (
@@ -295,7 +289,7 @@ def _right(answered: Predictions) -> NDArray[np.bool_]:
     return metrics.judged(answered.answers, answered.labels.astype(np.int64))[1]
 
 
-def _pair_sentence(plan: Plan, answers: Matched) -> str:
+def _pair_sentence(plan: ExperimentPlan, answers: Matched) -> str:
     found = {
         pair: value
         for pair in away_pairs(plan)
@@ -311,7 +305,7 @@ def _pair_sentence(plan: Plan, answers: Matched) -> str:
 
 
 def _number(cell: Value | str | None) -> float:
-    """NaN where there is none."""
+    """NaN if there is none."""
     return np.nan if not isinstance(cell, Value) or cell.value is None else cell.value
 
 
@@ -319,7 +313,7 @@ def _number(cell: Value | str | None) -> float:
 class TransferStudy:
     name: str = "transfer"
 
-    def cells(self, plan: Plan) -> list[Cell]:
+    def cells(self, plan: ExperimentPlan) -> list[Cell]:
         found = (
             transfer_cell(plan, method, pair, seed)
             for method in METHODS
@@ -328,14 +322,14 @@ class TransferStudy:
         )
         return list(dict.fromkeys([*found, *few_cells(plan)]))
 
-    def result(self, plan: Plan, book: ResultReader) -> StudyResult:
-        answers = Matched(plan, book)
+    def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
+        answers = Matched(plan, results)
         return StudyResult(
             self.name,
             "From one domain to another, and from few labels",
             "Does what was learned in one domain hold in another, and how many labelled entities "
             "does each method need?",
-            (*transfer_findings(plan, answers), *few_findings(plan, book)),
-            (transfer_table(plan, answers), *few_tables(plan, book)),
-            (*transfer_matrices(plan, answers), *few_figures(plan, book)),
+            (*transfer_findings(plan, answers), *few_findings(plan, results)),
+            (transfer_table(plan, answers), *few_tables(plan, results)),
+            (*transfer_matrices(plan, answers), *few_figures(plan, results)),
         )

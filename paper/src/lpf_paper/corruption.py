@@ -1,9 +1,9 @@
-"""How evidence is spoilt, one function a kind; ``perturbations`` says what each is called.
+"""How evidence is corrupted: one function per kind of ``perturbations.KINDS``.
 
-Every item and entity has its random numbers under its own id, and a level takes the first of an
-order that does not depend on it: so higher levels spoil what lower ones do, and more.
-
-Items of one entity put among those of another: evidence that speaks for a wrong value.
+Each item and entity has its own random numbers, drawn under its ID, and a level takes the first
+part of an order that does not depend on the level. So a higher level corrupts everything that a
+lower level does, and more. Some kinds borrow items of entities with another value, so that the
+evidence supports a wrong value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem
-from lpf.domains.streams import stream
+from lpf.domains import stream
 from lpf.errors import DatasetError
 
 CLEAR = "clear"
@@ -26,14 +26,14 @@ CLEAR = "clear"
 
 @dataclass(frozen=True)
 class Loan:
-    """An item and whose it is."""
+    """An item, and the entity it belongs to."""
 
     item: DatasetItem
     lender: DatasetEntity
 
     def to(self, borrower: DatasetEntity, predicate: str) -> DatasetItem:
-        """The item as it stands with its borrower: it names the borrower where it named its lender,
-        keeps the value it was labelled with, and is of no report."""
+        """The item as evidence of the borrower: it names the borrower instead of the lender, keeps
+        the value it was labelled with, and belongs to no report."""
         return replace(
             self.item,
             text=_readdressed(self.item.text, self.lender, borrower),
@@ -45,8 +45,8 @@ class Loan:
 
 @dataclass(frozen=True)
 class Lenders:
-    """``loans`` by what they are filed under, the entity's value first: all of a value, those of a
-    source, those of an aspect, and those that speak for the value and no other."""
+    """Items that can be borrowed. The keys of ``loans`` begin with the entity's value: all items
+    of a value, those of a source, those of an aspect, and those that support the value only."""
 
     dataset: Dataset
     predicate: str
@@ -54,14 +54,14 @@ class Lenders:
 
     @classmethod
     def of(cls, dataset: Dataset, predicate: str) -> Lenders:
-        """DatasetError where items cannot speak for another entity's value: each is about its own
-        entity's claim."""
+        """DatasetError if entities have claims: an item about one claim says nothing about the
+        value of another entity."""
         claimed = next((entity for entity in dataset if entity.claim is not None), None)
         if claimed is not None:
             raise DatasetError(
                 f"dataset {dataset.name!r}: evidence is about claims (first: entity "
-                f"{claimed.entity_id!r}), and what speaks against one claim says nothing about "
-                "another. Nothing was changed; use a kind that borrows no items."
+                f"{claimed.entity_id!r}), and an item about one claim says nothing about another. "
+                "Nothing was changed; use a kind that borrows no items."
             )
         loans: dict[tuple[str, ...], list[Loan]] = defaultdict(list)
         for entity in dataset:
@@ -73,26 +73,26 @@ class Lenders:
     def wrong_value(
         self, entity: DatasetEntity, generator: np.random.Generator, *filed: str
     ) -> str:
-        """A value that the entity does not have and something can be borrowed for, each as likely
-        as the others. DatasetError where there is none."""
+        """A value that the entity does not have, drawn uniformly from those for which items can be
+        borrowed. DatasetError if there is none."""
         own = entity.labels.get(self.predicate)
         values = self.dataset.schema[self.predicate].values
         others = [value for value in values if value != own and (value, *filed) in self.loans]
         if own is None or not others:
             raise DatasetError(
                 f"dataset {self.dataset.name!r}: entity {entity.entity_id!r} has the value {own!r} "
-                f"of {self.predicate!r}, and evidence can be borrowed for {others} besides. "
-                "Nothing was changed; hand over labelled entities of at least two values."
+                f"of {self.predicate!r}; items of another value can be borrowed for {others}. "
+                "Nothing was changed; pass labelled entities of at least two values."
             )
         return others[int(generator.integers(len(others)))]
 
     def alike(self, value: str, item: DatasetItem) -> list[Loan]:
-        """Items of entities with the value: of the item's source, else of its aspect, else any."""
+        """Items of entities with the value: of the same source, else the same aspect, else any."""
         keys = [key for key in _kinships(item) if (value, *key) in self.loans]
         return self.loans[(value, *next(iter(keys), ()))]
 
     def clear(self, value: str) -> list[Loan]:
-        """Items of entities with the value that speak for it and no other, as far as is known."""
+        """Items of entities with the value that support this value only, as far as is known."""
         return self.loans[(value, CLEAR)]
 
 
@@ -117,7 +117,7 @@ def _kinships(item: DatasetItem) -> Iterator[tuple[str, str]]:
 
 
 def _spoken_for(item: DatasetItem, predicate: str) -> list[str] | None:
-    """The values that an item leaves open; None where only its entity's value is known."""
+    """The values that an item leaves open; None if only its entity's value is known."""
     if predicate in item.labels:
         return [item.labels[predicate]]
     symbol = None if item.truth is None else item.truth.get("symbol")
@@ -125,7 +125,7 @@ def _spoken_for(item: DatasetItem, predicate: str) -> list[str] | None:
 
 
 def _readdressed(text: str, lender: DatasetEntity, borrower: DatasetEntity) -> str:
-    """The lender's name, country and the like, wherever they stand, become the borrower's."""
+    """The text with the lender's name, country and other fields replaced by the borrower's."""
     words = {
         theirs: ours
         for name, theirs in lender.fields.items()
@@ -138,7 +138,7 @@ def _readdressed(text: str, lender: DatasetEntity, borrower: DatasetEntity) -> s
     return re.sub(pattern, lambda match: words[match[0]], text)
 
 
-# Nothing that a copy adds may say anything.
+# What is added to a copy must not say anything about the value.
 REWORDINGS = (
     "{} This was noted again.",
     "Again: {}",
@@ -152,13 +152,13 @@ REWORDINGS = (
 
 Choice = TypeVar("Choice")
 Maker = Callable[[DatasetEntity, DatasetItem, np.random.Generator], DatasetItem]
-# The evidence of entities, by their id, where it is another than before.
+# New evidence by entity ID, for the entities whose evidence changes.
 Changed = dict[str, tuple[DatasetItem, ...]]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One call of ``perturbed``, with the random numbers and the names that it may use."""
+    """One call of ``perturbed``: its arguments, random streams and new IDs."""
 
     dataset: Dataset
     kind: str
@@ -169,7 +169,7 @@ class Task:
 
     @property
     def entities(self) -> Iterator[DatasetEntity]:
-        """Those with evidence; where there is none, there is nothing to spoil."""
+        """Entities with evidence; the others have nothing to corrupt."""
         return (entity for entity in self.dataset if entity.evidence)
 
     def stream(self, what: str, name: str) -> np.random.Generator:
@@ -278,7 +278,7 @@ def copies(task: Task) -> Changed:
 
 
 def adversarial(task: Task) -> Changed:
-    """An attacker keeps to one value, and what it writes is the latest."""
+    """The attacker supports one value, and its items are the latest."""
     changed = {}
     for entity in task.entities:
         generator = task.stream("made", entity.entity_id)
@@ -297,17 +297,17 @@ def adversarial(task: Task) -> Changed:
 
 
 def _places(count: int, task: Task, generator: np.random.Generator) -> list[int]:
-    """As many different ones as the level says."""
+    """As many different positions as the level says."""
     if count < task.level:
         raise DatasetError(
             f"dataset {task.dataset.name!r}: an attack with {task.level:g} items needs as many "
-            f"that speak for one wrong value, and there are {count}. Nothing was changed."
+            f"items that support one wrong value, and there are {count}. Nothing was changed."
         )
     return [int(place) for place in generator.permutation(count)[: int(task.level)]]
 
 
 def _replaced(task: Task, made: Maker) -> Changed:
-    """Every item that the level takes, as it is made anew under an id of its own."""
+    """Replaces every item that the level takes by a new one with its own ID."""
     taken = set(task.taken_items())
     changed = {}
     for entity in task.entities:
@@ -326,7 +326,7 @@ def _replaced(task: Task, made: Maker) -> Changed:
 
 
 def _with_text(item: DatasetItem, text: str) -> DatasetItem:
-    """It repeats nothing any more, and says what nobody labelled."""
+    """The item with another text: it is no copy any more and has no labels."""
     return replace(item, text=text, labels={}, report_id=None, truth=None)
 
 

@@ -1,4 +1,4 @@
-"""Spoilt evidence: how much of it, that higher levels spoil more, and what is left alone."""
+"""Corrupted evidence: how much of it, that higher levels corrupt more, and what stays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lpf.domains import (
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, TrainSpec
 from lpf.schema import Predicate, Schema
-from lpf_paper.perturbations.perturbations import KINDS, Perturbation, perturbed
+from lpf_paper.perturbations import KINDS, Perturbation, perturbed
 
 LEVELS = ("low", "medium", "high")
 FOREIGN = ("The tide was out.", "Two owls sat in the elm.", "Stir until it thickens.")
@@ -31,7 +31,7 @@ REPLACING = ("flipped", "noise", "foreign")
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
 
-def spoilt(dataset: Dataset, kind: str, level: float, seed: int = 1) -> Dataset:
+def corrupted(dataset: Dataset, kind: str, level: float, seed: int = 1) -> Dataset:
     return perturbed(dataset, kind, level, seed, predicate="level", foreign=FOREIGN)
 
 
@@ -95,7 +95,7 @@ def test_the_same_level_and_seed_give_the_same_data(
     dataset: Dataset, chosen: tuple[str, float, float], seed: int
 ) -> None:
     kind, _, level = chosen
-    assert spoilt(dataset, kind, level, seed) == spoilt(dataset, kind, level, seed)
+    assert corrupted(dataset, kind, level, seed) == corrupted(dataset, kind, level, seed)
 
 
 @given(datasets, kinds_with_levels(), seeds)
@@ -104,7 +104,7 @@ def test_entities_and_labels_stay_ids_are_unique_and_an_item_is_left(
     dataset: Dataset, chosen: tuple[str, float, float], seed: int
 ) -> None:
     kind, _, level = chosen
-    after = spoilt(dataset, kind, level, seed)
+    after = corrupted(dataset, kind, level, seed)
     assert len(set(ids(after))) == len(ids(after))
     for old, new in zip(dataset, after, strict=True):
         assert new.evidence
@@ -116,11 +116,11 @@ def test_entities_and_labels_stay_ids_are_unique_and_an_item_is_left(
 
 @given(datasets, kinds_with_levels(), seeds)
 @settings(max_examples=150, deadline=None)
-def test_a_higher_level_spoils_what_a_lower_one_does_and_in_the_same_way(
+def test_a_higher_level_corrupts_what_a_lower_one_does_and_in_the_same_way(
     dataset: Dataset, chosen: tuple[str, float, float], seed: int
 ) -> None:
     kind, low, high = chosen
-    less, more = spoilt(dataset, kind, low, seed), spoilt(dataset, kind, high, seed)
+    less, more = corrupted(dataset, kind, low, seed), corrupted(dataset, kind, high, seed)
     if kind == "missing":
         assert set(ids(more)) <= set(ids(less))
     else:
@@ -134,7 +134,7 @@ def test_a_higher_level_spoils_what_a_lower_one_does_and_in_the_same_way(
 def test_the_share_of_replaced_items_is_that_of_all_items(
     dataset: Dataset, kind: str, level: float, seed: int
 ) -> None:
-    after = spoilt(dataset, kind, level, seed)
+    after = corrupted(dataset, kind, level, seed)
     assert len(ids(after)) == len(ids(dataset))
     assert len(new_items(dataset, after)) == round(level * len(ids(dataset)))
 
@@ -144,7 +144,7 @@ def test_the_share_of_replaced_items_is_that_of_all_items(
 def test_missing_takes_its_share_but_for_last_items(
     dataset: Dataset, level: float, seed: int
 ) -> None:
-    after = spoilt(dataset, "missing", level, seed)
+    after = corrupted(dataset, "missing", level, seed)
     asked = round(level * len(ids(dataset)))
     gone = len(ids(dataset)) - len(ids(after))
     alone = sum(len(entity.evidence) == 1 for entity in after)
@@ -161,16 +161,18 @@ def test_what_is_added_is_counted(
         ("copies", copies, copies * len(dataset)),
         ("adversarial", attacks, attacks * len(dataset)),
     ):
-        after = spoilt(dataset, kind, level, seed)
+        after = corrupted(dataset, kind, level, seed)
         assert set(ids(dataset)) <= set(ids(after))
         assert len(new_items(dataset, after)) == expected
 
 
 @given(datasets, kinds, seeds)
 @settings(max_examples=40, deadline=None)
-def test_spoilt_twice_ids_are_still_unique(dataset: Dataset, kind: str, seed: int) -> None:
+def test_ids_stay_unique_if_evidence_is_corrupted_twice(
+    dataset: Dataset, kind: str, seed: int
+) -> None:
     level = KINDS[kind].levels[-1]
-    twice = spoilt(spoilt(dataset, kind, level, seed), kind, level, seed + 1)
+    twice = corrupted(corrupted(dataset, kind, level, seed), kind, level, seed + 1)
     assert len(set(ids(twice))) == len(ids(twice))
     assert len(twice.exclusions) == 2
 
@@ -179,7 +181,7 @@ def test_seeds_differ() -> None:
     dataset = made([(value, 4) for value in LEVELS * 5])
     for kind, of in KINDS.items():
         level = of.levels[0]
-        assert spoilt(dataset, kind, level, 1) != spoilt(dataset, kind, level, 2)
+        assert corrupted(dataset, kind, level, 1) != corrupted(dataset, kind, level, 2)
 
 
 MIXED = made([(value, 4) for value in LEVELS * 20])
@@ -187,7 +189,7 @@ MIXED = made([(value, 4) for value in LEVELS * 20])
 
 def test_a_flipped_item_is_of_another_value_and_the_same_source_and_moment() -> None:
     before = {item.evidence_id: item for item in MIXED.items}
-    for entity, item in new_items(MIXED, spoilt(MIXED, "flipped", 0.5)):
+    for entity, item in new_items(MIXED, corrupted(MIXED, "flipped", 0.5)):
         original = before[item.evidence_id.removesuffix("~flipped")]
         assert item.labels["level"] != entity.labels["level"]
         assert f"is {item.labels['level']} for" in item.text
@@ -207,13 +209,14 @@ def test_where_nobody_has_the_source_the_aspect_decides_and_then_anything() -> N
         entities = (one("low", aspect, 0), *high)
         dataset = replace(MIXED, entities=entities)
         texts = {
-            spoilt(dataset, "flipped", 1.0, seed).entities[0].evidence[0].text for seed in range(40)
+            corrupted(dataset, "flipped", 1.0, seed).entities[0].evidence[0].text
+            for seed in range(40)
         }
         assert texts == expected
 
 
 def test_a_borrowed_text_names_its_borrower() -> None:
-    for entity, item in new_items(MIXED, spoilt(MIXED, "contradiction", 1.0)):
+    for entity, item in new_items(MIXED, corrupted(MIXED, "contradiction", 1.0)):
         assert item.text.endswith(f"for {entity.fields['firm']}")
         assert f"of {entity.entity_id} is" not in item.text
 
@@ -225,7 +228,7 @@ def test_words_within_other_words_are_not_renamed() -> None:
     medium = replace(
         MIXED.entities[1], evidence=(replace(MIXED.entities[1].evidence[0], text=text),)
     )
-    after = spoilt(replace(MIXED, entities=(low, medium)), "contradiction", 1.0)
+    after = corrupted(replace(MIXED, entities=(low, medium)), "contradiction", 1.0)
     assert after.entities[0].evidence[-1].text == "Firm0 is not Firm10, says Firm0's bank."
 
 
@@ -244,7 +247,7 @@ def test_only_what_speaks_for_the_value_alone_contradicts(kind: str) -> None:
 
     dataset = replace(MIXED, entities=tuple(map(open_items, MIXED)))
     found = Counter()
-    for entity, item in new_items(dataset, spoilt(dataset, kind, 1)):
+    for entity, item in new_items(dataset, corrupted(dataset, kind, 1)):
         found[item.text.split(" is ")[0].split(" of ")[0]] += 1
         assert item.labels["level"] != entity.labels["level"]
         assert item.text != "either"
@@ -255,7 +258,7 @@ def test_only_what_speaks_for_the_value_alone_contradicts(kind: str) -> None:
 
 
 def test_an_attack_is_fully_credible_and_the_latest_and_keeps_to_one_value() -> None:
-    after = spoilt(MIXED, "adversarial", 3)
+    after = corrupted(MIXED, "adversarial", 3)
     for old, new in zip(MIXED, after, strict=True):
         added = new.evidence[len(old.evidence) :]
         assert {item.credibility for item in added} == {1.0}
@@ -265,7 +268,7 @@ def test_an_attack_is_fully_credible_and_the_latest_and_keeps_to_one_value() -> 
 
 
 def test_copies_repeat_one_item_in_other_words_and_do_not_say_so() -> None:
-    after = spoilt(MIXED, "copies", 8)
+    after = corrupted(MIXED, "copies", 8)
     for old, new in zip(MIXED, after, strict=True):
         copies = new.evidence[len(old.evidence) :]
         originals = [item for item in old.evidence if all(item.text in c.text for c in copies)]
@@ -282,7 +285,7 @@ def test_copies_repeat_one_item_in_other_words_and_do_not_say_so() -> None:
 def test_noise_is_words_of_the_data_and_keeps_what_is_not_text() -> None:
     words = {word for item in MIXED.items for word in item.text.split()}
     before = {item.evidence_id: item for item in MIXED.items}
-    for _, item in new_items(MIXED, spoilt(MIXED, "noise", 1.0)):
+    for _, item in new_items(MIXED, corrupted(MIXED, "noise", 1.0)):
         original = before[item.evidence_id.removesuffix("~noise")]
         assert set(item.text.split()) <= words
         assert len(item.text.split()) == len(original.text.split())
@@ -291,7 +294,7 @@ def test_noise_is_words_of_the_data_and_keeps_what_is_not_text() -> None:
 
 
 def test_foreign_texts_are_those_given() -> None:
-    after = spoilt(MIXED, "foreign", 1.0)
+    after = corrupted(MIXED, "foreign", 1.0)
     assert {item.text for item in after.items} == set(FOREIGN)
 
 
@@ -303,7 +306,7 @@ def compliance() -> Dataset:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_perfect_reader_refuses_spoilt_evidence(kind: str) -> None:
+def test_the_perfect_reader_refuses_corrupted_evidence(kind: str) -> None:
     dataset = compliance()
     predicate = next(iter(dataset.schema)).name
     assert perfect_answers(dataset).shape == (30, 3)
@@ -313,13 +316,13 @@ def test_the_perfect_reader_refuses_spoilt_evidence(kind: str) -> None:
         perfect_answers(after)
 
 
-def test_level_nought_changes_nothing() -> None:
+def test_level_0_changes_nothing() -> None:
     for kind in KINDS:
-        assert spoilt(MIXED, kind, 0) is MIXED
+        assert corrupted(MIXED, kind, 0) is MIXED
 
 
-def test_what_was_done_is_said() -> None:
-    assert spoilt(MIXED, "copies", 2, 7).exclusions == (
+def test_the_data_set_notes_the_change() -> None:
+    assert corrupted(MIXED, "copies", 2, 7).exclusions == (
         "copies at level 2, seed 7: 60 of 60 entities.",
     )
 
@@ -328,7 +331,7 @@ def test_an_entity_without_evidence_is_left_alone() -> None:
     empty = replace(MIXED.entities[0], evidence=())
     dataset = replace(MIXED, entities=(empty, *MIXED.entities[1:]))
     for kind, of in KINDS.items():
-        assert spoilt(dataset, kind, of.most).entities[0] is empty
+        assert corrupted(dataset, kind, of.most).entities[0] is empty
 
 
 @pytest.mark.parametrize(
@@ -346,14 +349,14 @@ def test_an_entity_without_evidence_is_left_alone() -> None:
 )
 def test_levels_out_of_range_are_refused(kind: str, level: float) -> None:
     with pytest.raises(ConfigError, match="level must be a"):
-        spoilt(MIXED, kind, level)
+        corrupted(MIXED, kind, level)
 
 
 def test_other_arguments_that_cannot_be_used_are_refused() -> None:
-    with pytest.raises(ConfigError, match="'typos' is none"):
-        spoilt(MIXED, "typos", 0.1)
+    with pytest.raises(ConfigError, match="'typos'"):
+        corrupted(MIXED, "typos", 0.1)
     with pytest.raises(ConfigError, match="seed"):
-        spoilt(MIXED, "noise", 0.1, -1)
+        corrupted(MIXED, "noise", 0.1, -1)
     with pytest.raises(ConfigError, match="no foreign texts"):
         perturbed(MIXED, "foreign", 0.1, 1, predicate="level")
 
@@ -373,12 +376,12 @@ def test_nothing_is_borrowed_where_it_would_not_speak_for_another_value(kind: st
         (replace(MIXED, entities=(replace(MIXED.entities[0], claim="so"), *MIXED)), "claims"),
     ):
         with pytest.raises(DatasetError, match=message):
-            spoilt(dataset, kind, 1)
+            corrupted(dataset, kind, 1)
 
 
 def test_an_attack_needs_as_many_items_as_it_has() -> None:
     with pytest.raises(DatasetError, match="there are 2"):
-        spoilt(made([("low", 2), ("high", 2)]), "adversarial", 3)
+        corrupted(made([("low", 2), ("high", 2)]), "adversarial", 3)
 
 
 def test_a_perturbation_is_a_change_of_test_entities() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lpf_paper.printed.printed_tables import Printed, printed_slugs, printed_table
+from lpf_paper.printed import Printed, printed_slugs, printed_table
 
 DOMAINS = ("academic", "compliance", "construction", "finance", "healthcare", "legal", "materials")
 Cell = tuple[str, str, str]

@@ -1,8 +1,8 @@
-"""Worse evidence for entities that were not trained on: what a robustness study does to it.
+"""Corrupted evidence for test entities: what the robustness study does to it.
 
 The same level and seed give the same data, and what is missing at 30 % is also missing at 50 %.
-Nobody knows the exact answer to spoilt evidence: an entity that was changed has no ``truth`` any
-more, so that the perfect reader refuses; one that was not is returned as it came.
+The exact answer to corrupted evidence is not known: an entity whose evidence changed loses its
+``truth``, so that the perfect reader refuses it. Other entities are returned unchanged.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from types import MappingProxyType
 from lpf.datasets import Dataset
 from lpf.domains import generate_test, load_domain, preset
 from lpf.errors import ConfigError
-from lpf_paper.perturbations import corruption as spoiling
-from lpf_paper.perturbations.corruption import REWORDINGS, Changed, Task
+from lpf_paper import corruption
+from lpf_paper.corruption import REWORDINGS, Changed, Task
 
 MOST_ATTACKS = 10
 PERTURBATION_SEED = 11
@@ -23,9 +23,9 @@ PERTURBATION_SEED = 11
 
 @dataclass(frozen=True)
 class Kind:
-    """``about`` says what is done; ``levels`` are those that a study goes through, ``most`` is the
-    highest. A level is a share, or where it ``counts`` a whole number. A kind that ``borrows``
-    items of other entities makes no sense where entities have claims."""
+    """``about`` says what is done. ``levels`` are those a study uses, ``most`` is the highest one
+    allowed. A level is a share, or a whole number if the kind ``counts``. A kind that ``borrows``
+    items of other entities makes no sense if entities have claims."""
 
     about: str
     change: Callable[[Task], Changed]
@@ -39,42 +39,42 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "missing": Kind(
             "A share of all items is dropped; an entity keeps at least one.",
-            spoiling.missing,
+            corruption.missing,
             (0.1, 0.3, 0.5, 0.7, 0.9),
             most=0.9,
         ),
         "flipped": Kind(
             "A share of all items is replaced by items of entities with another value.",
-            spoiling.flipped,
+            corruption.flipped,
             (0.1, 0.2, 0.3, 0.4, 0.5),
             borrows=True,
         ),
         "noise": Kind(
             "The texts of a share of all items are replaced by words drawn from all texts.",
-            spoiling.noise,
+            corruption.noise,
             (0.1, 0.3, 0.5, 0.7),
         ),
         "contradiction": Kind(
-            "A share of the entities gets one more item, which speaks for another value.",
-            spoiling.contradiction,
+            "A share of the entities gets one more item, which supports another value.",
+            corruption.contradiction,
             (0.25, 0.5, 1.0),
             borrows=True,
         ),
         "copies": Kind(
-            "So many copies of one item of each entity are added, reworded and not marked.",
-            spoiling.copies,
+            "Copies of one item of each entity are added, reworded and not marked as copies.",
+            corruption.copies,
             (1, 2, 4),
             most=len(REWORDINGS),
             counts=True,
         ),
         "foreign": Kind(
             "The texts of a share of all items are replaced by texts about something else.",
-            spoiling.foreign,
+            corruption.foreign,
             (0.1, 0.3, 0.5, 0.7),
         ),
         "adversarial": Kind(
-            "Each entity gets so many new items of credibility 1 that speak for one wrong value.",
-            spoiling.adversarial,
+            "Each entity gets new items of credibility 1 that all support one wrong value.",
+            corruption.adversarial,
             (1,),
             most=MOST_ATTACKS,
             counts=True,
@@ -93,13 +93,13 @@ def perturbed(
     predicate: str,
     foreign: Sequence[str] = (),
 ) -> Dataset:
-    """The data set with its evidence changed as ``KINDS[kind]`` says. Every entity may be, so hand
-    over those of the test alone. Their order, labels, facts and fields stay.
+    """The data set with its evidence changed as ``KINDS[kind]`` says. Any entity may be changed, so
+    pass test entities only. Their order, labels, facts and fields stay.
 
-    Level 0 changes nothing. A share is one of all items (or entities), to the nearest whole number;
-    "missing" takes fewer where it would take an entity's last item. ``predicate`` is whose values
-    are contradicted, ``foreign`` the texts of the kind of that name. ConfigError for arguments out
-    of range, DatasetError where nothing can be borrowed.
+    Level 0 changes nothing. A share is of all items (or entities), rounded to a whole number;
+    "missing" takes fewer if it would take an entity's last item. Values of ``predicate`` are
+    contradicted; ``foreign`` are the texts for the kind of that name. Raises ConfigError if an
+    argument is out of range, DatasetError if no item can be borrowed.
     """
     _check(kind, level, seed, foreign)
     if level == 0:
@@ -148,7 +148,7 @@ def _texts_of_another_domain(dataset: Dataset) -> tuple[str, ...]:
 
 def _check(kind: str, level: float, seed: int, foreign: Sequence[str]) -> None:
     if kind not in KINDS:
-        raise ConfigError(f"perturbation: {kind!r} is none; those are {list(KINDS)}.")
+        raise ConfigError(f"unknown perturbation {kind!r}; choose from {list(KINDS)}.")
     most, counts = KINDS[kind].most, KINDS[kind].counts
     if not 0.0 <= level <= most or (counts and level != int(level)):
         raise ConfigError(
@@ -158,4 +158,4 @@ def _check(kind: str, level: float, seed: int, foreign: Sequence[str]) -> None:
     if seed < 0:
         raise ConfigError(f"perturbation: seed must be 0 or above, got {seed}.")
     if kind == "foreign" and not foreign:
-        raise ConfigError("perturbation 'foreign': there are no foreign texts; give some.")
+        raise ConfigError("perturbation 'foreign': no foreign texts were given.")

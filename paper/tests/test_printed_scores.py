@@ -6,9 +6,8 @@ import math
 from functools import lru_cache
 from statistics import fmean
 
+from lpf_paper.printed import Printed, printed_slugs, printed_table
 from printed_cells import DOMAINS, agrees, assert_doubted, cell, cells, errors, matrix, number
-
-from lpf_paper.printed.printed_tables import Printed, printed_slugs, printed_table
 
 TEST, ITEMS = 135, 675
 BROKEN = ("edl_aggregated", "edl_individual_broken", "relational_graph")

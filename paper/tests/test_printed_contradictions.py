@@ -7,9 +7,9 @@ from collections.abc import Callable
 from statistics import fmean
 
 import pytest
-from printed_cells import DOMAINS, agrees, assert_doubted, cell, cells, errors, matrix, number
 
-from lpf_paper.printed.printed_tables import Printed, printed_slugs, printed_table
+from lpf_paper.printed import Printed, printed_slugs, printed_table
+from printed_cells import DOMAINS, agrees, assert_doubted, cell, cells, errors, matrix, number
 
 VALUES = ("low", "medium", "high")
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from lpf.errors import ConfigError
-from lpf_paper.printed.printed_tables import (
+from lpf_paper.printed import (
     Printed,
     PrintedTable,
     printed_doubts,
@@ -177,7 +177,7 @@ def test_an_unknown_table_is_refused_with_those_there_are() -> None:
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
     program = (
-        "import lpf_paper.printed.printed_tables as p; print(p._document.cache_info().currsize);"
+        "import lpf_paper.printed as p; print(p._document.cache_info().currsize);"
         "p.printed_slugs(); p.printed_table('runtime'); print(p._document.cache_info().misses)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

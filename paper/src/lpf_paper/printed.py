@@ -1,7 +1,7 @@
-"""What the paper prints, beside what is measured here: its tables as data, with our doubts.
+"""The numbers that the paper prints, as data, with the doubts about them.
 
-The numbers stand in ``printed.toml`` as they were printed, right or wrong. A doubt says why one
-cannot be right or does not fit another; it never changes it.
+``printed.toml`` holds them as printed, right or wrong. A doubt says why a number cannot be right or
+contradicts another one; it never changes the number.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from lpf.errors import ConfigError
 
 @dataclass(frozen=True)
 class Printed:
-    """One number of the paper. ``decimals`` is the number of places it is printed with, so that it
-    stands for everything within ``half_step``; ``doubts`` is empty where we have none."""
+    """One number of the paper, printed with ``decimals`` places: the true value lies within
+    ``half_step`` of it. ``doubts`` is empty if there are none."""
 
     value: float
     decimals: int
@@ -29,13 +29,13 @@ class Printed:
 
     @property
     def half_step(self) -> float:
-        """Half a unit of the last printed place: how far off rounding alone can be."""
+        """Half a unit of the last printed place: the largest error from rounding."""
         return float(0.5 * 10.0**-self.decimals)
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Concerns the cells of ``tables`` that lie in ``rows`` and ``columns``; empty means all."""
+    """Applies to the cells of ``tables`` in ``rows`` and ``columns``; empty means all."""
 
     tables: tuple[str, ...]
     why: str
@@ -52,11 +52,11 @@ class Doubt:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table of the paper. ``rows`` holds, by row and column, what is printed there.
+    """A table of the paper. ``rows`` holds the printed numbers by row and column.
 
-    ``measure`` is what the cells hold where columns are methods or settings. ``domain``,
-    ``method`` and ``seed`` say what all of the table is about, and ``selected`` which seed training
-    chose; each is None where it does not apply. ``brier_divided_by`` is the K by which a printed
+    ``measure`` is what the cells hold if the columns are methods or settings. ``domain``,
+    ``method`` and ``seed`` apply to the whole table, and ``selected`` is the seed that training
+    chose; each is None if it does not apply. ``brier_divided_by`` is the K by which a printed
     Brier score must be multiplied to be comparable with ``lpf.metrics.brier``.
     """
 
@@ -76,16 +76,16 @@ class PrintedTable:
     entities_by_row: Mapping[str, int] = field(default_factory=dict)
 
     def value(self, row: str, column: str) -> Printed | None:
-        """None where the paper prints nothing: no such row or column, or an empty cell."""
+        """None if the paper prints nothing here: no such row or column, or an empty cell."""
         return self.rows.get(row, {}).get(column)
 
     def entities_of(self, row: str) -> int | None:
-        """How many entities a row's accuracy is said to be of, where that is known."""
+        """The number of entities behind a row's accuracy, if the paper states it."""
         return self.entities_by_row.get(row, self.entities)
 
 
 def printed_slugs() -> tuple[str, ...]:
-    """Names of all tables, section by section."""
+    """Names of all tables, in the order of the paper's sections."""
     return tuple(_document()["tables"])
 
 
@@ -95,13 +95,10 @@ def printed_doubts() -> tuple[Doubt, ...]:
 
 @lru_cache
 def printed_table(slug: str) -> PrintedTable:
-    """The table of this name. ConfigError lists the names there are."""
+    """The table of this name. ConfigError lists the names if there is none."""
     tables = _document()["tables"]
     if slug not in tables:
-        raise ConfigError(
-            f"table {slug!r}: the paper has none of this name, so nothing was looked up; "
-            f"there are {list(tables)}."
-        )
+        raise ConfigError(f"unknown table {slug!r} of the paper; choose from {list(tables)}.")
     fields = dict(tables[slug])
     rows = {
         row: MappingProxyType(
@@ -139,6 +136,6 @@ def _doubts() -> tuple[Doubt, ...]:
 
 @lru_cache
 def _document() -> dict[str, Any]:
-    # Decimals keep the printed places, which floats lose: 0.860 would be 0.86.
-    text = files("lpf_paper.printed").joinpath("printed.toml").read_text(encoding="utf-8")
+    # Decimals keep the printed places, which floats lose: 0.860 would become 0.86.
+    text = files("lpf_paper").joinpath("printed.toml").read_text(encoding="utf-8")
     return tomllib.loads(text, parse_float=Decimal)
