@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lpf"
 ROOMS = (
     "errors",
     "version",
+    "options",
     "types",
     "schema",
     "results",

@@ -45,7 +45,7 @@ def test_a_handful_of_entities_makes_a_model_that_says_how_far_to_trust_it() -> 
 
 def test_a_few_entities_with_many_numbers_are_read_linearly(tmp_path: Path) -> None:
     few = many_sided(45)
-    ours = train_few(few, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
+    ours = train_few(few, "hash", ("level",), replace(LONG, model="best"), SEEDS)
     plain = train_few(few, "hash", ("level",), LONG, SEEDS)
     assert ours.reading is not None
     assert ours.reading.is_linear
@@ -91,7 +91,7 @@ def test_networks_stay_where_they_read_better() -> None:
     features[:, 0] += np.where(labels == 1, 0.0, sides)
     features[:, 1] += np.select([labels == 0, labels == 2], [sides, -sides], 0.0)
     crosswise = replace(few, features=features.astype(np.float32))
-    config = replace(LONG, reading="chosen", max_epochs=80)
+    config = replace(LONG, model="best", max_epochs=80)
     model = train_few(crosswise, "hash", ("level",), config, SEEDS)
     assert model.reading is not None
     assert not model.reading.is_linear
@@ -101,7 +101,7 @@ def test_networks_stay_where_they_read_better() -> None:
 
 def test_the_linear_reading_is_judged_by_what_it_did_not_see_too() -> None:
     lost = many_sided(40, signal=0.0)
-    model = train_few(lost, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
+    model = train_few(lost, "hash", ("level",), replace(LONG, model="best"), SEEDS)
     scores = model.scores["out of fold/spn"]["level"]
     assert scores.accuracy < 0.6
     assert scores.nll > 0.9 * scores.prior_nll
@@ -132,7 +132,7 @@ def test_what_items_say_of_entities_is_not_counted_on_those_judged() -> None:
         lost = replace(
             plain, dataset=labelled(plain.dataset, own), features=features.astype(np.float32)
         )
-        config = replace(LONG, reading="chosen", max_epochs=25)
+        config = replace(LONG, model="best", max_epochs=25)
         choice = train_few(lost, "hash", ("level",), config, SEEDS).reading
         assert choice is not None
         losses.append(choice.networks_nll)

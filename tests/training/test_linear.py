@@ -18,7 +18,7 @@ from lpf.training.material import channel_between
 from lpf.training.softmax_regression import Regression, Rows, Scaling, fit_path, fit_regression
 
 SEEDS = (1, 2, 3)
-CHOSEN = replace(SMALL, reading="chosen", aggregator=None)
+CHOSEN = replace(SMALL, model="best", aggregator=None)
 
 
 def train(examples: Examples, **changes: object) -> Trained:
@@ -183,7 +183,7 @@ def test_networks_stay_where_no_line_parts_the_values() -> None:
 
 
 def test_with_networks_asked_for_nothing_is_compared() -> None:
-    assert train(hard_to_learn(), reading="networks").reading is None
+    assert train(hard_to_learn(), model="networks").reading is None
 
 
 def test_a_linear_model_is_kept_and_answers_in_both_variants(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_channel_of_a_hand_worked_case() -> None:
 
 def test_items_that_say_nothing_do_not_outvote_the_one_that_speaks(silent: Examples) -> None:
     """Taken for their entities', the labels of silent items bury what is known."""
-    mapped, plain = train(silent), train(silent, reading="networks")
+    mapped, plain = train(silent), train(silent, model="networks")
     ours, theirs = (one.scores["test/spn"]["level"] for one in (mapped, plain))
     assert mapped.config.head("level").channel
     assert not plain.config.head("level").channel
@@ -267,8 +267,8 @@ def test_a_value_that_no_item_has_can_be_answered() -> None:
         features=(centres[spoken] + noise).astype(np.float32),
     )
     mapped, plain = (
-        train(examples, reading=reading).scores["test/spn"]["level"]
-        for reading in ("chosen", "networks")
+        train(examples, model=kind).scores["test/spn"]["level"]
+        for kind in ("best", "networks")
     )
     assert mapped.accuracy > 0.9
     assert plain.accuracy < 0.8

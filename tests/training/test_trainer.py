@@ -206,7 +206,7 @@ def test_a_model_no_better_than_the_prior_is_told_first(examples: Examples) -> N
 
 
 def test_nothing_is_said_of_networks_that_do_not_answer(examples: Examples) -> None:
-    config = replace(SMALL, beta=50.0, max_epochs=8, learning_rate=0.01, reading="chosen")
+    config = replace(SMALL, beta=50.0, max_epochs=8, learning_rate=0.01, model="best")
     model = train(examples, replace(config, aggregator=None))
     assert model.reading is not None
     assert model.reading.is_linear

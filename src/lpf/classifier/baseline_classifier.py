@@ -88,7 +88,7 @@ class Recipe:
 
         model = None
         if self.name in OVER_FACTORS:
-            config = TrainingConfig(aggregator=None, reading="networks")
+            config = TrainingConfig(aggregator=None, model="networks")
             trainer = Trainer(examples, reader_id, (PREDICATE,), config, self.seeds)
             model = trainer.run().runtime()
         shared = Shared(

@@ -285,7 +285,7 @@ def train_few(
     say("training on folds")
     course = networks.out_of_fold(watcher)
     unseen = few.judged(course.potential, course.shares)
-    if config.reading == "networks":
+    if config.model == "networks":
         say("training on everything")
         return few.finished(networks.final(course.epochs), unseen, course, None)
     say("comparing with a linear reading")

@@ -103,7 +103,7 @@ class Trainer:
         plain = {
             key: value
             for key, value in self.config.to_dict().items()
-            if key not in ("members", "aggregator", "stage_two", "reading")
+            if key not in ("members", "aggregator", "stage_two", "model")
         }
         return self.folder / search_id(
             data=self.dataset.digest,
@@ -114,7 +114,7 @@ class Trainer:
         )
 
     def _better_reading(self, networks: Runtime) -> tuple[Runtime, ReadingChoice | None]:
-        if self.config.reading == "networks":
+        if self.config.model == "networks":
             return networks, None
         self._say("comparing with a linear reading")
         train, validation = self.examples.split("train"), self.examples.split("validation")

@@ -138,7 +138,7 @@ class Run:
         config = self.plan.config or TrainingConfig()
         if self.plan.single is None:
             return config
-        return replace(config, members=1, reading="networks")  # that seed's, whatever else is there
+        return replace(config, members=1, model="networks")  # that seed's, whatever else is there
 
     def _seeds(self) -> tuple[int, ...]:
         from lpf.training import SEVEN_SEEDS
@@ -209,7 +209,7 @@ class Run:
         tried = []
         for number, one in enumerate(configs, 1):
             self._say(f"configuration {number} of {len(configs)}: {described(one)}")
-            alone = replace(one, aggregator=None, reading="networks")
+            alone = replace(one, aggregator=None, model="networks")
             tried.append(_tried(one, self._trained(prepared, alone)))
         best = min(range(len(tried)), key=lambda place: _rank(tried[place]))
         self._say(f"the best of the grid: {described(configs[best])}")
