@@ -182,9 +182,9 @@ def _show_list(found: Sequence[StoredEvidence], similarities: Sequence[float] = 
     names = ["item", "entity", "predicate", "credibility", "date", "text"]
     rows = [_row(stored) for stored in found]
     if similarities:
-        names = ["similarity", *names]
+        names = ["cosine", *names]
         rows = [[number(one), *row] for one, row in zip(similarities, rows, strict=True)]
-    right, optional = ("similarity", "credibility"), ("predicate", "date")
+    right, optional = ("cosine", "credibility"), ("predicate", "date")
     console().print(table(names, rows, right=right, flexible="text", optional=optional))
 
 

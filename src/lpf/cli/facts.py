@@ -139,13 +139,13 @@ def learn(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
         pairs = [{"between": pair, "nats": nats} for pair, nats in learned.information.items()]
         print_document({"entities": learned.entities, "information": pairs})
         return
-    from lpf.cli.terminal import count
+    from lpf.cli.terminal import console, count
 
     typer.echo(f"Learned from the facts of {count(learned.entities, 'entity', 'entities')}.")
     for (first, second), nats in learned.information.items():
         typer.echo(f"  {first} and {second} share {nats / log(2):.3f} bits of information")
     if learned.found_nothing:
-        typer.echo(
+        console().print(
             "No relation was found: too few entities have facts about two related predicates, or "
             "the schema relates none. A fact about one predicate does not change another yet."
         )
@@ -187,7 +187,7 @@ def _row(fact: Fact) -> list[str]:
         fact.predicate,
         fact.value,
         number(fact.confidence),
-        when(fact.timestamp),
+        when(fact.timestamp).removesuffix(" 00:00"),
         fact.source or "",
         _state(fact),
     ]
@@ -196,4 +196,4 @@ def _row(fact: Fact) -> list[str]:
 def _state(fact: Fact) -> str:
     if fact.superseded_at is None:
         return ""
-    return "withdrawn" if fact.superseded_by is None else f"corrected by {fact.superseded_by}"
+    return "withdrawn" if fact.superseded_by is None else f"see {fact.superseded_by}"

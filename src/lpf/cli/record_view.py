@@ -51,14 +51,15 @@ def show_record(output: Console, record: Mapping[str, Any]) -> None:
 
 
 def _row(record: Mapping[str, Any]) -> list[str]:
+    is_known = record["method"] != PRIOR
     return [
         record["record_id"],
         "*" if record["checkpoint"] else "",
         _to_minute(record["timestamp"]),
         record["entity_id"],
         record["predicate"],
-        record["top_value"],
-        percent(record["confidence"]),
+        record["top_value"] if is_known else "unknown",
+        percent(record["confidence"]) if is_known else "",
         record["method"],
     ]
 

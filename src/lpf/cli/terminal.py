@@ -116,6 +116,7 @@ def count(number: int, thing: str, things: str | None = None) -> str:
 LONGEST_NAME = 20
 SHORTEST_NAME = 7
 SHORTEST_TEXT = 8
+READABLE_TEXT = 20  # below this width of a text, optional columns are left out
 GAP = 2
 # Columns whose cells may lose their middle. A date or a percentage may not.
 NAMES = frozenset({"item", "entity", "predicate", "value", "answer", "name", "file"})
@@ -201,13 +202,15 @@ class FittedTable:
         return [(column, widths[column.heading]) for column in columns]
 
     def _kept(self, available: int) -> list[TextColumn]:
-        """Drop the text column, then the optional columns in their order, while the columns do not
-        fit even at their smallest widths."""
+        """Drop the optional columns in their order, while the others do not fit at their smallest
+        widths beside the start of a text; then the text, if there is still no room."""
         kept = list(self.columns)
-        texts = [column.heading for column in kept if column.is_text]
-        for heading in (*texts, *self.optional):
-            if _total(column.least for column in kept) > available:
+        for heading in self.optional:
+            needed = [READABLE_TEXT if one.is_text else one.least for one in kept]
+            if _total(needed) > available:
                 kept = [column for column in kept if column.heading != heading]
+        if _total(column.least for column in kept) > available:
+            kept = [column for column in kept if not column.is_text]
         return kept
 
 
