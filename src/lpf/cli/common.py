@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -47,9 +48,16 @@ def command(
     lines = "  ·  ".join(f"[bold]{example}[/bold]" for example in examples)
 
     def register(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
-        return app.command(name, epilog=f"Example: {lines}")(function)
+        text = _unwrapped(function.__doc__ or "")
+        return app.command(name, help=text, epilog=f"Example: {lines}")(function)
 
     return register
+
+
+def _unwrapped(docstring: str) -> str:
+    """One line per paragraph: the terminal wraps it to its own width."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def open_workspace(folder: Path | None) -> Workspace:
