@@ -196,7 +196,7 @@ def test_models_can_be_told_apart_by_the_list(lpf, data: Path, few: Path) -> Non
     shown = lpf("models", "list").stdout
     assert all(len(each) <= 80 for each in shown.splitlines()), shown
     head, *rows = shown.splitlines()
-    for heading in ("version", "name", "made", "model", "entities", "accuracy", "NLL"):
+    for heading in ("version", "name", "created", "model", "entities", "accuracy", "NLL"):
         assert heading in head
     (row,) = [each for each in rows if one["version"] in each]
     for cell in (made["made"][:10], "networks", "60", f"{scores['nll']:.4f}"):

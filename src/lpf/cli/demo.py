@@ -79,8 +79,10 @@ def _show(done: Demonstration) -> None:
     _show_truth(output, done)
     output.rule("3  LPF-Learned: items are averaged with learned weights", align="left")
     show_answer(output, done.learned, done.texts)
+    output.print()
     output.rule(f"4  An inspector finds: {done.label}. The same question again", align="left")
     show_answer(output, done.canonical, {})
+    output.print()
     output.rule("5  The ledger", align="left")
     verdict = "[green]intact[/green]" if done.ledger.ok else "[red]not intact[/red]"
     output.print(

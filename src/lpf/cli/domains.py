@@ -93,10 +93,10 @@ def generate(
     _refuse_existing([file] if facts is None else [file, facts], force)
     loaded = domains.load_domain(domain)
     parameters = _parameters(preset, entities, items, settings or [])
-    made = domains.generate(loaded, parameters, seed=seed, extra_test=extra_test, prefix=prefix)
-    write_dataset(file, made)
-    known = None if facts is None else domains.write_facts(facts, loaded, made)
-    document = _outcome(file, made, loaded, parameters, seed) | {"facts": known}
+    dataset = domains.generate(loaded, parameters, seed=seed, extra_test=extra_test, prefix=prefix)
+    write_dataset(file, dataset)
+    known = None if facts is None else domains.write_facts(facts, loaded, dataset)
+    document = _outcome(file, dataset, loaded, parameters, seed) | {"facts": known}
     if as_json:
         print_document(document)
     else:
@@ -123,20 +123,20 @@ def _refuse_existing(files: list[Path], force: bool) -> None:
 
 
 def _outcome(
-    file: Path, made: Dataset, domain: Domain, parameters: GeneratorParameters, seed: int
+    file: Path, dataset: Dataset, domain: Domain, parameters: GeneratorParameters, seed: int
 ) -> dict[str, Any]:
     from lpf.datasets import SPLITS
 
-    values = Counter(entity.labels[domain.predicate] for entity in made)
+    values = Counter(entity.labels[domain.predicate] for entity in dataset)
     return {
         "file": str(file),
         "domain": domain.name,
         "seed": seed,
-        "entities": len(made),
-        "items": sum(len(entity.evidence) for entity in made),
-        "splits": {split: len(made.positions(split)) for split in SPLITS},
+        "entities": len(dataset),
+        "items": sum(len(entity.evidence) for entity in dataset),
+        "splits": {split: len(dataset.positions(split)) for split in SPLITS},
         "values": {value: values[value] for value in domain.values},
-        "digest": made.digest,
+        "digest": dataset.digest,
         "parameters": asdict(parameters),
     }
 

@@ -299,7 +299,7 @@ def _show_list(models: list[dict[str, Any]]) -> None:
         return
     output = console()
     numbers = ("entities", "accuracy", "NLL")
-    names = ("", "version", "name", "made", "model", *numbers, "predicates")
+    names = ("", "version", "name", "created", "model", *numbers, "predicates")
     output.print(table(names, map(_row, models), right=numbers, flexible="predicates"))
     if any(one.get("held_out") for one in models):
         output.print("accuracy and NLL: on test entities, else validation entities, else folds")
