@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 app = group("evidence", "Evidence: list, show, search, erase.")
 
 EvidenceId = Annotated[str, typer.Argument(metavar="ID", help="Item ID.")]
-EvidenceIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Item IDs.")]
+EvidenceIds = Annotated[list[str], typer.Argument(metavar="ID", help="Item IDs.")]
 Entity = Annotated[str | None, typer.Option(help="Only items about this entity.")]
 Predicate = Annotated[str | None, typer.Option(help="Only items about this predicate.")]
 Limit = Annotated[int, typer.Option(min=1, help="Most items to list.")]

@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 def ingest(
     files: Annotated[
-        list[Path], typer.Argument(help="Files: JSONL, CSV or Parquet.", metavar="FILE...")
+        list[Path], typer.Argument(help="Files: JSONL, CSV or Parquet.", metavar="FILE")
     ],
     strict: Annotated[
         bool, typer.Option("--strict", help="Add nothing from a file that has a row with an error.")

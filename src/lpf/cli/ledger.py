@@ -348,7 +348,7 @@ def checkpoint(
 
 @command(app, "lpf ledger forget INF00000042 --yes")
 def forget(
-    record_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Record IDs.")],
+    record_ids: Annotated[list[str], typer.Argument(metavar="ID", help="Record IDs.")],
     yes: Yes = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,

@@ -59,7 +59,7 @@ def _parameters(declared: DeclaredOption) -> Iterator[inspect.Parameter]:
     """The option, and its earlier spelling, which is not shown in the help."""
     text, metavar = declared.option.help, declared.option.metavar
     if len("|".join(declared.choices)) > WIDEST_CHOICES:
-        text, metavar = f"{text} {_listed(declared.choices)}.", "NAME"
+        text, metavar = f"{text.removesuffix('.')}: {_listed(declared.choices)}.", "NAME"
     if declared.default_text:
         text += f" [dim]\\[default: {declared.default_text}][/dim]"
     shown = typer.Option(

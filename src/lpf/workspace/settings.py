@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import NoneType, UnionType
@@ -160,7 +161,8 @@ def settings_from(folder: Path, document: Mapping[str, Any]) -> Settings:
 
 def _check_sampler(query: QueryOptions) -> None:
     if query.sampler is not None or query.n_samples is not None:
-        ConversionConfig(query.sampler or "plain", query.n_samples)
+        with _fields_of("query"):
+            ConversionConfig(query.sampler or "plain", query.n_samples)
 
 
 def _section(kind: type[Section], entry: Any, name: str) -> Section:
@@ -172,11 +174,18 @@ def _section(kind: type[Section], entry: Any, name: str) -> Section:
                 f"unknown field; the fields are {sorted(known)}.", field=f"{name}.{key}"
             )
         _check_type(value, known[key], f"{name}.{key}")
-    try:
+    with _fields_of(name):
         return kind(**table)
+
+
+@contextmanager
+def _fields_of(section: str) -> Iterator[None]:
+    """Name the field in errors as the file does: query.top_k, not options.top_k."""
+    try:
+        yield
     except ConfigError as error:
-        if error.field is not None:  # named as in the file: query.top_k, not options.top_k
-            error.field = f"{name}.{error.field.rpartition('.')[2]}"
+        if error.field is not None:
+            error.field = f"{section}.{error.field.rpartition('.')[2]}"
         raise
 
 
