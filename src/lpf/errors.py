@@ -1,51 +1,52 @@
-"""Every error this package raises on purpose.
+"""Every error that this package raises on purpose.
 
     LPFError
     ├── ConfigError            a setting out of its range, or one that does not apply here
-    │   └── MissingPackageError    what was asked for needs a package; says what to install
+    │   └── MissingPackageError    an optional package is missing; says what to install
     ├── SchemaError            a schema that cannot be used; names the field
     ├── UnknownPredicateError  a predicate the schema, model or circuit does not have
     ├── UnknownValueError      a value outside its predicate's domain
     ├── EvidenceError          an evidence item that cannot be used; names the item
     │   └── NonFiniteError     features or posteriors with NaN or infinity
-    ├── ImpossibleEvidenceError  evidence that leaves every value with probability zero
-    ├── ArtefactError          a model file that cannot be trusted or used
-    │   ├── ArtefactFormatError    not one of our files, or a version we do not know
+    ├── ImpossibleEvidenceError  evidence under which every value has probability zero
+    ├── ArtefactError          a model file that cannot be used
+    │   ├── ArtefactFormatError    not a model file, or a version that is not known
     │   ├── ArtefactTensorError    a tensor is missing, surplus or of the wrong shape
     │   └── ArtefactHashError      the content does not match its version
-    ├── CircuitError           a circuit that is not valid; names the node
+    ├── CircuitError           an invalid circuit; names the node
     │   ├── IncompleteSumError     children of a sum differ in scope
     │   ├── NotDecomposableError   children of a product share a variable
     │   ├── NotNormalisedError     weights or leaf probabilities do not sum to 1
     │   ├── MalformedCircuitError  cycles, dangling children, unknown variables, wrong sizes
-    │   └── CircuitFormatError     a circuit file that is not ours or was changed
+    │   └── CircuitFormatError     not a circuit file, or one that was changed
     ├── ReaderError            the sentence encoder cannot be used
     │   ├── ReaderUnavailableError  weights or a package are missing; says what to install
-    │   └── ReaderIntegrityError    weights or the exported file are not the genuine ones
-    ├── StorageError           the store did not do what was asked of it
-    │   ├── StoreUnavailableError   it is not there, not running, or refuses the login
+    │   └── ReaderIntegrityError    weights or the exported file were changed
+    ├── StorageError           the store failed
+    │   ├── StoreUnavailableError   it does not exist, is not running, or refuses the login
     │   ├── StoreVersionError       a newer version of this package wrote it
     │   ├── StoreFullError          no space is left
-    │   ├── StoreReadOnlyError      it may not be written to
-    │   ├── StoreBusyError          another process held it for too long
-    │   ├── StoreDamagedError       its file is not a sound database
-    │   └── CacheUnavailableError   the shared cache did not erase what it was told to
+    │   ├── StoreReadOnlyError      it cannot be written to
+    │   ├── StoreBusyError          another process locked it for too long
+    │   ├── StoreDamagedError       its file is not a valid database
+    │   └── CacheUnavailableError   the shared cache could not erase a copy
     ├── FactError              a fact that is refused; names the row
-    ├── DatasetError           a labelled data set that cannot be trained or judged on; names where
-    ├── TrainingError          a training run that cannot begin or go on; says why
-    ├── LanguageModelError     an endpoint that refuses or does not answer; says what it said
+    ├── DatasetError           a labelled data set that cannot be used; names the place
+    ├── TrainingError          a training run that cannot start or continue; says why
+    ├── LanguageModelError     a language model's endpoint that refuses or does not answer
     ├── InputFileError         a file that cannot be read; names file, line and field
     ├── UnknownEvidenceError   an evidence id that is not in the store, or was erased
-    ├── LedgerError            the ledger did not do what was asked of it
-    │   ├── LedgerKeyError          the signing key is missing, exposed or another ledger's
-    │   ├── LedgerBrokenError       records, tree or signatures do not hold; carries the findings
-    │   ├── ProofError              a proof or its bundle does not hold
+    ├── LedgerError            the ledger failed
+    │   ├── LedgerKeyError          the signing key is missing, exposed, or another ledger's
+    │   ├── LedgerBrokenError       records, tree or signatures are invalid; has the findings
+    │   ├── ProofError              a proof or its bundle is invalid
     │   └── UnknownRecordError      a record id that the ledger does not have
-    ├── ReplayError            a record cannot be recomputed; says what is missing
-    └── WorkspaceError         a folder that is no workspace, or one that cannot be used
+    ├── ReplayError            a record that cannot be replayed; says what is missing
+    └── WorkspaceError         a folder that is not a workspace, or one that cannot be used
 
-A message says what is wrong, where, what was not done and how to mend it. Errors about a wrong
-value are also ``ValueError``; look-ups that fail are also ``KeyError``.
+A message says what is wrong, where, what was not done and how to fix it; ``field`` and ``hint``
+have the place and the fix by themselves where they are known. Errors about a wrong value are also
+``ValueError``; look-ups that fail are also ``KeyError``.
 """
 
 from __future__ import annotations
@@ -75,11 +76,11 @@ class LPFError(Exception):
 
 
 class ConfigError(LPFError, ValueError):
-    """A setting is out of its range, or does not apply in this place."""
+    """A setting is out of its range, or does not apply here."""
 
 
 class MissingPackageError(ConfigError):
-    """An optional package is not installed. Installed, the same call works."""
+    """An optional package is not installed. The message says what to install."""
 
 
 class SchemaError(LPFError, ValueError):
@@ -87,7 +88,7 @@ class SchemaError(LPFError, ValueError):
 
 
 class UnknownPredicateError(LPFError, KeyError):
-    """A predicate is not known to the schema, model or circuit that was asked."""
+    """The schema, model or circuit does not have the predicate."""
 
 
 class UnknownValueError(LPFError, ValueError):
@@ -107,11 +108,11 @@ class ImpossibleEvidenceError(LPFError, ValueError):
 
 
 class ArtefactError(LPFError):
-    """A model artefact cannot be trusted or used."""
+    """A model artefact cannot be used."""
 
 
 class ArtefactFormatError(ArtefactError, ValueError):
-    """A file is not in our format, or in a version of it that is not known."""
+    """A file is not in the expected format, or in a version of it that is not known."""
 
 
 class ArtefactTensorError(ArtefactError, ValueError):
@@ -123,7 +124,7 @@ class ArtefactHashError(ArtefactError, ValueError):
 
 
 class CircuitError(LPFError, ValueError):
-    """A circuit is not valid. The message names the node."""
+    """A circuit is invalid. The message names the node."""
 
 
 class IncompleteSumError(CircuitError):
@@ -143,7 +144,7 @@ class MalformedCircuitError(CircuitError):
 
 
 class CircuitFormatError(CircuitError):
-    """A circuit file is not in our format, or its hash does not match its content."""
+    """A circuit file is not in the expected format, or its hash does not match its content."""
 
 
 class ReaderError(LPFError):
@@ -155,15 +156,15 @@ class ReaderUnavailableError(ReaderError):
 
 
 class ReaderIntegrityError(ReaderError, ValueError):
-    """Weights or an exported file are not the genuine ones."""
+    """Weights or an exported file were changed: their hash is not the expected one."""
 
 
 class StorageError(LPFError):
-    """The store did not do what was asked of it; nothing of that was written."""
+    """The store failed; nothing of the operation was written."""
 
 
 class StoreUnavailableError(StorageError):
-    """The store is not there, not running, or refuses the login."""
+    """The store does not exist, is not running, or refuses the login."""
 
 
 class StoreVersionError(StorageError):
@@ -171,23 +172,23 @@ class StoreVersionError(StorageError):
 
 
 class StoreFullError(StorageError):
-    """No space is left for what was to be written."""
+    """No space is left to write to."""
 
 
 class StoreReadOnlyError(StorageError):
-    """The store may not be written to."""
+    """The store cannot be written to."""
 
 
 class StoreBusyError(StorageError):
-    """Another process held the store for too long."""
+    """Another process locked the store for too long."""
 
 
 class StoreDamagedError(StorageError):
-    """The store's file is not a sound database."""
+    """The store's file is not a valid database."""
 
 
 class CacheUnavailableError(StorageError):
-    """The shared cache could not be reached, so that a copy there was not erased."""
+    """The shared cache could not be reached, so a copy in it was not erased."""
 
 
 class DatasetError(LPFError, ValueError):
@@ -195,7 +196,7 @@ class DatasetError(LPFError, ValueError):
 
 
 class TrainingError(LPFError):
-    """A training run cannot begin or go on."""
+    """A training run cannot start or continue."""
 
 
 class FactError(LPFError, ValueError):
@@ -203,7 +204,7 @@ class FactError(LPFError, ValueError):
 
 
 class LanguageModelError(LPFError):
-    """The endpoint of a language model refuses, or answers nothing at all."""
+    """The endpoint of a language model refuses or does not answer."""
 
 
 class InputFileError(LPFError, ValueError):
@@ -215,7 +216,7 @@ class UnknownEvidenceError(LPFError, KeyError):
 
 
 class LedgerError(LPFError):
-    """The ledger did not do what was asked of it."""
+    """The ledger failed."""
 
 
 class LedgerKeyError(LedgerError):
@@ -223,7 +224,7 @@ class LedgerKeyError(LedgerError):
 
 
 class LedgerBrokenError(LedgerError, ValueError):
-    """Records, tree or signatures do not hold. ``findings`` says where."""
+    """Records, tree or signatures are invalid. ``findings`` says where."""
 
     def __init__(self, message: str, findings: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -231,7 +232,7 @@ class LedgerBrokenError(LedgerError, ValueError):
 
 
 class ProofError(LedgerError, ValueError):
-    """A proof or the bundle that carries it does not hold."""
+    """A proof or its bundle is invalid."""
 
 
 class UnknownRecordError(LedgerError, KeyError):
@@ -239,8 +240,8 @@ class UnknownRecordError(LedgerError, KeyError):
 
 
 class ReplayError(LPFError):
-    """A record cannot be recomputed. The message says what is missing."""
+    """A record cannot be replayed. The message says what is missing."""
 
 
 class WorkspaceError(LPFError):
-    """A folder is no workspace, or one that cannot be used."""
+    """A folder is not a workspace, or one that cannot be used."""

@@ -15,15 +15,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.errors import ConfigError, EvidenceError
+from lpf.errors import EvidenceError
+from lpf.options import Fallback as Fallback
+from lpf.options import Mode as Mode
+from lpf.options import QueryOptions as QueryOptions
+from lpf.options import Variant as Variant
 
 FloatArray = NDArray[np.float64]
 Float32Array = NDArray[np.float32]
 KeyArray = NDArray[np.uint64]
 EvidenceType = Literal["text", "structured", "hybrid"]
-Variant = Literal["spn", "learned"]
-Mode = Literal["robust", "paper"]
-Fallback = Literal["average", "learned"]
 
 # Floors of the paper's algorithms. They belong to paper mode and are written into its records.
 SIGMA_FLOOR = 1e-6
@@ -171,72 +172,6 @@ class Factors:
                 **metadata,
             },
         )
-
-
-@dataclass(frozen=True)
-class QueryOptions:
-    """How a question is to be answered. What does not apply to the mode is refused, not ignored.
-
-    ``robust`` is the default mode; ``paper`` follows the published algorithms to the letter, and
-    ``QueryOptions.paper()`` and ``paper_best()`` are its two published settings. None means the
-    mode's own default: for the sampler ``mean`` (robust) or ``plain`` (paper), for the temperature
-    the fitted one (robust) or 1 (paper), for alpha 2 (paper). ``top_k``, ``min_credibility``,
-    ``query_text`` and ``as_of`` choose the evidence, before the engine sees it. ``fallback`` says
-    how the variant ``spn`` answers where the circuit does not cover the predicate.
-    """
-
-    variant: Variant = "spn"
-    mode: Mode = "robust"
-    top_k: int = 5
-    sampler: str | None = None
-    n_samples: int | None = None
-    temperature: float | None = None
-    alpha: float | None = None
-    weight_form: str | None = None
-    min_credibility: float = 0.5
-    query_text: str | None = None
-    as_of: datetime | None = None
-    seed: int = 0
-    uncertainty_samples: int = 0
-    fallback: Fallback = "average"
-
-    def __post_init__(self) -> None:
-        self._check(self.variant in get_args(Variant), "variant", f"one of {get_args(Variant)}")
-        self._check(self.mode in get_args(Mode), "mode", f"one of {get_args(Mode)}")
-        self._check(self.fallback in get_args(Fallback), "fallback", f"one of {get_args(Fallback)}")
-        self._check(self.top_k >= 1, "top_k", "at least 1")
-        self._check(0.0 <= self.min_credibility <= 1.0, "min_credibility", "in [0, 1]")
-        warm = self.temperature is None or 0.0 < self.temperature < float("inf")
-        self._check(warm, "temperature", "above 0")
-        self._check(self.uncertainty_samples >= 0, "uncertainty_samples", "0 (off) or above")
-        aware = self.as_of is None or self.as_of.tzinfo is not None
-        self._check(aware, "as_of", "a time with its zone")
-        if self.mode == "robust":
-            self._refuse(("alpha", "weight_form"), "applies in paper mode only")
-        if self.variant == "learned":
-            self._refuse(
-                ("alpha", "weight_form", "sampler", "n_samples"),
-                "does not apply to the variant 'learned', which draws no samples",
-            )
-
-    @classmethod
-    def paper(cls) -> QueryOptions:
-        """The paper's defaults: M = 16, T = 1, α = 2, top_k = 5."""
-        return cls(mode="paper", sampler="plain", n_samples=16, temperature=1.0, alpha=2.0)
-
-    @classmethod
-    def paper_best(cls) -> QueryOptions:
-        """The setting behind the paper's headline table: M = 4, T = 0.8, α = 0.1."""
-        return cls(mode="paper", sampler="plain", n_samples=4, temperature=0.8, alpha=0.1)
-
-    def _check(self, holds: bool, name: str, rule: str) -> None:
-        if not holds:
-            raise ConfigError(f"options.{name}: must be {rule}, got {getattr(self, name)!r}.")
-
-    def _refuse(self, names: Sequence[str], reason: str) -> None:
-        for name in names:
-            if getattr(self, name) is not None:
-                raise ConfigError(f"options.{name}: {reason}; leave it out.")
 
 
 def cacheable(options: QueryOptions) -> QueryOptions:

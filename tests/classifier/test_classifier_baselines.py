@@ -64,7 +64,7 @@ def read(dataset: Dataset, reader: Reader | None = None) -> Examples:
 
 def outcomes(names: tuple[str, ...], learned: Examples, test: Examples) -> dict[str, MethodRun]:
     """What a comparison makes of them, with the random state that classifiers have."""
-    config = TrainingConfig(aggregator=None, reading="networks")
+    config = TrainingConfig(aggregator=None, model="networks")
     model = None
     if "vae_only" in names:
         model = Trainer(learned, "reader", ("label",), config, SEEDS).run().runtime()

@@ -31,13 +31,18 @@ class Commands:
         return json.loads(self(*words, "--json", code=code).stdout)
 
     def error(self, *words: object) -> str:
-        """What is said on standard error about a wrong call; its JSON must say the same."""
+        """What standard error says about a wrong call; the JSON document must say the same."""
         done = self(*words, code=2)
         assert "Traceback" not in done.stderr
         told = self.json(*words, code=2)["error"]
         assert told["kind"]
         assert told["message"] in done.stderr
         return done.stderr
+
+    def refused(self, *words: object) -> dict[str, Any]:
+        """The error of a wrong call, as its JSON document has it."""
+        error: dict[str, Any] = self.json(*words, code=2)["error"]
+        return error
 
     def line(self, *words: object) -> list[str]:
         return [*map(str, words), "--workspace", str(self.folder)]

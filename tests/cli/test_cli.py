@@ -156,7 +156,7 @@ def test_a_full_disk_is_no_fault_of_the_program(lpf, monkeypatch: pytest.MonkeyP
 
 def test_as_of_goes_by_dates() -> None:
     for name in ("query", "batch"):
-        assert "As dated by then" in RUN.invoke(app, [name, "--help"], terminal_width=200).output
+        assert "dated later" in RUN.invoke(app, [name, "--help"], terminal_width=200).output
 
 
 def test_the_worked_example_prints_three_answers_and_the_evidence() -> None:

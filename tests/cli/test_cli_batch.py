@@ -55,7 +55,7 @@ def test_json_tells_what_was_done(lpf, questions: Path, tmp_path: Path) -> None:
     told = lpf.json("batch", questions, out)
     assert told == {"answered": 3, "errors": 0, "file": str(out)}
     told = lpf.json("batch", questions, "-", code=2)
-    assert "leave it out" in told["error"]["message"]
+    assert told["error"]["field"] == "--json"
 
 
 def test_one_bad_line_and_nothing_is_answered(lpf, tmp_path: Path) -> None:

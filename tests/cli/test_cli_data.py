@@ -95,7 +95,7 @@ def test_facts_from_a_file_are_added_once(lpf, tmp_path: Path) -> None:
     )
     assert lpf.json("facts", "add", file)["added"] == 2
     assert lpf.json("facts", "add", file)["unchanged"] == 2
-    assert "2 read, 0 added, 2 known" in lpf("facts", "add", file).stdout
+    assert "2 read, 0 added, 2 unchanged" in lpf("facts", "add", file).stdout
     file.write_text("entity_id,predicate,value,timestamp\nC0001,outcome,grey,2026-01-01\n")
     assert "facts.csv, line 2)" in lpf.error("facts", "add", file)
 
@@ -108,7 +108,7 @@ def test_a_fact_is_set_corrected_and_withdrawn(lpf) -> None:
     (better,) = lpf.json("facts", "correct", fact["fact_id"], "--value", "qualified")["facts"]
     assert "superseded" in lpf.error("facts", "correct", fact["fact_id"], "--value", "clean")
     lpf("facts", "withdraw", better["fact_id"])
-    assert "no such facts" in lpf("facts", "list", "--entity", "C0001").stdout
+    assert "No facts found" in lpf("facts", "list", "--entity", "C0001").stdout
     history = lpf.json("facts", "history", "C0001", "outcome")["facts"]
     assert [one["superseded_by"] for one in history] == [better["fact_id"], None]
     shown = lpf("facts", "history", "C0001").stdout
@@ -125,9 +125,9 @@ def test_facts_are_learned_from(lpf) -> None:
 
 def test_evidence_is_listed_and_shown(lpf) -> None:
     assert len(lpf.json("evidence", "list", "--limit", 3)["evidence"]) == 3
-    assert "the first 3" in lpf("evidence", "list", "--limit", 3).stderr
+    assert "first 3" in lpf("evidence", "list", "--limit", 3).stderr
     assert "C0002_E003" in lpf("evidence", "list", "--entity", "C0002").stdout
-    assert "no such items" in lpf("evidence", "list", "--predicate", "outcome").stdout
+    assert "No items found" in lpf("evidence", "list", "--predicate", "outcome").stdout
     shown = lpf("evidence", "show", "C0001_E001").stdout
     assert "Filings were complete" in shown
     assert len(lpf.json("evidence", "show", "C0001_E001")["commitment"]) == 64
@@ -139,7 +139,7 @@ def test_a_predicate_nobody_knows_is_refused_and_not_found_empty(lpf) -> None:
     for words in (("list",), ("search", "late filings")):
         told = lpf.error("evidence", *words, "--predicate", "nope")
         assert "'nope' is not in the schema" in told
-    assert "got no words" in lpf.error("evidence", "search", " ")
+    assert "blank" in lpf.error("evidence", "search", " ")
 
 
 def test_evidence_is_found_by_its_meaning(lpf) -> None:
@@ -150,7 +150,7 @@ def test_evidence_is_found_by_its_meaning(lpf) -> None:
 
 
 def test_erasing_needs_a_yes_and_is_for_good(lpf) -> None:
-    assert "say --yes" in lpf.error("evidence", "erase", "C0001_E001")
+    assert "with --yes" in lpf.error("evidence", "erase", "C0001_E001")
     shown = lpf("evidence", "erase", "C0001_E001", "C0002_E001", "--yes").stdout
     assert "Erased: C0001_E001, C0002_E001." in shown
     assert "was erased at" in lpf.error("evidence", "show", "C0001_E001")
@@ -161,7 +161,7 @@ def test_erasing_needs_a_yes_and_is_for_good(lpf) -> None:
 def test_an_erasure_that_was_interrupted_may_be_asked_for_again(lpf) -> None:
     with Workspace.open(lpf.folder) as workspace:
         workspace.evidence.erase("C0001_E001")
-    assert "say --yes" in lpf.error("evidence", "erase", "C0001_E001")
+    assert "with --yes" in lpf.error("evidence", "erase", "C0001_E001")
 
 
 def test_what_is_dated_in_the_future_or_separated_otherwise_is_said(lpf, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_file_that_is_there_is_replaced_only_when_told(tmp_path: Path) -> None
     file, facts = tmp_path / "out.jsonl", tmp_path / "facts.jsonl"
     facts.write_text("mine")
     told = refused("generate", "legal", file, "--facts", facts)
-    assert "facts.jsonl: is there already" in told
+    assert "facts.jsonl: exists already" in told
     assert "--force" in told
     assert not file.exists()
     assert facts.read_text() == "mine"
@@ -93,7 +93,6 @@ def test_a_file_that_is_there_is_replaced_only_when_told(tmp_path: Path) -> None
     ("words", "told"),
     [
         (("generate", "astrology"), "unknown domain 'astrology'"),
-        (("generate", "legal", "--preset", "easy"), "preset: must be one of"),
         (("generate", "legal", "--set", "colour=1"), "generator.colour: unknown parameter"),
         (("generate", "legal", "--set", "pull"), "must be NAME=VALUE"),
         (("generate", "legal", "--items", "0"), "generator.items: must be at least 1"),
@@ -105,6 +104,11 @@ def test_a_wrong_call_writes_nothing(words: tuple[str, ...], told: str, tmp_path
     file = tmp_path / "out.jsonl"
     assert told in refused(*words, file)
     assert not file.exists()
+
+
+def test_presets_are_checked(tmp_path: Path) -> None:
+    done = run("generate", "legal", tmp_path / "out.jsonl", "--preset", "easy", "--json", code=2)
+    assert json.loads(done.stdout)["error"]["field"] == "--preset"
 
 
 def test_show_refuses_an_unknown_domain() -> None:

@@ -43,7 +43,7 @@ def test_predicates_priors_and_relations_reach_the_settings(tmp_path: Path) -> N
 
 def test_the_next_step_names_a_predicate_where_one_must_be_named(tmp_path: Path) -> None:
     one, more = ("--predicate", "level=low,high"), ("--predicate", "outcome=clean,qualified")
-    assert "lpf query ENTITY        ask" in init(tmp_path / "one", *one).stdout
+    assert "lpf query ENTITY        ask a question" in init(tmp_path / "one", *one).stdout
     assert "lpf query ENTITY PREDICATE" in init(tmp_path / "two", *one, *more).stdout
 
 
@@ -59,14 +59,14 @@ def test_a_schema_file_does_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "--predicate: say at least one"),
+        ([], "--predicate: is missing"),
         (["--predicate", "level"], "NAME=VALUE,VALUE"),
         (["--predicate", "level=low:0.5,high"], "every value a prior, or none"),
         (["--predicate", "level=low:half,high:0.5"], "must be a number"),
         (["--predicate", "level=low:0.5,high:0.6"], "sums to 1.1"),
         (["--predicate", "level=low,high", "--related", "level,colour"], "colour"),
         (["--schema", "missing.toml"], "missing.toml: No such file"),
-        (["--schema", "s.toml", "--predicate", "level=low"], "leave --predicate"),
+        (["--schema", "s.toml", "--predicate", "level=low"], "Leave --predicate"),
         (["--predicate", "level=low,high", "--store", "mysql://x/y"], "store.url"),
     ],
 )

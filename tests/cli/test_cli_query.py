@@ -1,4 +1,4 @@
-"""query: the answer for machines, and for people at any width."""
+"""query: the answer as JSON, and on terminals of any width."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_json_is_the_result(lpf) -> None:
     ("words", "name", "value"),
     [
         (["--variant", "learned"], "method", "learned"),
-        (["--mode", "paper", "--alpha", "1", "--samples", "4", "--seed", "7"], "mode", "paper"),
-        (["--sampler", "sobol", "--samples", "8", "--temperature", "0.8"], "method", "spn"),
+        (["--mode", "paper", "--alpha", "1", "--n-samples", "4", "--seed", "7"], "mode", "paper"),
+        (["--sampler", "sobol", "--n-samples", "8", "--temperature", "0.8"], "method", "spn"),
         (["--top-k", "2"], "evidence_chain", ["C0001_E001", "C0001_E002"]),
         (["--min-credibility", "0.93"], "evidence_chain", ["C0001_E001"]),
         (["--as-of", "2000-01-01"], "source", "none"),
@@ -41,21 +41,42 @@ def test_options_reach_the_question(lpf, words: list[str], name: str, value: obj
     assert lpf.json("query", "C0001", "level", *words)[name] == value
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["--sampler", "sobol", "--samples", "8"], ["--sampler", "sobol", "--n-samples", "8"]),
+        (["--text", "offshore inquiry"], ["--query-text", "offshore inquiry"]),
+        (["--uncertainty", "4"], ["--uncertainty-samples", "4"]),
+    ],
+)
+def test_earlier_names_of_options_still_work(lpf, old: list[str], new: list[str]) -> None:
+    first, second = (lpf.json("query", "C0001", "level", *words) for words in (old, new))
+    for name in ("distribution", "uncertainty", "evidence_chain"):
+        assert first[name] == second[name]
+    shown = lpf("query", "--help").stdout
+    assert old[-2] not in shown.split()
+    assert new[-2] in shown
+    error = lpf.refused("query", "C0001", "level", *old, *new[-2:])
+    assert error["field"] == old[-2]
+
+
 def test_uncertainty_and_text(lpf) -> None:
-    document = lpf.json("query", "C0001", "level", "--uncertainty", 8, "--text", "offshore inquiry")
+    words = ("--uncertainty-samples", 8, "--query-text", "offshore inquiry")
+    document = lpf.json("query", "C0001", "level", *words)
     assert document["uncertainty"]["epistemic"] >= 0
     assert document["evidence_chain"][0] == "C0001_E004"
-    shown = lpf("query", "C0001", "level", "--uncertainty", 8).stdout
-    assert "doubt     in the answer itself" in shown
-    assert "if drawn  over 8 draws, with each item's latent drawn once" in shown
-    assert "epistemic" in shown
+    shown = lpf("query", "C0001", "level", "--uncertainty-samples", 8).stdout
+    for part in ("uncertainty", "entropy", "bits", "8 draws", "aleatoric", "epistemic"):
+        assert part in shown, part
 
 
-def test_a_setting_of_the_file_is_named_by_the_file(lpf) -> None:
+def test_a_wrong_setting_in_the_file_is_named_by_the_file(lpf) -> None:
     settings = lpf.folder / "lpf.toml"
     settings.write_text(settings.read_text() + '\n[query]\nsampler = "plain"\nn_samples = 4\n')
     told = lpf.error("query", "C0001", "level", "--variant", "learned")
     assert "lpf.toml: query.sampler: does not apply to the variant" in told
+    error = lpf.refused("query", "C0001", "level", "--variant", "learned")
+    assert error["field"] == "lpf.toml: query.sampler"
 
 
 def test_an_answer_that_is_recorded_later_is_recorded(lpf) -> None:
@@ -66,37 +87,55 @@ def test_an_answer_that_is_recorded_later_is_recorded(lpf) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["C0001"], "say which one"),
+        (["C0001"], "outcome"),
         (["C0001", "colour"], "not in the schema"),
-        (["C0001", "level", "--mode", "fast"], "--mode: must be one of"),
-        (["C0001", "level", "--alpha", "2"], "--alpha: applies in paper mode only"),
-        (["C0001", "level", "--as-of", "yesterday"], "--as-of: must be a time"),
-        (["C0001", "level", "--top-k", "0"], "--top-k: must be at least 1"),
-        (["C0001", "level", "--variant", "foo"], "--variant: must be one of"),
-        (["C0001", "level", "--sampler", "foo"], "--sampler: must be one of"),
-        (["C0001", "level", "--samples", "0"], "--samples: must be at least 1"),
-        (["C0001", "level", "--samples", "4"], "--samples: does not apply"),
-        (["C0001", "level", "--temperature", "0"], "--temperature: must be above 0"),
-        (["C0001", "level", "--seed", str(2**53)], "--seed: must lie in"),
-        (["C0001", "level", "--uncertainty", "1"], "--uncertainty: must be at least 2"),
-        (["C0001", "level", "--uncertainty", "-1"], "--uncertainty: must be 0"),
-        (["C0001", "level", "--text", " "], "--text: must be words"),
-        (["", "level"], "entity_id: must be a text"),
+        (["", "level"], "entity_id"),
     ],
 )
-def test_a_wrong_call_is_told(lpf, words: list[str], message: str) -> None:
+def test_a_wrong_question_is_refused(lpf, words: list[str], message: str) -> None:
     assert message in lpf.error("query", *words)
 
 
-def test_a_folder_that_is_no_workspace(lpf, tmp_path: Path) -> None:
-    assert "not a workspace" in type(lpf)(tmp_path).error("query", "C0001", "level")
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--alpha", "2", "paper mode only"),
+        ("--as-of", "yesterday", "must be a time"),
+        ("--top-k", "0", "at least 1"),
+        ("--n-samples", "0", "at least 1"),
+        ("--n-samples", "4", "does not apply"),
+        ("--temperature", "0", "above 0"),
+        ("--seed", str(2**53), "in [0, 9007199254740991]"),
+        ("--uncertainty-samples", "1", "at least 2"),
+        ("--uncertainty-samples", "-1", "at least 0"),
+        ("--query-text", " ", "not blank"),
+    ],
+)
+def test_a_wrong_option_is_named_as_it_was_given(
+    lpf, option: str, value: str, message: str
+) -> None:
+    assert f"lpf: {option}: " in lpf.error("query", "C0001", "level", option, value)
+    error = lpf.refused("query", "C0001", "level", option, value)
+    assert (error["kind"], error["field"]) == ("ConfigError", option)
+    assert message in error["message"]
+
+
+@pytest.mark.parametrize("option", ["--mode", "--variant", "--sampler", "--fallback"])
+def test_choices_are_checked_before_anything_is_opened(lpf, option: str) -> None:
+    error = lpf.refused("query", "C0001", "level", option, "nonsense")
+    assert (error["kind"], error["field"]) == ("UsageError", option)
+    assert "'nonsense' is not one of" in error["message"]
+
+
+def test_a_folder_that_is_not_a_workspace(lpf, tmp_path: Path) -> None:
+    assert "workspace" in type(lpf)(tmp_path).error("query", "C0001", "level")
 
 
 def test_known_facts_answer_or_take_part(lpf) -> None:
     lpf("facts", "set", "C0001", "outcome", "clean", "--confidence", "0.9")
     shown = lpf("query", "C0001", "level").stdout
     assert "1 known fact" in shown
-    assert "clean, believed with 90.00 %" in shown
+    assert "clean, 90.00 % sure" in shown
     lpf("facts", "set", "C0002", "outcome", "clean")
     assert "a known fact answers" in lpf("query", "C0002", "outcome").stdout
 
@@ -104,7 +143,7 @@ def test_known_facts_answer_or_take_part(lpf) -> None:
 def test_a_prior_is_shown_and_not_called_an_answer(lpf) -> None:
     told = lpf("query", "C0099", "outcome").stdout
     assert told.startswith("C0099 · outcome: nothing is known\n")
-    assert "this is the prior" in told
+    assert "prior" in told
     assert "50.00 %" in told
     assert "outcome: nothing is known" in lpf("ledger", "show", "INF00000001").stdout
 
@@ -116,9 +155,8 @@ def test_help_names_the_defaults_that_leave_items_out(
     monkeypatch.setenv("COLUMNS", "80")
     told = " ".join(lpf(command, "--help").stdout.replace("│", " ").split())
     defaults = QueryOptions()
-    credibility, top_k = f"{defaults.min_credibility:g}", defaults.top_k
-    assert f"Leave items below it out; 0 counts all. {credibility} unless lpf.toml" in told
-    assert f"At most so many items. {top_k} unless lpf.toml" in told
+    assert f"credibility; 0 uses all. [default: {defaults.min_credibility:g}]" in told
+    assert f"at most this many items. [default: {defaults.top_k}]" in told
 
 
 def test_what_was_left_out_is_in_the_document_and_on_the_terminal(lpf) -> None:
@@ -131,43 +169,42 @@ def test_what_was_left_out_is_in_the_document_and_on_the_terminal(lpf) -> None:
     told = " ".join(lpf(*asked).stdout.split())
     remedy = "--min-credibility 0 --top-k 5"
     reasons = "1 below credibility 0.78, 1 beyond the best 3"
-    assert f"left out: {reasons} ({remedy} counts them)" in told
+    assert f"left out: {reasons} ({remedy} includes them)" in told
     assert len(lpf.json("query", "C0001", "level", *remedy.split())["evidence_chain"]) == 5
 
 
-def test_a_name_that_nothing_has_is_told_with_names_near_it(lpf) -> None:
+def test_an_unknown_entity_is_reported_with_similar_names(lpf) -> None:
     told = lpf("query", "C00O2", "level").stdout
-    assert "no item and no fact names 'C00O2': this is the prior\n" in told
+    assert "no item and no fact is about 'C00O2'" in told
     assert "did you mean C0002 or C0001?" in told
     told = lpf("query", "Quux", "level").stdout
-    assert "no item and no fact names 'Quux'" in told
+    assert "no item and no fact is about 'Quux'" in told
     assert "did you mean" not in told
 
 
 def test_an_entity_without_items_about_the_question_is_not_called_unknown(lpf) -> None:
     told = lpf("query", "C0001", "outcome").stdout
-    assert "no item about outcome and no fact counts: this is the prior" in told
-    assert "names" not in told
+    assert "no item about outcome and no fact counts" in told
+    assert "is about" not in told
     lpf("facts", "set", "F1", "outcome", "clean", "--at", "2026-01-01")
-    assert "names" not in lpf("query", "F1", "outcome", "--as-of", "2025-01-01").stdout
+    assert "is about" not in lpf("query", "F1", "outcome", "--as-of", "2025-01-01").stdout
 
 
-def test_items_that_were_all_left_out_are_told_as_such(lpf) -> None:
+def test_items_that_were_all_left_out_are_reported(lpf) -> None:
     told = " ".join(lpf("query", "C0001", "level", "--min-credibility", "0.99").stdout.split())
-    counted = "5 items, none of which counts: 5 below credibility 0.99"
-    assert f"{counted} (--min-credibility 0 counts them)" in told
-    assert "no fact counts either: this is the prior" in told
-    assert told.count("none of which counts") == 1
+    assert "5 below credibility 0.99 (--min-credibility 0 includes them)" in told
+    assert "no fact counts either" in told
+    assert told.count("5 below credibility") == 1
     told = lpf("query", "C0001", "level", "--as-of", "2000-01-01").stdout
-    assert "5 items, none of which counts: 5 dated later than the question\n" in told
+    assert "5 dated later" in told
     assert "C0001 · level: nothing is known" in told
 
 
-def test_facts_alone_answer_and_what_was_left_out_is_still_told(lpf) -> None:
+def test_facts_alone_answer_and_items_left_out_are_reported(lpf) -> None:
     lpf("facts", "set", "C0001", "level", "low", "--confidence", "0.5")
     told = lpf("query", "C0001", "level", "--min-credibility", "0.99").stdout
-    assert "the circuit, from 1 known fact alone" in told
-    assert "left out: 5 below credibility 0.99 (--min-credibility 0 counts them)\n" in told
+    assert "based on 1 known fact alone" in told
+    assert "left out: 5 below credibility 0.99 (--min-credibility 0 includes them)\n" in told
 
 
 def test_whole_texts_with_source_and_date_on_request(lpf) -> None:
@@ -178,7 +215,14 @@ def test_whole_texts_with_source_and_date_on_request(lpf) -> None:
     place = [line.strip() for line in lines].index(sentence)
     assert lines[place - 1].split()[0] == "C0001_E002"
     assert re.fullmatch(r" +source: source 1, \d{4}-\d\d-\d\d \d\d:\d\d *", lines[place + 1])
-    assert "--full: is about what people are shown" in lpf.error(*words, "--full", "--json")
+    assert lpf.refused(*words, "--full")["field"] == "--full"
+
+
+def test_experts_also_see_the_times_and_the_options(lpf) -> None:
+    assert "retrieval" not in lpf("query", "C0001", "level").stdout
+    shown = lpf("query", "C0001", "level", "--verbose").stdout
+    assert "retrieval" in shown
+    assert "mode robust" in shown
 
 
 def result() -> QueryResult:
@@ -227,11 +271,11 @@ def shown(
     width: int,
     answer: QueryResult,
     origins: dict[str, str] | None = None,
-    near: list[str] | None = None,
+    similar: list[str] | None = None,
 ) -> str:
     output = io.StringIO()
     texts = {"E001": LONG, "E002": "Filed\non time."}
-    show_answer(Console(width=width, file=output, highlight=False), answer, texts, origins, near)
+    show_answer(Console(width=width, file=output, highlight=False), answer, texts, origins, similar)
     return output.getvalue()
 
 
@@ -239,7 +283,7 @@ def shown(
 def test_everything_is_shown_within_the_width(width: int) -> None:
     text = shown(width, result())
     assert max(len(line) for line in text.splitlines()) <= width
-    for part in ("92.00 %", "INF00000042", "a note", "high 70 %", "#1", "Filed [on]", "(erased)"):
+    for part in ("92.00 %", "INF00000042", "a note", "high 70 %", "#1", "Filed [", "(erased)"):
         assert part in text, part
     for part in ("3 below credibility 0.5", "1 beyond the best 5", "qualified", "81.00 %"):
         assert part in text, part
@@ -257,15 +301,15 @@ def test_whole_texts_wrap_to_the_width(width: int) -> None:
     assert lines[second + 1 : second + 3] == ["    Filed", "    on time."]
     assert "(erased)" in text
     heading = lines[first - 1]
-    assert heading.split() == ["item", "says", "adds", "weight", "credible", "copies"]
-    assert lines[first].index("0.95") + 4 == heading.index("credible") + len("credible")
+    assert heading.split() == ["item", "says", "bits", "weight", "credibility", "copies"]
+    assert lines[first].index("0.95") + 4 == heading.index("credibility") + len("credibility")
 
 
 def test_names_are_whole_and_numbers_are_not_cut() -> None:
     text = shown(80, result())
     assert "a-name-of-thirty-six" in text
     assert "-characters-or-so" in text
-    assert "-1.79" in text
+    assert "-2.58" in text  # log2 of 0.1 / 0.6
     assert "?" in text  # a credibility that nobody knows
 
 
@@ -274,11 +318,11 @@ def test_below_80_columns_names_lose_their_middle_before_numbers_wrap(width: int
     lines = shown(width, result()).splitlines()
     assert max(map(len, lines)) <= width
     (heading,) = [line for line in lines if line.lstrip().startswith("item")]
-    assert heading.split()[:6] == ["item", "says", "adds", "weight", "credible", "copies"]
+    assert heading.split()[:5] == ["item", "says", "bits", "credibility", "copies"]
     (row,) = [line for line in lines if line.lstrip().startswith("a-")]
-    for part in ("low 60 %", "-1.79", "0.90", "?"):
+    for part in ("low 60 %", "-2.58", "?"):
         assert part in row, (part, row)
-    assert re.match(r" *a-\S*…\S*so ", row)
+    assert re.match(r" *a-\S*(…\S*so|thirty-six) ", row)
 
 
 def test_dates_and_numbers_stay_whole_in_a_narrow_list() -> None:

@@ -36,7 +36,7 @@ def listed(width: int, *records: dict[str, Any]) -> list[str]:
 def test_a_list_of_records_never_loses_what_it_is_about(width: int) -> None:
     signed = record(method="canonical", checkpoint=True)
     heading, first, second, legend = listed(width, signed, record(entity_id="C0002"))
-    assert {"record", "entity", "answer", "sure"} <= set(heading.split())
+    assert {"record", "entity", "answer", "confidence"} <= set(heading.split())
     for line, entity in ((first, "C0001"), (second, "C0002")):
         for part in ("INF00000001", entity, "medium", "> 99.99 %"):
             assert part in line

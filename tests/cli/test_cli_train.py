@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
 from lpf.cli.main import app
-from lpf.cli.progress import Display, best_course, sparkline
+from lpf.cli.progress import TrainingDisplay, best_course, sparkline
 from lpf.schema import Predicate, Schema
 from lpf.training.history import Epoch
 from lpf.workspace import Workspace
 
-SMALL = ("--hidden", 8, "--latent", 4, "--reading", "networks")
-QUICK = ("--seeds", "1,2", "--epochs", 3, *SMALL, "--no-report")
+SMALL = ("--hidden", 8, "--latent-width", 4, "--model", "networks")
+QUICK = ("--seeds", "1,2", "--max-epochs", 3, *SMALL, "--no-report")
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -40,16 +40,24 @@ def lpf(lpf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return type(lpf)(tmp_path / "own")
 
 
-def test_what_was_trained_is_told_and_answers(lpf, data: Path) -> None:
-    shown = lpf("train", data, "--seeds", "1,2", "--epochs", 3, *SMALL).stdout
+def test_the_trained_model_is_shown_and_answers(lpf, data: Path) -> None:
+    words = ("train", data, "--seeds", "1,2", "--max-epochs", 3, *SMALL)
+    shown = lpf(*words).stdout
     for part in (
         *("data: 60 entities, 120 items", "train 42 · validation 9 · test 9"),
-        *("Seeds, best first", "all seeds", "±", "selected"),
-        *("temperature", "rho", "epsilon", "slope", "learned temperature"),
         *("validation", "test", "spn", "learned", "NLL", "Brier", "ECE"),
-        *("Cautions", "fitted on 9 entities only", "answers from now on", "lpf query ENTITY level"),
+        *("Warnings", "fitted on 9 entities only", "answers from now on", "lpf query ENTITY level"),
     ):
         assert part in shown, part
+    assert shown.startswith("Model ")
+    for part in ("Seeds, best first", "rho", "epsilon", "±"):
+        assert part not in shown, part
+    details = lpf(*words, "--verbose").stdout
+    for part in (
+        *("Seeds, best first", "all seeds", "±", "selected"),
+        *("temperature", "rho", "epsilon", "slope", "learned temperature"),
+    ):
+        assert part in details, part
     with Workspace.open(lpf.folder) as space:
         active = space.models.active()
     assert active in shown
@@ -58,7 +66,18 @@ def test_what_was_trained_is_told_and_answers(lpf, data: Path) -> None:
 
 
 def test_the_same_command_again_gives_the_same_model(lpf, data: Path, tmp_path: Path) -> None:
-    words = ("train", data, "--seeds", "1,2", "--epochs", 2, *SMALL, "--no-use", "--name", "mine")
+    words = (
+        "train",
+        data,
+        "--seeds",
+        "1,2",
+        "--max-epochs",
+        2,
+        *SMALL,
+        "--no-use",
+        "--name",
+        "mine",
+    )
     words = (*words, "--report", tmp_path / "told")
     first, second = lpf.json(*words), lpf.json(*words)
     assert first == second
@@ -98,13 +117,13 @@ def test_the_document_holds_all_that_is_shown(lpf, data: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        (["--paper", "--epochs", 1], "patience", 5),
-        (["--paper", "--epochs", 1, "--patience", 2], "patience", 2),
-        (["--epochs", 1, "--balance", "always"], "balance", "always"),
-        (["--epochs", 1, "--weight-decay", 0.1], "weight_decay", 0.1),
-        (["--epochs", 1, "--learning-rate", 0.01], "learning_rate", 0.01),
-        (["--epochs", 1, "--deterministic"], "deterministic", True),
-        (["--epochs", 1, "--no-aggregator"], "aggregator", None),
+        (["--paper", "--max-epochs", 1], "patience", 5),
+        (["--paper", "--max-epochs", 1, "--patience", 2], "patience", 2),
+        (["--max-epochs", 1, "--balance", "always"], "balance", "always"),
+        (["--max-epochs", 1, "--weight-decay", 0.1], "weight_decay", 0.1),
+        (["--max-epochs", 1, "--learning-rate", 0.01], "learning_rate", 0.01),
+        (["--max-epochs", 1, "--deterministic"], "deterministic", True),
+        (["--max-epochs", 1, "--no-aggregator"], "aggregator", None),
     ],
 )
 def test_options_reach_the_training(
@@ -123,7 +142,7 @@ def test_unfreezing_reaches_the_second_stage(lpf, data: Path) -> None:
 
 @pytest.mark.parametrize(("text", "count"), [("3", 3), ("seven", 7), ("fifteen", 15), ("8,", 1)])
 def test_seeds_are_a_name_a_number_or_a_list(text: str, count: int, lpf, data: Path) -> None:
-    words = ("--epochs", 1, *SMALL, "--no-aggregator", "--no-report")
+    words = ("--max-epochs", 1, *SMALL, "--no-aggregator", "--no-report")
     told = lpf.json("train", data, "--seeds", text, *words)
     assert len(told["seeds"]) == count
     assert sum(one["member"] for one in told["seeds"]) == min(count, 5)
@@ -133,36 +152,41 @@ BAD_CALLS = {
     "no such data": (["nonsense"], "neither a file nor one of the domains"),
     "another domain": (["compliance"], "lpf init DIR --domain compliance"),
     "unknown predicate": (["{data}", "--predicate", "colour"], "'colour' is not in the schema"),
-    "unknown preset": (["compliance", "--preset", "easy"], "--preset: must be paper or hard"),
     "seeds in words": (["{data}", "--seeds", "many"], "--seeds: must be seven, fifteen"),
     "too many seeds": (["{data}", "--seeds", "42"], "--single 42"),
     "doubled seeds": (["{data}", "--seeds", "1,1"], "different whole numbers"),
     "no seeds": (["{data}", "--seeds", ","], "--seeds"),
     "seeds and single": (["{data}", "--seeds", "1,2", "--single", "3"], "not both"),
-    "members and single": (["{data}", "--members", "2", "--single", "3"], "leave --members out"),
-    "hidden in words": (["{data}", "--hidden", "wide"], "--hidden: must be widths"),
-    "no epochs": (["{data}", "--epochs", "0"], "max_epochs: must be above 0"),
-    "no balance": (["{data}", "--balance", "some"], "--balance: must be auto, always or never"),
-    "no such reading": (
-        ["{data}", "--reading", "linear"],
-        "--reading: must be chosen or networks, got 'linear'. Nothing was trained.",
-    ),
-    "grid with widths": (["{data}", "--grid", "--latent", "8"], "--grid: tries --latent itself"),
+    "members and single": (["{data}", "--members", "2", "--single", "3"], "Leave --members out"),
+    "hidden in words": (["{data}", "--hidden", "wide"], "--hidden: must be whole numbers"),
+    "no epochs": (["{data}", "--max-epochs", "0"], "--max-epochs: must be above 0"),
+    "no such model": (["{data}", "--reading", "linear"], "--model: must be one of"),
+    "grid with widths": (["{data}", "--grid", "--latent", "8"], "--grid: tries values of --latent"),
     "nothing to unfreeze": (["{data}", "--unfreeze", "--no-aggregator"], "--no-aggregator out"),
-    "report and none": (["{data}", "--report", "r", "--no-report"], "leave one of them out"),
+    "report and none": (["{data}", "--report", "r", "--no-report"], "--no-report: contradicts"),
     "no labels here": ([], "no labelled evidence"),
 }
 
 
 @pytest.mark.parametrize(("words", "message"), BAD_CALLS.values(), ids=BAD_CALLS)
-def test_a_call_that_is_wrong_is_refused(
-    words: list[str], message: str, lpf, data: Path, tmp_path: Path
-) -> None:
-    if words[:2] == ["compliance", "--preset"]:
-        lpf = type(lpf)(tmp_path / "try")
-        CliRunner().invoke(app, ["init", str(lpf.folder), "--domain", "compliance"])
+def test_a_call_that_is_wrong_is_refused(words: list[str], message: str, lpf, data: Path) -> None:
     assert message in lpf.error("train", *(word.format(data=data) for word in words))
     assert lpf.json("models", "list") == {"models": []}
+
+
+@pytest.mark.parametrize("option", ["--preset", "--balance", "--model"])
+def test_choices_are_checked(lpf, data: Path, option: str) -> None:
+    error = lpf.refused("train", data, option, "nonsense")
+    assert (error["kind"], error["field"]) == ("UsageError", option)
+
+
+def test_earlier_names_of_options_still_work(lpf, data: Path) -> None:
+    old = ("--hidden", 8, "--latent", 4, "--epochs", 1, "--reading", "chosen", "--single", 3)
+    config = lpf.json("train", data, *old, "--no-report")["config"]
+    assert (config["latent_width"], config["max_epochs"]) == (4, 1)
+    shown = lpf("train", "--help").stdout
+    for name in ("--latent ", "--epochs", "--reading"):
+        assert name not in shown
 
 
 BAD_DATA = {
@@ -175,7 +199,7 @@ BAD_DATA = {
 
 
 @pytest.mark.parametrize(("given", "message"), BAD_DATA.values(), ids=BAD_DATA)
-def test_data_that_cannot_be_used_are_told_with_their_place(
+def test_data_that_cannot_be_used_is_refused_with_the_place(
     given: list, message: str, lpf, tmp_path: Path
 ) -> None:
     file = write_lines(tmp_path / "data.jsonl", given)
@@ -204,7 +228,7 @@ def test_an_interrupt_says_how_to_go_on(lpf, data: Path, monkeypatch: pytest.Mon
     assert done == [0, 1, 1, 2]
 
 
-def test_splits_of_a_file_can_be_made_anew(lpf, tmp_path: Path) -> None:
+def test_splits_of_a_file_can_be_replaced(lpf, tmp_path: Path) -> None:
     given = [{**one, "split": "test"} for one in lines(60)]
     data = write_lines(tmp_path / "all_test.jsonl", given)
     assert "'train' has no entities" in lpf.error("train", data, *QUICK)
@@ -223,7 +247,7 @@ def test_a_head_is_added_to_a_model_and_its_answers_stay(
         for one in lines(60)
     ]
     both = write_lines(tmp_path / "outcomes.jsonl", labelled)
-    added = lpf.json("train", both, "--onto", first, "--epochs", 3, "--no-report")
+    added = lpf.json("train", both, "--onto", first, "--max-epochs", 3, "--no-report")
     with Workspace.open(lpf.folder) as space:
         before, after = space.models.load(first), space.models.load(added["version"])
     assert [head.name for head in after.config.predicates] == ["level", "outcome"]
@@ -256,8 +280,9 @@ def test_models_are_shown_with_their_card(lpf, data: Path) -> None:
     assert document["fitted"]["level"]["entities"] == 9
     assert document["metrics"]["level/test/spn/entities"] == 9
     shown = lpf("models", "show", version).stdout
-    for part in (version, "answers", "16-8-4, variational", "Fitted for level", "test", "learned"):
+    for part in (version, "answers", "16-8-4, variational", "Scores for level", "test", "learned"):
         assert part in shown, part
+    assert "rho" in lpf("models", "show", "--verbose").stdout
     card = lpf("models", "card").stdout
     assert card.startswith("# data\n")
     assert "## Unsuitable use" in card
@@ -289,11 +314,11 @@ def test_init_takes_a_domains_questions(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["--domain", "nonsense"], "unknown domain"),
-        (["--domain", "compliance", "--predicate", "a=b,c"], "--domain: says it all"),
-        (["--domain", "compliance", "--schema", "s.toml"], "--domain: says it all"),
+        (["--domain", "compliance", "--predicate", "a=b,c"], "--domain: defines the whole schema"),
+        (["--domain", "compliance", "--schema", "s.toml"], "--domain: defines the whole schema"),
     ],
 )
-def test_init_refuses_a_domain_that_is_none(words: list[str], message: str, tmp_path: Path) -> None:
+def test_init_refuses_a_wrong_domain(words: list[str], message: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["init", str(tmp_path / "try"), *words])
     assert done.exit_code == 2
     assert message in done.stderr
@@ -328,7 +353,7 @@ def test_the_live_display_shows_epochs_and_the_best_seed() -> None:
         epochs = ([epoch(1.0, 0.5), epoch(0.5, 0.9)], [epoch(0.4, 0.8)], [])
 
     assert best_course(State.epochs) is State.epochs[0]
-    display = Display()
+    display = TrainingDisplay()
     display.reading(50, 100)
     display.tell("training all seeds together")
     display.epoch(2, 100, State())  # type: ignore[arg-type]
@@ -344,7 +369,7 @@ def test_the_live_display_shows_epochs_and_the_best_seed() -> None:
 def test_importing_the_commands_imports_no_torch() -> None:
     program = (
         "import sys\nimport lpf.cli.main, lpf.workspace, lpf.cli.progress\n"
-        "assert 'torch' not in sys.modules and 'lpf.training' not in sys.modules"
+        "assert 'torch' not in sys.modules and 'lpf.training.trainer' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

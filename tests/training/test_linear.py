@@ -25,7 +25,7 @@ from lpf.training.softmax_regression import (
 )
 
 SEEDS = (1, 2, 3)
-CHOSEN = replace(SMALL, reading="chosen", aggregator=None)
+CHOSEN = replace(SMALL, model="best", aggregator=None)
 
 
 def train(examples: Examples, **changes: object) -> Trained:
@@ -192,7 +192,7 @@ def test_networks_are_chosen_if_values_are_not_linearly_separable() -> None:
 
 
 def test_nothing_is_compared_if_networks_are_asked_for() -> None:
-    assert train(hard_to_learn(), reading="networks").choice is None
+    assert train(hard_to_learn(), model="networks").choice is None
 
 
 def test_a_linear_model_is_saved_and_answers_in_both_variants(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_channel_of_a_hand_worked_case() -> None:
 
 def test_uninformative_items_do_not_outvote_an_informative_one(silent: Examples) -> None:
     """Taken for their entities', the labels of silent items bury what is known."""
-    mapped, plain = train(silent), train(silent, reading="networks")
+    mapped, plain = train(silent), train(silent, model="networks")
     ours, theirs = (one.scores_on("test")["level"] for one in (mapped, plain))
     assert mapped.config.head("level").channel
     assert not plain.config.head("level").channel
@@ -276,8 +276,8 @@ def test_a_value_that_no_item_has_can_be_answered() -> None:
         features=(centres[spoken] + noise).astype(np.float32),
     )
     mapped, plain = (
-        train(examples, reading=reading).scores_on("test")["level"]
-        for reading in ("chosen", "networks")
+        train(examples, model=kind).scores_on("test")["level"]
+        for kind in ("best", "networks")
     )
     assert mapped.accuracy > 0.9
     assert plain.accuracy < 0.8

@@ -45,7 +45,7 @@ def test_a_model_of_a_few_entities_warns_how_far_to_trust_it() -> None:
 
 def test_the_linear_model_is_chosen_for_few_entities_and_wide_features(tmp_path: Path) -> None:
     few = many_sided(45)
-    ours = train_small(few, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
+    ours = train_small(few, "hash", ("level",), replace(LONG, model="best"), SEEDS)
     plain = train_small(few, "hash", ("level",), LONG, SEEDS)
     assert ours.choice is not None
     assert ours.choice.is_linear
@@ -91,7 +91,7 @@ def test_networks_are_chosen_if_they_are_better() -> None:
     features[:, 0] += np.where(labels == 1, 0.0, sides)
     features[:, 1] += np.select([labels == 0, labels == 2], [sides, -sides], 0.0)
     crosswise = replace(few, features=features.astype(np.float32))
-    config = replace(LONG, reading="chosen", max_epochs=80)
+    config = replace(LONG, model="best", max_epochs=80)
     model = train_small(crosswise, "hash", ("level",), config, SEEDS)
     assert model.choice is not None
     assert not model.choice.is_linear
@@ -101,7 +101,7 @@ def test_networks_are_chosen_if_they_are_better() -> None:
 
 def test_the_linear_model_is_scored_out_of_fold_too() -> None:
     lost = many_sided(40, signal=0.0)
-    model = train_small(lost, "hash", ("level",), replace(LONG, reading="chosen"), SEEDS)
+    model = train_small(lost, "hash", ("level",), replace(LONG, model="best"), SEEDS)
     scores = model.scores_on("out of fold")["level"]
     assert scores.accuracy < 0.6
     assert scores.nll > 0.9 * scores.prior_nll
@@ -132,7 +132,7 @@ def test_channels_are_not_estimated_on_the_entities_that_are_scored() -> None:
         lost = replace(
             plain, dataset=labelled(plain.dataset, own), features=features.astype(np.float32)
         )
-        config = replace(LONG, reading="chosen", max_epochs=25)
+        config = replace(LONG, model="best", max_epochs=25)
         choice = train_small(lost, "hash", ("level",), config, SEEDS).choice
         assert choice is not None
         losses.append(choice.networks_nll)

@@ -206,7 +206,7 @@ def test_no_better_than_the_prior_is_the_first_warning(examples: Examples) -> No
 
 
 def test_no_warning_about_networks_that_are_not_in_the_model(examples: Examples) -> None:
-    config = replace(SMALL, beta=50.0, max_epochs=8, learning_rate=0.01, reading="chosen")
+    config = replace(SMALL, beta=50.0, max_epochs=8, learning_rate=0.01, model="best")
     model = train(examples, replace(config, aggregator=None))
     assert model.choice is not None
     assert model.choice.is_linear

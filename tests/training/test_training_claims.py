@@ -71,8 +71,8 @@ def test_with_forty_entities_training_leaves_more_than_networks() -> None:
         drawn = np.random.default_rng(seed).choice(len(learned.dataset), 40, replace=False)
         few = learned.select(np.sort(drawn))
         found = []
-        for reading in ("chosen", "networks"):
-            config = TrainingConfig(reading=reading)
+        for kind in ("best", "networks"):
+            config = TrainingConfig(model=kind)
             model = train_small(few, reader.reader_id, (LEVEL,), config, SEVEN_SEEDS)
             found.append(evaluate(model.runtime(), made.schema, LEVEL, test))
         losses.append([one.nll for one in found])

@@ -21,7 +21,7 @@ SMALL = TrainingConfig(
     members=2,
     batch_size=16,
     learning_rate=3e-3,
-    reading="networks",
+    model="networks",
 )
 
 

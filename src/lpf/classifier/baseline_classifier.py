@@ -88,7 +88,7 @@ class BaselineRecipe:
 
         model = None
         if self.name in NEED_FACTORS:
-            config = TrainingConfig(aggregator=None, reading="networks")
+            config = TrainingConfig(aggregator=None, model="networks")
             trainer = Trainer(examples, reader_id, (PREDICATE,), config, self.seeds)
             model = trainer.run().runtime()
         shared = Shared(

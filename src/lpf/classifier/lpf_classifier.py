@@ -30,12 +30,13 @@ from lpf.errors import ConfigError, TrainingError
 from lpf.index.copies import DEFAULT_SIMILARITY, checked_similarity
 from lpf.model.artefact import Artefact, ModelCard
 from lpf.model.config import AggregatorConfig
+from lpf.options import Sampler, WeightForm
 from lpf.reading import Reader
 from lpf.types import FloatArray, Mode, QueryOptions, Variant
 
 if TYPE_CHECKING:
     from lpf.training import TrainingConfig
-    from lpf.training.config import Balance, Reading
+    from lpf.training.config import Balance, ModelKind
 
 
 @dataclass(eq=False, repr=False)
@@ -50,7 +51,7 @@ class LPFClassifier(EntityClassifier):
     ``members`` of them form the model. ``random_state`` draws the validation entities and the
     samples of paper mode. ``reader`` is a reader or a name for ``open_reader``. ``prior`` is a
     dict by class, or a sequence in the order of ``classes_``; None takes the class shares of y.
-    Parameters from ``hidden`` to ``reading`` are those of ``TrainingConfig``, from ``sampler`` to
+    Parameters from ``hidden`` to ``model`` are those of ``TrainingConfig``, from ``sampler`` to
     ``weight_form`` those of ``QueryOptions``. The aggregator is trained only for the variant
     ``learned``.
 
@@ -78,15 +79,15 @@ class LPFClassifier(EntityClassifier):
     max_epochs: int = 100
     weight_decay: float = 0.0
     balance: Balance = "auto"
-    reading: Reading = "chosen"
+    model: ModelKind = "best"
     aggregator: AggregatorConfig | None = None
     aggregator_epochs: int = 30
     aggregator_learning_rate: float = 1e-3
-    sampler: str | None = None
+    sampler: Sampler | None = None
     n_samples: int | None = None
     temperature: float | None = None
     alpha: float | None = None
-    weight_form: str | None = None
+    weight_form: WeightForm | None = None
     verbose: bool = False
 
     classes_: NDArray[Any] = field(init=False)
@@ -179,8 +180,8 @@ class LPFClassifier(EntityClassifier):
 
     def _options(self, uncertainty_samples: int = 0) -> QueryOptions:
         return QueryOptions(
-            self.variant,
-            self.mode,
+            variant=self.variant,
+            mode=self.mode,
             sampler=self.sampler,
             n_samples=self.n_samples,
             temperature=self.temperature,
@@ -204,21 +205,23 @@ class LPFClassifier(EntityClassifier):
 
         aggregator = self.aggregator or AggregatorConfig()
         return TrainingConfig(
-            tuple(self.hidden),
-            self.latent_width,
-            self.deterministic,
-            self.dropout,
-            self.learning_rate,
-            self.batch_size,
-            self.beta,
-            self.patience,
-            self.max_epochs,
-            self.weight_decay,
-            self.balance,
-            self.members,
-            aggregator if self.variant == "learned" else None,
-            StageTwoConfig(self.aggregator_epochs, learning_rate=self.aggregator_learning_rate),
-            self.reading,
+            hidden=tuple(self.hidden),
+            latent_width=self.latent_width,
+            deterministic=self.deterministic,
+            dropout=self.dropout,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            beta=self.beta,
+            patience=self.patience,
+            max_epochs=self.max_epochs,
+            weight_decay=self.weight_decay,
+            balance=self.balance,
+            members=self.members,
+            aggregator=aggregator if self.variant == "learned" else None,
+            stage_two=StageTwoConfig(
+                epochs=self.aggregator_epochs, learning_rate=self.aggregator_learning_rate
+            ),
+            model=self.model,
         )
 
 

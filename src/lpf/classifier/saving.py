@@ -121,6 +121,9 @@ def _parameters_from_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in parameters.items()
     }
+    if "reading" in restored:  # what earlier versions called ``model``
+        reading = restored.pop("reading")
+        restored["model"] = "best" if reading == "chosen" else reading
     if restored.get("aggregator") is not None:
         restored["aggregator"] = AggregatorConfig(**restored["aggregator"])
     return restored

@@ -1,4 +1,7 @@
-"""A QueryResult for people: the answer, what it rests on, how sure it is, where it is recorded."""
+"""An answer on the terminal: the verdict, what it is based on, each item's part, the record.
+
+Contributions and entropies are shown in bits; ``QueryResult`` and its JSON have natural logarithms.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +30,24 @@ from lpf.results import STAGES, EvidenceUsed, FactUsed, LeftOut, QueryResult, no
 from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
-WIDE = 100  # from so many columns on there is room for bars beside the numbers
-PUSH_WIDTH = 8
+NAT = 1.0 / math.log(2.0)  # in bits
+BARS_FROM = 100  # columns: a terminal this wide has room for bars beside the numbers
+BAR_WIDTH = 8
 ERASED = "(erased)"
 
-METHODS = {"spn": "the circuit", "learned": "learned weights", "average": "the average"}
-DOUBTS = ((0.1, "hardly any"), (0.4, "little"), (0.8, "much"), (1.1, "nearly all there can be"))
+METHODS = {
+    "spn": "combined in the circuit",
+    "learned": "combined with learned weights",
+    "average": "averaged, since the circuit does not have this predicate",
+}
+UNCERTAINTIES = ((0.1, "very low"), (0.4, "low"), (0.8, "high"), (1.1, "close to the maximum"))
 CONFLICTS = (
     (0.02, "the items agree"),
     (0.15, "the items mostly agree"),
     (0.4, "the items disagree"),
     (1.1, "the items contradict each other"),
 )
-AUDITS = {"pending": "pending: it is written in the background", "off": "not recorded"}
+AUDITS = {"pending": "pending: being written in the background", "off": "not recorded"}
 
 
 def show_answer(
@@ -47,15 +55,17 @@ def show_answer(
     result: QueryResult,
     texts: Mapping[str, str],
     origins: Mapping[str, str] | None = None,
-    near: Sequence[str] | None = None,
+    similar: Sequence[str] | None = None,
+    *,
+    verbose: bool = False,
 ) -> None:
-    """``texts`` are those of the items by id; an item whose text is gone is shown without. With
-    ``origins``, which say where texts are from and of when, they are shown whole. ``near`` is given
-    where nothing at all names the entity, and has the names that are like its own."""
+    """``texts`` are the items' texts by id; an erased one is missing. With ``origins`` (source and
+    date by id) texts are shown in full. ``similar`` is given if the entity is unknown and has the
+    names that are like its own."""
     output.print(
-        Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_said(result), "bold"))
+        Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_verdict(result), "bold"))
     )
-    for line in _rests_on(result, near):
+    for line in _basis(result, similar):
         output.print(indented(Text(line, style="dim")))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
@@ -71,43 +81,47 @@ def show_answer(
         output.print(Text("Known facts", style="bold"))
         print_pairs(output, [(fact.predicate, _fact(fact)) for fact in result.facts])
         output.print()
-    print_pairs(output, _closing(result))
+    print_pairs(output, _closing(result, verbose))
 
 
-def _said(result: QueryResult) -> str:
-    """The answer; a prior is none."""
+def _verdict(result: QueryResult) -> str:
+    """The answer; the prior alone is none."""
     if result.source == "none":
         return "nothing is known"
     return f"{result.top_value}, {percent(result.confidence)}"
 
 
-def _rests_on(result: QueryResult, near: Sequence[str] | None) -> list[str]:
-    """What answered, in words."""
+def _basis(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
+    """What the answer is based on."""
     if result.source == "canonical":
         fact = result.facts[0]
-        return [f"a known fact answers: confidence {fact.confidence:g}, {_since(fact)}"]
+        return [f"a known fact answers: confidence {fact.confidence:g}, {_dated(fact)}"]
     if result.source == "none":
-        return _why_nothing(result, near)
+        return _why_nothing(result, similar)
     if result.evidence is None:
-        return [f"the circuit, from {count(len(result.facts), 'known fact')} alone"]
+        return [f"based on {count(len(result.facts), 'known fact')} alone"]
     used = result.evidence
     parts = [f"{len(used)} of {count(used.considered, 'item')}"]
     if result.facts:
         parts.append(count(len(result.facts), "known fact"))
-    return [f"{result.options.mode} mode: {METHODS[result.method]}, from {' and '.join(parts)}"]
+    mode = ", paper mode" if result.options.mode == "paper" else ""
+    return [f"based on {' and '.join(parts)}, {METHODS[result.method]}{mode}"]
 
 
-def _why_nothing(result: QueryResult, near: Sequence[str] | None) -> list[str]:
+def _why_nothing(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
     left_out = result.left_out
     if left_out is not None and left_out.count:
         return [
             none_counts(left_out, result.options) + _remedy(result, left_out),
-            "no fact counts either: this is the prior",
+            "no fact counts either: these are the prior probabilities",
         ]
-    if near is None:
-        return [f"no item about {result.predicate} and no fact counts: this is the prior"]
-    lines = [f"no item and no fact names {result.entity_id!r}: this is the prior"]
-    return [*lines, f"did you mean {' or '.join(near)}?"] if near else lines
+    if similar is None:
+        about = result.predicate
+        return [f"no item about {about} and no fact counts: these are the prior probabilities"]
+    lines = [
+        f"no item and no fact is about {result.entity_id!r}: these are the prior probabilities"
+    ]
+    return [*lines, f"did you mean {' or '.join(similar)}?"] if similar else lines
 
 
 def _show_evidence(
@@ -117,56 +131,57 @@ def _show_evidence(
     texts: Mapping[str, str],
     origins: Mapping[str, str] | None,
 ) -> None:
-    pushes = push(result, used)
-    title, wide = "Evidence", output.width >= WIDE
-    if pushes is not None:
-        title += f": what each item adds to {result.top_value} against {runner_up(result)}, in nats"
-    columns = _evidence_columns(result, used, pushes, wide)
+    bits = bits_added(result, used)
+    title = "Evidence"
+    if bits is not None:
+        versus = f"{result.top_value} against {runner_up(result)}"
+        title = f"Evidence: +1 bit doubles the odds of {versus}"
+    columns = _evidence_columns(result, used, bits, output.width >= BARS_FROM)
     below: list[RenderableType] = []
     if origins is None:
         columns["text"] = [start_of(texts.get(name, ERASED)) for name in used.ids]
     else:
-        below = [_whole(texts.get(name, ERASED), origins.get(name)) for name in used.ids]
+        below = [_full_text(texts.get(name, ERASED), origins.get(name)) for name in used.ids]
     rows = list(zip(*columns.values(), strict=True))
-    right = ("adds", "weight", "credible")
-    made = table(list(columns), rows, right=right, flexible="text", below=below)
-    print_table(output, title, made)
+    right = ("bits", "weight", "credibility")
+    optional = () if bits is None else ("weight",)  # the bits have it in them
+    body = table(list(columns), rows, right=right, flexible="text", optional=optional, below=below)
+    print_table(output, title, body)
 
 
 def _evidence_columns(
-    result: QueryResult, used: EvidenceUsed, pushes: FloatArray | None, wide: bool
+    result: QueryResult, used: EvidenceUsed, bits: FloatArray | None, wide: bool
 ) -> dict[str, list[str | Text]]:
-    copied = bool((used.groups >= 0).any())
+    has_copies = bool((used.groups >= 0).any())
     columns: dict[str, list[str | Text]] = {"item": list(used.ids)}
     if used.potential is not None:
         columns["says"] = [_says(result, row) for row in used.potential]
-    if pushes is not None:
-        columns["adds"] = [number(value, "+.2f") for value in pushes.tolist()]
+    if bits is not None:
+        columns["bits"] = [number(value, "+.2f") for value in bits.tolist()]
         if wide:
-            columns["      "] = _push_bars(pushes)
+            columns["      "] = _bars(bits)
     columns["weight"] = [number(value) for value in used.weight.tolist()]
-    columns["credible"] = [number(value) for value in used.credibility.tolist()]
-    if copied:
+    columns["credibility"] = [number(value) for value in used.credibility.tolist()]
+    if has_copies:
         columns["copies"] = [f"#{group + 1}" if group >= 0 else "" for group in used.groups]
     return columns
 
 
-def _whole(text: str, origin: str | None) -> RenderableType:
-    """A text as it is, and where it is from."""
+def _full_text(text: str, origin: str | None) -> RenderableType:
     lines = Text(text.strip(), overflow="fold")
     if origin is not None:
         lines.append(f"\n{origin}", style="dim")
     return indented(lines)
 
 
-def push(result: QueryResult, used: EvidenceUsed) -> FloatArray | None:
-    """What each item adds to the top value against the runner-up, in nats, [K]; None where there
-    are no contributions, or only one value."""
+def bits_added(result: QueryResult, used: EvidenceUsed) -> FloatArray | None:
+    """What each item adds to the log odds of the top value against the runner-up, in bits, [K];
+    None if there are no contributions, or only one value."""
     if used.contributions is None or len(result.values) < 2:
         return None
     top, second = (result.values.index(name) for name in (result.top_value, runner_up(result)))
     with np.errstate(invalid="ignore"):  # an item may rule out both: -inf - -inf
-        return np.asarray(used.contributions[:, top] - used.contributions[:, second])
+        return np.asarray(NAT * (used.contributions[:, top] - used.contributions[:, second]))
 
 
 def runner_up(result: QueryResult) -> str:
@@ -174,15 +189,15 @@ def runner_up(result: QueryResult) -> str:
     return max(others, key=result.distribution.__getitem__)
 
 
-def _push_bars(pushes: FloatArray) -> list[str | Text]:
-    """Full for the strongest; what speaks against is drawn lighter, so that it shows uncoloured."""
-    sizes = np.abs(pushes)
+def _bars(bits: FloatArray) -> list[str | Text]:
+    """Longest for the strongest item; lighter blocks for items against, also without colour."""
+    sizes = np.abs(bits)
     largest = max(sizes[np.isfinite(sizes)], default=0.0) or 1.0
     bars: list[str | Text] = []
-    for value in pushes.tolist():
+    for value in bits.tolist():
         share = 1.0 if math.isinf(value) else 0.0 if math.isnan(value) else abs(value) / largest
         block, style = ("█", "green") if value > 0 else ("░", "red")
-        bars.append(Text(block * round(PUSH_WIDTH * share), style))
+        bars.append(Text(block * round(BAR_WIDTH * share), style))
     return bars
 
 
@@ -192,7 +207,7 @@ def _says(result: QueryResult, potential: FloatArray) -> str:
 
 
 def _left_out(result: QueryResult) -> str:
-    """Empty where nothing was, or the lines above say it."""
+    """Empty if nothing was left out, or the lines at the top say it."""
     left_out = result.left_out
     if left_out is None or not left_out.count or result.source == "none":
         return ""
@@ -200,62 +215,66 @@ def _left_out(result: QueryResult) -> str:
 
 
 def _remedy(result: QueryResult, left_out: LeftOut) -> str:
-    """The options with which what was left out would count; only time lets the others count."""
+    """The options that would include the items left out; a later date cannot be helped."""
     waiting = left_out.below_credibility + left_out.beyond_top_k
     needed = len(result.evidence_chain) + waiting
     options = ["--min-credibility 0"] if left_out.below_credibility else []
     if needed > result.options.top_k:
         options.append(f"--top-k {needed}")
     them = "it" if waiting == 1 else "them"
-    return f" ({' '.join(options)} counts {them})" if waiting else ""
+    return f" ({' '.join(options)} includes {them})" if waiting else ""
 
 
 def _fact(fact: FactUsed) -> str:
-    if fact.role == "hard":
-        return f"{fact.value}, certain, {_since(fact)}"
-    return f"{fact.value}, believed with {percent(fact.strength)}, {_since(fact)}"
+    belief = "certain" if fact.role == "hard" else f"{percent(fact.strength)} sure"
+    return f"{fact.value}, {belief}, {_dated(fact)}"
 
 
-def _since(fact: FactUsed) -> str:
-    return f"of {when(from_micros(fact.timestamp))}"
+def _dated(fact: FactUsed) -> str:
+    return f"dated {when(from_micros(fact.timestamp))}"
 
 
-def _closing(result: QueryResult) -> list[tuple[str, str]]:
-    pairs = _doubt(result)
+def _closing(result: QueryResult, verbose: bool) -> list[tuple[str, str]]:
+    pairs = _uncertainty(result)
     conflict = result.conflict
     if conflict is not None and len(result.evidence_chain) > 1:
-        pairs.append(("conflict", f"{_worded(conflict, CONFLICTS)} ({conflict:.2f} of 1)"))
+        pairs.append(("conflict", f"{_in_words(conflict, CONFLICTS)} ({conflict:.2f} of 1)"))
     pairs += [("note", note) for note in result.notes if note not in _said_above(result)]
     pairs.append(("record", result.audit_ptr or AUDITS[result.audit]))
-    stages = [f"{name} {result.stages[name]:.1f}" for name in STAGES if name in result.stages]
-    pairs.append(("time", f"{result.execution_time_ms:.1f} ms: {' · '.join(stages)}"))
+    if verbose:
+        stages = [f"{name} {result.stages[name]:.1f}" for name in STAGES if name in result.stages]
+        pairs.append(("time", f"{result.execution_time_ms:.1f} ms: {' · '.join(stages)}"))
+        options = vars(result.options).items()
+        given = ", ".join(f"{name} {value}" for name, value in options if value is not None)
+        pairs.append(("options", given))
     return pairs
 
 
 def _said_above(result: QueryResult) -> tuple[str, ...]:
-    """Notes that the lines above the bars, or below the items, tell more fully."""
+    """Notes that the lines at the top, or below the items, say in more detail."""
     left_out = result.left_out
     return (NOTHING, none_counts(left_out, result.options)) if left_out else ()
 
 
-def _doubt(result: QueryResult) -> list[tuple[str, str]]:
-    """The entropy in words and numbers; where draws were asked for, theirs too, by its causes."""
-    most = math.log(len(result.values)) or 1.0
-    nats = abs(float(entropy(np.array(result.probabilities))))  # never -0.00
-    words = f"{_worded(nats / most, DOUBTS)}: entropy {nats:.2f} of {most:.2f} nats"
+def _uncertainty(result: QueryResult) -> list[tuple[str, str]]:
+    """The entropy; if draws were asked for, also how far the answer varies over them."""
+    most = math.log2(len(result.values)) or 1.0
+    bits = abs(NAT * float(entropy(np.array(result.probabilities))))  # never -0.00
+    words = _in_words(bits / most, UNCERTAINTIES)
+    pairs = [("uncertainty", f"{words}: entropy {bits:.2f} of at most {most:.2f} bits")]
     parts = result.uncertainty
-    if parts is None:
-        return [("doubt", words)]
-    total = parts["aleatoric"] + parts["epistemic"]
-    # A single draw says less than the mean that answers: the two differ by nature.
-    causes = (
-        f"over {result.options.uncertainty_samples} draws, with each item's latent drawn once "
-        f"instead of read as above, the answer would spread to {total:.2f} nats: "
-        f"{parts['aleatoric']:.2f} as the items are ambiguous (aleatoric), "
-        f"{parts['epistemic']:.2f} as their reading is unsure (epistemic)"
-    )
-    return [("doubt", f"in the answer itself {words}"), ("if drawn", causes)]
+    if parts is not None:
+        aleatoric, epistemic = NAT * parts["aleatoric"], NAT * parts["epistemic"]
+        # A single draw says less than the mean that answers: the two entropies differ.
+        draws = (
+            f"{result.options.uncertainty_samples} draws of the items' latent codes: entropy "
+            f"{aleatoric + epistemic:.2f} bits, of which {aleatoric:.2f} because the items are "
+            f"ambiguous (aleatoric) and {epistemic:.2f} because the model is not sure what they "
+            "say (epistemic)"
+        )
+        pairs.append(("draws", draws))
+    return pairs
 
 
-def _worded(share: float, scale: tuple[tuple[float, str], ...]) -> str:
+def _in_words(share: float, scale: tuple[tuple[float, str], ...]) -> str:
     return next(words for limit, words in scale if share < limit)

@@ -1,7 +1,4 @@
-"""``lpf batch``: many questions from a file, an answer a line.
-
-The lines of a batch: questions read and checked, then answered in their order.
-"""
+"""``lpf batch``: many questions from a file, one answer per line, in the same order."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import io
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,37 +17,20 @@ import typer
 from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
-    as_line,
     command,
-    opened,
+    json_line,
+    open_workspace,
     print_document,
     progress,
 )
-from lpf.cli.query_options import (
-    Alpha,
-    AsOf,
-    AsyncAudit,
-    Draws,
-    Fallback,
-    MinCredibility,
-    Mode,
-    Sampler,
-    Samples,
-    Seed,
-    Temperature,
-    TopK,
-    Variant,
-    changed,
-    named_as_given,
-    options_given,
-)
+from lpf.cli.options import AsyncAudit, fields_as_given, with_options
 from lpf.errors import ConfigError, InputFileError, LedgerError, LPFError, StorageError
+from lpf.options import QueryOptions
 
 if TYPE_CHECKING:
     from lpf.ingest.input_files import InputRow
     from lpf.orchestrator import AuditMode
     from lpf.results import QueryResult
-    from lpf.types import QueryOptions
     from lpf.workspace import Workspace
 
 
@@ -58,8 +38,8 @@ CHUNK = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the input: a question, or what is wrong with it."""
+class BatchLine:
+    """One line of the input: a question, or what is wrong with it."""
 
     number: int
     entity_id: str = ""
@@ -75,95 +55,97 @@ class Line:
         return {"error": {"line": self.number, "message": self.error}}
 
 
-def read_lines(workspace: Workspace, path: Path) -> list[Line]:
+def read_lines(workspace: Workspace, path: Path) -> list[BatchLine]:
     """All lines of the input, each checked against the schema."""
     from lpf.ingest.input_files import open_input
 
     return [_checked(workspace, row) for row in open_input(path).rows()]
 
 
-class Answering:
-    """Answers lines and counts them; what is answered is recorded. With ``skip_bad`` a question
-    that cannot be answered becomes an error row, else it ends the batch. ``fate`` says what then
-    becomes of the answers before it."""
+class BatchAnswerer:
+    """Answers lines, records the answers and counts them. With ``skip_bad`` a question that cannot
+    be answered becomes an error row, else it ends the batch. ``after_failure`` then says what
+    happened to the answers before it."""
 
     def __init__(
         self,
         workspace: Workspace,
         options: QueryOptions,
+        *,
         audit: AuditMode,
         skip_bad: bool,
-        fate: str,
+        after_failure: str,
     ) -> None:
         self._workspace = workspace
         self._options = options
         self._audit = audit
         self._skip_bad = skip_bad
-        self._fate = fate
+        self._after_failure = after_failure
         self.answered = 0
         self.errors = 0
 
-    def rows(self, lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
-        """One row a line, in their order."""
+    def rows(self, lines: Sequence[BatchLine]) -> Iterator[dict[str, Any]]:
+        """One row per line, in their order."""
         for start in range(0, len(lines), CHUNK):
             for outcome in self._chunk(lines[start : start + CHUNK]):
-                if isinstance(outcome, Line):
+                if isinstance(outcome, BatchLine):
                     self.errors += 1
                     yield outcome.error_row
                 else:
                     yield outcome.to_dict()
 
-    def _chunk(self, lines: Sequence[Line]) -> Iterator[QueryResult | Line]:
-        """What comes of each line: an answer, or the line with its error."""
+    def _chunk(self, lines: Sequence[BatchLine]) -> Iterator[QueryResult | BatchLine]:
+        """An answer per line, or the line with its error."""
         good = [line for line in lines if line.error is None]
         outcomes = iter(self._together(good) or map(self._alone, good))
         for line in lines:
             yield next(outcomes) if line.error is None else line
 
-    def _together(self, lines: Sequence[Line]) -> Sequence[QueryResult]:
-        """All answers; none, and no record, where one of the questions cannot be answered."""
+    def _together(self, lines: Sequence[BatchLine]) -> Sequence[QueryResult]:
+        """All answers; no answer and no record if one of the questions cannot be answered."""
         try:
-            return self._asked(lines)
+            return self._ask(lines)
         except (StorageError, LedgerError) as error:
-            raise self._ending(lines[0], error) from None
+            raise self._with_place(lines[0], error) from None
         except LPFError:
             return ()
 
-    def _alone(self, line: Line) -> QueryResult | Line:
+    def _alone(self, line: BatchLine) -> QueryResult | BatchLine:
         try:
-            return self._asked([line])[0]
+            return self._ask([line])[0]
         except LPFError as error:
             # A store that fails would fail with every other line too.
             if self._skip_bad and not isinstance(error, StorageError | LedgerError):
                 return replace(line, error=str(error))
-            raise self._ending(line, error) from None
+            raise self._with_place(line, error) from None
 
-    def _asked(self, lines: Sequence[Line]) -> list[QueryResult]:
+    def _ask(self, lines: Sequence[BatchLine]) -> list[QueryResult]:
         questions = [line.question for line in lines]
         results = self._workspace.query_many(questions, self._options, self._audit)
         self.answered += len(results)
         return results
 
-    def _ending(self, line: Line, error: LPFError) -> LPFError:
-        """The error itself, saying also where it ended the batch and what had been done by then."""
-        # Records that are written later may be what failed.
+    def _with_place(self, line: BatchLine, error: LPFError) -> LPFError:
+        """The error, which also says where it ended the batch and what was done before it."""
+        # With async records, writing one may be what failed.
         stay = "their records stay" if self._audit == "sync" else "what was recorded of them stays"
-        done = f"{self.answered:,} answered before it; {stay}, and {self._fate}"
+        done = f"{self.answered:,} answered before it; {stay}, and {self._after_failure}"
         error.args = (f"line {line.number} ended the batch: {error}\n{done}.",)
+        error.field = error.hint = None  # they are part of the message now
         return error
 
 
-def _checked(workspace: Workspace, row: InputRow) -> Line:
+def _checked(workspace: Workspace, row: InputRow) -> BatchLine:
     from lpf.ingest.row_fields import identifier_field, name_field, required
 
     if row.error:
-        return Line(row.line, error=row.error)
+        return BatchLine(row.line, error=row.error)
     try:
         entity_id = required(identifier_field(row.values, "entity_id"), "entity_id")
         predicate = workspace.predicate(name_field(row.values, "predicate"))
     except LPFError as error:
-        return Line(row.line, error=str(error))
-    return Line(row.line, entity_id, predicate)
+        return BatchLine(row.line, error=str(error))
+    return BatchLine(row.line, entity_id, predicate)
 
 
 STANDARD = "-"
@@ -175,70 +157,65 @@ def register(app: typer.Typer) -> None:
         app,
         "lpf batch questions.jsonl answers.jsonl",
         "lpf batch - - < questions.jsonl",
-    )(batch)
+    )(with_options(QueryOptions, without=("query_text",))(batch))
 
 
 def batch(
-    source: Annotated[str, typer.Argument(metavar="IN", help="Questions; - is standard input.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="Answers; - is standard output.")],
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help="File of questions; - is standard input.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="OUT", help="File of answers; - is standard output.")
+    ],
+    *,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Answer the others, with a row for each error.")
+        bool,
+        typer.Option("--skip-bad", help="Write an error row for a bad line and go on."),
     ] = False,
-    variant: Variant = None,
-    mode: Mode = None,
-    sampler: Sampler = None,
-    samples: Samples = None,
-    temperature: Temperature = None,
-    alpha: Alpha = None,
-    uncertainty: Draws = None,
-    fallback: Fallback = None,
-    seed: Seed = None,
-    top_k: TopK = None,
-    min_credibility: MinCredibility = None,
-    as_of: AsOf = None,
+    given: Mapping[str, Any],
     async_audit: AsyncAudit = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer many questions: {"entity_id", "predicate"} a line in, one answer a line out.
+    """Answer many questions: one line with entity_id and predicate in, one answer per line out.
 
     The lines keep their order. All of them are checked before the first is answered.
     """
-    given = options_given(locals())
     if as_json and target == STANDARD:
-        raise ConfigError("--json: the answers themselves are on standard output; leave it out.")
-    # The workspace is closed, and so all is recorded, before the answers appear.
+        raise ConfigError(
+            "the answers themselves go to standard output.", field="--json", hint="Leave it out."
+        )
+    # The workspace is closed, and so everything is recorded, before the answers appear.
     with (
         answers_file(target, held_back=async_audit) as file,
-        opened(workspace) as space,
-        named_as_given(given),
+        open_workspace(workspace) as space,
+        fields_as_given(QueryOptions, given),
     ):
         with _questions_file(source) as path:
             lines = read_lines(space, path)
         bad = [line for line in lines if line.error is not None]
         if bad and not skip_bad:
             raise _refusal(source, bad, len(lines))
-        options = changed(space.settings.query, given)
-        answering = Answering(
+        answerer = BatchAnswerer(
             space,
-            options,
-            "async" if async_audit else "sync",
-            skip_bad,
-            _fate(target, async_audit),
+            replace(space.settings.query, **given),
+            audit="async" if async_audit else "sync",
+            skip_bad=skip_bad,
+            after_failure=_after_failure(target, async_audit),
         )
-        _write(answering, lines, file)
-    _tell(answering.answered, answering.errors, target, as_json)
+        _write(answerer, lines, file)
+    _show_counts(answerer, target, as_json)
 
 
-def _write(answering: Answering, lines: Sequence[Line], file: IO[str]) -> None:
+def _write(answerer: BatchAnswerer, lines: Sequence[BatchLine], file: IO[str]) -> None:
     with progress("answering") as report:
-        for done, row in enumerate(answering.rows(lines), start=1):
-            file.write(as_line(row) + "\n")
+        for done, row in enumerate(answerer.rows(lines), start=1):
+            file.write(json_line(row) + "\n")
             report(done, len(lines))
 
 
-def _fate(target: str, held_back: bool) -> str:
-    """What becomes of the answers before a question that ends the batch."""
+def _after_failure(target: str, held_back: bool) -> str:
+    """What happened to the answers before the question that ended the batch."""
     if target != STANDARD:
         return f"{target} was not written"
     return "nothing was printed" if held_back else "their answers were printed"
@@ -246,7 +223,7 @@ def _fate(target: str, held_back: bool) -> str:
 
 @contextmanager
 def _questions_file(source: str) -> Iterator[Path]:
-    """Standard input is put into a file first: it must be read whole before anything is asked."""
+    """Standard input is copied to a file first: all of it is checked before anything is asked."""
     if source != STANDARD:
         yield Path(source)
         return
@@ -259,7 +236,8 @@ def _questions_file(source: str) -> Iterator[Path]:
 @contextmanager
 def answers_file(target: str, *, held_back: bool) -> Iterator[IO[str]]:
     """A file that appears when it is complete; after a failure there is none. Standard output is
-    written to at once, or ``held_back`` likewise: what is not recorded yet must not be seen."""
+    written to at once, or when complete if ``held_back``: answers without a record must not be
+    seen."""
     if target != STANDARD:
         with _whole_file(Path(target)) as file:
             yield file
@@ -285,19 +263,20 @@ def _whole_file(path: Path) -> Iterator[IO[str]]:
         text.detach()
 
 
-def _refusal(source: str, bad: Sequence[Line], total: int) -> InputFileError:
+def _refusal(source: str, bad: Sequence[BatchLine], total: int) -> InputFileError:
     name = "standard input" if source == STANDARD else source
     shown = "".join(f"\n  line {line.number}: {line.error}" for line in bad[:PROBLEMS_SHOWN])
     more = f"\n  and {len(bad) - PROBLEMS_SHOWN} more" if len(bad) > PROBLEMS_SHOWN else ""
     return InputFileError(
-        f"{name}: {len(bad)} of {total} lines cannot be asked. Nothing was answered; mend them, or "
-        f"leave them out with --skip-bad:{shown}{more}"
+        f"{name}: {len(bad)} of {total} lines are not valid questions. Nothing was answered; fix "
+        f"them, or skip them with --skip-bad:{shown}{more}"
     )
 
 
-def _tell(answered: int, errors: int, target: str, as_json: bool) -> None:
+def _show_counts(answerer: BatchAnswerer, target: str, as_json: bool) -> None:
+    answered, errors = answerer.answered, answerer.errors
     if as_json:
         print_document({"answered": answered, "errors": errors, "file": target})
-    else:
-        words = f"{answered:,} answered" + (f", {errors:,} not" if errors else "")
-        typer.echo(f"{words}.", err=target == STANDARD)
+        return
+    words = f"{answered:,} answered" + (f", {errors:,} not" if errors else "")
+    typer.echo(f"{words}.", err=target == STANDARD)

@@ -1,7 +1,8 @@
-"""What all commands share: the two options, and where output goes."""
+"""What commands share: the options of all commands, and where output goes."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -26,90 +27,100 @@ WorkspaceFolder = Annotated[
     typer.Option(
         "--workspace",
         metavar="DIR",
-        help="The workspace; by default the nearest folder with lpf.toml, from here upwards.",
+        help="Workspace folder. By default the nearest one with lpf.toml, from here upwards.",
         show_default=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Also show details for experts.")]
 
 
 def group(name: str, summary: str) -> typer.Typer:
-    """A command that only has commands."""
+    """A command that only has subcommands."""
     return typer.Typer(name=name, help=summary, no_args_is_help=True, rich_markup_mode="rich")
 
 
 def command(
     app: typer.Typer, *examples: str, name: str | None = None
 ) -> Callable[[Callable[Arguments, None]], Callable[Arguments, None]]:
-    """Registers a command with examples in its help."""
+    """Register a command with examples in its help."""
     lines = "  ·  ".join(f"[bold]{example}[/bold]" for example in examples)
 
     def register(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
-        return app.command(name, epilog=f"Example: {lines}")(function)
+        text = _unwrapped(function.__doc__ or "")
+        return app.command(name, help=text, epilog=f"Example: {lines}")(function)
 
     return register
 
 
-def opened(folder: Path | None) -> Workspace:
-    """The workspace that ``--workspace`` names. Imported here, so that help needs none of it."""
+def _unwrapped(docstring: str) -> str:
+    """One line per paragraph: the terminal wraps it to its own width."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def open_workspace(folder: Path | None) -> Workspace:
+    """Open the workspace that ``--workspace`` names. Imported here, so that help stays fast."""
     from lpf.workspace import Workspace
 
     return Workspace.open(folder)
 
 
-def as_line(document: Any) -> str:
-    """JSON on one line. All ASCII, so that no terminal or locale can spoil it."""
+def json_line(document: Any) -> str:
+    """JSON on one line, in ASCII, which every terminal and locale can show."""
     return json.dumps(document, allow_nan=False)
 
 
 def print_document(document: Any) -> None:
-    """The one document of ``--json``."""
+    """Print the one document of ``--json``."""
     typer.echo(json.dumps(document, allow_nan=False, indent=2))
 
 
-def tell_of_limit(found: int, limit: int) -> None:
+def warn_if_cut(shown: int, limit: int) -> None:
     """A list that was cut must not look complete."""
-    if found == limit:
-        typer.echo(f"These are the first {limit:,}; there may be more: --limit.", err=True)
+    if shown == limit:
+        typer.echo(f"Only the first {limit:,} are listed; use --limit to see more.", err=True)
 
 
-def answer_no() -> None:
-    """Ends the command: it was understood and done, and what was asked does not hold."""
+def exit_check_failed() -> None:
+    """End the command with exit code 1: it was carried out, and the check did not pass."""
     raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 def confirm(what: str, yes: bool) -> None:
-    """Asks before something is destroyed for good; where nobody can be asked, wants --yes."""
+    """Ask before something is erased; where there is no terminal to ask on, require --yes."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ConfigError(f"{what}: erasing cannot be undone; say --yes. Nothing was erased.")
+        raise ConfigError(
+            f"{what}: erasing cannot be undone. Nothing was erased.", hint="Confirm with --yes."
+        )
     try:
-        typer.confirm(f"Erase {what} for good?", abort=True, err=True)
+        typer.confirm(f"Erase {what} permanently?", abort=True, err=True)
     except typer.Abort as error:
-        if isinstance(error.__context__, KeyboardInterrupt):  # no answer is not the answer no
+        if isinstance(error.__context__, KeyboardInterrupt):  # Ctrl-C is not the answer no
             raise KeyboardInterrupt("interrupted; nothing was erased.") from None
         raise
 
 
-def moment(text: str | None, option: str) -> datetime | None:
-    """A time given on the command line; one without a zone is in UTC."""
+def parse_time(text: str | None, option: str) -> datetime | None:
+    """Parse a time given on the command line; one without a zone is in UTC."""
     if text is None:
         return None
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
         raise ConfigError(
-            f"{option}: must be a time such as 2026-01-25 or 2026-01-25T15:42:33+01:00, "
-            f"got {text!r}."
+            f"must be a time such as 2026-01-25 or 2026-01-25T15:42:33+01:00, got {text!r}.",
+            field=option,
         ) from None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Report]:
-    """A bar on standard error, gone when done; nothing where that is no terminal."""
+    """A bar on standard error that disappears when done; nothing if that is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return

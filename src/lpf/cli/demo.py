@@ -1,4 +1,4 @@
-"""``lpf demo``: the whole way once, and where to go next."""
+"""``lpf demo``: train, ask and verify once on synthetic data, and what to try next."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 FOLDER = Path("lpf-demo")
 ENTITY = "C0001"
-BEFORE = "2025-01-01"  # all notes are older, the inspector's finding is of today
+BEFORE = "2025-01-01"  # all notes are older; the inspector's finding is dated today
 
 DemoFolder = Annotated[
-    Path, typer.Option("--workspace", metavar="DIR", help="Where the demo's workspace is kept.")
+    Path, typer.Option("--workspace", metavar="DIR", help="Folder of the demo's workspace.")
 ]
 WorkedExample = Annotated[
     bool,
     typer.Option(
         "--worked-example",
-        help="The paper's worked question from its printed factors instead; trains nothing.",
+        help="Answer the paper's worked example from its printed factors; trains nothing.",
     ),
 ]
 
@@ -37,20 +37,20 @@ def register(app: typer.Typer) -> None:
 def demo(
     workspace: DemoFolder = FOLDER, worked_example: WorkedExample = False, as_json: AsJson = False
 ) -> None:
-    """Train on made-up companies, ask how compliant C0001 is, and verify the record.
+    """Train on synthetic companies, ask how compliant C0001 is, and verify the record.
 
-    Makes a workspace, generates 900 company years with five notes each, reads and trains (about
-    two minutes the first time, seconds after that), asks both variants, makes the value a known
-    fact and asks again.
+    Creates a workspace, generates 900 company years with five notes each and trains (about a
+    minute the first time, seconds after that). Then it asks both variants, adds the true value as
+    a known fact, and asks again.
     """
     if worked_example:
         _show_worked_example(as_json)
         return
-    from lpf.cli.progress import shown
+    from lpf.cli.progress import training_progress
     from lpf.workspace.synthetic import demonstrate
 
-    with shown() as watching:
-        done = demonstrate(workspace, watching)
+    with training_progress() as callbacks:
+        done = demonstrate(workspace, callbacks)
     if as_json:
         print_document(done.to_dict())
     else:
@@ -71,19 +71,23 @@ def _show(done: Demonstration) -> None:
     from lpf.cli.terminal import console
 
     output = console()
-    how = "was trained just now" if done.was_trained else "is from an earlier run"
-    output.rule(f"1  A model of five seeds {how}", align="left")
+    how = "trained just now" if done.was_trained else "from an earlier run"
+    output.rule(f"1  The model: five seeds, {how}", align="left")
     _show_metrics(output, done)
-    output.rule("2  LPF-SPN: factors multiplied in the circuit", align="left")
+    output.rule("2  LPF-SPN: factors are multiplied in the circuit", align="left")
     show_answer(output, done.spn, done.texts)
     _show_truth(output, done)
-    output.rule("3  LPF-Learned: weights learned, one latent code decoded", align="left")
+    output.rule("3  LPF-Learned: items are averaged with learned weights", align="left")
     show_answer(output, done.learned, done.texts)
-    output.rule(f"4  An inspector found: {done.label}. The same question again", align="left")
+    output.print()
+    output.rule(f"4  An inspector finds: {done.label}. The same question again", align="left")
     show_answer(output, done.canonical, {})
+    output.print()
     output.rule("5  The ledger", align="left")
-    holds = "[green]holds[/green]" if done.ledger.ok else "[red]does not hold[/red]"
-    output.print(f"  {done.ledger.records} records, recomputed and compared: the ledger {holds}.\n")
+    verdict = "[green]intact[/green]" if done.ledger.ok else "[red]not intact[/red]"
+    output.print(
+        f"  The ledger is {verdict}: {done.ledger.records} records, all hashes recomputed.\n"
+    )
     _show_next(output, done)
 
 
@@ -107,28 +111,29 @@ def _show_metrics(output: Console, done: Demonstration) -> None:
                 f"{found['ece_null']:.3f}",
             ]
         )
-    names = ("135 test companies", "accuracy", "NLL", "Brier", "ECE", "perfect ECE up to")
+    names = ("135 test companies", "accuracy", "NLL", "Brier", "ECE", "chance")
     output.print(table(names, rows, right=names[1:]))
+    output.print("  chance: the ECE that a perfectly calibrated model stays below", style="dim")
     output.print()
 
 
 def _show_truth(output: Console, done: Demonstration) -> None:
-    """Nobody outside a generated world could know it."""
-    told = " · ".join(f"{value} {100 * share:.1f} %" for value, share in done.truth.items())
-    output.print(f"\n  A reader who misses nothing would say, from these notes: {told}")
-    output.print(f"  The company's real value, which no note tells: [bold]{done.label}[/bold]\n")
+    """The exact answer, which only a generator can know."""
+    exact = " · ".join(f"{value} {100 * share:.1f} %" for value, share in done.truth.items())
+    output.print(f"\n  Exact answer for these notes: {exact}")
+    output.print(f"  True value of the company, which no note states: [bold]{done.label}[/bold]\n")
 
 
 def _show_next(output: Console, done: Demonstration) -> None:
     first, predicate = done.spn.audit_ptr, done.spn.predicate
-    output.print("[bold]Where to go next[/bold]")
+    output.print("[bold]What to try next[/bold]")
     output.print(f"  cd {done.folder}", highlight=False)
-    for words, what in (
-        (f"lpf query {ENTITY} --as-of {BEFORE} {predicate}", "before the inspector came"),
-        (f"lpf ledger show {first}", "the record of the first answer"),
-        (f"lpf ledger replay {first} --deep", "the answer, computed again"),
-        ("lpf evidence search 'late filings'", "the evidence, by meaning"),
-        ("lpf models card", "the model and how good it is"),
-        ("lpf train --help", "train on data of your own"),
+    for line, purpose in (
+        (f"lpf query {ENTITY} --as-of {BEFORE} {predicate}", "before the inspection"),
+        (f"lpf ledger show {first}", "the first answer's record"),
+        (f"lpf ledger replay {first} --deep", "compute it again"),
+        ("lpf evidence search 'late filings'", "search the evidence"),
+        ("lpf models card", "the model card"),
+        ("lpf train --help", "train on your own data"),
     ):
-        output.print(f"  {words:<53}{what}", highlight=False)
+        output.print(f"  {line:<53}{purpose}", highlight=False)

@@ -1,4 +1,4 @@
-"""``lpf doctor``: what is wrong with a workspace, and how to mend it."""
+"""``lpf doctor``: what is wrong with a workspace, and how to fix it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpf.cli.common import AsJson, WorkspaceFolder, answer_no, command, print_document
+from lpf.cli.common import AsJson, WorkspaceFolder, command, exit_check_failed, print_document
 
 if TYPE_CHECKING:
     from lpf.workspace.doctor import Check
@@ -21,12 +21,12 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     full: Annotated[
-        bool, typer.Option("--full", help="Verify the whole ledger and store; takes longer.")
+        bool, typer.Option("--full", help="Verify the whole ledger and store; this takes longer.")
     ] = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at every part of the workspace. Exit code 1 if one of them has a fault."""
+    """Check every part of the workspace. Exit code 1 if one of them has a fault."""
     from lpf.workspace.doctor import check_workspace
 
     checks = check_workspace(workspace, full=full)
@@ -36,7 +36,7 @@ def doctor(
     else:
         _show(checks)
     if faults:
-        answer_no()
+        exit_check_failed()
 
 
 def _show(checks: list[Check]) -> None:
@@ -53,4 +53,15 @@ def _show(checks: list[Check]) -> None:
         if check.remedy:
             message.append(f"\n→ {check.remedy}")
         body.add_row(Text(check.state, STYLES[check.state]), check.name, message)
-    console().print(body)
+    output = console()
+    output.print(Text(_verdict(checks), style="bold"))
+    output.print(body)
+
+
+def _verdict(checks: list[Check]) -> str:
+    faults, warnings = (
+        sum(check.state == state for check in checks) for state in ("fault", "warning")
+    )
+    found = [f"{number} {name}{'s' * (number > 1)}" for number, name in
+             ((faults, "fault"), (warnings, "warning")) if number]  # fmt: skip
+    return f"{' and '.join(found)} found" if found else "Everything is in order"

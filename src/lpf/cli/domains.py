@@ -1,87 +1,33 @@
-"""``lpf domains``: synthetic domains, and data sets made from them.
-
-How a synthetic domain looks on a terminal.
-"""
+"""``lpf domains``: list and show synthetic domains, and generate data sets from them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.text import Text
 
 from lpf.cli.common import AsJson, command, group, print_document
-from lpf.cli.terminal import (
-    FittedTable,
-    console,
-    indented,
-    percent,
-    print_pairs,
-    print_table,
-    table,
-)
-from lpf.domains import Domain
-from lpf.domains.declaration import Field
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
+    from lpf.cli.terminal import FittedTable
     from lpf.datasets import Dataset
-    from lpf.domains import GeneratorParameters
-
-
-def show_domain(domain: Domain) -> None:
-    """The question and its values, the related one, the fields, and a sentence of every kind."""
-    output = console()
-    output.print(Text(f"{domain.name} · {domain.predicate}", style="bold"))
-    output.print(indented(Text(domain.task)))
-    output.print()
-    meanings = zip(domain.values, domain.shares, domain.value_meanings, strict=True)
-    output.print(Text("Values, with the share of entities that have them", style="bold"))
-    print_pairs(
-        output, [(value, f"{percent(share)}  {meaning}") for value, share, meaning in meanings]
-    )
-    output.print()
-    print_table(
-        output, f"Related: {domain.related.predicate}, how often for which", _chances(domain)
-    )
-    output.print()
-    output.print(Text("Fields; a weight above 0 speaks for the last value", style="bold"))
-    print_pairs(output, map(_field, domain.fields))
-    for aspect in domain.aspects:
-        output.print()
-        output.print(Text(f"About {aspect.name}: {', '.join(aspect.sources)}", style="bold"))
-        sentences = zip(domain.symbols, aspect.cells, strict=True)
-        print_pairs(
-            output, [(" or ".join(shown), c.sentences[0].wording(0)) for shown, c in sentences]
-        )
-
-
-def _chances(domain: Domain) -> FittedTable:
-    rows = (
-        [value, *map(percent, row)]
-        for value, row in zip(domain.values, domain.related.table, strict=True)
-    )
-    return table((domain.predicate, *domain.related.values), rows, right=domain.related.values)
-
-
-def _field(field: Field) -> tuple[str, str]:
-    weight = f", weight {field.weight:+.1f}" if field.weight else ""
-    return field.name, field.described + weight
-
+    from lpf.domains import Domain, GeneratorParameters
+    from lpf.domains.declaration import Field
 
 app = group("domains", "Synthetic domains: list, show, generate labelled data.")
 
 DomainName = Annotated[
-    str, typer.Argument(metavar="DOMAIN", help="A name as listed, or a TOML file of your own.")
+    str, typer.Argument(metavar="DOMAIN", help="Name as listed, or a TOML file of your own.")
 ]
 
 
 @command(app, "lpf domains list", name="list")
 def list_domains(as_json: AsJson = False) -> None:
-    """List the domains: what is asked in each, and how many ways there are to say it."""
+    """List the domains with their predicate, values and number of sentences."""
     from lpf.domains import domain_names, load_domain
 
     found = [_summary(load_domain(name)) for name in domain_names()]
@@ -90,22 +36,22 @@ def list_domains(as_json: AsJson = False) -> None:
         return
     from lpf.cli.terminal import console, table
 
-    headings = ("name", "question", "values", "aspects", "sentences", "wordings")
-    rows = ([_cell(one[heading]) for heading in headings] for one in found)
+    headings = ("name", "predicate", "values", "aspects", "sentences", "wordings")
+    rows = ([_cell(value) for value in one.values()] for one in found)
     numbers = ("aspects", "sentences", "wordings")
     console().print(table(headings, rows, right=numbers, flexible="values"))
 
 
 @command(app, "lpf domains show compliance")
 def show(domain: DomainName, as_json: AsJson = False) -> None:
-    """Show a domain: its question, its fields, and a sentence of every kind."""
+    """Show a domain: its predicate, its fields, and an example of every kind of sentence."""
     from lpf.domains import load_domain
 
     loaded = load_domain(domain)
     if as_json:
-        print_document(_described(loaded))
+        print_document(_document(loaded))
     else:
-        show_domain(loaded)
+        _show_domain(loaded)
 
 
 @command(
@@ -115,43 +61,46 @@ def show(domain: DomainName, as_json: AsJson = False) -> None:
 )
 def generate(
     domain: DomainName,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The data set to write, JSONL.")],
-    preset: Annotated[str, typer.Option(help="Where to start from: paper or hard.")] = "paper",
-    seed: Annotated[int, typer.Option(help="Another seed, another data set.")] = 42,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Data set to write, JSONL.")],
+    preset: Annotated[
+        Literal["paper", "hard"], typer.Option(help="Parameters to start from.")
+    ] = "paper",
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 42,
     entities: Annotated[
-        int | None, typer.Option(help="How many; the preset's by default.", show_default=False)
+        int | None,
+        typer.Option(help="Number of entities; by default the preset's.", show_default=False),
     ] = None,
     items: Annotated[
-        int | None, typer.Option(help="Evidence for each, at most.", show_default=False)
+        int | None, typer.Option(help="Most items per entity.", show_default=False)
     ] = None,
-    extra_test: Annotated[int, typer.Option(help="So many test entities more.")] = 0,
-    prefix: Annotated[str, typer.Option(help="A text before every id.")] = "",
+    extra_test: Annotated[int, typer.Option(help="Number of additional test entities.")] = 0,
+    prefix: Annotated[str, typer.Option(help="Prefix of every ID.")] = "",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter. Repeat it."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; repeat for more."),
     ] = None,
     facts: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the known related facts, JSONL, as well."),
+        typer.Option(metavar="FILE", help="Also write the known facts to this file, JSONL."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Generate a labelled data set, with splits and the exact answers a perfect reader gives."""
+    """Generate a labelled data set with splits and the exact answers."""
     from lpf import domains
     from lpf.datasets import write_dataset
 
     _refuse_existing([file] if facts is None else [file, facts], force)
     loaded = domains.load_domain(domain)
     parameters = _parameters(preset, entities, items, settings or [])
-    made = domains.generate(loaded, parameters, seed=seed, extra_test=extra_test, prefix=prefix)
-    write_dataset(file, made)
-    known = None if facts is None else domains.write_facts(facts, loaded, made)
-    document = _outcome(file, made, loaded, parameters, seed) | {"facts": known}
+    dataset = domains.generate(loaded, parameters, seed=seed, extra_test=extra_test, prefix=prefix)
+    write_dataset(file, dataset)
+    known = None if facts is None else domains.write_facts(facts, loaded, dataset)
+    document = _outcome(file, dataset, loaded, parameters, seed) | {"facts": known}
     if as_json:
         print_document(document)
     else:
-        _tell(document, facts)
+        _show_outcome(document, facts)
 
 
 def _parameters(
@@ -168,34 +117,35 @@ def _refuse_existing(files: list[Path], force: bool) -> None:
     for file in files:
         if file.exists() and not force:
             raise ConfigError(
-                f"{file}: is there already. Nothing was generated; say --force to replace it."
+                f"{file}: exists already. Nothing was generated.",
+                hint="Use --force to overwrite it.",
             )
 
 
 def _outcome(
-    file: Path, made: Dataset, domain: Domain, parameters: GeneratorParameters, seed: int
+    file: Path, dataset: Dataset, domain: Domain, parameters: GeneratorParameters, seed: int
 ) -> dict[str, Any]:
     from lpf.datasets import SPLITS
 
-    values = Counter(entity.labels[domain.predicate] for entity in made)
+    values = Counter(entity.labels[domain.predicate] for entity in dataset)
     return {
         "file": str(file),
         "domain": domain.name,
         "seed": seed,
-        "entities": len(made),
-        "items": sum(len(entity.evidence) for entity in made),
-        "splits": {split: len(made.positions(split)) for split in SPLITS},
+        "entities": len(dataset),
+        "items": sum(len(entity.evidence) for entity in dataset),
+        "splits": {split: len(dataset.positions(split)) for split in SPLITS},
         "values": {value: values[value] for value in domain.values},
-        "digest": made.digest,
+        "digest": dataset.digest,
         "parameters": asdict(parameters),
     }
 
 
-def _tell(document: dict[str, Any], facts: Path | None) -> None:
+def _show_outcome(document: dict[str, Any], facts: Path | None) -> None:
     from lpf.cli.terminal import console, count, print_pairs
 
     entities, items = count(document["entities"], "entity", "entities"), document["items"]
-    typer.echo(f"{document['file']}: {entities} with {count(items, 'item')}")
+    typer.echo(f"Wrote {entities} with {count(items, 'item')} to {document['file']}.")
     shown = [("splits", _listed(document["splits"])), ("values", _listed(document["values"]))]
     if facts is not None:
         shown.append(("facts", f"{document['facts']:,} in {facts}"))
@@ -217,7 +167,7 @@ def _summary(domain: Domain) -> dict[str, Any]:
     }
 
 
-def _described(domain: Domain) -> dict[str, Any]:
+def _document(domain: Domain) -> dict[str, Any]:
     return _summary(domain) | {
         "task": domain.task,
         "shares": list(domain.shares),
@@ -250,3 +200,49 @@ def _cell(content: object) -> str:
     if isinstance(content, list):
         return ", ".join(content)
     return f"{content:,}" if isinstance(content, int) else str(content)
+
+
+def _show_domain(domain: Domain) -> None:
+    """The predicate and its values, the related one, the fields, and an example of every kind of
+    sentence."""
+    from rich.text import Text
+
+    from lpf.cli.terminal import console, indented, percent, print_pairs, print_table
+
+    output = console()
+    output.print(Text(f"{domain.name} · {domain.predicate}", style="bold"))
+    output.print(indented(Text(domain.task)))
+    output.print()
+    meanings = zip(domain.values, domain.shares, domain.value_meanings, strict=True)
+    output.print(Text("Values, with their shares", style="bold"))
+    print_pairs(
+        output, [(value, f"{percent(share)}  {meaning}") for value, share, meaning in meanings]
+    )
+    output.print()
+    print_table(output, f"Related predicate: {domain.related.predicate}", _related_table(domain))
+    output.print()
+    output.print(Text("Fields; a weight above 0 supports the last value", style="bold"))
+    print_pairs(output, map(_field_pair, domain.fields))
+    for aspect in domain.aspects:
+        output.print()
+        output.print(Text(f"About {aspect.name}: {', '.join(aspect.sources)}", style="bold"))
+        examples = zip(domain.symbols, aspect.cells, strict=True)
+        print_pairs(
+            output, [(" or ".join(shown), cell.sentences[0].wording(0)) for shown, cell in examples]
+        )
+
+
+def _related_table(domain: Domain) -> FittedTable:
+    """The distribution of the related predicate, one row per value."""
+    from lpf.cli.terminal import percent, table
+
+    rows = (
+        [value, *map(percent, row)]
+        for value, row in zip(domain.values, domain.related.table, strict=True)
+    )
+    return table((domain.predicate, *domain.related.values), rows, right=domain.related.values)
+
+
+def _field_pair(field: Field) -> tuple[str, str]:
+    weight = f", weight {field.weight:+.1f}" if field.weight else ""
+    return field.name, field.described + weight

@@ -1,4 +1,4 @@
-"""``lpf evidence``: what is in the store, found and erased."""
+"""``lpf evidence``: list, show, search, reindex and erase the evidence in the store."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lpf.cli.common import (
     command,
     confirm,
     group,
-    opened,
+    open_workspace,
     print_document,
     progress,
-    tell_of_limit,
+    warn_if_cut,
 )
 from lpf.errors import ConfigError
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 app = group("evidence", "Evidence: list, show, search, erase.")
 
-EvidenceId = Annotated[str, typer.Argument(metavar="ID", help="The item.")]
-EvidenceIds = Annotated[list[str], typer.Argument(metavar="ID...", help="The items.")]
-Entity = Annotated[str | None, typer.Option(help="Only about this one.")]
-Predicate = Annotated[str | None, typer.Option(help="Only about this question.")]
-Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
+EvidenceId = Annotated[str, typer.Argument(metavar="ID", help="Item ID.")]
+EvidenceIds = Annotated[list[str], typer.Argument(metavar="ID", help="Item IDs.")]
+Entity = Annotated[str | None, typer.Option(help="Only items about this entity.")]
+Predicate = Annotated[str | None, typer.Option(help="Only items about this predicate.")]
+Limit = Annotated[int, typer.Option(min=1, help="Most items to list.")]
 
 FIELDS = (
     "evidence_id",
@@ -57,10 +57,10 @@ def list_items(
     as_json: AsJson = False,
 ) -> None:
     """List items in the order they were added."""
-    with opened(workspace) as space:
+    with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
         found = space.evidence.page(entity, predicate, limit)
-    tell_of_limit(len(found), limit)
+    warn_if_cut(len(found), limit)
     if as_json:
         print_document({"evidence": [_document(stored) for stored in found]})
     else:
@@ -71,8 +71,8 @@ def list_items(
 def show(
     evidence_id: EvidenceId, workspace: WorkspaceFolder = None, as_json: AsJson = False
 ) -> None:
-    """Show one item with all its fields, and the salted hash that records name it by."""
-    with opened(workspace) as space:
+    """Show one item with all its fields, and the salted hash that stands for it in records."""
+    with open_workspace(workspace) as space:
         stored = space.evidence.get(evidence_id)
     document = {**_document(stored), "commitment": stored.commitment.hex()}
     if as_json:
@@ -86,39 +86,39 @@ def show(
 
 @command(app, 'lpf evidence search "late filings" --limit 5')
 def search(
-    text: Annotated[str, typer.Argument(help="What the items should be about.")],
+    text: Annotated[str, typer.Argument(help="Text to look for.")],
     entity: Entity = None,
     predicate: Predicate = None,
     limit: Limit = 10,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find items near in meaning, of all entities."""
+    """Find items close in meaning to a text, across all entities."""
     if not text.strip():
-        raise ConfigError("evidence search: say what the items should be about, got no words.")
-    with opened(workspace) as space:
+        raise ConfigError("must not be blank.", field="TEXT")
+    with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
         hits = space.vectors.search(text, limit, entity_id=entity, predicate=predicate)
         found = space.evidence.get_many([hit.evidence_id for hit in hits])
     pairs = [(hit.similarity, found[hit.evidence_id]) for hit in hits if hit.evidence_id in found]
     if as_json:
         print_document(
-            {"hits": [{"similarity": near, **_document(stored)} for near, stored in pairs]}
+            {"hits": [{"similarity": one, **_document(stored)} for one, stored in pairs]}
         )
     else:
-        _show_list([stored for _, stored in pairs], [near for near, _ in pairs])
+        _show_list([stored for _, stored in pairs], [similarity for similarity, _ in pairs])
 
 
 @command(app, "lpf evidence reindex")
 def reindex(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
-    """Read what the current reader has not read yet, and make the search index anew."""
-    with opened(workspace) as space, progress("reading") as report:
+    """Read what the current reader has not read yet, and rebuild the search index."""
+    with open_workspace(workspace) as space, progress("reading") as report:
         read = space.reindex(report)
         manifest = space.vectors.manifest
     if as_json:
         print_document({"read": read, "vectors": manifest.count, "recall": manifest.recall})
         return
-    typer.echo(f"{read:,} items were read; the index holds {manifest.count:,} vectors.")
+    typer.echo(f"Read {read:,} items; the index has {manifest.count:,} vectors.")
 
 
 @command(app, "lpf evidence erase C0001_E001 --yes")
@@ -128,12 +128,12 @@ def erase(
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Destroy items: texts, vectors and all that was computed from them. Their ids stay taken.
+    """Erase items: texts, vectors and everything computed from them. Their IDs stay reserved.
 
-    Records that name them stay valid, but can no longer be recomputed from the texts. Files are
-    rewritten, which takes as long for one item as for many: name them in one call.
+    Records that name them stay valid, but can no longer be replayed from the texts. Erasing
+    rewrites files, which takes as long for one item as for many: name them in one call.
     """
-    with opened(workspace) as space:
+    with open_workspace(workspace) as space:
         _require_known(space, evidence_ids)
         confirm(", ".join(evidence_ids), yes)
         outcome = space.erase(*evidence_ids)
@@ -157,10 +157,10 @@ def _require_predicate(workspace: Workspace, predicate: str | None) -> None:
 
 
 def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
-    """Before anybody is asked. What was begun and interrupted may be erased again."""
-    begun = {item.evidence_id for item in workspace.evidence.pending_erasures()}
+    """Raise an error before asking. An erasure that was interrupted may be repeated."""
+    unfinished = {item.evidence_id for item in workspace.evidence.pending_erasures()}
     for evidence_id in evidence_ids:
-        if evidence_id not in begun:
+        if evidence_id not in unfinished:
             workspace.evidence.get(evidence_id)
 
 
@@ -173,20 +173,19 @@ def _document(stored: StoredEvidence) -> dict[str, Any]:
     return {**plain, "ingested_at": iso(stored.ingested_at)}
 
 
-def _show_list(found: Sequence[StoredEvidence], near: Sequence[float] = ()) -> None:
+def _show_list(found: Sequence[StoredEvidence], similarities: Sequence[float] = ()) -> None:
     from lpf.cli.terminal import console, number, table
 
     if not found:
-        typer.echo("There are no such items.")
+        typer.echo("No items found.")
         return
-    names = ["item", "entity", "predicate", "credible", "date", "text"]
+    names = ["item", "entity", "predicate", "credibility", "date", "text"]
     rows = [_row(stored) for stored in found]
-    if near:
-        names = ["near", *names]
-        rows = [[number(cosine), *row] for cosine, row in zip(near, rows, strict=True)]
-    less = ("date", "predicate")
-    made = table(names, rows, right=("near", "credible"), flexible="text", optional=less)
-    console().print(made)
+    if similarities:
+        names = ["cosine", *names]
+        rows = [[number(one), *row] for one, row in zip(similarities, rows, strict=True)]
+    right, optional = ("cosine", "credibility"), ("predicate", "date")
+    console().print(table(names, rows, right=right, flexible="text", optional=optional))
 
 
 def _row(stored: StoredEvidence) -> list[str]:

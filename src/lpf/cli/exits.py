@@ -1,6 +1,6 @@
-"""How a command ends other than well: what is said of it, and the exit code.
+"""How a command ends when something goes wrong: the message, the JSON document, the exit code.
 
-Standard output that cannot show, or cannot take, what is written to it.
+Also what happens to standard output that cannot show or cannot take what is written to it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any, NoReturn, cast
 
 import typer
@@ -21,106 +23,93 @@ from typer.core import TyperGroup
 
 from lpf.errors import LPFError
 
-PLAIN = "lpf.plain"
-# As wide as what they stand for, so that columns stay in line.
-STAND_INS = str.maketrans("█▉▊▋▌▍▎▏░━·…→—αΦσ", "#####   --..>-aPs") | {ord("∞"): "inf"}
-
-
-def enable_ascii_fallback() -> None:
-    """A terminal without bars and dots gets ASCII ones, and ``?`` for what has no likeness."""
-    codecs.register_error(PLAIN, _stand_in)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors=PLAIN)
-
-
-def silence_stdout() -> None:
-    """What could not be written must not be tried again, and fail again, when the program ends."""
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-    except (OSError, ValueError):
-        pass  # a stream in memory: nothing is written when the program ends
-
-
-def flush_output() -> None:
-    """Now, while a failure can still be told of."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
-
-
-def _stand_in(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lost = error.object[error.start : error.end].translate(STAND_INS)
-    return lost.encode("ascii", "replace").decode("ascii"), error.end
-
-
 EXIT_CHECK_FAILED = 1
-THE_CALL_IS_WRONG = 2
-THE_PROGRAM_IS_WRONG = 3
-INTERRUPTED = 130
+EXIT_WRONG_CALL = 2
+EXIT_INTERNAL_ERROR = 3
+EXIT_INTERRUPTED = 130
 EXIT_SIGPIPE = 141
-REPORT_IT = (
-    "this is a fault of lpf, not of the call. Please report it with what standard error says."
-)
-# What a full or failing device says, without naming a file.
+
+REPORT_IT = "this is a bug in lpf. Please report it with the traceback on standard error."
+# What a full or failing device reports, without naming a file.
 DEVICE_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EBADF})
 # Older versions of Typer raise Click's errors, newer ones their own; the parent of the one that is
 # exported is right for all of them.
 USAGE_ERROR = cast(type[Exception], typer.BadParameter.__mro__[1])
 
-AS_DOCUMENT = "lpf.as_json"
+AS_JSON = "lpf.as_json"
+ASCII_FALLBACK = "lpf.ascii"
+# As wide as what they replace, so that columns stay aligned.
+REPLACEMENTS = str.maketrans("█▉▊▋▌▍▎▏░━·…→—αΦσ", "#####   --..>-aPs") | {ord("∞"): "inf"}
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with what to say of it and what else belongs into the document."""
+@dataclass(frozen=True)
+class Failure:
+    """How a command failed. ``details`` go into the JSON document beside the error."""
 
-    def __init__(self, message: str, **also: Any) -> None:
+    kind: str
+    message: str
+    code: int = EXIT_WRONG_CALL
+    field: str | None = None
+    hint: str | None = None
+    details: Mapping[str, Any] = dataclass_field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "message": self.message,
+            "field": self.field,
+            "hint": self.hint,
+        }
+
+
+class InterruptedCommand(KeyboardInterrupt):
+    """Ctrl-C, with a message and what else belongs into the JSON document."""
+
+    def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
-        self.also = also
+        self.details = details
 
 
 class PartlyFailedError(Exception):
-    """Some of what was asked for failed, which the document says in full."""
+    """Some of what was asked for failed; ``details`` say what."""
 
-    def __init__(self, kind: str, message: str, **also: Any) -> None:
-        super().__init__(message)
-        self.kind, self.also = kind, also
+    def __init__(self, failure: Failure, **details: Any) -> None:
+        super().__init__(failure.message)
+        self.failure, self.details = failure, details
 
 
-class Application(typer.Typer):
-    """Can be interrupted also while its commands are put together."""
+class InterruptibleTyper(typer.Typer):
+    """Handles Ctrl-C also while the commands are being put together."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().__call__(*args, **kwargs)
         except KeyboardInterrupt as error:
             with suppress(typer.Exit):
-                _end_interrupted(error, "--json" in sys.argv)
-            sys.exit(INTERRUPTED)
+                _end(_interruption(error), "--json" in sys.argv)
+            sys.exit(EXIT_INTERRUPTED)
 
 
-class Program(TyperGroup):
-    """All commands. With ``--json`` every end is one document on standard output."""
+class ErrorReportingGroup(TyperGroup):
+    """The root of all commands. With ``--json`` every error is a document on standard output."""
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         enable_ascii_fallback()
-        as_json = "--json" in args  # now: parsing takes the words away
-        with _told_plainly(as_json):
+        as_json = "--json" in args  # now: parsing empties the list
+        with _errors_reported(as_json):
             context = super().make_context(info_name, args, *more, **extra)
-        context.meta[AS_DOCUMENT] = as_json
+        context.meta[AS_JSON] = as_json
         return context
 
     def invoke(self, ctx: Any) -> Any:
-        with _told_plainly(ctx.meta[AS_DOCUMENT]):
+        with _errors_reported(ctx.meta[AS_JSON]):
             return super().invoke(ctx)
 
 
 @contextmanager
-def _told_plainly(as_json: bool) -> Iterator[None]:
-    """What is raised on purpose becomes a message and exit code 2, what is raised otherwise a
-    traceback and exit code 3. A call that Typer refuses is a document beside its own words."""
+def _errors_reported(as_json: bool) -> Iterator[None]:
+    """Errors raised on purpose become a message and exit code 2, all others a traceback and exit
+    code 3. A call that Typer refuses is printed by Typer; with ``--json`` also as a document."""
     try:
         yield
         flush_output()
@@ -128,56 +117,97 @@ def _told_plainly(as_json: bool) -> Iterator[None]:
         raise
     except USAGE_ERROR as error:
         if as_json:
-            message = cast(typer.BadParameter, error).format_message()
-            _print_error("UsageError", message, {})
+            _print_document(_usage_failure(error))
         raise
     except BrokenPipeError:
         silence_stdout()
         raise typer.Exit(EXIT_SIGPIPE) from None
     except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # as Rich ends where help is cut off
+        if isinstance(error.__context__, BrokenPipeError):  # how Rich ends where help is cut off
             raise typer.Exit(EXIT_SIGPIPE) from None
         raise
     except KeyboardInterrupt as error:
-        _end_interrupted(error, as_json)
+        _end(_interruption(error), as_json)
     except Exception as error:
-        kind, message, code = described(error)
-        if code == THE_PROGRAM_IS_WRONG:
+        failure = failure_of(error)
+        if failure.code == EXIT_INTERNAL_ERROR:
             traceback.print_exception(error)
-        _end(kind, message, code, as_json, getattr(error, "also", {}))
+        _end(failure, as_json)
 
 
-def described(error: Exception) -> tuple[str, str, int]:
-    """Its kind, what to say of it, and the exit code."""
+def failure_of(error: Exception) -> Failure:
+    """Whether an error is the user's to fix or a bug, and what to say about it."""
     if isinstance(error, PartlyFailedError):
-        return error.kind, str(error), THE_CALL_IS_WRONG
+        first = error.failure
+        return Failure(
+            first.kind, first.message, field=first.field, hint=first.hint, details=error.details
+        )
     if isinstance(error, LPFError):
-        return type(error).__name__, str(error), THE_CALL_IS_WRONG
-    # Only what concerns a file the user can name, or a full disk; all else is a fault of ours.
+        return Failure(type(error).__name__, str(error), field=error.field, hint=error.hint)
+    # Only errors about a file the user can name, or a full disk; all others are bugs.
     if isinstance(error, OSError) and error.filename:
-        return "FileError", f"{error.filename}: {error.strerror}.", THE_CALL_IS_WRONG
+        return Failure("FileError", f"{error.filename}: {error.strerror}.")
     if isinstance(error, OSError) and error.errno in DEVICE_ERRORS:
-        message = f"output: {error.strerror}. What was done before stays done."
-        return "FileError", message, THE_CALL_IS_WRONG
-    return "InternalError", f"{type(error).__name__}: {error}: {REPORT_IT}", THE_PROGRAM_IS_WRONG
+        return Failure("FileError", f"output: {error.strerror}. What was done before stays done.")
+    message = f"{type(error).__name__}: {error}: {REPORT_IT}"
+    return Failure("InternalError", message, EXIT_INTERNAL_ERROR)
 
 
-def _end_interrupted(error: KeyboardInterrupt, as_json: bool) -> NoReturn:
-    message = str(error) or "interrupted."
-    _end("Interrupted", message, INTERRUPTED, as_json, getattr(error, "also", {}))
+def _usage_failure(error: Exception) -> Failure:
+    """The field is the option or argument that Typer refused, if it names one."""
+    options = getattr(getattr(error, "param", None), "opts", None)
+    field = options[0] if options else getattr(error, "option_name", None)
+    message = cast(typer.BadParameter, error).format_message()
+    return Failure("UsageError", message, field=field)
 
 
-def _end(kind: str, message: str, code: int, as_json: bool, also: Mapping[str, Any]) -> NoReturn:
+def _interruption(error: KeyboardInterrupt) -> Failure:
+    message, details = str(error) or "interrupted.", getattr(error, "details", {})
+    return Failure("Interrupted", message, EXIT_INTERRUPTED, details=details)
+
+
+def _end(failure: Failure, as_json: bool) -> NoReturn:
     if as_json:
-        _print_error(kind, message, also)
+        _print_document(failure)
     with suppress(OSError):
-        typer.echo(f"lpf: {message}", err=True)
-    raise typer.Exit(code)
+        typer.echo(f"lpf: {failure.message}", err=True)
+    raise typer.Exit(failure.code)
 
 
-def _print_error(kind: str, message: str, also: Mapping[str, Any]) -> None:
-    document = {"error": {"kind": kind, "message": message}, **also}
+def _print_document(failure: Failure) -> None:
+    document = {"error": failure.document(), **failure.details}
     try:
         typer.echo(json.dumps(document, allow_nan=False, indent=2))
     except OSError:
         silence_stdout()
+
+
+def enable_ascii_fallback() -> None:
+    """On a terminal that only has ASCII, print ASCII bars and dots, and ``?`` for other
+    characters."""
+    codecs.register_error(ASCII_FALLBACK, _replace_characters)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors=ASCII_FALLBACK)
+
+
+def silence_stdout() -> None:
+    """Discard what could not be written, so that it does not fail again when Python exits."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    except (OSError, ValueError):
+        pass  # a stream in memory: nothing is written when Python exits
+
+
+def flush_output() -> None:
+    """Write out now, while a failure can still be reported."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _replace_characters(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end].translate(REPLACEMENTS)
+    return lost.encode("ascii", "replace").decode("ascii"), error.end

@@ -1,9 +1,10 @@
-"""``lpf facts``: what is known for certain, or nearly."""
+"""``lpf facts``: add, correct, withdraw and list known facts, and learn from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,27 +15,27 @@ from lpf.cli.common import (
     WorkspaceFolder,
     command,
     group,
-    moment,
-    opened,
+    open_workspace,
+    parse_time,
     print_document,
-    tell_of_limit,
+    warn_if_cut,
 )
 
 if TYPE_CHECKING:
     from lpf.storage.facts import Fact
 
-app = group("facts", "Known facts: add, correct, withdraw, look at, learn from.")
+app = group("facts", "Known facts: add, correct, withdraw, list, learn from.")
 
-FactId = Annotated[int, typer.Argument(metavar="ID", help="The fact's number, as listed.")]
-Confidence = Annotated[float | None, typer.Option(help="How sure, in [0, 1].")]
-At = Annotated[str | None, typer.Option(help="When it held; UTC without a zone.")]
-Source = Annotated[str | None, typer.Option(help="Who says so.")]
-Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
+FactId = Annotated[int, typer.Argument(metavar="ID", help="Fact number, as listed.")]
+Confidence = Annotated[float | None, typer.Option(help="Confidence in [0, 1].")]
+At = Annotated[str | None, typer.Option(help="When it was true; UTC unless it has a zone.")]
+Source = Annotated[str | None, typer.Option(help="Source of the fact.")]
+Limit = Annotated[int, typer.Option(min=1, help="Most facts to list.")]
 
 
 @command(app, "lpf facts add facts.csv")
 def add(
-    file: Annotated[Path, typer.Argument(help="JSONL, CSV or Parquet.")],
+    file: Annotated[Path, typer.Argument(help="File: JSONL, CSV or Parquet.")],
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,119 +45,119 @@ def add(
     """
     from lpf.ingest import read_facts
 
-    with opened(workspace) as space:
+    with open_workspace(workspace) as space:
         given = list(read_facts(file))
         added = space.facts.add(given)
     counts = {"read": len(given), "added": len(added), "unchanged": len(given) - len(added)}
     if as_json:
         print_document({"file": str(file), **counts})
     else:
-        typer.echo(f"{len(given):,} read, {len(added):,} added, {counts['unchanged']:,} known.")
+        typer.echo(f"{len(given):,} read, {len(added):,} added, {counts['unchanged']:,} unchanged.")
 
 
 @command(app, "lpf facts set C0001 audit_outcome clean --confidence 0.97", name="set")
 def set_fact(
-    entity: Annotated[str, typer.Argument(help="Of whom.")],
-    predicate: Annotated[str, typer.Argument(help="What.")],
-    value: Annotated[str, typer.Argument(help="Its value.")],
+    entity: Annotated[str, typer.Argument(help="Entity ID.")],
+    predicate: Annotated[str, typer.Argument(help="Predicate name.")],
+    value: Annotated[str, typer.Argument(help="Value.")],
     confidence: Confidence = 1.0,
     at: At = None,
     source: Source = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add one fact; it holds from now unless --at says when."""
+    """Add one fact, true as of now unless --at is given."""
     from lpf.storage.facts import NewFact
 
-    stated = moment(at, "--at") or datetime.now(UTC)
+    stated = parse_time(at, "--at") or datetime.now(UTC)
     sure = 1.0 if confidence is None else confidence
     fact = NewFact(entity, predicate, value, stated, sure, source, where="the fact")
-    with opened(workspace) as space:
+    with open_workspace(workspace) as space:
         added = space.facts.add([fact])
-    _tell(added, as_json, nothing="The store has this fact already.")
+    _show_facts(added, as_json, if_none="The store has this fact already.")
 
 
 @command(app, "lpf facts list --entity C0001", name="list")
 def list_facts(
-    entity: Annotated[str | None, typer.Option(help="Only of this one.")] = None,
-    predicate: Annotated[str | None, typer.Option(help="Only of this kind.")] = None,
+    entity: Annotated[str | None, typer.Option(help="Only facts about this entity.")] = None,
+    predicate: Annotated[str | None, typer.Option(help="Only facts about this predicate.")] = None,
     limit: Limit = 100,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the facts that count."""
-    with opened(workspace) as space:
+    """List the facts in force."""
+    with open_workspace(workspace) as space:
         found = space.facts.page(entity, predicate, limit)
-    tell_of_limit(len(found), limit)
-    _tell(found, as_json, nothing="There are no such facts.")
+    warn_if_cut(len(found), limit)
+    _show_facts(found, as_json, if_none="No facts found.")
 
 
 @command(app, "lpf facts history C0001 audit_outcome")
 def history(
-    entity: Annotated[str, typer.Argument(help="Of whom.")],
-    predicate: Annotated[str | None, typer.Argument(help="What; all without.")] = None,
+    entity: Annotated[str, typer.Argument(help="Entity ID.")],
+    predicate: Annotated[str | None, typer.Argument(help="Predicate name; by default all.")] = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show all facts of an entity, those that count no more as well."""
-    with opened(workspace) as space:
+    """Show all facts of an entity, including corrected and withdrawn ones."""
+    with open_workspace(workspace) as space:
         found = space.facts.history(entity, predicate)
-    _tell(found, as_json, nothing="There are no facts about it.")
+    _show_facts(found, as_json, if_none="No facts found.")
 
 
 @command(app, "lpf facts correct 17 --value qualified")
 def correct(
     fact_id: FactId,
-    value: Annotated[str | None, typer.Option(help="The right value.")] = None,
+    value: Annotated[str | None, typer.Option(help="Correct value.")] = None,
     confidence: Confidence = None,
     at: At = None,
     source: Source = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put another fact in the place of one that was wrong; both stay to be seen."""
+    """Replace a wrong fact by a correct one; the history shows both."""
     changes: dict[str, Any] = {"value": value, "confidence": confidence, "source": source}
-    with opened(workspace) as space:
-        written = space.facts.correct(fact_id, timestamp=moment(at, "--at"), **changes)
-    _tell([written], as_json)
+    with open_workspace(workspace) as space:
+        written = space.facts.correct(fact_id, timestamp=parse_time(at, "--at"), **changes)
+    _show_facts([written], as_json)
 
 
 @command(app, "lpf facts withdraw 17")
 def withdraw(fact_id: FactId, workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
-    """Make a fact count no more, with nothing in its place."""
-    with opened(workspace) as space:
+    """Withdraw a fact without a replacement."""
+    with open_workspace(workspace) as space:
         withdrawn = space.facts.withdraw(fact_id)
-    _tell([withdrawn], as_json)
+    _show_facts([withdrawn], as_json)
 
 
 @command(app, "lpf facts learn")
 def learn(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
-    """Learn from the known facts how predicates hang together; answers use it from then on."""
-    with opened(workspace) as space:
+    """Learn from the known facts how predicates are related; later answers use it."""
+    with open_workspace(workspace) as space:
         learned = space.learn_circuit()
     if as_json:
         pairs = [{"between": pair, "nats": nats} for pair, nats in learned.information.items()]
         print_document({"entities": learned.entities, "information": pairs})
         return
-    from lpf.cli.terminal import count
+    from lpf.cli.terminal import console, count
 
     typer.echo(f"Learned from the facts of {count(learned.entities, 'entity', 'entities')}.")
     for (first, second), nats in learned.information.items():
-        typer.echo(f"  {first} and {second} share {nats:.3f} nats of information")
+        typer.echo(f"  {first} and {second} share {nats / log(2):.3f} bits of information")
     if learned.found_nothing:
-        typer.echo(
-            "No dependence was found: too few entities have facts about two related predicates, "
-            "or the schema relates none. Known facts of one say nothing about another yet."
+        console().print(
+            "No relation was found: too few entities have facts about two related predicates, or "
+            "the schema relates none. A fact about one predicate does not change another yet."
         )
 
 
-def _tell(facts: Sequence[Fact], as_json: bool, nothing: str = "") -> None:
+def _show_facts(facts: Sequence[Fact], as_json: bool, if_none: str = "") -> None:
     if as_json:
         print_document({"facts": [_document(fact) for fact in facts]})
     elif facts:
-        _show(facts)
+        _show_table(facts)
     else:
-        typer.echo(nothing)
+        typer.echo(if_none)
 
 
 def _document(fact: Fact) -> dict[str, Any]:
@@ -169,13 +170,12 @@ def _document(fact: Fact) -> dict[str, Any]:
     }
 
 
-def _show(facts: Sequence[Fact]) -> None:
+def _show_table(facts: Sequence[Fact]) -> None:
     from lpf.cli.terminal import console, table
 
-    names = ("id", "entity", "predicate", "value", "sure", "held at", "source", "state")
-    rows = map(_row, facts)
-    made = table(names, rows, right=("id", "sure"), flexible="source", optional=("held at",))
-    console().print(made)
+    names = ("id", "entity", "predicate", "value", "confidence", "dated", "source", "state")
+    rows, right = map(_row, facts), ("id", "confidence")
+    console().print(table(names, rows, right=right, flexible="source", optional=("dated",)))
 
 
 def _row(fact: Fact) -> list[str]:
@@ -187,7 +187,7 @@ def _row(fact: Fact) -> list[str]:
         fact.predicate,
         fact.value,
         number(fact.confidence),
-        when(fact.timestamp),
+        when(fact.timestamp).removesuffix(" 00:00"),
         fact.source or "",
         _state(fact),
     ]

@@ -1,7 +1,8 @@
-"""``lpf ingest``: evidence from files into the store."""
+"""``lpf ingest``: add evidence from files to the store."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +11,19 @@ import typer
 from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
-    answer_no,
     command,
-    opened,
+    exit_check_failed,
+    open_workspace,
     print_document,
     progress,
 )
-from lpf.cli.exits import THE_CALL_IS_WRONG, Interrupted, PartlyFailedError, described
+from lpf.cli.exits import (
+    EXIT_WRONG_CALL,
+    Failure,
+    InterruptedCommand,
+    PartlyFailedError,
+    failure_of,
+)
 from lpf.errors import InputFileError
 
 if TYPE_CHECKING:
@@ -32,25 +39,27 @@ def register(app: typer.Typer) -> None:
 
 
 def ingest(
-    files: Annotated[list[Path], typer.Argument(help="JSONL, CSV or Parquet.", metavar="FILE...")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files: JSONL, CSV or Parquet.", metavar="FILE")
+    ],
     strict: Annotated[
-        bool, typer.Option("--strict", help="Take nothing of a file with a row that is unusable.")
+        bool, typer.Option("--strict", help="Add nothing from a file that has a row with an error.")
     ] = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add evidence. What is there already is passed over; rows that cannot be used are put aside.
+    """Add evidence. Items already in the store are skipped; rows with errors go to a rejects file.
 
     A row needs entity_id, text and, unless the schema has only one, predicate. It may have
     evidence_id, credibility, timestamp, source, claim, report_id, evidence_type, supports_value.
     """
-    run = Run()
+    run = IngestRun()
     try:
-        with opened(workspace) as space:
+        with open_workspace(workspace) as space:
             for path in files:
-                run.take(space, path, strict)
+                run.ingest(space, path, strict)
     finally:
-        # Also when a later file ends it: what was added before is in the store.
+        # Also if a later file fails: what was added before is in the store.
         if run.outcomes and not as_json:
             _show(run.outcomes)
     if run.errors:
@@ -58,32 +67,31 @@ def ingest(
     if as_json:
         print_document({"files": run.documents})
     if run.nothing_usable:
-        answer_no()
+        exit_check_failed()
 
 
-class Run:
-    """What became of each file. One that cannot be read does not keep the others out."""
+class IngestRun:
+    """Ingests file after file; one that cannot be read does not stop the others."""
 
     def __init__(self) -> None:
         self.outcomes: list[tuple[Path, IngestOutcome]] = []
-        self.errors: list[tuple[str, str]] = []
+        self.errors: list[Failure] = []
         self.documents: list[dict[str, Any]] = []
 
-    def take(self, workspace: Workspace, path: Path, strict: bool) -> None:
+    def ingest(self, workspace: Workspace, path: Path, strict: bool) -> None:
         try:
-            outcome = self._ingested(workspace, path, strict)
+            outcome = self._ingest_counting(workspace, path, strict)
         except (InputFileError, OSError) as error:
-            kind, message, code = described(error)
-            if code != THE_CALL_IS_WRONG:
+            failure = failure_of(error)
+            if failure.code != EXIT_WRONG_CALL:
                 raise
-            self.errors.append((kind, message))
-            document = {"file": str(path), "error": {"kind": kind, "message": message}}
-            self.documents.append(document)
+            self.errors.append(failure)
+            self.documents.append({"file": str(path), "error": failure.document()})
         else:
             self.outcomes.append((path, outcome))
             self.documents.append(_document(path, outcome))
 
-    def _ingested(self, workspace: Workspace, path: Path, strict: bool) -> IngestOutcome:
+    def _ingest_counting(self, workspace: Workspace, path: Path, strict: bool) -> IngestOutcome:
         rows = 0
 
         def counted(done: int, total: int | None) -> None:
@@ -97,23 +105,23 @@ class Run:
         except KeyboardInterrupt:
             raise self._interruption(path, rows) from None
 
-    def _interruption(self, path: Path, rows: int) -> Interrupted:
-        whole = f", after {len(self.outcomes):,} whole file(s)" if self.outcomes else ""
+    def _interruption(self, path: Path, rows: int) -> InterruptedCommand:
+        complete = f" and {len(self.outcomes):,} complete file(s)" if self.outcomes else ""
         message = (
-            f"interrupted; what was read is kept, repeat to finish: {rows:,} rows of {path} were "
-            f"dealt with{whole}."
+            f"interrupted; {rows:,} rows of {path}{complete} are done and stay. Repeat the command "
+            "to finish."
         )
         unfinished = {"file": str(path), "interrupted": True, "read": rows}
-        return Interrupted(message, files=[*self.documents, unfinished])
+        return InterruptedCommand(message, files=[*self.documents, unfinished])
 
     def failure(self) -> PartlyFailedError:
-        """All that went wrong; the others were taken."""
-        messages = "\n".join(message for _, message in self.errors)
-        return PartlyFailedError(self.errors[0][0], messages, files=self.documents)
+        """All files that failed; the others were added."""
+        messages = "\n".join(failure.message for failure in self.errors)
+        return PartlyFailedError(replace(self.errors[0], message=messages), files=self.documents)
 
     @property
     def nothing_usable(self) -> bool:
-        """Whether rows were rejected, and nothing at all was taken or there already."""
+        """Return True if rows were rejected, and none was added or in the store already."""
         outcomes = [outcome for _, outcome in self.outcomes]
         useful = sum(outcome.added + outcome.unchanged for outcome in outcomes)
         return not useful and any(outcome.rejected for outcome in outcomes)
@@ -148,7 +156,7 @@ def _show(outcomes: list[tuple[Path, IngestOutcome]]) -> None:
     numbers = (*COUNTS, "seconds")
     output.print(indented(table(("file", *numbers), rows, right=numbers)))
     for _, outcome in outcomes:
-        for line in _remarks(outcome):
+        for line in _notes(outcome):
             output.print(escape(line), soft_wrap=True)
 
 
@@ -157,19 +165,19 @@ def _counted(outcome: IngestOutcome) -> list[str]:
 
 
 def _not_used(outcome: IngestOutcome) -> str:
-    """The columns, each with the field that it may be a slip for."""
-    slips = {name: f"{name} (did you mean {field}?)" for name, field in outcome.meant.items()}
-    return ", ".join(slips.get(name, name) for name in outcome.ignored_columns)
+    """The columns, each with the field it may be a typo of."""
+    typos = {name: f"{name} (did you mean {field}?)" for name, field in outcome.meant.items()}
+    return ", ".join(typos.get(name, name) for name in outcome.ignored_columns)
 
 
-def _remarks(outcome: IngestOutcome) -> list[str]:
+def _notes(outcome: IngestOutcome) -> list[str]:
     lines = [f"  {problem}" for problem in outcome.problems[:PROBLEMS_SHOWN]]
     hidden = outcome.rejected - len(lines)
     if lines:
-        more = f"; {hidden:,} more there" if hidden > 0 else ""
-        lines.append(f"  put aside in {outcome.rejects_file}{more}")
+        more = f"; {hidden:,} more are listed there" if hidden > 0 else ""
+        lines.append(f"  rejected rows are in {outcome.rejects_file}{more}")
     if outcome.ignored_columns:
         lines.append(f"  columns not used: {_not_used(outcome)}")
     if outcome.dated_later:
-        lines.append(f"  {outcome.dated_later:,} dated in the future: they count from then on")
+        lines.append(f"  {outcome.dated_later:,} dated in the future: they count from that date on")
     return [*lines, *(f"  {note}" for note in outcome.notes)]

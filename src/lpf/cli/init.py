@@ -1,4 +1,4 @@
-"""``lpf init``: makes a workspace."""
+"""``lpf init``: create a workspace."""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ PredicateTexts = Annotated[
     typer.Option(
         "--predicate",
         metavar="NAME=VALUE,VALUE...",
-        help="A question and its values in order, with prior probabilities if you like: "
-        "'level=low:0.3,medium:0.4,high:0.3'. Repeat it for more.",
+        help="Predicate and its values in order, optionally with prior probabilities: "
+        "'level=low:0.3,medium:0.4,high:0.3'. Repeat for more.",
     ),
 ]
 RelatedTexts = Annotated[
     list[str] | None,
-    typer.Option("--related", metavar="NAME,NAME...", help="Predicates that tell of each other."),
+    typer.Option("--related", metavar="NAME,NAME...", help="Predicates that depend on each other."),
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option("--schema", metavar="FILE", help="Take predicates and relations from TOML."),
+    typer.Option(
+        "--schema", metavar="FILE", help="Read predicates and relations from a TOML file."
+    ),
 ]
 DomainName = Annotated[
     str | None,
     typer.Option(
         "--domain",
         metavar="NAME",
-        help="Take them from a synthetic domain (lpf domains list), or from its TOML file.",
+        help="Take predicates and relations from a synthetic domain (lpf domains list).",
     ),
 ]
 
@@ -54,19 +56,23 @@ def register(app: typer.Typer) -> None:
 
 
 def initialise(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where.")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of the workspace.")
+    ] = Path(),
     predicate: PredicateTexts = None,
     related: RelatedTexts = None,
     schema: SchemaFile = None,
     domain: DomainName = None,
-    reader: Annotated[str, typer.Option(help="What turns texts into features.")] = "minilm",
+    reader: Annotated[str, typer.Option(help="Reader: turns texts into features.")] = "minilm",
     store: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="sqlite:///FILE or postgresql://...; default store.db."),
+        typer.Option(
+            metavar="URL", help="Database: sqlite:///FILE or postgresql://... By default store.db."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a workspace: settings, a blank store and the key that signs its ledger."""
+    """Create a workspace: settings, an empty store and the key that signs its ledger."""
     from lpf.workspace import Workspace
 
     wanted = _schema(predicate or [], related or [], schema, domain)
@@ -86,20 +92,27 @@ def _schema(
     if domain is not None:
         if file is not None or predicates or related:
             raise ConfigError(
-                "--domain: says it all; leave --schema, --predicate and --related out."
+                "defines the whole schema.",
+                field="--domain",
+                hint="Leave --schema, --predicate and --related out.",
             )
         from lpf.domains import load_domain
 
         return load_domain(domain).schema()
     if file is not None and (predicates or related):
-        raise ConfigError("--schema: says it all; leave --predicate and --related out.")
+        raise ConfigError(
+            "defines the whole schema.",
+            field="--schema",
+            hint="Leave --predicate and --related out.",
+        )
     if file is not None:
         return Schema.from_toml(file)
     if not predicates:
         raise ConfigError(
-            "--predicate: say at least one question and its values, such as "
-            "--predicate 'compliance_level=low,medium,high', or give a file with --schema, or a "
-            "domain with --domain."
+            "is missing: a workspace needs at least one predicate.",
+            field="--predicate",
+            hint="Give one, such as --predicate 'compliance_level=low,medium,high', a file with "
+            "--schema, or a domain with --domain.",
         )
     relations = tuple(Relation(tuple(_listed(names))) for names in related)
     return Schema(tuple(map(_predicate, predicates)), relations)
@@ -110,18 +123,20 @@ def _predicate(text: str) -> Any:
 
     name, equals, listed = text.partition("=")
     if not equals:
-        raise SchemaError(f"--predicate: must look like NAME=VALUE,VALUE..., got {text!r}.")
+        raise SchemaError(f"must look like NAME=VALUE,VALUE..., got {text!r}.", field="--predicate")
     parts = [part.partition(":") for part in _listed(listed)]
     values = tuple(value.strip() for value, _, _ in parts)
     priors = [prior for _, colon, prior in parts if colon]
     if priors and len(priors) < len(values):
-        raise SchemaError(f"--predicate {name}: give every value a prior, or none.")
+        raise SchemaError("give every value a prior, or none.", field=f"--predicate {name}")
     try:
         return Predicate(name.strip(), values, tuple(map(float, priors)))
     except SchemaError:
         raise
     except ValueError as error:
-        raise SchemaError(f"--predicate {name}: a prior must be a number ({error}).") from None
+        raise SchemaError(
+            f"a prior must be a number ({error}).", field=f"--predicate {name}"
+        ) from None
 
 
 def _listed(text: str) -> list[str]:
@@ -150,24 +165,24 @@ def _show(document: dict[str, Any]) -> None:
     from lpf.cli.terminal import console, print_pairs
 
     output = console()
-    output.print(f"[bold]A workspace was made[/bold] in {escape(document['workspace'])}")
-    asked = [f"{name}: {', '.join(values)}" for name, values in document["predicates"].items()]
+    output.print(f"[bold]Created a workspace[/bold] in {escape(document['workspace'])}")
+    predicates = [f"{name}: {', '.join(values)}" for name, values in document["predicates"].items()]
     print_pairs(
         output,
         [
             ("settings", document["settings"]),
             ("store", document["store"]),
-            ("questions", "\n".join(asked)),
-            ("signing key", document["key"] or "not here: this store's ledger has its own"),
+            ("predicates", "\n".join(predicates)),
+            ("signing key", document["key"] or "none here: the ledger of this store has its own"),
             ("public key", document["public_key"]),
         ],
     )
-    output.print("\nKeep the signing key secret, and the public key where others can find it.")
+    output.print("\nKeep the signing key secret; publish the public key.")
     output.print("[bold]Next[/bold]")
     steps = {
         f"lpf train {document['domain'] or 'DATASET'}": "train a model, or: lpf models add FOLDER",
         "lpf ingest FILE": "add evidence: JSONL, CSV or Parquet",
-        f"lpf query ENTITY{' PREDICATE' if len(asked) > 1 else ''}": "ask",
+        f"lpf query ENTITY{' PREDICATE' if len(predicates) > 1 else ''}": "ask a question",
     }
     width = max(22, *map(len, steps)) + 2
     for step, purpose in steps.items():

@@ -1,4 +1,4 @@
-"""``lpf``: the commands. Each does what the library does and nothing more."""
+"""The command ``lpf``: all commands, in the order in which a user meets them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from lpf.cli import (
     train,
 )
 from lpf.cli import init as initialise
-from lpf.cli.exits import Application, Program
+from lpf.cli.exits import ErrorReportingGroup, InterruptibleTyper
 from lpf.cli.plugins import PluginGroup
 from lpf.version import __version__
 
 
-class _Commands(PluginGroup, Program):
+class _Commands(PluginGroup, ErrorReportingGroup):
     """The commands of lpf, and those of installed plug-ins."""
 
 
-app = Application(
+app = InterruptibleTyper(
     name="lpf",
     cls=_Commands,
     no_args_is_help=True,
@@ -52,13 +52,17 @@ def _print_version(wanted: bool) -> None:
 def root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Say and stop."),
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
     ] = False,
 ) -> None:
     """Options before a command."""
 
 
-# In the order in which a user meets them.
 for room in (demo, initialise, ingest, train):
     room.register(app)
 for subject in (facts, evidence):

@@ -1,7 +1,4 @@
-"""``lpf models``: the trained models of a workspace.
-
-A trained model as a document and on a terminal.
-"""
+"""``lpf models``: list, show, add and choose the trained models of a workspace."""
 
 from __future__ import annotations
 
@@ -11,161 +8,68 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
-from lpf.cli.common import AsJson, WorkspaceFolder, command, group, opened, print_document
-from lpf.cli.terminal import console, count, print_pairs, print_table, short_reader
-from lpf.cli.train_view import fitted_lines, scores_table
+from lpf.cli.common import (
+    AsJson,
+    Verbose,
+    WorkspaceFolder,
+    command,
+    group,
+    open_workspace,
+    print_document,
+)
 from lpf.errors import LPFError, WorkspaceError
-from lpf.model.artefact import Artefact
 
 if TYPE_CHECKING:
-    from lpf.model.artefact import ModelCard
+    from lpf.model.artefact import Artefact, ModelCard
     from lpf.model.config import ModelConfig
     from lpf.workspace import Workspace
 
+app = group("models", "Trained models: list, show, add, use.")
 
-def document_of(artefact: Artefact) -> dict[str, Any]:
-    config, card = artefact.config, artefact.card
-    return {
-        "version": artefact.version,
-        "name": card.name,
-        "data": card.data,
-        "reader": config.reader_id,
-        "reading": reading_of(config),
-        "members": config.members,
-        "seeds": list(config.seeds),
-        "predicates": {head.name: list(head.values) for head in config.predicates},
-        "config": config.to_dict(),
-        "fitted": {head.name: _fitted(artefact, head.name) for head in config.predicates},
-        "scores": _scores(card),
-        "metrics": dict(card.metrics),
-        "notes": list(card.notes),
-    }
-
-
-def _scores(card: ModelCard) -> dict[str, dict[str, dict[str, float]]]:
-    """Metrics by predicate, then by place such as "test/spn"."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for one in card.scores():
-        found.setdefault(one.predicate, {})[one.place] = dict(one.metrics)
-    return found
-
-
-def show_model(document: Mapping[str, Any]) -> None:
-    output = console()
-    answers = "answers" if document["active"] else "does not answer"
-    output.print(Text(f"{document['version']} · {document['name']}, {answers}", style="bold"))
-    print_pairs(output, _made_of(document))
-    for predicate, fitted in document["fitted"].items():
-        output.print()
-        output.print(Text(f"Fitted for {predicate}", style="bold"))
-        print_pairs(output, _fitted_pairs(fitted))
-    for predicate, scores in document["scores"].items():
-        output.print()
-        print_table(output, f"How it answers {predicate}, of whole entities", scores_table(scores))
-    if document["notes"]:
-        output.print()
-        output.print(Text("Notes", style="bold"))
-        print_pairs(output, (("-", note) for note in document["notes"]))
-
-
-def _fitted(artefact: Artefact, predicate: str) -> dict[str, float | None]:
-    """The NLLs are not known of models of earlier versions, nor that of many held out."""
-    config, metrics = artefact.config, artefact.card.metrics
-    return {
-        **config.calibration.get(predicate, {}),
-        "learned_temperature": config.learned_temperature.get(predicate),
-        "entities": config.calibrated_on.get(predicate),
-        "nll": metrics.get(f"{predicate}/nll_fitted"),
-        "nll_cross_fitted": metrics.get(f"{predicate}/nll_cross_fitted"),
-    }
-
-
-def _made_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    config = document["config"]
-    encoder, aggregator = config["encoder"], config["aggregator"]
-    widths = [encoder["input_width"], *encoder["hidden"], encoder["latent_width"]]
-    asked = [f"{name}: {', '.join(values)}" for name, values in document["predicates"].items()]
-    yield "questions", "\n".join(asked)
-    yield "data", document["data"]
-    yield "reader", short_reader(document["reader"]) or "not recorded"
-    yield "members", f"{document['members']}, of the seeds {_listed(document['seeds'])}"
-    yield "reading", document["reading"]
-    if document["reading"] == "linear":
-        yield "aggregator", _aggregator(aggregator)
-        return
-    kind = "deterministic" if encoder["deterministic"] else "variational"
-    yield "encoder", f"{'-'.join(map(str, widths))}, {kind}"
-    yield "decoder", "-".join(map(str, config["decoder"]["hidden"]))
-    yield "aggregator", _aggregator(aggregator)
-
-
-def _aggregator(config: Mapping[str, Any] | None) -> str:
-    return "none" if config is None else f"learned, {config['normalisation']}"
-
-
-def _fitted_pairs(fitted: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
-    lines = list(fitted_lines(fitted))
-    if not lines:
-        yield "nothing", "robust mode uses its defaults; answers may be too sure or too timid"
-    for name, number, sentence in lines:
-        yield name.replace("_", " "), f"{number:.4f}  {sentence}"
-    entities = fitted["entities"]
-    if entities is not None:
-        yield "on", count(int(entities), "entity", "entities")
-    if fitted["nll"] is not None:
-        held_out = fitted["nll_cross_fitted"]
-        beside = "" if held_out is None else f", {held_out:.4f} on held-out folds of them"
-        yield "NLL", f"{fitted['nll']:.4f} of these{beside}"
-
-
-def _listed(seeds: list[int]) -> str:
-    return ", ".join(map(str, seeds)) or "not recorded"
-
-
-HERE_ALREADY = "is here already"
-
-app = group("models", "Trained models: list, look at, add, use.")
-
-Version = Annotated[str | None, typer.Argument(help="As listed; by default the one that answers.")]
+Version = Annotated[
+    str | None, typer.Argument(help="Version as listed; by default the model that answers.")
+]
 
 
 @command(app, "lpf models list", name="list")
 def list_models(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
-    """List the models that are here, the newest last, how good they are and which one answers."""
-    with opened(workspace) as space:
-        found = [_described(space, version) for version in space.models.versions()]
-    found.sort(key=lambda one: one["made"] or "")
+    """List the models, newest last, with their scores; a star marks the one that answers."""
+    with open_workspace(workspace) as space:
+        models = [_list_entry(space, version) for version in space.models.versions()]
+    models.sort(key=lambda one: one["made"] or "")
     if as_json:
-        print_document({"models": found})
+        print_document({"models": models})
     else:
-        _show(found)
+        _show_list(models)
 
 
 @command(app, "lpf models show", "lpf models show 3f9c2a7b1d5e8046 --json")
 def show(
-    version: Version = None, workspace: WorkspaceFolder = None, as_json: AsJson = False
+    version: Version = None,
+    verbose: Verbose = False,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Show a model: its members, its networks, what was fitted for it, and how good it is."""
-    with opened(workspace) as space:
-        artefact = _chosen(space, version)
+    """Show a model: its scores, members and networks, and with --verbose what was fitted."""
+    with open_workspace(workspace) as space:
+        artefact = _load(space, version)
         active = artefact.version == space.models.active()
 
-    document = document_of(artefact) | {"active": active}
+    document = model_document(artefact) | {"active": active}
     if as_json:
         print_document(document)
     else:
-        show_model(document)
+        _show_model(document, verbose)
 
 
 @command(app, "lpf models card > card.md")
 def card(
     version: Version = None, workspace: WorkspaceFolder = None, as_json: AsJson = False
 ) -> None:
-    """Print a model's card as Markdown: what it was made from, what it is for and what not."""
-    with opened(workspace) as space:
-        artefact = _chosen(space, version)
+    """Print a model's card as Markdown: its data, its intended use and its limits."""
+    with open_workspace(workspace) as space:
+        artefact = _load(space, version)
     predicates = {head.name: list(head.values) for head in artefact.config.predicates}
     if as_json:
         card = artefact.card.to_dict()
@@ -176,78 +80,186 @@ def card(
 
 @command(app, "lpf models add trained/3f9c2a7b1d5e8046 --use")
 def add(
-    folder: Annotated[Path, typer.Argument(help="A model's folder.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of the model.")],
     use: Annotated[
-        bool, typer.Option("--use", help="Make it the one that answers, as the first whole one is.")
+        bool, typer.Option("--use", help="Answer with it, even if another model answers now.")
     ] = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a model in, after checking every file of it."""
-    with opened(workspace) as space:
-        before = space.models.versions()
+    """Check every file of a model and copy it into the workspace."""
+    with open_workspace(workspace) as space:
+        was_here = space.models.versions()
         version = space.models.add(folder)
-        lacking = _lacking(space, version)
-        if use or (space.models.active() is None and not lacking):
+        missing = _missing_predicates(space, version)
+        if use or (space.models.active() is None and not missing):
             space.use_model(version)
         active = space.models.active() == version
-    done = HERE_ALREADY if version in before else "was added"
-    _tell(done, version, active, lacking, as_json)
+    done = "is here already" if version in was_here else "was added"
+    _show_change(version, done, active=active, missing=missing, as_json=as_json)
 
 
 @command(app, "lpf models use 3f9c2a7b1d5e8046", name="use")
 def use_model(
-    version: Annotated[str, typer.Argument(help="As listed.")],
+    version: Annotated[str, typer.Argument(help="Version as listed.")],
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a model the one that answers."""
-    with opened(workspace) as space:
+    """Choose the model that answers."""
+    with open_workspace(workspace) as space:
         space.use_model(version)
-        lacking = _lacking(space, version)
-    _tell("was chosen", version, True, lacking, as_json)
+        missing = _missing_predicates(space, version)
+    _show_change(version, "was chosen", active=True, missing=missing, as_json=as_json)
 
 
-def _chosen(workspace: Workspace, version: str | None) -> Artefact:
+def _load(workspace: Workspace, version: str | None) -> Artefact:
     """The model of that version, or the one that answers."""
     wanted = version or workspace.models.active()
     if wanted is None:
         raise WorkspaceError(
-            f"{workspace.folder}: no model answers yet. Train one with 'lpf train', add one with "
-            "'lpf models add FOLDER', or name one that is listed."
+            f"{workspace.folder}: no model answers yet.",
+            hint="Train one with 'lpf train', add one with 'lpf models add FOLDER', or name one "
+            "that is listed.",
         )
     return workspace.models.load(wanted)
 
 
-def reading_of(config: ModelConfig) -> str:
-    """A linear reading has the networks' shape, without hidden layers."""
-    return "networks" if config.encoder.hidden else "linear"
-
-
-def _lacking(workspace: Workspace, version: str) -> list[str]:
-    """Predicates of the schema that the model cannot read evidence about."""
+def _missing_predicates(workspace: Workspace, version: str) -> list[str]:
+    """Predicates of the schema that the model has no head for."""
     heads = {head.name for head in workspace.models.load(version).config.predicates}
     return [predicate.name for predicate in workspace.schema if predicate.name not in heads]
 
 
-def _tell(done: str, version: str, active: bool, lacking: list[str], as_json: bool) -> None:
-    here = done == HERE_ALREADY
+def _show_change(
+    version: str, done: str, *, active: bool, missing: list[str], as_json: bool
+) -> None:
+    was_here = done == "is here already"
     if as_json:
-        told = {"version": version, "active": active, "was_here": here, "lacks": lacking}
-        print_document(told)
+        print_document(
+            {"version": version, "active": active, "was_here": was_here, "lacks": missing}
+        )
         return
-    answers = " and answers" if here else " and answers from now on"
-    typer.echo(f"{version} {done}{answers if active else ''}.")
-    if lacking:
-        typer.echo(f"It lacks {', '.join(lacking)}: evidence about that cannot be read with it.")
+    answers = " and answers" if was_here else " and answers from now on"
+    typer.echo(f"Model {version} {done}{answers if active else ''}.")
+    if missing:
+        typer.echo(f"It lacks {', '.join(missing)}: it cannot read evidence about them.")
     if not active:
-        typer.echo(f"It does not answer yet: lpf models use {version}")
+        typer.echo(f"It does not answer yet; to use it: lpf models use {version}")
 
 
-def _described(workspace: Workspace, version: str) -> dict[str, Any]:
-    """A model that cannot be loaded is listed too, with what is wrong."""
+def model_document(artefact: Artefact) -> dict[str, Any]:
+    config, card = artefact.config, artefact.card
+    return {
+        "version": artefact.version,
+        "name": card.name,
+        "data": card.data,
+        "reader": config.reader_id,
+        "reading": kind_of_model(config),
+        "members": config.members,
+        "seeds": list(config.seeds),
+        "predicates": {head.name: list(head.values) for head in config.predicates},
+        "config": config.to_dict(),
+        "fitted": {head.name: _fitted_document(artefact, head.name) for head in config.predicates},
+        "scores": _scores_document(card),
+        "metrics": dict(card.metrics),
+        "notes": list(card.notes),
+    }
+
+
+def _scores_document(card: ModelCard) -> dict[str, dict[str, dict[str, float]]]:
+    """Metrics by predicate, then by place such as "test/spn"."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for one in card.scores():
+        found.setdefault(one.predicate, {})[one.place] = dict(one.metrics)
+    return found
+
+
+def kind_of_model(config: ModelConfig) -> str:
+    """A linear model is stored like networks without hidden layers."""
+    return "networks" if config.encoder.hidden else "linear"
+
+
+def _fitted_document(artefact: Artefact, predicate: str) -> dict[str, float | None]:
+    """Models of earlier versions have no NLLs, and those of many entities none on folds."""
+    config, metrics = artefact.config, artefact.card.metrics
+    return {
+        **config.calibration.get(predicate, {}),
+        "learned_temperature": config.learned_temperature.get(predicate),
+        "entities": config.calibrated_on.get(predicate),
+        "nll": metrics.get(f"{predicate}/nll_fitted"),
+        "nll_cross_fitted": metrics.get(f"{predicate}/nll_cross_fitted"),
+    }
+
+
+def _show_model(document: Mapping[str, Any], verbose: bool) -> None:
+    from rich.text import Text
+
+    from lpf.cli.terminal import console, print_pairs, print_table
+    from lpf.cli.train_view import scores_table
+
+    output = console()
+    answers = "answers" if document["active"] else "does not answer"
+    head = f"Model {document['version']} ({document['name']}) {answers}."
+    output.print(Text(head, style="bold"))
+    print_pairs(output, _parts(document))
+    for predicate, scores in document["scores"].items():
+        output.print()
+        print_table(output, f"Scores for {predicate}, over whole entities", scores_table(scores))
+    for predicate, fitted in document["fitted"].items():
+        if verbose or fitted["entities"] is None:
+            output.print()
+            output.print(Text(f"Fitted parameters for {predicate}", style="bold"))
+            print_pairs(output, _fitted_pairs(fitted))
+    if document["notes"]:
+        output.print()
+        output.print(Text("Notes", style="bold"))
+        print_pairs(output, (("-", note) for note in document["notes"]))
+
+
+def _parts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    from lpf.cli.terminal import short_reader
+
+    config = document["config"]
+    encoder, aggregator = config["encoder"], config["aggregator"]
+    values = [f"{name}: {', '.join(values)}" for name, values in document["predicates"].items()]
+    seeds = ", ".join(map(str, document["seeds"])) or "not recorded"
+    yield "predicates", "\n".join(values)
+    yield "data", document["data"]
+    yield "reader", short_reader(document["reader"]) or "not recorded"
+    yield "members", f"{document['members']} (seeds {seeds})"
+    if document["reading"] == "linear":
+        yield "model", "linear"
+    else:
+        widths = [encoder["input_width"], *encoder["hidden"], encoder["latent_width"]]
+        kind = "deterministic" if encoder["deterministic"] else "variational"
+        yield "model", "networks"
+        yield "encoder", f"{'-'.join(map(str, widths))}, {kind}"
+        yield "decoder", "-".join(map(str, config["decoder"]["hidden"]))
+    yield "aggregator", "none" if aggregator is None else f"learned, {aggregator['normalisation']}"
+
+
+def _fitted_pairs(fitted: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
+    from lpf.cli.terminal import count
+    from lpf.cli.train_view import parameter_help
+
+    lines = list(parameter_help(fitted))
+    if not lines:
+        yield "none", "robust mode uses its defaults; probabilities may be over- or underconfident"
+    for name, number, sentence in lines:
+        yield name.replace("_", " "), f"{number:.4f}  {sentence}"
+    entities = fitted["entities"]
+    if entities is not None:
+        yield "fitted on", count(int(entities), "entity", "entities")
+    if fitted["nll"] is not None:
+        held_out = fitted["nll_cross_fitted"]
+        on_folds = "" if held_out is None else f", {held_out:.4f} on held-out folds of them"
+        yield "NLL", f"{fitted['nll']:.4f} on these{on_folds}"
+
+
+def _list_entry(workspace: Workspace, version: str) -> dict[str, Any]:
+    """A model that cannot be loaded is listed too, with its error."""
     made = workspace.models.made(version)
-    described: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "version": version,
         "active": version == workspace.models.active(),
         "made": None if made is None else made.isoformat(timespec="seconds"),
@@ -256,12 +268,12 @@ def _described(workspace: Workspace, version: str) -> dict[str, Any]:
     try:
         artefact = workspace.models.load(version)
     except LPFError as error:
-        return {**described, "error": str(error)}
+        return {**entry, "error": str(error)}
     config, card = artefact.config, artefact.card
     return {
-        **described,
+        **entry,
         "name": card.name,
-        "reading": reading_of(config),
+        "reading": kind_of_model(config),
         "entities": card.entities,
         "held_out": _held_out(card),
         "predicates": [head.name for head in config.predicates],
@@ -272,7 +284,7 @@ def _described(workspace: Workspace, version: str) -> dict[str, Any]:
 
 
 def _held_out(card: ModelCard) -> dict[str, Any] | None:
-    """How good it is on the entities it has seen least of, a mean over its predicates."""
+    """The scores on the entities it has seen least of, as means over its predicates."""
     scores = card.held_out()
     if not scores:
         return None
@@ -283,10 +295,10 @@ def _held_out(card: ModelCard) -> dict[str, Any] | None:
     return {"judged_on": scores[0].place, **means}
 
 
-def _show(found: list[dict[str, Any]]) -> None:
+def _show_list(models: list[dict[str, Any]]) -> None:
     from lpf.cli.terminal import console, table
 
-    if not found:
+    if not models:
         typer.echo(
             "There is no model yet; train one with 'lpf train', or add one with "
             "'lpf models add FOLDER'."
@@ -294,11 +306,11 @@ def _show(found: list[dict[str, Any]]) -> None:
         return
     output = console()
     numbers = ("entities", "accuracy", "NLL")
-    names = ("", "version", "name", "made", "reading", *numbers, "predicates")
-    output.print(table(names, map(_row, found), right=numbers, flexible="predicates"))
-    if any(one.get("held_out") for one in found):
-        output.print("accuracy and NLL: of test entities, else of validation, else out of fold.")
-    for one in found:
+    names = ("", "version", "name", "created", "model", *numbers, "predicates")
+    output.print(table(names, map(_row, models), right=numbers, flexible="predicates"))
+    if any(one.get("held_out") for one in models):
+        output.print("accuracy and NLL: on test entities, else validation entities, else folds")
+    for one in models:
         if one["error"]:
             output.print(f"{one['version']} cannot be loaded: {one['error']}", markup=False)
 
@@ -308,21 +320,15 @@ def _row(one: dict[str, Any]) -> list[str]:
     start = ["*" if one["active"] else "", one["version"]]
     if one["error"]:
         return [*start, "broken", made, *[""] * 5]
-    held_out, entities = one["held_out"], one["entities"]
+    held_out, entities = one["held_out"] or {}, one["entities"]
+    accuracy, nll = held_out.get("accuracy"), held_out.get("nll")
     return [
         *start,
         one["name"],
         made,
         one["reading"],
         "" if entities is None else f"{entities:,}",
-        *(["", ""] if held_out is None else _numbers(held_out)),
-        ", ".join(one["predicates"]),
-    ]
-
-
-def _numbers(held_out: dict[str, Any]) -> list[str]:
-    accuracy, nll = held_out["accuracy"], held_out["nll"]
-    return [
         "" if accuracy is None else f"{100 * accuracy:.1f} %",
         "" if nll is None else f"{nll:.4f}",
+        ", ".join(one["predicates"]),
     ]

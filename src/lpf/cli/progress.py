@@ -1,7 +1,4 @@
-"""What is seen of a training run while it goes on: on standard error, on a terminal only.
-
-What is shown while cells are run, and where they are kept.
-"""
+"""Progress of training runs and evaluations, on standard error and only on a terminal."""
 
 from __future__ import annotations
 
@@ -18,11 +15,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lpf.workspace.training_runs import TrainingCallbacks
-
 if TYPE_CHECKING:
     from lpf.training.history import Epoch
     from lpf.training.stage_one import StageOneState
+    from lpf.workspace.training_runs import TrainingCallbacks
 
 
 BAR = 30
@@ -31,19 +27,21 @@ MOST_SPARKS = 40
 
 
 @contextmanager
-def shown() -> Iterator[TrainingCallbacks]:
-    """Who shows what goes on, gone when done; nobody where standard error is no terminal."""
+def training_progress() -> Iterator[TrainingCallbacks]:
+    """A display that disappears when done; nothing if standard error is not a terminal."""
+    from lpf.workspace.training_runs import TrainingCallbacks
+
     if not sys.stderr.isatty():
         yield TrainingCallbacks()
         return
-    display = Display()
+    display = TrainingDisplay()
     with Live(display, console=Console(stderr=True), transient=True, refresh_per_second=8):
         yield TrainingCallbacks(display.reading, display.epoch, display.tell)
 
 
 @dataclass
-class Display:
-    """The step at hand, a bar, and of a search how the best seed does."""
+class TrainingDisplay:
+    """The current step, a bar, and during a search the scores of the best seed."""
 
     step: str = "opening the workspace"
     done: int = 0
@@ -87,7 +85,7 @@ class Display:
 
 
 def best_course(courses: Sequence[Sequence[Epoch]]) -> Sequence[Epoch]:
-    """The epochs of the seed that is best so far: by accuracy at its lowest loss, then by that."""
+    """The epochs of the best seed so far: by accuracy at its lowest loss, then by that loss."""
 
     def standing(course: Sequence[Epoch]) -> tuple[float, float]:
         best = min(course, key=lambda one: one.validation_loss)
@@ -108,7 +106,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def keeping_folder(given: Path | None) -> Path:
-    """The one named, or the user's cache."""
+    """The folder given, or the user's cache folder."""
     if given is not None:
         return given
     from platformdirs import user_cache_path
@@ -118,7 +116,7 @@ def keeping_folder(given: Path | None) -> Path:
 
 @contextmanager
 def watched(what: str) -> Iterator[Progress]:
-    """A bar on standard error with what was done last; nothing where that is no terminal."""
+    """A bar on standard error with the last finished step; nothing if that is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total, last: None
         return

@@ -1,33 +1,24 @@
-"""``lpf query``: asks one question."""
+"""``lpf query``: ask one question."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpf.cli.common import AsJson, WorkspaceFolder, command, opened, print_document
-from lpf.cli.query_options import (
-    Alpha,
-    AsOf,
-    AsyncAudit,
-    Draws,
-    Fallback,
-    MinCredibility,
-    Mode,
-    NearText,
-    Sampler,
-    Samples,
-    Seed,
-    Temperature,
-    TopK,
-    Variant,
-    changed,
-    named_as_given,
-    options_given,
+from lpf.cli.common import (
+    AsJson,
+    Verbose,
+    WorkspaceFolder,
+    command,
+    open_workspace,
+    print_document,
 )
+from lpf.cli.options import AsyncAudit, fields_as_given, with_options
 from lpf.errors import ConfigError
+from lpf.options import QueryOptions
 
 if TYPE_CHECKING:
     from lpf.results import QueryResult
@@ -40,51 +31,49 @@ def register(app: typer.Typer) -> None:
         app,
         "lpf query C0001 compliance_level",
         "lpf query C0001 --mode paper --alpha 2 --json",
-    )(query)
+    )(with_options(QueryOptions)(query))
 
 
 def query(
-    entity: Annotated[str, typer.Argument(help="About whom.")],
+    entity: Annotated[str, typer.Argument(help="Entity ID.")],
     predicate: Annotated[
-        str | None, typer.Argument(help="What; may be left out where the schema has only one.")
+        str | None, typer.Argument(help="Predicate name; not needed if the schema has only one.")
     ] = None,
-    variant: Variant = None,
-    mode: Mode = None,
-    sampler: Sampler = None,
-    samples: Samples = None,
-    temperature: Temperature = None,
-    alpha: Alpha = None,
-    uncertainty: Draws = None,
-    fallback: Fallback = None,
-    seed: Seed = None,
-    top_k: TopK = None,
-    min_credibility: MinCredibility = None,
-    text: NearText = None,
-    as_of: AsOf = None,
+    *,
+    given: Mapping[str, Any],
     full: Annotated[
-        bool, typer.Option("--full", help="Show whole texts, with their sources and dates.")
+        bool, typer.Option("--full", help="Show texts in full, with their sources and dates.")
     ] = False,
+    verbose: Verbose = False,
     async_audit: AsyncAudit = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask what is true of an entity: a probability for every value, and where it comes from."""
-    given = options_given(locals())
+    """Ask what is true of an entity: a probability for every value, and where it comes from.
+
+    Defaults can be changed in lpf.toml, section query.
+    """
     if full and as_json:
         raise ConfigError(
-            "--full: is about what people are shown. Nothing was asked; leave it out, and take "
-            "texts from 'lpf evidence show ID --json'."
+            "applies to the terminal only. Nothing was asked.",
+            field="--full",
+            hint="Leave it out; 'lpf evidence show ID --json' has the texts.",
         )
-    with opened(workspace) as space, named_as_given(given):
-        options = changed(space.settings.query, given)
+    with open_workspace(workspace) as space, fields_as_given(QueryOptions, given):
+        options = replace(space.settings.query, **given)
         result = space.query(entity, predicate, options, "async" if async_audit else "sync")
         items = {} if as_json else _items(space, result)
-        near = None if as_json else _near(space, result)
-    # Only now: what is closed is recorded, and an answer that is not must not be shown.
+        similar = None if as_json else _similar_names(space, result)
+    # Only now: closing writes the record, and an answer without a record must not be shown.
     if as_json:
         print_document(result.to_dict())
-    else:
-        _show(result, items, near, full)
+        return
+    from lpf.cli.answer_view import show_answer
+    from lpf.cli.terminal import console
+
+    texts = {name: item.text_content for name, item in items.items()}
+    origins = {name: _origin(item) for name, item in items.items()} if full else None
+    show_answer(console(), result, texts, origins, similar, verbose=verbose)
 
 
 def _items(workspace: Workspace, result: QueryResult) -> dict[str, Evidence]:
@@ -92,8 +81,8 @@ def _items(workspace: Workspace, result: QueryResult) -> dict[str, Evidence]:
     return {name: stored.evidence for name, stored in found.items()}
 
 
-def _near(workspace: Workspace, result: QueryResult) -> list[str] | None:
-    """Names near that of an entity that nothing names; None where something does."""
+def _similar_names(workspace: Workspace, result: QueryResult) -> Sequence[str] | None:
+    """Names like that of an unknown entity; None if the entity is known."""
     from lpf.index.near_names import is_known, near_names
 
     if result.source != "none" or is_known(workspace.database, result.entity_id):
@@ -101,20 +90,9 @@ def _near(workspace: Workspace, result: QueryResult) -> list[str] | None:
     return near_names(workspace.database, result.entity_id)
 
 
-def _show(
-    result: QueryResult, items: Mapping[str, Evidence], near: Sequence[str] | None, full: bool
-) -> None:
-    from lpf.cli.answer_view import show_answer
-    from lpf.cli.terminal import console
-
-    texts = {name: item.text_content for name, item in items.items()}
-    origins = {name: _origin(item) for name, item in items.items()} if full else None
-    show_answer(console(), result, texts, origins, near)
-
-
 def _origin(item: Evidence) -> str:
     from lpf.cli.terminal import when
 
     source = "source unknown" if item.source is None else f"source: {item.source}"
-    moment = when(item.timestamp).removesuffix(" 00:00")  # so most dates without a time read
-    return f"{source}, {moment or 'undated'}"
+    date = when(item.timestamp).removesuffix(" 00:00")  # most dates have no time
+    return f"{source}, {date or 'undated'}"

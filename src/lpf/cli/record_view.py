@@ -1,4 +1,4 @@
-"""Records of the ledger for people."""
+"""Records of the ledger on the terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from lpf.cli.query_options import COMMITMENT
 from lpf.cli.terminal import (
     FittedTable,
     distribution,
@@ -20,54 +19,58 @@ from lpf.cli.terminal import (
     table,
 )
 
-PRIOR = "prior"  # the method where nothing else could answer
+PRIOR = "prior"  # the method of an answer without any evidence
 MINUTE = len("2026-01-25T15:42")
 
 
 def show_records(output: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """A line a record; a star marks those that carry a checkpoint."""
+    """One line per record; a star marks those with a checkpoint."""
     if not records:
         output.print("There is no record yet.")
         return
-    names = ("record", "", "time", "entity", "predicate", "answer", "sure", "by")
-    output.print(table(names, map(_row, records), right=("sure",), optional=("by", "time")))
+    names = ("record", "", "time", "entity", "predicate", "answer", "confidence", "method")
+    body = table(names, map(_row, records), right=("confidence",), optional=("method", "time"))
+    output.print(body)
     if any(record["checkpoint"] for record in records):
         output.print("* a signed checkpoint covers all records up to this one", style="dim")
 
 
 def show_record(output: Console, record: Mapping[str, Any]) -> None:
     """One record with what it refers to."""
-    said = "nothing is known" if record["method"] == PRIOR else record["top_value"]
-    title = f"{record['entity_id']} · {record['predicate']}: {said}"
+    answer = "nothing is known"
+    if record["method"] != PRIOR:
+        answer = f"{record['top_value']}, {percent(record['confidence'])}"
+    title = f"{record['entity_id']} · {record['predicate']}: {answer}"
     output.print(Text(f"{record['record_id']}  {title}", style="bold"))
-    output.print(indented(distribution(_in_order(record), output.width)))
+    output.print(indented(distribution(_in_schema_order(record), output.width)))
     output.print()
     if record.get("evidence_chain"):
-        print_table(output, "Evidence and its factors", _items(record))
+        print_table(output, "Evidence", _items(record))
         output.print()
     print_pairs(output, _pairs(record))
 
 
 def _row(record: Mapping[str, Any]) -> list[str]:
+    is_known = record["method"] != PRIOR
     return [
         record["record_id"],
         "*" if record["checkpoint"] else "",
-        _minute(record["timestamp"]),
+        _to_minute(record["timestamp"]),
         record["entity_id"],
         record["predicate"],
-        record["top_value"],
-        percent(record["confidence"]),
+        record["top_value"] if is_known else "unknown",
+        percent(record["confidence"]) if is_known else "",
         record["method"],
     ]
 
 
-def _in_order(record: Mapping[str, Any]) -> dict[str, float]:
-    """A record's own keys are sorted; its context has the values as the schema lists them."""
+def _in_schema_order(record: Mapping[str, Any]) -> dict[str, float]:
+    """A record's own keys are sorted; its context has the values in the schema's order."""
     return {value: record["distribution"][value] for value in record["context"]["values"]}
 
 
 def _items(record: Mapping[str, Any]) -> FittedTable:
-    """What was read of each item, and the hash that stands for its text."""
+    """What each item says, and the hash that stands for its text."""
     factors, values = record["factors"], record["context"]["values"]
     rows = [
         [evidence_id, _factor(values, factors, place), commitment]
@@ -88,9 +91,10 @@ def _factor(values: Sequence[str], factors: Mapping[str, Any], place: int) -> st
 def _pairs(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     context = record["context"]
     pairs = [
-        ("answered", f"{record['timestamp']}, as of {record['as_of']}"),
-        *_asked_with(record),
-        ("by", f"{record['method']} ({record['query_type']})"),
+        ("answered", record["timestamp"]),
+        ("as of", record["as_of"]),
+        *_query_text(record),
+        ("method", f"{record['method']} ({record['query_type']})"),
         *[("fact", _fact(fact)) for fact in record.get("facts", ())],
         *[("note", note) for note in record.get("notes", ())],
         *[(name, str(version)) for name, version in context["versions"].items()],
@@ -103,16 +107,16 @@ def _pairs(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _asked_with(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if COMMITMENT not in record:
+def _query_text(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if "query_text" not in record:
         return []
     words = record["query_words"]
-    return [("asked with", "words erased" if words is None else words)]
+    return [("query text", "erased" if words is None else words)]
 
 
 def _fact(fact: Mapping[str, Any]) -> str:
-    believed = "certain" if fact["role"] == "hard" else f"believed with {percent(fact['strength'])}"
-    return f"{fact['predicate']} = {fact['value']}, {believed}, of {_minute(fact['timestamp'])}"
+    belief = "certain" if fact["role"] == "hard" else f"{percent(fact['strength'])} sure"
+    return f"{fact['predicate']} = {fact['value']}, {belief}, dated {_to_minute(fact['timestamp'])}"
 
 
 def _options(options: Mapping[str, Any]) -> str:
@@ -120,5 +124,5 @@ def _options(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in given.items())
 
 
-def _minute(timestamp: str) -> str:
+def _to_minute(timestamp: str) -> str:
     return timestamp[:MINUTE].replace("T", " ")

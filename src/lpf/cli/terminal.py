@@ -1,9 +1,8 @@
-"""How things look on a terminal: bars, numbers, moments. Legible at 80 columns without colour.
+"""How output looks on a terminal: bars, numbers, dates and tables, legible at 80 columns without
+colour.
 
-Tables that fit the terminal: numbers stay whole, texts and names give way.
-
-A reader for people: its name and the start of its hash; what sets it apart, where that is not
-the usual. The whole id stands in every JSON document.
+Tables fit the terminal: numbers stay whole, texts and names are shortened. Readers are shown by
+name and the start of their hash; JSON documents have the whole id.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ BLOCKS = " ▏▎▍▌▋▊▉"
 
 
 class Output(Console):
-    """Standard output, whose end the program decides on."""
+    """Standard output; a closed pipe is an error here, which ``exits`` turns into an exit code."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -36,7 +35,7 @@ class Output(Console):
 
 
 def console() -> Output:
-    """Standard output. Numbers and words in it are ours to colour, not Rich's to guess at."""
+    """Standard output, without Rich's own highlighting of numbers and words."""
     return Output(highlight=False)
 
 
@@ -50,7 +49,7 @@ def print_table(output: Console, title: str, body: RenderableType) -> None:
 
 
 def print_pairs(output: Console, pairs: Iterable[tuple[str, str]]) -> None:
-    """Names and what they are, one under the other; long ones wrap beside their name."""
+    """Print names and values, one pair per line; long values wrap beside their name."""
     body = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     body.add_column(style="dim", no_wrap=True)
     body.add_column(overflow="fold")
@@ -66,7 +65,7 @@ def bar(share: float, width: int = BAR_WIDTH) -> Text:
 
 
 def distribution(probabilities: Mapping[str, float], width: int) -> Table:
-    """A bar a value, in the order of the values; of very many, only the most probable."""
+    """One bar per value, in the order of the values; of very many, only the most probable."""
     shown = list(probabilities.items())
     if len(shown) > MOST_VALUES:
         shown = sorted(shown, key=lambda pair: -pair[1])[:MOST_VALUES]
@@ -83,7 +82,7 @@ def distribution(probabilities: Mapping[str, float], width: int) -> Table:
 
 
 def percent(probability: float) -> str:
-    """Two digits; what is neither impossible nor certain does not look so."""
+    """Two digits; only 0 and 1 look impossible and certain."""
     if 0.0 < probability < 0.00005:
         return "< 0.01 %"
     if 0.99995 <= probability < 1.0:
@@ -105,7 +104,7 @@ def when(moment: datetime | None) -> str:
 
 
 def start_of(text: str, length: int = 200) -> str:
-    """The beginning of a text on one line; the terminal cuts it further."""
+    """The beginning of a text on one line; the table cuts it further."""
     return " ".join(text[: 2 * length].split())[:length]
 
 
@@ -117,17 +116,18 @@ def count(number: int, thing: str, things: str | None = None) -> str:
 LONGEST_NAME = 20
 SHORTEST_NAME = 7
 SHORTEST_TEXT = 8
+READABLE_TEXT = 20  # below this width of a text, optional columns are left out
 GAP = 2
-# Columns that may lose the middle of what is in them. A date or a percentage may not.
+# Columns whose cells may lose their middle. A date or a percentage may not.
 NAMES = frozenset({"item", "entity", "predicate", "value", "answer", "name", "file"})
-# Of these, what tells rows apart: it stays whole while anything else can give way.
+# Of these, what identifies a row: it is shortened last.
 IDS = frozenset({"item", "entity"})
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """The cells under a heading. A number keeps its width, a text is cut off at its end; what is
-    very long otherwise goes on below itself, and a name loses its middle where there is no room."""
+    """The cells under a heading. A number keeps its width, a text is cut at its end, a name loses
+    its middle if there is no room, and any other long cell wraps."""
 
     heading: str
     cells: Sequence[Text]
@@ -140,13 +140,13 @@ class TextColumn:
 
     @property
     def wanted(self) -> int:
-        """The width it has where there is room for it; a text takes what is left over as well."""
+        """The width it gets if there is room; a text also gets what is left over."""
         most = SHORTEST_TEXT if self.is_text else LONGEST_NAME
         return self.longest if self.is_number else min(self.longest, most)
 
     @property
     def least(self) -> int:
-        """What it needs beside others; a text needs no more than its heading."""
+        """The width it needs beside others; a text needs no more than its heading."""
         if self.is_text:
             return len(self.heading)
         is_whole = self.heading in IDS and self.longest <= LONGEST_NAME
@@ -159,7 +159,7 @@ class TextColumn:
         return min(self.wanted, max(SHORTEST_NAME, len(self.heading)))
 
     def shown(self, width: int) -> Sequence[Text]:
-        """The cells, made to be ``width`` wide."""
+        """The cells at this width."""
         if self.is_text:
             return [_cut_off(cell) for cell in self.cells]
         if width < self.wanted:
@@ -169,8 +169,8 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class FittedTable:
-    """A light table, laid out when the width of the terminal is known. ``below`` stands under the
-    rows, one for each, over the whole width."""
+    """A table without lines, laid out when the width of the terminal is known. ``below`` has one
+    renderable per row, printed under it over the whole width."""
 
     columns: Sequence[TextColumn]
     optional: Sequence[str] = ()
@@ -180,16 +180,16 @@ class FittedTable:
         fitted = self.fitted(options.max_width)
         rows = list(zip(*[column.shown(width) for column, width in fitted], strict=True))
         if not self.below:
-            yield _laid_out(fitted, rows)
+            yield _layout(fitted, rows)
             return
-        yield _laid_out(fitted, [])
+        yield _layout(fitted, [])
         for row, more in zip(rows, self.below, strict=True):
-            yield _laid_out(fitted, [row], heading=False)
+            yield _layout(fitted, [row], heading=False)
             yield more
 
     def fitted(self, available: int) -> list[tuple[TextColumn, int]]:
-        """The columns and their widths. First the text gives way, then the widest of the names, a
-        letter at a time; then columns are left out, and ids lose their middle last of all."""
+        """The columns and their widths. First the text is cut, then the widest of the names, one
+        letter at a time; then columns are left out; ids are shortened last."""
         columns = self._kept(available)
         names = [column for column in columns if not column.is_text]
         widths = {column.heading: column.wanted for column in columns}
@@ -202,17 +202,19 @@ class FittedTable:
         return [(column, widths[column.heading]) for column in columns]
 
     def _kept(self, available: int) -> list[TextColumn]:
-        """Without a text, and then the optional columns in their order, as far as there is no room
-        even with the others at their least."""
+        """Drop the optional columns in their order, while the others do not fit at their smallest
+        widths beside the start of a text; then the text, if there is still no room."""
         kept = list(self.columns)
-        texts = [column.heading for column in kept if column.is_text]
-        for heading in (*texts, *self.optional):
-            if _total(column.least for column in kept) > available:
+        for heading in self.optional:
+            needed = [READABLE_TEXT if one.is_text else one.least for one in kept]
+            if _total(needed) > available:
                 kept = [column for column in kept if column.heading != heading]
+        if _total(column.least for column in kept) > available:
+            kept = [column for column in kept if not column.is_text]
         return kept
 
 
-def _laid_out(
+def _layout(
     fitted: Sequence[tuple[TextColumn, int]], rows: Iterable[Sequence[Text]], heading: bool = True
 ) -> Table:
     made = Table(
@@ -227,7 +229,7 @@ def _laid_out(
 
 
 def _shrink(widths: dict[str, int], least: Mapping[str, int], available: int) -> None:
-    """Takes from the widest, a letter at a time, until all fit or none is above its least."""
+    """Narrow the widest, one letter at a time, until all fit or none can be narrowed."""
     while _total(widths.values()) > available:
         wide = [heading for heading, width in least.items() if widths[heading] > width]
         if not wide:
@@ -249,9 +251,8 @@ def table(
     optional: Sequence[str] = (),
     below: Sequence[RenderableType] = (),
 ) -> FittedTable:
-    """``right`` are the columns of numbers, ``flexible`` is the one whose texts are cut off, and
-    ``optional`` are left out, in their order, where the others would not be whole. ``below`` see
-    FittedTable."""
+    """``right`` are columns of numbers, ``flexible`` is the one whose texts are cut, ``optional``
+    are left out, in their order, if there is no room. For ``below`` see FittedTable."""
     cells = [[_cell(cell) for cell in row] for row in rows]
     numbers = set(right)
     return FittedTable(
@@ -265,7 +266,7 @@ def table(
 
 
 def shortened(cell: Text, width: int) -> Text:
-    """Without its middle: the ends of names tell them apart."""
+    """Cut out the middle: names often differ at their ends."""
     if cell.cell_len <= width:
         return cell
     end = (width - 1) // 2
@@ -280,7 +281,7 @@ def _cut_off(cell: Text) -> Text:
 
 
 def _cell(content: str | Text) -> Text:
-    """Texts of users are shown as they are, never read as markup."""
+    """Texts of users are never taken for markup."""
     return content if isinstance(content, Text) else Text(content)
 
 
@@ -297,7 +298,7 @@ def short_reader(reader_id: str) -> str:
 
 
 def with_short_readers(text: str) -> str:
-    """A text in which ids of readers may stand."""
+    """Shorten the ids of readers within a text."""
     return re.sub(rf"{ID.pattern}\)?", _shown, text)
 
 

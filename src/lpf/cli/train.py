@@ -1,65 +1,40 @@
-"""``lpf train``: from labelled data to the model that answers.
-
-What is said of a training run beside its numbers: what had no effect, and how to go on.
-"""
+"""``lpf train``: from labelled data to the model that answers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from lpf.cli.common import AsJson, WorkspaceFolder, command, opened, print_document
+from lpf.cli.common import (
+    AsJson,
+    Verbose,
+    WorkspaceFolder,
+    command,
+    open_workspace,
+    print_document,
+)
+from lpf.cli.options import fields_as_given, whole_numbers, with_options
 from lpf.errors import ConfigError, LPFError
+from lpf.options import options_of
+from lpf.training.config import FIFTEEN_SEEDS, HOW, SEED_PRESETS, StageTwoConfig, TrainingConfig
 
 if TYPE_CHECKING:
-    from lpf.training import Trained, TrainingConfig
+    from lpf.training import Trained
     from lpf.workspace import Workspace
     from lpf.workspace.training_runs import TrainingOutcome, TrainingRun
 
-
-def ignored_options(
-    run: TrainingRun, patience: int | None, seeds: Sequence[int] | None, unfreeze: bool
-) -> list[str]:
-    """Options that were given and have no effect on so few entities."""
-    if not run.few:
-        return []
-    given, members = len(seeds or ()), run.config.members
-    told = {
-        "--patience": patience is not None,
-        f"{given - members} of {given} --seeds (members: {members})": given > members,
-        "--unfreeze": unfreeze,
-    }
-    return [option for option, is_so in told.items() if is_so]
+DATA, RESULT = "What it is trained on", "What happens to the model"
+# Options whose values --grid tries itself.
+IN_GRID = ("learning_rate", "latent_width", "hidden")
 
 
-def has_no_evidence(space: Workspace) -> bool:
-    """Whether there is nothing to ask about. A store out of reach is nothing to training: whoever
-    asks is told."""
-    try:
-        return space.evidence.count() == 0
-    except LPFError:
-        return False
-
-
-def next_step(outcome: TrainingOutcome, store_is_empty: bool) -> str:
-    """The command that makes use of the model."""
-    if not outcome.active:
-        return f"lpf models use {outcome.version}"
-    ask = f"lpf query ENTITY {outcome.run.predicates[0]}"
-    return f"lpf ingest EVIDENCE, then {ask}" if store_is_empty else ask
-
-
-DEFAULT_PRESET = "paper"
-DATA, RECIPE, RESULT = "What is trained on", "How it is trained", "What becomes of it"
-
-
-def _option(panel: str, *words: str, metavar: str | None = None, text: str) -> Any:
+def _option(panel: str, *names: str, help: str, metavar: str | None = None) -> Any:
     return typer.Option(
-        *words, help=text, metavar=metavar, show_default=False, rich_help_panel=panel
+        *names, help=help, metavar=metavar, show_default=False, rich_help_panel=panel
     )
 
 
@@ -67,104 +42,77 @@ DataName = Annotated[
     str | None,
     typer.Argument(
         metavar="DATASET|DOMAIN",
-        help="A data set's file, or a domain by its name (lpf domains list); without, the labelled "
+        help="Data set file, or name of a domain (lpf domains list). By default the labelled "
         "evidence of the workspace.",
         show_default=False,
     ),
 ]
 Predicates = Annotated[
     list[str] | None,
-    _option(DATA, "--predicate", metavar="NAME", text="Only this one; repeat it. Default: all."),
+    _option(
+        DATA,
+        "--predicate",
+        metavar="NAME",
+        help="Predicate to train; repeat for more. By default all.",
+    ),
 ]
-Preset = Annotated[str, _option(DATA, "--preset", text="Of a domain: paper (default) or hard.")]
-DataSeed = Annotated[int, _option(DATA, "--data-seed", text="Of a domain: which draw; 42.")]
+Preset = Annotated[
+    Literal["paper", "hard"],
+    typer.Option("--preset", help="Difficulty of a domain's data.", rich_help_panel=DATA),
+]
+DataSeed = Annotated[
+    int, typer.Option("--data-seed", help="Random seed of a domain's data.", rich_help_panel=DATA)
+]
 Resplit = Annotated[
-    bool, _option(DATA, "--resplit", text="Forget the splits of the file, and make new ones.")
+    bool, _option(DATA, "--resplit", help="Ignore the splits in the file and make new ones.")
 ]
 Seeds = Annotated[
     str | None,
     _option(
-        RECIPE,
+        HOW,
         "--seeds",
-        metavar="WHICH",
-        text="seven (default), fifteen, N for the first N of the fifteen, or a list: 1,2,3.",
+        metavar="SEEDS",
+        help="seven, fifteen, N for the first N of the fifteen, or a list: 1,2,3. "
+        "[dim]\\[default: seven][/dim]",
     ),
 ]
-Single = Annotated[
+SingleSeed = Annotated[
     int | None,
-    _option(RECIPE, "--single", metavar="SEED", text="Train and keep this seed alone."),
-]
-Members = Annotated[
-    int | None, _option(RECIPE, "--members", text="Keep so many of the best seeds; 5.")
+    _option(HOW, "--single", metavar="SEED", help="Train and keep this seed alone."),
 ]
 Paper = Annotated[
-    bool, _option(RECIPE, "--paper", text="As published: patience 5, one seed, nothing balanced.")
-]
-Patience = Annotated[
-    int | None, _option(RECIPE, "--patience", text="Epochs without a gain before it stops; 15.")
-]
-Epochs = Annotated[int | None, _option(RECIPE, "--epochs", text="At most so many; 100.")]
-LearningRate = Annotated[
-    float | None, _option(RECIPE, "--learning-rate", text="Of the first stage; 0.001.")
-]
-Beta = Annotated[float | None, _option(RECIPE, "--beta", text="Weight of the KL term; 0.01.")]
-Latent = Annotated[int | None, _option(RECIPE, "--latent", text="Width of the latent space; 64.")]
-Hidden = Annotated[
-    str | None,
-    _option(RECIPE, "--hidden", metavar="N,N...", text="Widths of the encoder's layers; 256,128."),
-]
-WeightDecay = Annotated[
-    float | None, _option(RECIPE, "--weight-decay", text="Of the first stage; 0.")
-]
-Balance = Annotated[
-    str | None,
-    _option(
-        RECIPE,
-        "--balance",
-        text="Draw every value equally often: always, never, or auto, where one is three times as "
-        "frequent as another.",
-    ),
-]
-Reading = Annotated[
-    str | None,
-    _option(
-        RECIPE,
-        "--reading",
-        text="chosen (default): networks or a linear reading, whichever validation entities prefer;"
-        " networks: the paper's in any case.",
-    ),
-]
-Deterministic = Annotated[
-    bool, _option(RECIPE, "--deterministic", text="Without the variational part.")
+    bool, _option(HOW, "--paper", help="As published: patience 5, one seed, networks, no balance.")
 ]
 NoAggregator = Annotated[
-    bool, _option(RECIPE, "--no-aggregator", text="Leave the learned aggregator out.")
-]
-Unfreeze = Annotated[
-    bool, _option(RECIPE, "--unfreeze", text="Train encoder and decoder on with the aggregator.")
+    bool, _option(HOW, "--no-aggregator", help="Leave out the learned aggregator.")
 ]
 Grid = Annotated[
     bool,
-    _option(RECIPE, "--grid", text="Try the paper's learning rates and widths, keep the best."),
+    _option(HOW, "--grid", help="Try the paper's learning rates and widths, keep the best."),
 ]
 Onto = Annotated[
     str | None,
     _option(
-        RECIPE,
+        HOW,
         "--onto",
         metavar="VERSION",
-        text="Add a head for one more predicate to this model; nothing else of it changes.",
+        help="Add a head for one more predicate to this model; the rest of it stays the same.",
     ),
 ]
 Name = Annotated[
-    str | None, _option(RESULT, "--name", text="What its card calls it; the data's name.")
+    str | None, _option(RESULT, "--name", help="Name on the model card. By default the data's.")
 ]
-NoUse = Annotated[bool, _option(RESULT, "--no-use", text="Do not make it the one that answers.")]
+NoUse = Annotated[bool, _option(RESULT, "--no-use", help="Do not answer with the new model.")]
 ReportFolder = Annotated[
     Path | None,
-    _option(RESULT, "--report", metavar="DIR", text="Default: reports/VERSION of the workspace."),
+    _option(
+        RESULT,
+        "--report",
+        metavar="DIR",
+        help="Folder of the report. By default reports/VERSION in the workspace.",
+    ),
 ]
-NoReport = Annotated[bool, _option(RESULT, "--no-report", text="Write no report.")]
+NoReport = Annotated[bool, _option(RESULT, "--no-report", help="Do not write a report.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -172,70 +120,55 @@ def register(app: typer.Typer) -> None:
         app,
         "lpf train compliance",
         "lpf train labelled.jsonl --predicate level --seeds fifteen",
-    )(train)
+    )(with_options(TrainingConfig)(train))
 
 
 def train(
     data: DataName = None,
+    *,
     predicate: Predicates = None,
-    preset: Preset = DEFAULT_PRESET,
+    preset: Preset = "paper",
     data_seed: DataSeed = 42,
     resplit: Resplit = False,
     seeds: Seeds = None,
-    single: Single = None,
-    members: Members = None,
+    single: SingleSeed = None,
     paper: Paper = False,
-    patience: Patience = None,
-    epochs: Epochs = None,
-    learning_rate: LearningRate = None,
-    beta: Beta = None,
-    latent: Latent = None,
-    hidden: Hidden = None,
-    weight_decay: WeightDecay = None,
-    balance: Balance = None,
-    reading: Reading = None,
-    deterministic: Deterministic = False,
+    given: Mapping[str, Any],
     no_aggregator: NoAggregator = False,
-    unfreeze: Unfreeze = False,
+    unfreeze: Annotated[
+        bool, _option(HOW, "--unfreeze", help=options_of(StageTwoConfig)["unfreeze"].option.help)
+    ] = False,
     grid: Grid = False,
     onto: Onto = None,
     name: Name = None,
     no_use: NoUse = False,
     report: ReportFolder = None,
     no_report: NoReport = False,
+    verbose: Verbose = False,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a model, fit its probabilities, and answer with it from now on.
+    """Train a model, calibrate its probabilities, and answer with it from now on.
 
-    Several seeds are trained together and the best of them answer together. Interrupted, the same
-    command goes on where it stopped; done before, it finds what was done. Fewer than 60 entities
-    without splits are trained on anew, in seconds.
+    Several seeds are trained together and the best of them form the model. After Ctrl-C, the same
+    command continues where it stopped. Fewer than 60 entities without splits are trained on in
+    folds, which takes seconds.
     """
-    given = {
-        "members": members,
-        "patience": patience,
-        "max_epochs": epochs,
-        "learning_rate": learning_rate,
-        "beta": beta,
-        "latent_width": latent,
-        "hidden": None if hidden is None else _widths(hidden),
-        "weight_decay": weight_decay,
-        "balance": balance,
-        "reading": reading,
-    }
-    changes = {field: value for field, value in given.items() if value is not None}
-    _refuse_together(grid, changes, single, no_aggregator, unfreeze)
+    _check_combination(given, grid=grid, single=single, no_aggregator=no_aggregator,
+                       unfreeze=unfreeze)  # fmt: skip
     if report is not None and no_report:
-        raise ConfigError("--no-report: --report says where to write one; leave one of them out.")
-    from lpf.cli.progress import shown
+        raise ConfigError("contradicts --report.", field="--no-report", hint="Leave one out.")
+    from lpf.cli.progress import training_progress
     from lpf.workspace.training_runs import TrainingPlan, require_torch
     from lpf.workspace.training_sources import TrainingSource
 
-    with opened(workspace) as space, shown() as watching:
+    with (
+        open_workspace(workspace) as space,
+        training_progress() as callbacks,
+        fields_as_given(TrainingConfig, given),
+    ):
         require_torch()
-        _check_choices(preset, balance, reading)
-        config = _config(paper, deterministic, no_aggregator, unfreeze, changes)
+        config = _config(paper, no_aggregator, unfreeze, given)
         chosen = _seeds(seeds)
         plan = TrainingPlan(config, chosen, single, grid, name, onto)
         source = TrainingSource(data, tuple(predicate or ()), preset, data_seed, resplit)
@@ -245,105 +178,104 @@ def train(
             use=not no_use,
             report=None if no_report else _write_report,
             report_folder=report,
-            watching=watching,
+            watching=callbacks,
         )
-        is_empty = has_no_evidence(space)
-    from lpf.cli.train_view import document_of, show
+        has_evidence = _has_evidence(space)
+    from lpf.cli.train_view import show_training, training_document
 
-    document = document_of(outcome) | {
-        "ignored": ignored_options(outcome.run, patience, chosen, unfreeze),
-        "next": next_step(outcome, is_empty),
+    document = training_document(outcome) | {
+        "ignored": _ignored_options(outcome.run, "patience" in given, chosen, unfreeze),
+        "next": _next_command(outcome, has_evidence),
     }
     if as_json:
         print_document(document)
     else:
-        show(document)
+        show_training(document, verbose=verbose)
 
 
 def _config(
-    paper: bool,
-    deterministic: bool,
-    no_aggregator: bool,
-    unfreeze: bool,
-    changes: dict[str, Any],
+    paper: bool, no_aggregator: bool, unfreeze: bool, given: Mapping[str, Any]
 ) -> TrainingConfig:
-    from lpf.training import TrainingConfig
-
     config = TrainingConfig.paper() if paper else TrainingConfig()
-    if deterministic:
-        config = replace(config, deterministic=True)
     if no_aggregator:
         config = replace(config, aggregator=None)
     if unfreeze:
         config = replace(config, stage_two=replace(config.stage_two, unfreeze=True))
-    return replace(config, **changes)
+    return replace(config, **given)
 
 
-def _refuse_together(
+def _check_combination(
+    given: Mapping[str, Any],
+    *,
     grid: bool,
-    changes: dict[str, Any],
     single: int | None,
     no_aggregator: bool,
     unfreeze: bool,
 ) -> None:
-    """ConfigError for options of which one would go unheard."""
-    tried = {"learning_rate": "--learning-rate", "latent_width": "--latent", "hidden": "--hidden"}
-    fixed = [option for field, option in tried.items() if field in changes]
-    if grid and fixed:
-        raise ConfigError(f"--grid: tries {', '.join(fixed)} itself; leave one of them out.")
-    if single is not None and "members" in changes:
-        raise ConfigError("--single: is one member; leave --members out.")
+    """Raise ConfigError for options that contradict each other."""
+    flags = [options_of(TrainingConfig)[name].flag for name in IN_GRID if name in given]
+    if grid and flags:
+        raise ConfigError(
+            f"tries values of {', '.join(flags)} itself.", field="--grid", hint="Leave one out."
+        )
+    if single is not None and "members" in given:
+        raise ConfigError("keeps one seed.", field="--single", hint="Leave --members out.")
     if no_aggregator and unfreeze:
-        raise ConfigError("--unfreeze: speaks of the aggregator; leave --no-aggregator out.")
-
-
-def _check_choices(preset: str, balance: str | None, reading: str | None) -> None:
-    """ConfigError for one that there is none of."""
-    from lpf.training.config import Balance, Reading
-
-    choices: dict[str, tuple[str | None, tuple[str, ...]]] = {
-        "--balance": (balance, get_args(Balance)),
-        "--reading": (reading, get_args(Reading)),
-    }
-    if preset != DEFAULT_PRESET:
-        from lpf.domains.parameters import PRESETS  # slow to import
-
-        choices["--preset"] = (preset, tuple(PRESETS))
-    for option, (given, known) in choices.items():
-        if given is not None and given not in known:
-            listed = f"{', '.join(known[:-1])} or {known[-1]}"
-            raise ConfigError(f"{option}: must be {listed}, got {given!r}. Nothing was trained.")
+        raise ConfigError(
+            "concerns the aggregator.", field="--unfreeze", hint="Leave --no-aggregator out."
+        )
 
 
 def _seeds(text: str | None) -> tuple[int, ...] | None:
-    from lpf.training import FIFTEEN_SEEDS, SEED_PRESETS
-
     if text is None or text in SEED_PRESETS:
         return None if text is None else SEED_PRESETS[text]
-    listed = _whole_numbers(text, "--seeds", f"{', '.join(SEED_PRESETS)}, a number or a list")
+    form = f"{', '.join(SEED_PRESETS)}, a number or a list such as 1,2,3"
+    numbers = whole_numbers(text, "--seeds", form)
     if "," in text:
-        return listed
-    count = listed[0]
+        return numbers
+    count = numbers[0]
     if not 1 <= count <= len(FIFTEEN_SEEDS):
         raise ConfigError(
-            f"--seeds: a number is how many of the {len(FIFTEEN_SEEDS)} known seeds, got {count}. "
-            f"For this seed alone say --single {count}."
+            f"a number is how many of the {len(FIFTEEN_SEEDS)} known seeds to use, got {count}.",
+            field="--seeds",
+            hint=f"To train the seed {count} alone, use --single {count}.",
         )
     return FIFTEEN_SEEDS[:count]
-
-
-def _widths(text: str) -> tuple[int, ...]:
-    return _whole_numbers(text, "--hidden", "widths such as 256,128")
-
-
-def _whole_numbers(text: str, option: str, form: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(part.isdecimal() for part in parts):
-        raise ConfigError(f"{option}: must be {form}, got {text!r}. Nothing was trained.")
-    return tuple(map(int, parts))
 
 
 def _write_report(trained: Trained, folder: Path, dataset_name: str) -> Path:
     from lpf.report import write_training_report
 
     return write_training_report(trained, folder, dataset_name=dataset_name)
+
+
+def _ignored_options(
+    run: TrainingRun, patience: bool, seeds: Sequence[int] | None, unfreeze: bool
+) -> list[str]:
+    """Options that were given and have no effect on few entities."""
+    if not run.few:
+        return []
+    count, members = len(seeds or ()), run.config.members
+    options = {
+        "--patience": patience,
+        f"{count - members} of {count} --seeds (members: {members})": count > members,
+        "--unfreeze": unfreeze,
+    }
+    return [option for option, is_ignored in options.items() if is_ignored]
+
+
+def _has_evidence(space: Workspace) -> bool:
+    """Return True if there is something to ask about. A store that cannot be reached does not
+    make the training fail; a query will report it."""
+    try:
+        return space.evidence.count() > 0
+    except LPFError:
+        return True
+
+
+def _next_command(outcome: TrainingOutcome, has_evidence: bool) -> str:
+    """The command that makes use of the model."""
+    if not outcome.active:
+        return f"lpf models use {outcome.version}"
+    ask = f"lpf query ENTITY {outcome.run.predicates[0]}"
+    return ask if has_evidence else f"lpf ingest EVIDENCE, then {ask}"

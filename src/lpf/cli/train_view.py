@@ -1,8 +1,7 @@
-"""How a training run is told of on a terminal.
+"""The outcome of a training run, on the terminal and as a JSON document.
 
-What was fitted for a model, each number with a sentence that says what it means.
-
-What a training run came to, as one JSON document.
+The terminal shows how good the model is, the warnings and what to do next; with ``--verbose`` also
+the seeds and the fitted parameters.
 """
 
 from __future__ import annotations
@@ -37,97 +36,79 @@ if TYPE_CHECKING:
     from lpf.workspace.models import PreviousModel
     from lpf.workspace.training_runs import TrainingOutcome, TrainingRun
 
-
-Numbers = Mapping[str, float | None]
-EXAMPLE = 5  # items, to say what a share of error comes to
-
-
-def fitted_lines(numbers: Numbers) -> Iterator[tuple[str, float, str]]:
-    """Name, number and meaning, of those that are there."""
-    meanings = {
-        "temperature": _temperature,
-        "rho": _rho,
-        "epsilon": _epsilon,
-        "slope": _slope,
-        "learned_temperature": _learned,
-    }
-    for name, meaning in meanings.items():
-        number = numbers.get(name)
-        if number is not None:
-            yield name, float(number), meaning(float(number))
-
-
-def _temperature(number: float) -> str:
-    return f"what is read from a single item {_towards(number)}."
-
-
-def _learned(number: float) -> str:
-    return f"what the learned aggregator answers {_towards(number)}."
-
-
-def _towards(temperature: float) -> str:
-    if abs(temperature - 1.0) < 0.02:
-        return "is taken as it is"
-    return "was too sure and is softened" if temperature > 1 else "was too timid and is sharpened"
-
-
-def _rho(number: float) -> str:
-    counted = EXAMPLE / (1.0 + (EXAMPLE - 1) * number)
-    return f"items share errors: {EXAMPLE} count as much as {counted:.1f} independent ones."
-
-
-def _epsilon(number: float) -> str:
-    return f"of items of usual credibility, {100 * number:.0f} % are taken to say nothing."
-
-
-def _slope(number: float) -> str:
-    if number < 0.05:
-        return "the credibility of items tells next to nothing of how far to trust them."
-    return "items of higher credibility are trusted more; at 1, as much more as their odds say."
-
-
-NUMBERS = ("accuracy", "loss", "cross-entropy", "KL", "epoch")
+SEED_COLUMNS = ("accuracy", "loss", "cross-entropy", "KL", "epoch")
 SCORES = ("entities", "accuracy", "NLL", "Brier", "ECE", "chance")
+EXAMPLE = 5  # items, to illustrate what rho means
 
 
-def show(document: Mapping[str, Any]) -> None:
-    """All of the document, the most important last."""
+def show_training(document: Mapping[str, Any], *, verbose: bool = False) -> None:
+    """Show the model first, then its scores and warnings, and last what to do next."""
     output = console()
     _show_head(output, document)
-    if document["grid"]:
-        output.print()
-        print_table(output, "The grid: what each configuration's best seed got", _grid(document))
-    output.print()
-    judged = "held-out items of folds" if document["data"]["few"] else "items of validation"
-    title = f"Seeds, best first, on {judged}; * are part of the model"
-    print_table(output, title, _seeds(document["seeds"]))
-    print_pairs(output, _spread(document["spread"], len(document["seeds"])))
-    for predicate, fitted in document["fitted"].items():
-        output.print()
-        output.print(Text(f"FittedParameters for {predicate}", style="bold"))
-        print_pairs(output, _fitted(fitted))
     for predicate in document["predicates"]:
         found = {place: scores[predicate] for place, scores in document["scores"].items()}
         output.print()
-        print_table(output, f"How it answers {predicate}, of whole entities", scores_table(found))
-        output.print(indented(Text(_calibration_sentence(found))))
-    show_cautions(output, document["cautions"])
-    _show_next(output, document)
+        print_table(output, f"Scores for {predicate}, over whole entities", scores_table(found))
+        output.print(indented(Text(_calibration_verdict(found))))
+    if document["grid"]:
+        output.print()
+        print_table(output, "Grid: the best seed of each configuration", _grid(document))
+    if verbose:
+        _show_details(output, document)
+    show_warnings(output, document["cautions"])
+    _show_next(output, document, verbose)
 
 
-def show_cautions(output: Console, cautions: Sequence[str]) -> None:
-    if not cautions:
-        return
-    body = Text("\n".join(f"- {caution}" for caution in cautions))
-    output.print()
-    output.print(
-        Panel(body, title="Cautions", title_align="left", border_style="yellow", expand=False)
+def _show_head(output: Console, document: Mapping[str, Any]) -> None:
+    data = document["data"]
+    state = "answers from now on" if document["active"] else "was saved; it does not answer yet"
+    splits = " · ".join(f"{name} {number:,}" for name, number in data["splits"].items())
+    entities = count(data["entities"], "entity", "entities")
+    output.print(Text(f"Model {document['version']} {state}.", style="bold"))
+    print_pairs(
+        output,
+        [
+            ("name", document["name"]),
+            ("predicates", ", ".join(document["predicates"])),
+            ("data", f"{data['name']}: {entities}, {count(data['items'], 'item')}"),
+            ("splits", splits or "none: few entities are trained on in folds"),
+            ("reader", short_reader(document["reader"])),
+            *_claims(data["claims"]),
+            *_model_choice(document),
+            *_ignored(document["ignored"]),
+        ],
     )
 
 
+def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Whether texts were read with their claims; nothing if there are none."""
+    if not claims["entities"]:
+        return []
+    read, setting = ("read with the evidence", "true") if claims["read"] else ("not read", "false")
+    have = count(claims["entities"], "entity has one", "entities have one")
+    return [("claims", f"{have}; {read} (with_claim = {setting} in lpf.toml)")]
+
+
+def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    choice = document["reading"]
+    if choice is None:
+        return [("model", "networks")]
+    networks, linear = choice["networks_nll"], choice["linear_nll"]
+    chosen = "linear model" if choice["chosen"] == "linear" else "networks"
+    compared = f"held-out NLL: networks {networks:.4f}, linear model {linear:.4f}"
+    return [("model", f"{chosen} ({compared})")]
+
+
+def _ignored(options: Sequence[str]) -> list[tuple[str, str]]:
+    if not options:
+        return []
+    reason = "few entities are trained on in folds, without an aggregator"
+    return [("not used", f"{', '.join(options)}: {reason}")]
+
+
 def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
-    """A row a place, such as "test/spn", and the NLL of the prior for each kind of data. ``chance``
-    is how high an ECE may be by chance alone."""
+    """One row per place, such as "test/spn", and the NLL of the prior for each part of the data.
+    ``chance`` is how high an ECE may be by chance alone."""
     by_data: dict[str, list[list[str]]] = {}
     for place, found in scores.items():
         data, variant = place.split("/")
@@ -148,54 +129,71 @@ def _score_cells(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _calibration_sentence(scores: Mapping[str, Mapping[str, Any]]) -> str:
+def _calibration_verdict(scores: Mapping[str, Mapping[str, Any]]) -> str:
     off = [place for place, found in scores.items() if found["ece"] > found["ece_null"]]
     if not off:
-        return "No ECE is above chance: so many entities cannot tell it from perfectly calibrated."
+        return "Calibration: no ECE is above what a perfectly calibrated model gets by chance."
     return (
-        f"An ECE above chance ({', '.join(off)}) is more than a perfectly calibrated predictor "
-        "would show 95 times of 100."
+        f"Calibration: the ECE of {', '.join(off)} is above chance; a perfectly calibrated model "
+        "stays below it 95 times in 100."
     )
 
 
-def _reading(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if document["reading"] is None:
-        return []
-    return [("reading", document["reading"]["told"].removeprefix("reading: "))]
-
-
-def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Whether texts were read against them; nothing where there are none."""
-    if not claims["entities"]:
-        return []
-    read, setting = ("read with the evidence", "true") if claims["read"] else ("not read", "false")
-    have = count(claims["entities"], "entity has one", "entities have one")
-    return [("claims", f"{have}; {read} (with_claim = {setting} in lpf.toml)")]
-
-
-def _ignored(options: Sequence[str]) -> list[tuple[str, str]]:
-    if not options:
-        return []
-    told = "so few entities are trained on for as long as folds say, without an aggregator"
-    return [("not used", f"{', '.join(options)}: {told}")]
-
-
-def _show_head(output: Console, document: Mapping[str, Any]) -> None:
-    data = document["data"]
-    splits = " · ".join(f"{name} {number:,}" for name, number in data["splits"].items())
-    entities = count(data["entities"], "entity", "entities")
-    output.print(Text(f"{document['name']}: {', '.join(document['predicates'])}", style="bold"))
-    print_pairs(
-        output,
-        [
-            ("data", f"{data['name']}: {entities}, {count(data['items'], 'item')}"),
-            ("splits", splits or "none: so few are trained on in folds"),
-            ("reader", short_reader(document["reader"])),
-            *_claims(data["claims"]),
-            *_reading(document),
-            *_ignored(document["ignored"]),
-        ],
+def show_warnings(output: Console, warnings: Sequence[str]) -> None:
+    if not warnings:
+        return
+    body = Text("\n".join(f"- {warning}" for warning in warnings))
+    output.print()
+    output.print(
+        Panel(body, title="Warnings", title_align="left", border_style="yellow", expand=False)
     )
+
+
+def _show_next(output: Console, document: Mapping[str, Any], verbose: bool) -> None:
+    output.print()
+    if document["report"]:
+        output.print(Text(f"  report  {document['report']}"), soft_wrap=True)
+    pairs = []
+    if document["earlier"] is not None:
+        pairs += _earlier_model(document["earlier"], document["active"])
+    pairs.append(("next", document["next"]))
+    if not verbose:
+        pairs.append(("more", "seeds and fitted parameters: --verbose, or the report"))
+    print_pairs(output, [(f"{name:<6}", value) for name, value in pairs])
+
+
+def _earlier_model(earlier: Mapping[str, Any], was_replaced: bool) -> list[tuple[str, str]]:
+    """The model that answered until now, and how to go back to it."""
+    new = "now" if was_replaced else "this one's"
+    losses = [
+        f"NLL of {name} {one['earlier']:.4f}, {new} {one['now']:.4f}"
+        for name, one in earlier["nll"].items()
+    ]
+    compared = "not scored on the same data" if not losses else _compared_on(earlier, losses)
+    pairs = [("before" if was_replaced else "still", f"{earlier['version']}: {compared}")]
+    if was_replaced:
+        pairs.append(("back", f"lpf models use {earlier['version']}"))
+    return pairs
+
+
+def _compared_on(earlier: Mapping[str, Any], losses: Sequence[str]) -> str:
+    data = earlier["judged_on"].split("/")[0]
+    where = "out of fold" if data == "out of fold" else f"on {data} entities"
+    other = "" if earlier["same_data"] else "; the data has the same name but other content"
+    return f"{', '.join(losses)} ({where}{other})"
+
+
+def _show_details(output: Console, document: Mapping[str, Any]) -> None:
+    """What a researcher looks at: the seeds and the fitted parameters."""
+    scored_on = "held-out items of folds" if document["data"]["few"] else "validation items"
+    output.print()
+    title = f"Seeds, best first, scored on {scored_on}; * marks those in the model"
+    print_table(output, title, _seeds(document["seeds"]))
+    print_pairs(output, _spread(document["spread"], len(document["seeds"])))
+    for predicate, fitted in document["fitted"].items():
+        output.print()
+        output.print(Text(f"Fitted parameters for {predicate}", style="bold"))
+        print_pairs(output, _fitted(fitted))
 
 
 def _grid(document: Mapping[str, Any]) -> FittedTable:
@@ -215,7 +213,7 @@ def _grid(document: Mapping[str, Any]) -> FittedTable:
         ]
         for one in document["grid"]
     ]
-    headings = ("", "learning rate", "latent", "hidden", "seed", "accuracy", "loss")
+    headings = ("", "learning rate", "latent width", "hidden", "seed", "accuracy", "loss")
     return table(headings, rows, right=headings[1:])
 
 
@@ -231,12 +229,12 @@ def _seeds(seeds: Sequence[Mapping[str, Any]]) -> FittedTable:
         ]
         for one in seeds
     ]
-    headings = ("", "seed", *NUMBERS, "converged")
-    return table(headings, rows, right=("seed", *NUMBERS), optional=("converged", "KL"))
+    headings = ("", "seed", *SEED_COLUMNS, "converged")
+    return table(headings, rows, right=("seed", *SEED_COLUMNS), optional=("converged", "KL"))
 
 
 def _spread(spread: Mapping[str, Mapping[str, float]], seeds: int) -> Iterator[tuple[str, str]]:
-    """One seed has none."""
+    """Mean and standard deviation over the seeds; nothing for a single one."""
     if seeds == 1:
         return
     accuracy, loss = spread["accuracy"], spread["loss"]
@@ -252,45 +250,58 @@ def _spread(spread: Mapping[str, Mapping[str, float]], seeds: int) -> Iterator[t
 
 
 def _fitted(fitted: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, number, sentence in fitted_lines(fitted["numbers"]):
+    for name, number, sentence in parameter_help(fitted["numbers"]):
         yield name.replace("_", " "), f"{number:.4f}  {sentence}"
-    gained = f"{fitted['nll_before']:.4f} before, {fitted['nll_after']:.4f} after"
+    change = f"{fitted['nll_before']:.4f} before, {fitted['nll_after']:.4f} after"
     if fitted["nll_cross_fitted"] is not None:
-        gained += f", {fitted['nll_cross_fitted']:.4f} on held-out folds"
-    yield "NLL", f"{gained}; on {count(fitted['entities'], 'entity', 'entities')}"
+        change += f", {fitted['nll_cross_fitted']:.4f} on held-out folds"
+    yield "NLL", f"{change}; on {count(fitted['entities'], 'entity', 'entities')}"
 
 
-def _show_next(output: Console, document: Mapping[str, Any]) -> None:
-    version = document["version"]
-    output.print()
-    state = "answers from now on" if document["active"] else "was kept; it does not answer yet"
-    output.print(Text(f"{version} {state}.", style="bold"))
-    if document["report"]:
-        output.print(Text(f"  report  {document['report']}"), soft_wrap=True)
-    if document["earlier"] is not None:
-        _show_earlier(output, document["earlier"], document["active"])
-    output.print(Text(f"  next    {document['next']}"))
+def parameter_help(numbers: Mapping[str, float | None]) -> Iterator[tuple[str, float, str]]:
+    """Name, value and meaning of each fitted parameter that is there."""
+    meanings = {
+        "temperature": _temperature,
+        "rho": _rho,
+        "epsilon": _epsilon,
+        "slope": _slope,
+        "learned_temperature": _learned_temperature,
+    }
+    for name, meaning in meanings.items():
+        number = numbers.get(name)
+        if number is not None:
+            yield name, float(number), meaning(float(number))
 
 
-def _show_earlier(output: Console, earlier: Mapping[str, Any], replaced: bool) -> None:
-    """What answered until now, and how to go back to it."""
-    new = "now" if replaced else "this one's"
-    losses = [
-        f"NLL of {name} {one['earlier']:.4f}, {new} {one['now']:.4f}"
-        for name, one in earlier["nll"].items()
-    ]
-    told = "not judged on the same data" if not losses else _judged_on(earlier, losses)
-    pairs = [("before" if replaced else "still ", f"{earlier['version']}: {told}")]
-    if replaced:
-        pairs.append(("back", f"lpf models use {earlier['version']}"))
-    print_pairs(output, pairs)
+def _temperature(number: float) -> str:
+    return f"The probabilities of single items {_correction(number)}."
 
 
-def _judged_on(earlier: Mapping[str, Any], losses: Sequence[str]) -> str:
-    data = earlier["judged_on"].split("/")[0]
-    where = "out of fold" if data == "out of fold" else f"on {data} entities"
-    other = "" if earlier["same_data"] else "; the data have the same name and other content"
-    return f"{', '.join(losses)} ({where}{other})"
+def _learned_temperature(number: float) -> str:
+    return f"The probabilities of the learned aggregator {_correction(number)}."
+
+
+def _correction(temperature: float) -> str:
+    if abs(temperature - 1.0) < 0.02:
+        return "are used as they are"
+    if temperature > 1:
+        return "were overconfident and are softened"
+    return "were underconfident and are sharpened"
+
+
+def _rho(number: float) -> str:
+    independent = EXAMPLE / (1.0 + (EXAMPLE - 1) * number)
+    return f"Items share errors: {EXAMPLE} count like {independent:.1f} independent ones."
+
+
+def _epsilon(number: float) -> str:
+    return f"{100 * number:.0f} % of items with average credibility are assumed to say nothing."
+
+
+def _slope(number: float) -> str:
+    if number < 0.05:
+        return "Credibility hardly changes how far an item is trusted."
+    return "Items with higher credibility are trusted more; at 1, in proportion to its odds."
 
 
 SPREAD = {
@@ -301,59 +312,35 @@ SPREAD = {
 }
 
 
-def document_of(outcome: TrainingOutcome) -> dict[str, Any]:
+def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
+    """The outcome as one JSON document."""
     run, trained = outcome.run, outcome.trained
     return {
         "version": outcome.version,
         "active": outcome.active,
         "name": trained.card.name,
         "report": None if outcome.report is None else str(outcome.report),
-        "data": _data(run),
+        "data": _data_document(run),
         "predicates": list(run.predicates),
         "reader": trained.config.reader_id,
         "config": run.config.to_dict(),
-        "reading": _reading_train_document(trained.choice),
+        "reading": _choice_document(trained.choice),
         "grid": [asdict(tried) for tried in run.tried],
-        "seeds": _seeds_train_document(trained),
+        "seeds": _seed_documents(trained),
         "spread": {
             name: asdict(spread(trained.histories, field)) for name, field in SPREAD.items()
         },
-        "fitted": {name: _fitted_train_document(found) for name, found in trained.fitted.items()},
+        "fitted": {name: _fitted_document(found) for name, found in trained.fitted.items()},
         "scores": {
-            one.place: {name: _scores(found) for name, found in one.by_predicate.items()}
+            one.place: {name: _scores_document(found) for name, found in one.by_predicate.items()}
             for one in trained.scores
         },
         "cautions": list(trained.warnings),
-        "earlier": None if outcome.earlier is None else _earlier(outcome.earlier),
+        "earlier": None if outcome.earlier is None else _earlier_document(outcome.earlier),
     }
 
 
-def _earlier(model: PreviousModel) -> dict[str, Any]:
-    return {
-        "version": model.version,
-        "judged_on": model.place,
-        "same_data": model.same_data,
-        "nll": {name: {"earlier": was, "now": now} for name, (was, now) in model.nll.items()},
-    }
-
-
-def _reading_train_document(choice: ModelChoice | None) -> dict[str, Any] | None:
-    """What was compared, and what came of it; None where nothing was."""
-    if choice is None:
-        return None
-    return {
-        "chosen": "linear" if choice.is_linear else "networks",
-        "networks_nll": choice.networks_nll,
-        "linear_nll": choice.linear_nll,
-        "linear": {
-            name: {"labels": recipe.source, "penalty": recipe.penalty}
-            for name, recipe in choice.linear.items()
-        },
-        "told": f"reading: {choice.describe()}",
-    }
-
-
-def _data(run: TrainingRun) -> dict[str, Any]:
+def _data_document(run: TrainingRun) -> dict[str, Any]:
     dataset = run.dataset
     counts = {split: len(dataset.positions(split)) for split in SPLITS}
     return {
@@ -370,14 +357,30 @@ def _data(run: TrainingRun) -> dict[str, Any]:
     }
 
 
-def _seeds_train_document(trained: Trained) -> list[dict[str, Any]]:
+def _choice_document(choice: ModelChoice | None) -> dict[str, Any] | None:
+    """Networks against a linear model: what was compared and chosen; None if nothing was."""
+    if choice is None:
+        return None
+    return {
+        "chosen": "linear" if choice.is_linear else "networks",
+        "networks_nll": choice.networks_nll,
+        "linear_nll": choice.linear_nll,
+        "linear": {
+            name: {"labels": recipe.source, "penalty": recipe.penalty}
+            for name, recipe in choice.linear.items()
+        },
+        "told": f"reading: {choice.describe()}",
+    }
+
+
+def _seed_documents(trained: Trained) -> list[dict[str, Any]]:
     """Best first."""
     members = trained.network_seeds
     histories = [trained.histories[place] for place in ranked(trained.histories)]
-    return [_seed(history, history.seed in members) for history in histories]
+    return [_seed_document(history, history.seed in members) for history in histories]
 
 
-def _seed(history: SeedHistory, member: bool) -> dict[str, Any]:
+def _seed_document(history: SeedHistory, member: bool) -> dict[str, Any]:
     return {
         "seed": history.seed,
         "member": member,
@@ -388,7 +391,7 @@ def _seed(history: SeedHistory, member: bool) -> dict[str, Any]:
     }
 
 
-def _fitted_train_document(found: FittedParameters) -> dict[str, Any]:
+def _fitted_document(found: FittedParameters) -> dict[str, Any]:
     robust = found.robust
     numbers = robust.parameters.to_dict() | {"learned_temperature": found.learned_temperature}
     return {
@@ -398,9 +401,18 @@ def _fitted_train_document(found: FittedParameters) -> dict[str, Any]:
         "nll_cross_fitted": robust.nll_cross_fitted,
         "converged": robust.converged,
         "numbers": numbers,
-        "meaning": {name: sentence for name, _, sentence in fitted_lines(numbers)},
+        "meaning": {name: sentence for name, _, sentence in parameter_help(numbers)},
     }
 
 
-def _scores(found: Scores) -> dict[str, Any]:
+def _scores_document(found: Scores) -> dict[str, Any]:
     return {**found.to_dict(), "calibrated": found.ece <= found.ece_null}
+
+
+def _earlier_document(model: PreviousModel) -> dict[str, Any]:
+    return {
+        "version": model.version,
+        "judged_on": model.place,
+        "same_data": model.same_data,
+        "nll": {name: {"earlier": was, "now": now} for name, (was, now) in model.nll.items()},
+    }

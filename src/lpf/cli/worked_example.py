@@ -1,8 +1,9 @@
-"""The demo: the paper's worked question, from its factors to three answers."""
+"""``lpf demo --worked-example``: the paper's worked question, from its factors to three answers."""
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +23,14 @@ from lpf.combine import (
 )
 from lpf.combine.uncertainty import entropy
 
+NAT = 1.0 / math.log(2.0)  # in bits
 QUESTION = "How compliant is company C0001?"
 VALUES = ("low", "medium", "high")
 FACT = ("audit_outcome", "qualified")
 
 
 @dataclass(frozen=True)
-class Item:
+class WorkedItem:
     """An item as the paper prints it: text, credibility, mean σ and factor."""
 
     evidence_id: str
@@ -39,17 +41,17 @@ class Item:
 
 
 ITEMS = (
-    Item("E001", "Strong compliance, timely filings", 0.95, 0.105, (0.100, 0.223, 0.677)),
-    Item("E002", "Excellent documentation", 0.91, 0.099, (0.092, 0.211, 0.697)),
-    Item("E003", "Meets all statutory requirements", 0.87, 0.149, (0.112, 0.238, 0.650)),
-    Item("E004", "Follows industry best practice", 0.85, 0.176, (0.125, 0.251, 0.624)),
-    Item("E005", "Certified, robust internal controls", 0.93, 0.075, (0.085, 0.198, 0.717)),
+    WorkedItem("E001", "Strong compliance, timely filings", 0.95, 0.105, (0.100, 0.223, 0.677)),
+    WorkedItem("E002", "Excellent documentation", 0.91, 0.099, (0.092, 0.211, 0.697)),
+    WorkedItem("E003", "Meets all statutory requirements", 0.87, 0.149, (0.112, 0.238, 0.650)),
+    WorkedItem("E004", "Follows industry best practice", 0.85, 0.176, (0.125, 0.251, 0.624)),
+    WorkedItem("E005", "Certified, robust internal controls", 0.93, 0.075, (0.085, 0.198, 0.717)),
 )
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One way of answering: its title and what came out."""
+class WorkedAnswer:
+    """One way of answering: its title and its result."""
 
     key: str
     title: str
@@ -62,14 +64,15 @@ class Answer:
 
     @property
     def contributions(self) -> np.ndarray:
-        """Each item's push towards the top value against the runner-up, in nats, [K]."""
+        """What each item adds to the log odds of the best two values, in nats, [K]."""
         order = np.argsort(self.combined.distribution[0])
         parts = self.combined.contributions
         return np.asarray(parts[:, order[-1]] - parts[:, order[-2]])
 
 
 def circuit() -> CompiledCircuit:
-    """Compliance and the outcome of an audit: a poor company's audit is mostly qualified."""
+    """Compliance and audit outcome: the audit of a company with low compliance is mostly
+    qualified."""
     builder = CircuitBuilder(
         [Variable("compliance_level", VALUES), Variable(FACT[0], ("clean", "qualified"))]
     )
@@ -86,7 +89,7 @@ def circuit() -> CompiledCircuit:
     return compile_circuit(builder.build(builder.sum(branches, [1 / 3] * 3)))
 
 
-def answers() -> list[Answer]:
+def answers() -> list[WorkedAnswer]:
     potential = np.array([item.potential for item in ITEMS])
     credibility = np.array([item.credibility for item in ITEMS])
     sigma = np.array([item.mean_sigma for item in ITEMS])
@@ -99,9 +102,9 @@ def answers() -> list[Answer]:
     robust = combine_robust(potential, credibility, shares, prior, segments, parameters)
     facts = combine_robust(potential, credibility, shares, with_fact, segments, parameters)
     return [
-        Answer("paper", "Paper mode", paper),
-        Answer("robust", "Robust mode (the default)", robust),
-        Answer("robust_with_fact", f"Robust mode, {FACT[0]} known to be {FACT[1]}", facts),
+        WorkedAnswer("paper", "Paper mode", paper),
+        WorkedAnswer("robust", "Robust mode (the default)", robust),
+        WorkedAnswer("robust_with_fact", f"Robust mode, {FACT[0]} known to be {FACT[1]}", facts),
     ]
 
 
@@ -123,20 +126,20 @@ def as_json() -> str:
 
 def show() -> None:
     console = Output()
-    console.print(f"\n[bold]{QUESTION}[/bold]  five items, three ways to answer\n")
+    console.print(f"\n[bold]{QUESTION}[/bold]  five items, three answers\n")
     found = answers()
     for answer in found:
-        uncertainty = float(entropy(answer.combined.distribution)[0])
-        console.print(f"[bold]{answer.title}[/bold]  [dim]entropy {uncertainty:.2f} nats[/dim]")
+        bits = NAT * float(entropy(answer.combined.distribution)[0])
+        console.print(f"[bold]{answer.title}[/bold]  [dim]entropy {bits:.2f} bits[/dim]")
         console.print(_distribution(answer))
     console.print(_evidence(found))
     console.print(
-        "\nPaper mode weighs every item by less than one half, so five that agree move it too "
-        "little.\nRobust mode reads each as a likelihood ratio, and lets a known fact count.\n"
+        "\nPaper mode weights every item by less than one half, so five items that agree move it "
+        "too little.\nRobust mode takes each as a likelihood ratio, and uses known facts.\n"
     )
 
 
-def _distribution(answer: Answer) -> Table:
+def _distribution(answer: WorkedAnswer) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 1))
     for value, probability in answer.distribution.items():
         bar = Text("█" * round(40 * probability), style="cyan")
@@ -144,13 +147,16 @@ def _distribution(answer: Answer) -> Table:
     return table
 
 
-def _evidence(found: list[Answer]) -> Table:
-    table = Table(title="What each item adds to the top value, in nats", title_justify="left")
+def _evidence(found: list[WorkedAnswer]) -> Table:
+    table = Table(
+        title="Bits that each item adds for the top value (+1 bit doubles the odds)",
+        title_justify="left",
+    )
     for heading in ("item", "text"):
         table.add_column(heading)
     for heading in ("credibility", "paper", "robust"):
         table.add_column(heading, justify="right")
-    parts = {answer.key: answer.contributions for answer in found}
+    parts = {answer.key: NAT * answer.contributions for answer in found}
     for row, item in enumerate(ITEMS):
         table.add_row(
             item.evidence_id,

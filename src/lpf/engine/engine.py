@@ -188,7 +188,7 @@ class Engine:
         if options.mode == "paper":
             parameters = PaperParameters(
                 2.0 if options.alpha is None else options.alpha,
-                options.weight_form or "product",  # type: ignore[arg-type]
+                options.weight_form or "product",
             )
             sampler, temperature = options.sampler or "plain", 1.0
         else:

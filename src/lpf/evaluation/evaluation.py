@@ -20,7 +20,7 @@ from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.summaries import Summary, summarise
 
 if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     from lpf.evaluation.language_model_run import LanguageModelRun
 

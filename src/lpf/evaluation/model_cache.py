@@ -26,6 +26,7 @@ from lpf.model.artefact import load_model
 from lpf.model.runtime import Runtime
 from lpf.storage.atomic_files import write_atomically
 from lpf.training import Examples, StageTwoConfig, Trainer, TrainingConfig
+from lpf.training.config import ModelKind
 from lpf.training.history import SeedHistory
 
 FORMAT = 1
@@ -104,7 +105,8 @@ def _learned(examples: Examples) -> NDArray[np.intp]:
 def _config(recipe: Recipe, seeds: int) -> TrainingConfig:
     if recipe == "published":
         return replace(TrainingConfig.paper(), members=seeds)
-    plain = TrainingConfig(stage_two=StageTwoConfig(), reading=recipe)
+    model: ModelKind = "best" if recipe == "chosen" else "networks"
+    plain = TrainingConfig(stage_two=StageTwoConfig(), model=model)
     # A chosen model has the default number of members: linear ones belong together.
     return plain if recipe == "chosen" else replace(plain, members=seeds)
 

@@ -112,13 +112,13 @@ def similar_fields(columns: Iterable[str], fields: Collection[str]) -> dict[str,
     return similar
 
 
-def _column_names(header: Sequence[str]) -> tuple[str, ...]:
+def column_names(header: Sequence[str]) -> tuple[str, ...]:
     """Names without surrounding whitespace, and names of fields in lower case."""
     stripped = [name.strip() for name in header]
     return tuple(name.lower() if name.lower() in FIELDS else name for name in stripped)
 
 
-def _repeated(columns: Sequence[str]) -> list[str]:
+def repeated(columns: Sequence[str]) -> list[str]:
     return sorted({name for name in columns if columns.count(name) > 1})
 
 
@@ -184,10 +184,10 @@ def csv_form(path: Path) -> CsvForm:
     line, header = _first_record(path, separator)
     if isinstance(header, str):
         raise InputFileError(f"{path}, line {line}: {header}. Nothing was read.")
-    columns = _column_names(header)
+    columns = column_names(header)
     if not any(columns):
         raise InputFileError(f"{path}, line 1: has no column names. Nothing was read.")
-    repeated = _repeated(columns)
+    repeated = repeated(columns)
     if repeated:
         raise InputFileError(f"{path}, line 1: repeated columns {repeated}. Nothing was read.")
     return CsvForm(separator, columns)
@@ -224,7 +224,7 @@ def _separator(path: Path) -> str:
 
 def _has_fields(path: Path, separator: str) -> bool:
     _, header = _first_record(path, separator)
-    return not isinstance(header, str) and any(name in FIELDS for name in _column_names(header))
+    return not isinstance(header, str) and any(name in FIELDS for name in column_names(header))
 
 
 def _first_record(path: Path, separator: str) -> tuple[int, list[str] | str]:
@@ -277,8 +277,8 @@ def _decoded_lines(path: Path, undecoded: dict[int, str]) -> Iterator[str]:
 
 def _open_parquet(path: Path) -> InputFile:
     with _parquet_file(path) as file:
-        columns, total = _column_names(file.schema_arrow.names), int(file.metadata.num_rows)
-    repeated = _repeated(columns)
+        columns, total = column_names(file.schema_arrow.names), int(file.metadata.num_rows)
+    repeated = repeated(columns)
     if repeated:
         raise InputFileError(f"{path}: repeated columns {repeated}. Nothing was read.")
     return InputFile(str(path), lambda: _parquet_rows(path, columns), columns, total)

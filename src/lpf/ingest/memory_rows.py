@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from lpf.errors import ConfigError, InputFileError
-from lpf.ingest.input_files import InputFile, InputRow, doubled, plain_names
+from lpf.ingest.input_files import InputFile, InputRow, column_names, repeated
 
 
 @runtime_checkable
@@ -29,8 +29,8 @@ def rows_in_memory(name: str, rows: Rows) -> InputFile:
     empty. ConfigError for anything but rows; InputFileError if a DataFrame has a column twice."""
     columns = None
     if isinstance(rows, DataFrameLike):
-        columns = plain_names([str(column) for column in rows.columns])
-        twice = doubled(columns)
+        columns = column_names([str(column) for column in rows.columns])
+        twice = repeated(columns)
         if twice:
             raise InputFileError(
                 f"{name}: has several columns named {twice}. Nothing was read; rename them."

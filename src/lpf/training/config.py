@@ -1,16 +1,20 @@
-"""Settings of training, and the paper's seeds and grid."""
+"""How a model is trained: the paper's seeds and grid, and the options that may be changed.
+
+Importing this module imports neither NumPy nor torch: the command line builds its options from it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from lpf.errors import ConfigError
 from lpf.model.config import AggregatorConfig
+from lpf.options import Option, check_options
 
 Balance = Literal["auto", "always", "never"]
-Reading = Literal["chosen", "networks"]
+ModelKind = Literal["best", "networks"]
 
 # Section 11.3 of the paper: seven seeds for most domains, fifteen for compliance.
 SEVEN_SEEDS = (42, 123, 456, 789, 2024, 2025, 314159)
@@ -28,80 +32,93 @@ HIDDEN_WIDTHS = ((256, 128), (512, 256))
 UNEQUAL = 3.0
 
 
-@dataclass(frozen=True)
-class StageTwoConfig:
-    """The learned aggregator. The paper trains a fixed 30 epochs with encoder and decoder frozen;
-    ``patience`` None does that. ``unfreeze`` trains everything."""
+HOW = "How it is trained"
 
-    epochs: int = 30
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-2
-    patience: int | None = 5
-    unfreeze: bool = False
-    top_k: int = 10
+
+@dataclass(frozen=True, kw_only=True)
+class StageTwoConfig:
+    """How the learned aggregator is trained. The paper trains 30 epochs with encoder and decoder
+    frozen; ``patience=None`` does that."""
+
+    epochs: Annotated[int, Option("Most epochs.", gt=0)] = 30
+    batch_size: Annotated[int, Option("Entities per batch.", gt=0)] = 32
+    learning_rate: Annotated[float, Option("Learning rate.", gt=0)] = 1e-3
+    weight_decay: Annotated[float, Option("Weight decay.", ge=0)] = 1e-2
+    patience: Annotated[
+        int | None, Option("Epochs without improvement before training stops.", ge=1)
+    ] = 5
+    unfreeze: Annotated[
+        bool, Option("Train encoder and decoder further, together with the aggregator.", HOW)
+    ] = False
+    top_k: Annotated[int, Option("Items per entity.", gt=0)] = 10
 
     def __post_init__(self) -> None:
-        _check_positive("aggregator", self, ("epochs", "batch_size", "learning_rate", "top_k"))
-        _check_not_negative("aggregator", self, ("weight_decay",))
-        _check_patience("aggregator.patience", self.patience)
+        check_options(self, "aggregator")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Defaults are the paper's, but for patience (5 there: it loses rare classes).
+    """How a model is trained. Defaults are the paper's, except for patience (5 in the paper, which
+    loses rare classes).
 
-    ``balance`` draws batches in which every value is as frequent as any other: always, never, or
-    (``auto``) where one is more than three times as frequent as another. ``members`` is how many
-    of the best seeds make up the model. ``aggregator`` None leaves the second stage out.
-
-    ``reading``: the paper's ``networks`` in any case, an item's own label taken for its entity's;
-    or the one ``chosen`` on validation entities, networks or a linear reading, with what an item's
-    own label says of its entity counted (see ``linear`` and ``factors.channel``).
+    With ``model="best"`` networks and a linear model are compared on validation entities and the
+    better one becomes the model; where items have labels of their own, what these say about their
+    entity is learned too (see ``linear`` and ``factors.channel``). ``model="networks"`` is the
+    paper's: always the networks, an item's label taken for its entity's. ``aggregator=None``
+    leaves out the second stage.
     """
 
-    hidden: tuple[int, ...] = (256, 128)
-    latent_width: int = 64
-    deterministic: bool = False
-    dropout: float = 0.2
-    learning_rate: float = 1e-3
-    batch_size: int = 64
-    beta: float = 0.01
-    patience: int = 15
-    max_epochs: int = 100
-    weight_decay: float = 0.0
-    balance: Balance = "auto"
-    members: int = 5
+    hidden: Annotated[
+        tuple[int, ...],
+        Option("Widths of the encoder's hidden layers.", HOW, metavar="N,N,..."),
+    ] = (256, 128)
+    latent_width: Annotated[
+        int, Option("Width of the latent code.", HOW, gt=0, old_name="latent")
+    ] = 64
+    deterministic: Annotated[bool, Option("Train without the variational part.", HOW)] = False
+    dropout: Annotated[float, Option("Dropout rate.", HOW, ge=0, lt=1)] = 0.2
+    learning_rate: Annotated[float, Option("Learning rate.", HOW, gt=0)] = 1e-3
+    batch_size: Annotated[int, Option("Items per batch.", HOW, gt=0)] = 64
+    beta: Annotated[float, Option("Weight of the KL term.", HOW, ge=0)] = 0.01
+    patience: Annotated[
+        int, Option("Epochs without improvement before training stops.", HOW, ge=1)
+    ] = 15
+    max_epochs: Annotated[int, Option("Most epochs.", HOW, gt=0, old_name="epochs")] = 100
+    weight_decay: Annotated[float, Option("Weight decay.", HOW, ge=0)] = 0.0
+    balance: Annotated[
+        Balance,
+        Option(
+            "Draw all values equally often; auto: if one is 3 times as frequent as another.", HOW
+        ),
+    ] = "auto"
+    members: Annotated[int, Option("Keep this many of the best seeds.", HOW, gt=0)] = 5
     aggregator: AggregatorConfig | None = field(default_factory=AggregatorConfig)
     stage_two: StageTwoConfig = field(default_factory=StageTwoConfig)
-    reading: Reading = "chosen"
+    model: Annotated[
+        ModelKind,
+        Option(
+            "The better of networks and a linear model (best), or always networks.",
+            HOW,
+            old_name="reading",
+            old_values={"chosen": "best"},
+        ),
+    ] = "best"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
-        positive = ("latent_width", "learning_rate", "batch_size", "max_epochs", "members")
-        _check_positive("training", self, positive)
-        _check_not_negative("training", self, ("beta", "weight_decay"))
-        _check_patience("training.patience", self.patience)
-        if self.balance not in get_args(Balance):
-            raise ConfigError(
-                f"training.balance: must be one of {get_args(Balance)}, got {self.balance!r}."
-            )
-        if self.reading not in get_args(Reading):
-            raise ConfigError(
-                f"training.reading: must be one of {get_args(Reading)}, got {self.reading!r}."
-            )
+        check_options(self, "training")
 
     @classmethod
     def paper(cls) -> TrainingConfig:
-        """As published: patience 5, one model, the aggregator as in the implementation section,
-        trained for 30 epochs with nothing held back."""
+        """As published: patience 5, one seed, the aggregator of the implementation section,
+        trained for 30 epochs without validation."""
         return cls(
             patience=5,
             balance="never",
             members=1,
             aggregator=AggregatorConfig.worked_example(),
             stage_two=StageTwoConfig(weight_decay=0.0, patience=None),
-            reading="networks",
+            model="networks",
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,29 +126,11 @@ class TrainingConfig:
 
 
 def check_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
-    """The seeds as a tuple. ConfigError unless there is at least one and all are different whole
-    numbers, 0 or above."""
+    """Raise ConfigError unless they are different whole numbers, at least 0, and at least one."""
     whole = all(isinstance(seed, int) and seed >= 0 for seed in seeds)
     if not seeds or not whole or len(set(seeds)) != len(seeds):
         raise ConfigError(
-            f"seeds: must be different whole numbers, 0 or above, and at least one; got "
-            f"{list(seeds)}."
+            f"must be different whole numbers, 0 or above, and at least one; got {list(seeds)}.",
+            field="seeds",
         )
     return tuple(seeds)
-
-
-def _check_positive(where: str, config: object, names: Sequence[str]) -> None:
-    for name in names:
-        if not getattr(config, name) > 0:
-            raise ConfigError(f"{where}.{name}: must be above 0, got {getattr(config, name)!r}.")
-
-
-def _check_not_negative(where: str, config: object, names: Sequence[str]) -> None:
-    for name in names:
-        if not getattr(config, name) >= 0:
-            raise ConfigError(f"{where}.{name}: must be 0 or above, got {getattr(config, name)!r}.")
-
-
-def _check_patience(name: str, patience: int | None) -> None:
-    if patience is not None and patience < 1:
-        raise ConfigError(f"{name}: must be at least 1 epoch, got {patience!r}.")

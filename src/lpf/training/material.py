@@ -131,7 +131,7 @@ def heads_of(
         known = dataset.schema[name].values
         shares = training_shares(values[train], len(known), weights)
         channel = None
-        if config.reading == "chosen":
+        if config.model == "best":
             channel = channel_between(values[train], of_entities[name][train], len(known))
         heads.append(head_through(name, known, shares, channel))
     return heads

@@ -58,7 +58,7 @@ def train_small(
     results = _fold_results(folds, out_of_fold.factors, out_of_fold.shares)
     choice: ModelChoice | None = None
     runtime: Runtime | None = None
-    if config.reading == "chosen":
+    if config.model == "best":
         status("comparing with a linear model")
         linear, linear_results, settings = _train_linear(folds, reader_id, seeds)
         choice = ModelChoice(_mean_nll(results), _mean_nll(linear_results), settings)

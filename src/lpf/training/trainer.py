@@ -27,7 +27,7 @@ from lpf.training.stage_two import AggregatorHistory, EntityRows, StageTwo
 # Called with the step that begins, such as "training the learned aggregator".
 StatusCallback = Callable[[str], None]
 # Fields of TrainingConfig that the search over seeds does not depend on.
-AFTER_THE_SEARCH = ("members", "aggregator", "stage_two", "reading")
+AFTER_THE_SEARCH = ("members", "aggregator", "stage_two", "model")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Trainer:
         return Runtime(*select_members(stage.model, search.tensors, places))
 
     def _choose_model(self, networks: Runtime) -> tuple[Runtime, ModelChoice | None]:
-        if self.config.reading == "networks":
+        if self.config.model == "networks":
             return networks, None
         self._status("comparing with a linear model")
         train, validation = self._split("train"), self._split("validation")

@@ -1,12 +1,13 @@
-"""``lpf.toml``: what a workspace is made of."""
+"""``lpf.toml``: the settings of a workspace, read and checked."""
 
 from __future__ import annotations
 
 import math
 import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -28,7 +29,7 @@ Section = TypeVar("Section")
 
 @dataclass(frozen=True)
 class ReaderSettings:
-    """Which reader turns texts into features; ``with_claim`` reads each against its claim."""
+    """The reader that turns texts into features; ``with_claim`` reads each text with its claim."""
 
     name: str = "minilm"
     with_claim: bool = False
@@ -61,14 +62,14 @@ class CacheSettings:
 
 @dataclass(frozen=True)
 class IndexSettings:
-    """From which cosine on two texts are copies; 0 for never."""
+    """Texts with at least this cosine similarity are copies; 0 turns this off."""
 
     copy_similarity: float = DEFAULT_SIMILARITY
 
 
 @dataclass(frozen=True)
 class LedgerSettings:
-    """Where the signing key lies, and how often a checkpoint is signed."""
+    """The file with the signing key, and how often a checkpoint is signed."""
 
     key: str = "keys/ledger.key"
     checkpoint_seconds: float = 1.0
@@ -83,10 +84,11 @@ class LedgerSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """A workspace's settings, checked. ``query`` holds the defaults of a question."""
+    """The settings of a workspace, checked. ``query`` has the default options of a question."""
 
     folder: Path
     schema: Schema
+    _: KW_ONLY
     reader: ReaderSettings = field(default_factory=ReaderSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)
@@ -99,8 +101,8 @@ class Settings:
 
     @property
     def store_address(self) -> str | Path:
-        """The environment's, else the file's; the path itself where it is a file in the folder,
-        whose name may hold what an address would take for something else."""
+        """The environment's, else the file's. A file in the folder is given as a path, since its
+        name may have characters that mean something else in a URL."""
         url = os.environ.get(STORE_VARIABLE) or self.store.url
         relative = url.startswith(SQLITE) and not url.startswith(f"{SQLITE}/")
         return self.folder / url.removeprefix(SQLITE) if relative else url
@@ -115,7 +117,7 @@ class Settings:
 
 
 def read_settings(folder: Path) -> Settings:
-    """The settings of a workspace. WorkspaceError names file and field."""
+    """Read the settings of a workspace. WorkspaceError names the file and the field."""
     path = folder / FILE_NAME
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -126,7 +128,8 @@ def read_settings(folder: Path) -> Settings:
     try:
         return settings_from(folder, document)
     except LPFError as error:
-        raise WorkspaceError(f"{path}: {error}") from error
+        where = str(path) if error.field is None else f"{path}: {error.field}"
+        raise WorkspaceError(error.message, field=where, hint=error.hint) from error
 
 
 def settings_from(folder: Path, document: Mapping[str, Any]) -> Settings:
@@ -152,13 +155,14 @@ def settings_from(folder: Path, document: Mapping[str, Any]) -> Settings:
     _check_sampler(sections["query"])
     if rest:
         known = sorted([*kinds, "index", "predicates", "relations"])
-        raise ConfigError(f"{sorted(rest)[0]}: unknown section; the sections are {known}.")
+        raise ConfigError(f"unknown section; the sections are {known}.", field=min(rest))
     return Settings(folder, schema, **sections)
 
 
 def _check_sampler(query: QueryOptions) -> None:
     if query.sampler is not None or query.n_samples is not None:
-        ConversionConfig(query.sampler or "plain", query.n_samples)
+        with _fields_of("query"):
+            ConversionConfig(query.sampler or "plain", query.n_samples)
 
 
 def _section(kind: type[Section], entry: Any, name: str) -> Section:
@@ -166,18 +170,32 @@ def _section(kind: type[Section], entry: Any, name: str) -> Section:
     known = get_type_hints(kind)
     for key, value in table.items():
         if key not in known:
-            raise ConfigError(f"{name}.{key}: unknown field; the fields are {sorted(known)}.")
+            raise ConfigError(
+                f"unknown field; the fields are {sorted(known)}.", field=f"{name}.{key}"
+            )
         _check_type(value, known[key], f"{name}.{key}")
-    return kind(**table)
+    with _fields_of(name):
+        return kind(**table)
+
+
+@contextmanager
+def _fields_of(section: str) -> Iterator[None]:
+    """Name the field in errors as the file does: query.top_k, not options.top_k."""
+    try:
+        yield
+    except ConfigError as error:
+        if error.field is not None:
+            error.field = f"{section}.{error.field.rpartition('.')[2]}"
+        raise
 
 
 def _check_type(value: Any, hint: Any, name: str) -> None:
-    """A number where a text belongs must not be found out at the first question."""
+    """Raise ConfigError now for a value of the wrong type, not at the first question."""
     allowed = [_plain(one) for one in (get_args(hint) if _is_union(hint) else (hint,))]
     whole = float in allowed and type(value) is int
     if type(value) not in allowed and not whole:
         kinds = " or ".join(one.__name__ for one in allowed if one is not NoneType)
-        raise ConfigError(f"{name}: must be of type {kinds}, got {value!r}.")
+        raise ConfigError(f"must be of type {kinds}, got {value!r}.", field=name)
 
 
 def _is_union(hint: Any) -> bool:
@@ -191,10 +209,10 @@ def _plain(hint: Any) -> type:
 
 def _require(holds: bool, name: str, value: float) -> None:
     if not holds:
-        raise ConfigError(f"{name}: must be a number above 0, got {value!r}.")
+        raise ConfigError(f"must be a number above 0, got {value!r}.", field=name)
 
 
 def _table(entry: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{name}: must be a table ([{name}]), got {entry!r}.")
+        raise ConfigError(f"must be a table ([{name}]), got {entry!r}.", field=name)
     return entry

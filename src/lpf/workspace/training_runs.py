@@ -156,7 +156,7 @@ def _config(plan: TrainingPlan) -> TrainingConfig:
     if plan.single is None:
         return config
     # The network of this seed is asked for, so nothing may take its place.
-    return replace(config, members=1, reading="networks")
+    return replace(config, members=1, model="networks")
 
 
 def _seeds(plan: TrainingPlan) -> tuple[int, ...]:
@@ -226,7 +226,7 @@ def _search_grid(
     tried = []
     for number, one in enumerate(configs, 1):
         callbacks.status(f"configuration {number} of {len(configs)}: {_describe(one)}")
-        alone = replace(one, aggregator=None, reading="networks")
+        alone = replace(one, aggregator=None, model="networks")
         tried.append(_grid_result(one, _train(workspace, prepared, alone, plan, callbacks)))
     best = min(range(len(tried)), key=lambda place: (-tried[place].accuracy, tried[place].loss))
     callbacks.status(f"the best of the grid: {_describe(configs[best])}")

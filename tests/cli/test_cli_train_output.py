@@ -12,8 +12,8 @@ from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
 from lpf.schema import Predicate, Schema
 from lpf.workspace import Workspace
 
-SMALL = ("--hidden", 8, "--latent", 4, "--reading", "networks", "--no-aggregator")
-QUICK = ("--seeds", "1,2", "--epochs", 3, *SMALL, "--no-report")
+SMALL = ("--hidden", 8, "--latent-width", 4, "--model", "networks", "--no-aggregator")
+QUICK = ("--seeds", "1,2", "--max-epochs", 3, *SMALL, "--no-report")
 
 
 class ClaimReader(WordReader):
@@ -51,7 +51,7 @@ def flat(done: Any) -> str:
     return " ".join(done.stdout.split())
 
 
-def test_whether_claims_are_read_is_told(
+def test_the_output_says_if_claims_were_read(
     lpf, tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "claims" not in lpf("train", data, *QUICK).stdout
@@ -78,7 +78,7 @@ def test_the_prior_stands_beside_the_model(lpf, data: Path) -> None:
     ]
 
 
-def test_a_model_that_learned_nothing_is_told_first(lpf, tmp_path: Path) -> None:
+def test_a_model_that_learned_nothing_is_the_first_warning(lpf, tmp_path: Path) -> None:
     """The words of test entities are those of another value."""
     given = []
     for number in range(60):
@@ -88,21 +88,21 @@ def test_a_model_that_learned_nothing_is_told_first(lpf, tmp_path: Path) -> None
         for place, item in enumerate(given[-1]["evidence"]):
             item["evidence_id"] = f"{number}-{place}"
     file = write_lines(tmp_path / "lost.jsonl", given)
-    words = ("--seeds", "1,2", "--epochs", 30, *SMALL, "--no-report")
+    words = ("--seeds", "1,2", "--max-epochs", 30, *SMALL, "--no-report")
     first = lpf.json("train", file, *words)["cautions"][0]
     assert first.startswith("level: its probabilities for unseen entities are no better than the")
     assert "- level: its probabilities for unseen" in lpf("train", file, *words).stdout
 
 
-def test_what_has_no_effect_on_few_entities_is_told(lpf, few: Path) -> None:
-    words = ("train", few, "--epochs", 3, *SMALL, "--no-report", "--members", 2)
+def test_options_without_effect_on_few_entities_are_reported(lpf, few: Path) -> None:
+    words = ("train", few, "--max-epochs", 3, *SMALL, "--no-report", "--members", 2)
     assert lpf.json(*words, "--seeds", "1,2")["ignored"] == []
     told = lpf.json(*words, "--seeds", "1,2,3", "--patience", 2)["ignored"]
     assert told == ["--patience", "1 of 3 --seeds (members: 2)"]
     shown = flat(lpf(*words, "--seeds", "1,2,3", "--patience", 2))
-    assert "not used --patience, 1 of 3 --seeds (members: 2): so few entities" in shown
-    assert "Seeds, best first, on held-out items of folds" in shown
-    assert "anew, in seconds" in " ".join(lpf("train", "--help").stdout.split())
+    assert "not used --patience, 1 of 3 --seeds (members: 2): few entities" in shown
+    shown = flat(lpf(*words, "--seeds", "1,2", "--verbose"))
+    assert "Seeds, best first, scored on held-out items of folds" in shown
 
 
 def test_patience_has_its_effect_where_there_are_splits(lpf, data: Path) -> None:
@@ -110,13 +110,13 @@ def test_patience_has_its_effect_where_there_are_splits(lpf, data: Path) -> None
 
 
 def test_one_seed_has_no_spread(lpf, data: Path) -> None:
-    words = ("train", data, "--epochs", 2, *SMALL, "--no-report")
+    words = ("train", data, "--max-epochs", 2, *SMALL, "--no-report", "--verbose")
     assert "±" not in lpf(*words, "--single", 3).stdout
     assert "±" not in lpf("models", "card").stdout
     assert "±" in lpf(*words, "--seeds", "1,2").stdout
 
 
-def test_what_is_next_is_no_dead_end(lpf, data: Path, tmp_path: Path) -> None:
+def test_the_next_command_can_be_run(lpf, data: Path, tmp_path: Path) -> None:
     told = lpf.json("train", data, *QUICK)
     assert told["next"] == "lpf ingest EVIDENCE, then lpf query ENTITY level"
     assert told["next"] in lpf("train", data, *QUICK).stdout
@@ -128,7 +128,7 @@ def test_what_is_next_is_no_dead_end(lpf, data: Path, tmp_path: Path) -> None:
     assert kept["next"] == f"lpf models use {kept['version']}"
 
 
-def test_a_table_is_no_data_set(lpf, tmp_path: Path) -> None:
+def test_a_csv_file_is_not_a_data_set(lpf, tmp_path: Path) -> None:
     table = tmp_path / "evidence.CSV"
     table.write_text("evidence_id,entity_id,text\n")
     told = lpf.error("train", table)
@@ -136,7 +136,7 @@ def test_a_table_is_no_data_set(lpf, tmp_path: Path) -> None:
     assert "'lpf ingest' it, then 'lpf train' without a file" in told
 
 
-def test_the_model_that_answered_before_is_told_beside(lpf, data: Path, tmp_path: Path) -> None:
+def test_the_model_that_answered_before_is_compared(lpf, data: Path, tmp_path: Path) -> None:
     first = lpf.json("train", data, *QUICK)
     assert first["earlier"] is None
     assert lpf.json("train", data, *QUICK)["earlier"] is None  # it is the same
@@ -159,7 +159,7 @@ def test_the_model_that_answered_before_is_told_beside(lpf, data: Path, tmp_path
     assert "back" not in still
     other = write_lines(tmp_path / "other.jsonl", lines(66))
     assert lpf.json("train", other, *QUICK)["earlier"]["nll"] == {}
-    assert "not judged on the same data" in flat(lpf("train", data, *QUICK, "--beta", 0.3))
+    assert "not scored on the same data" in flat(lpf("train", data, *QUICK, "--beta", 0.3))
 
 
 def test_data_of_the_same_name_may_be_others(lpf, data: Path) -> None:
@@ -170,7 +170,17 @@ def test_data_of_the_same_name_may_be_others(lpf, data: Path) -> None:
 
 
 def test_models_can_be_told_apart_by_the_list(lpf, data: Path, few: Path) -> None:
-    linear = ("--seeds", "1,2", "--epochs", 1, "--hidden", 8, "--latent", 4, "--no-report")
+    linear = (
+        "--seeds",
+        "1,2",
+        "--max-epochs",
+        1,
+        "--hidden",
+        8,
+        "--latent-width",
+        4,
+        "--no-report",
+    )
     one = lpf.json("train", data, *QUICK)
     two = lpf.json("train", few, *linear)
     listed = {model["version"]: model for model in lpf.json("models", "list")["models"]}
@@ -186,12 +196,12 @@ def test_models_can_be_told_apart_by_the_list(lpf, data: Path, few: Path) -> Non
     shown = lpf("models", "list").stdout
     assert all(len(each) <= 80 for each in shown.splitlines()), shown
     head, *rows = shown.splitlines()
-    for heading in ("version", "name", "made", "reading", "entities", "accuracy", "NLL"):
+    for heading in ("version", "name", "created", "model", "entities", "accuracy", "NLL"):
         assert heading in head
     (row,) = [each for each in rows if one["version"] in each]
     for cell in (made["made"][:10], "networks", "60", f"{scores['nll']:.4f}"):
         assert cell in row
-    assert "else out of fold" in shown
+    assert "on test entities" in shown
 
 
 def test_a_model_that_cannot_be_loaded_is_listed_with_what_is_wrong(lpf, data: Path) -> None:
@@ -204,7 +214,7 @@ def test_a_model_that_cannot_be_loaded_is_listed_with_what_is_wrong(lpf, data: P
 
 
 def test_the_card_of_few_entities_says_what_is_so(lpf, few: Path) -> None:
-    words = ("--seeds", "5,4", "--epochs", 2, "--hidden", 8, "--latent", 4, "--no-report")
+    words = ("--seeds", "5,4", "--max-epochs", 2, "--hidden", 8, "--latent-width", 4, "--no-report")
     told = lpf.json("train", few, *words)
     assert told["reading"]["chosen"] == "linear"
     card = lpf("models", "card").stdout
@@ -216,7 +226,7 @@ def test_the_card_of_few_entities_says_what_is_so(lpf, few: Path) -> None:
     fitted = told["fitted"]["level"]
     assert f"{fitted['nll_after']:.4f} after, {fitted['nll_cross_fitted']:.4f} on held-out" in card
     assert lpf.json("models", "card")["predicates"] == {"level": list(LEVELS)}
-    shown = flat(lpf("models", "show"))
-    assert "reading linear" in shown
-    assert f"NLL {fitted['nll_after']:.4f} of these, {fitted['nll_cross_fitted']:.4f} on" in shown
+    shown = flat(lpf("models", "show", "--verbose"))
+    assert "model linear" in shown
+    assert f"NLL {fitted['nll_after']:.4f} on these, {fitted['nll_cross_fitted']:.4f} on" in shown
     assert "what the networks say" not in shown

@@ -55,7 +55,7 @@ def test_a_terminal_of_ascii_only_gets_ascii_bars(lpf) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "C0001 . level" in done.stdout
     assert "##" in done.stdout
-    assert program(["demo"], PYTHONIOENCODING="ascii").returncode == 0
+    assert program(["demo", "--worked-example"], PYTHONIOENCODING="ascii").returncode == 0
     assert program(["--help"], PYTHONIOENCODING="ascii").returncode == 0
 
 
@@ -77,7 +77,7 @@ def test_an_interruption_is_one_sentence(lpf, monkeypatch: pytest.MonkeyPatch) -
     done = lpf("query", "C0001", "level", code=130)
     assert (done.stdout, done.stderr) == ("", "lpf: interrupted.\n")
     error = lpf.json("query", "C0001", "level", code=130)["error"]
-    assert error == {"kind": "Interrupted", "message": "interrupted."}
+    assert (error["kind"], error["message"]) == ("Interrupted", "interrupted.")
 
 
 def test_an_interruption_before_any_command_is_one_too(
@@ -106,7 +106,7 @@ def test_an_interrupted_ingest_says_how_far_it_came(
 
     monkeypatch.setattr(Workspace, "ingest", cut_short)
     done = lpf("ingest", first, second, code=130)
-    assert "interrupted; what was read is kept, repeat to finish: 1 rows of" in done.stderr
+    assert "interrupted; 1 rows of" in done.stderr
     assert "first.csv" in done.stdout
     told = lpf.json("ingest", first, second, code=130)
     assert told["error"]["kind"] == "Interrupted"

@@ -1,0 +1,254 @@
+"""Options that users set, each declared once, and ``QueryOptions``, the options of a question.
+
+A field of a frozen dataclass that is annotated with ``Annotated[int, Option("...", ge=1)]`` is an
+option. From this one declaration come the checks (``check_options``), the command-line option with
+its help, default and choices (``lpf.cli.options``), the key in ``lpf.toml``, and the tables in the
+documentation. The name is the same everywhere: the field ``top_k`` is ``--top-k``, ``query.top_k``
+in ``lpf.toml`` and the parameter ``top_k``.
+
+This module imports neither NumPy nor torch, so that ``lpf --help`` is fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from lpf.errors import ConfigError
+
+Variant = Literal["spn", "learned"]
+Mode = Literal["robust", "paper"]
+Fallback = Literal["average", "learned"]
+Sampler = Literal["mean", "moments", "plain", "antithetic", "orthogonal", "sobol"]
+WeightForm = Literal["product", "sigmoid"]
+
+DRAWS_NOTHING = ("mean", "moments")  # samplers that integrate without samples
+INF = float("inf")
+LARGEST_SEED = 2**53 - 1  # records store it as a JSON number
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a field says about itself. ``ge``, ``gt``, ``le`` and ``lt`` are bounds, as in
+    ``greater or equal``. ``unset`` says what None stands for. ``old_name`` is an earlier spelling
+    that the command line still takes, with ``old_values`` for values that were renamed."""
+
+    help: str
+    group: str = ""
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    metavar: str | None = None
+    unset: str | None = None
+    old_name: str | None = None
+    old_values: Mapping[str, str] = field(default_factory=dict)
+
+    def admits(self, number: float) -> bool:
+        """Return True if the number is within the bounds. NaN never is."""
+        return (
+            (self.ge is None or number >= self.ge)
+            and (self.gt is None or number > self.gt)
+            and (self.le is None or number <= self.le)
+            and (self.lt is None or number < self.lt)
+        )
+
+    @property
+    def rule(self) -> str:
+        """The bounds in words: "at least 1", "in [0, 1]"."""
+        low = self.ge if self.gt is None else self.gt
+        high = self.le if self.lt is None else self.lt
+        if high is None or high == INF:
+            return f"above {self.gt:g}" if self.ge is None else f"at least {self.ge:g}"
+        return f"in {'[' if self.gt is None else '('}{low:g}, {high:.17g}{')' if self.lt else ']'}"
+
+
+@dataclass(frozen=True)
+class DeclaredOption:
+    """An option of a class: its field's name, type, choices and default, and the declaration."""
+
+    name: str
+    kind: type
+    choices: tuple[str, ...]
+    is_optional: bool
+    default: Any
+    option: Option
+
+    @property
+    def flag(self) -> str:
+        """As it is spelled on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def default_text(self) -> str:
+        """The default as a person writes it, or what None stands for."""
+        if self.default is None:
+            return self.option.unset or ""
+        if isinstance(self.default, tuple):
+            return ",".join(map(str, self.default))
+        if isinstance(self.default, bool):
+            return "on" if self.default else ""
+        return str(self.default)
+
+
+@lru_cache
+def options_of(kind: type) -> Mapping[str, DeclaredOption]:
+    """The options that a dataclass declares, by name, in their order."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = {}
+    for one in fields(kind):
+        hint, *extras = (
+            get_args(hints[one.name])
+            if get_origin(hints[one.name]) is Annotated
+            else (hints[one.name],)
+        )
+        for option in extras:
+            if isinstance(option, Option):
+                found[one.name] = _declared(one.name, hint, one.default, option)
+    return MappingProxyType(found)
+
+
+def _declared(name: str, hint: Any, default: Any, option: Option) -> DeclaredOption:
+    parts = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
+    (plain,) = (part for part in parts if part is not NoneType)
+    choices = get_args(plain) if get_origin(plain) is Literal else ()
+    kind = str if choices else (get_origin(plain) or plain)
+    assert default is not MISSING, f"{name}: an option has a default"
+    return DeclaredOption(name, kind, choices, NoneType in parts, default, option)
+
+
+def check_options(config: object, where: str) -> None:
+    """Raise ConfigError for a value that is not among the choices or not within the bounds. Its
+    ``field`` is ``where.name``."""
+    kind: type = type(config)
+    for name, declared in options_of(kind).items():
+        value, option = getattr(config, name), declared.option
+        if value is None and declared.is_optional:
+            continue
+        if declared.choices and value not in declared.choices:
+            raise out_of_range(where, name, f"one of {declared.choices}", value)
+        if declared.kind in (int, float) and not option.admits(value):
+            raise out_of_range(where, name, option.rule, value)
+
+
+def out_of_range(where: str, name: str, rule: str, value: object) -> ConfigError:
+    return ConfigError(f"must be {rule}, got {value!r}.", field=f"{where}.{name}")
+
+
+HOW = "How to answer"
+WHICH = "Which evidence counts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions:
+    """How a question is answered. What does not apply to the mode is refused, not ignored.
+
+    ``robust`` is the default mode; ``paper`` follows the published algorithms to the letter, and
+    ``QueryOptions.paper()`` and ``paper_best()`` are its two published settings. ``top_k``,
+    ``min_credibility``, ``query_text`` and ``as_of`` choose the evidence, before the engine sees
+    it. Records store the options by field name.
+    """
+
+    variant: Annotated[
+        Variant,
+        Option("Multiply factors in the circuit (spn), or use learned weights (learned).", HOW),
+    ] = "spn"
+    mode: Annotated[
+        Mode, Option("The corrected algorithms (robust), or those of the paper (paper).", HOW)
+    ] = "robust"
+    top_k: Annotated[int, Option("Use at most this many items.", WHICH, ge=1)] = 5
+    sampler: Annotated[
+        Sampler | None,
+        Option("How to integrate over an item's latent code.", HOW, unset="mean; paper: plain"),
+    ] = None
+    n_samples: Annotated[
+        int | None,
+        Option(
+            "Samples per item, for samplers that draw any.",
+            HOW,
+            ge=1,
+            unset="16",
+            old_name="samples",
+        ),
+    ] = None
+    temperature: Annotated[
+        float | None,
+        Option("Temperature of the decoder.", HOW, gt=0, lt=INF, unset="fitted; paper: 1"),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        Option("Penalty on uncertain items; paper mode only.", HOW, ge=0, lt=INF, unset="2"),
+    ] = None
+    weight_form: Annotated[
+        WeightForm | None,
+        Option("Form of the credibility weight; paper mode only.", HOW, unset="product"),
+    ] = None
+    min_credibility: Annotated[
+        float, Option("Leave out items below this credibility; 0 uses all.", WHICH, ge=0, le=1)
+    ] = 0.5
+    query_text: Annotated[
+        str | None, Option("Prefer items close in meaning to this text.", WHICH, old_name="text")
+    ] = None
+    as_of: Annotated[
+        datetime | None,
+        Option(
+            "Ignore facts and items dated later than this; UTC unless it has a zone.",
+            WHICH,
+            metavar="TIME",
+            unset="now",
+        ),
+    ] = None
+    seed: Annotated[int, Option("Random seed.", HOW, ge=0, le=LARGEST_SEED)] = 0
+    uncertainty_samples: Annotated[
+        int,
+        Option(
+            "Also measure by this many draws how far the answer varies; 0 is off.",
+            HOW,
+            ge=0,
+            metavar="N",
+            old_name="uncertainty",
+        ),
+    ] = 0
+    fallback: Annotated[
+        Fallback, Option("How to answer where the circuit lacks the predicate.", HOW)
+    ] = "average"
+
+    def __post_init__(self) -> None:
+        check_options(self, "options")
+        if self.uncertainty_samples == 1:
+            raise out_of_range("options", "uncertainty_samples", "0 (off) or at least 2", 1)
+        if self.query_text is not None and not self.query_text.strip():
+            raise out_of_range("options", "query_text", "a text that is not blank", self.query_text)
+        if self.as_of is not None and self.as_of.tzinfo is None:
+            raise out_of_range("options", "as_of", "a time with a time zone", self.as_of)
+        for names, reason in self._inapplicable():
+            for name in names:
+                if getattr(self, name) is not None:
+                    raise ConfigError(f"{reason}; leave it out.", field=f"options.{name}")
+
+    def _inapplicable(self) -> Iterator[tuple[Sequence[str], str]]:
+        """Options that have no effect beside the others, with the reason."""
+        if self.mode == "robust":
+            yield ("alpha", "weight_form"), "applies in paper mode only"
+        if self.variant == "learned":
+            yield (
+                ("alpha", "weight_form", "sampler", "n_samples"),
+                "does not apply to the variant 'learned', which draws no samples",
+            )
+        sampler = self.sampler or ("mean" if self.mode == "robust" else "plain")
+        if sampler in DRAWS_NOTHING:
+            yield ("n_samples",), f"does not apply to the sampler {sampler!r}, which draws none"
+
+    @classmethod
+    def paper(cls) -> QueryOptions:
+        """The paper's defaults: M = 16, T = 1, α = 2, top_k = 5."""
+        return cls(mode="paper", sampler="plain", n_samples=16, temperature=1.0, alpha=2.0)
+
+    @classmethod
+    def paper_best(cls) -> QueryOptions:
+        """The setting behind the paper's headline table: M = 4, T = 0.8, α = 0.1."""
+        return cls(mode="paper", sampler="plain", n_samples=4, temperature=0.8, alpha=0.1)
