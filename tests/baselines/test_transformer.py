@@ -122,5 +122,5 @@ def test_more_tokens_than_the_transformer_reads_are_refused() -> None:
 
 
 def test_layers_that_cannot_be_told_apart_are_refused() -> None:
-    with pytest.raises(ConfigError, match="Linear is not built as BERT"):
+    with pytest.raises(ConfigError, match="Linear is not built like BERT"):
         split_layers(torch.nn.Linear(2, 2), 1)
