@@ -36,9 +36,10 @@ def model(examples: Examples) -> Trained:
 
 
 def test_a_model_answers_what_it_was_trained_for(model: Trained) -> None:
-    for place in ("validation/spn", "test/spn", "test/learned"):
-        assert model.scores[place]["level"].accuracy > 0.9
-        assert model.scores[place]["level"].nll < model.scores[place]["level"].prior_nll / 2
+    for data, variant in (("validation", "spn"), ("test", "spn"), ("test", "learned")):
+        scores = model.scores_on(data, variant)["level"]
+        assert scores.accuracy > 0.9
+        assert scores.nll < scores.prior_nll / 2
     assert model.config.members == 2
     assert model.config.calibrated_on == {"level": len_validation(model)}
 
