@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lpf.items import Items
 from lpf.types import FloatArray, QueryOptions
 
 Source = Literal["canonical", "inference", "facts", "none"]
@@ -33,37 +33,6 @@ class FactUsed:
     timestamp: int
     role: FactRole
     strength: float
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceUsed:
-    """The K items of an answer, best first, as arrays by item.
-
-    ``potential`` [K, V] are the factors (None for the variant ``learned``), ``weight`` [K] what
-    each item entered with: its exponent, or its share of the latent code. ``groups`` number copies,
-    ``sources`` sources, -1 for none. ``considered`` items were found, of which
-    ``below_credibility``, ``dated_later`` and ``cut`` were left out. ``commitments`` are the
-    salted hashes of the texts.
-    """
-
-    ids: tuple[str, ...]
-    commitments: tuple[bytes, ...]
-    credibility: FloatArray
-    groups: NDArray[np.int64]
-    sources: NDArray[np.int64]
-    scores: FloatArray
-    considered: int
-    below_credibility: int
-    dated_later: int
-    cut: int
-    weight: FloatArray
-    potential: FloatArray | None = None
-    mean_sigma: FloatArray | None = None
-    contributions: FloatArray | None = None
-    members: FloatArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +89,7 @@ class QueryResult:
     timestamp: int
     as_of: int
     base: FloatArray | None = None
-    evidence: EvidenceUsed | None = None
+    evidence: Items | None = None
     facts: tuple[FactUsed, ...] = ()
     uncertainty: Mapping[str, float] | None = None
     notes: tuple[str, ...] = ()
@@ -147,7 +116,7 @@ class QueryResult:
     @property
     def evidence_chain(self) -> tuple[str, ...]:
         """The ids of the items used, best first."""
-        return () if self.evidence is None else self.evidence.ids
+        return () if self.evidence is None else tuple(self.evidence.ids)
 
     @property
     def left_out(self) -> LeftOut | None:
@@ -205,7 +174,7 @@ class QueryResult:
             return []
         return [self._item(used, place) for place in range(len(used))]
 
-    def _item(self, used: EvidenceUsed, place: int) -> dict[str, Any]:
+    def _item(self, used: Items, place: int) -> dict[str, Any]:
         credibility = float(used.credibility[place])
         item: dict[str, Any] = {
             "evidence_id": used.ids[place],

@@ -22,8 +22,9 @@ from lpf.cli.terminal import (
     when,
 )
 from lpf.combine.uncertainty import entropy
+from lpf.items import Items
 from lpf.orchestrator.inference import NOTHING
-from lpf.results import STAGES, EvidenceUsed, FactUsed, LeftOut, QueryResult, none_counts
+from lpf.results import STAGES, FactUsed, LeftOut, QueryResult, none_counts
 from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
@@ -113,7 +114,7 @@ def _why_nothing(result: QueryResult, near: Sequence[str] | None) -> list[str]:
 def _show_evidence(
     output: Console,
     result: QueryResult,
-    used: EvidenceUsed,
+    used: Items,
     texts: Mapping[str, str],
     origins: Mapping[str, str] | None,
 ) -> None:
@@ -134,7 +135,7 @@ def _show_evidence(
 
 
 def _evidence_columns(
-    result: QueryResult, used: EvidenceUsed, pushes: FloatArray | None, wide: bool
+    result: QueryResult, used: Items, pushes: FloatArray | None, wide: bool
 ) -> dict[str, list[str | Text]]:
     copied = bool((used.groups >= 0).any())
     columns: dict[str, list[str | Text]] = {"item": list(used.ids)}
@@ -159,7 +160,7 @@ def _whole(text: str, origin: str | None) -> RenderableType:
     return indented(lines)
 
 
-def push(result: QueryResult, used: EvidenceUsed) -> FloatArray | None:
+def push(result: QueryResult, used: Items) -> FloatArray | None:
     """What each item adds to the top value against the runner-up, in nats, [K]; None where there
     are no contributions, or only one value."""
     if used.contributions is None or len(result.values) < 2:

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.combine.combined import Segments
 from lpf.combine.robust import (
     CREDIBILITY_BOUNDS,
     DEFAULT_EPSILON,
@@ -34,6 +33,7 @@ from lpf.combine.robust import (
 )
 from lpf.errors import EvidenceError
 from lpf.factors.tempering import log_tempered
+from lpf.items import Segments
 from lpf.types import FloatArray
 
 MAX_SIZES = 20  # of an entity with more items, that many sizes spread evenly from 1 to K

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpf.combine.combined import Segments
 from lpf.errors import ConfigError, EvidenceError
 from lpf.factors.convert import geometric_mean
 from lpf.factors.tempering import channel_of, softmax, tempered, through
+from lpf.items import Segments
 from lpf.model.config import AggregatorConfig
 from lpf.model.runtime import Layer, Runtime, stack
 from lpf.types import SIGMA_FLOOR, Float32Array, FloatArray, Posteriors

@@ -19,13 +19,13 @@ from lpf.errors import (
     StoreReadOnlyError,
     StoreUnavailableError,
 )
-from lpf.ledger.records import Draft, Entry, Filled
+from lpf.ledger.records import Draft
 
 WINDOW_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 MOST_WAITING = 100_000
 MOST_KEPT = 10_000  # while the store fails; beyond it new ones are refused
-MakeDraft = Callable[[], Draft | Filled]
+MakeDraft = Callable[[], Draft]
 
 # Those that pass by themselves or by an administrator's hand. The same entries would meet any
 # other failure again, and hold up all that come after them.
@@ -37,10 +37,11 @@ class BackgroundWriter:
 
     def __init__(
         self,
-        make_entry: Callable[[Draft | Filled], Entry],
-        submit: Callable[[Sequence[Entry]], object],
+        check: Callable[[Draft], None],
+        submit: Callable[[Sequence[Draft]], object],
     ) -> None:
-        self._make_entry = make_entry
+        """``check`` raises for a draft that must not be submitted."""
+        self._check = check
         self._submit = submit
         self._closed = False
         self.reset_after_fork()
@@ -50,7 +51,7 @@ class BackgroundWriter:
         its parent's to write."""
         self._queue: deque[MakeDraft] = deque()
         self._being_made = 0
-        self._made: list[Entry] = []  # and not on disk
+        self._made: list[Draft] = []  # and not on disk
         self._attempts = 0
         self._last_failed = 0  # which attempt
         self._stuck: StorageError | None = None
@@ -139,7 +140,7 @@ class BackgroundWriter:
             self._attempts += 1
         self._being_made = len(self._queue)
         makers = [self._queue.popleft() for _ in range(self._being_made)]
-        self._made += [entry for entry in map(self._entry, makers) if entry is not None]
+        self._made += [draft for draft in map(self._draft, makers) if draft is not None]
         self._being_made = 0
         failure = self._submitted() if self._made else None
         with self._done:
@@ -160,13 +161,15 @@ class BackgroundWriter:
             self._note([error] * len(self._made))
         return None
 
-    def _entry(self, make_draft: MakeDraft) -> Entry | None:
+    def _draft(self, make_draft: MakeDraft) -> Draft | None:
         """One draft that cannot be made must not take the others of its group with it."""
         try:
-            return self._make_entry(make_draft())
+            draft = make_draft()
+            self._check(draft)
         except Exception as error:
             self._note([error])
             return None
+        return draft
 
     def _note(self, failures: list[Exception]) -> None:
         with self._done:

@@ -18,9 +18,9 @@ import threading
 from collections.abc import Callable, Sequence
 
 from lpf.errors import LedgerError
-from lpf.ledger.records import Entry, Receipt
+from lpf.ledger.records import Draft, Receipt
 
-Commit = Callable[[Sequence[Entry]], list[Receipt]]
+Commit = Callable[[Sequence[Draft]], list[Receipt]]
 
 _UNKNOWN = LedgerError(
     "the thread that was writing was interrupted; whether the record was kept is not known. Look "
@@ -29,12 +29,12 @@ _UNKNOWN = LedgerError(
 
 
 class _Waiting:
-    """One caller's entries. Its lock is held until the lead comes to it."""
+    """One caller's drafts. Its lock is held until the lead comes to it."""
 
-    __slots__ = ("entries", "error", "receipts", "wake")
+    __slots__ = ("drafts", "error", "receipts", "wake")
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self.entries = entries
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        self.drafts = drafts
         self.receipts: list[Receipt] | None = None
         self.error: Exception | None = None
         self.wake = threading.Lock()
@@ -68,10 +68,10 @@ class GroupCommit:
         self._queue: list[_Waiting] = []
         self._leader: _Waiting | None = None
 
-    def submit(self, entries: Sequence[Entry]) -> list[Receipt]:
-        """Returns when ``entries`` are on disk. An error of the shared transaction is raised in
+    def submit(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """Returns when ``drafts`` are on disk. An error of the shared transaction is raised in
         each caller that had a part in it."""
-        mine = _Waiting(entries)
+        mine = _Waiting(drafts)
         try:
             try:
                 if not self._is_to_lead(mine):
@@ -97,14 +97,14 @@ class GroupCommit:
         for waiting in group:
             waiting.error = _UNKNOWN  # which an interrupt leaves as it is
         try:
-            receipts = self._commit([entry for each in group for entry in each.entries])
+            receipts = self._commit([draft for each in group for draft in each.drafts])
         except Exception as error:
             for waiting in group:
                 waiting.error = error
             return
         first = 0
         for waiting in group:
-            last = first + len(waiting.entries)
+            last = first + len(waiting.drafts)
             waiting.receipts, waiting.error = receipts[first:last], None
             first = last
 

@@ -1,12 +1,9 @@
-"""The ledger as a program that appends sees it.
+"""Appending to the ledger: ``Ledger``, and the transaction that numbers the records.
 
-The transaction that gives records their numbers, and the memory of where the ledger ends.
-
-Each process remembers the tree's frontier at the last record it saw. Within the transaction the
-store's last record is compared with it: the same, and nothing has to be read; further on, and the
-records of other processes are caught up with; anything else, and history was rewritten.
-
-Erasing the words of questions. The records stay as they are: they hold commitments only.
+Each process remembers the tree's frontier at the last record it saw. Within the transaction that is
+compared with the store's last record. If they are the same, nothing has to be read; if the store
+is further on, the records of other processes are read; anything else means that history was
+rewritten.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ from lpf.ledger.identity import (
 from lpf.ledger.keys import public_bytes
 from lpf.ledger.merkle import Frontier, root_of
 from lpf.ledger.reader import LedgerReader, is_digest
-from lpf.ledger.records import Draft, Entry, EntryMaker, Filled, Receipt, record_id
+from lpf.ledger.records import Draft, KnownBlobs, QueryText, Receipt, record_id
 from lpf.ledger.tiles import Read, StoredTree, leaves_of, write_completed_tiles
 from lpf.storage.connections import Prepared, register_fork_reset
 from lpf.storage.database import Connection, Database, Row
@@ -87,22 +84,25 @@ class Sequencer:
         self._identity = identity
         self._key = private_key
         self._checkpoint_micros = int(checkpoint_seconds * 1_000_000)
+        self.blobs = KnownBlobs(database)
         self._lock = threading.Lock()
         self._tip = self._current(database.rows, Tip(Frontier()))
 
-    def commit(self, entries: Sequence[Entry]) -> list[Receipt]:
-        """All entries on disk, in one transaction, or none and an error."""
+    def commit(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """All drafts on disk, in one transaction, or none and an error."""
+        blobs = self.blobs.missing(drafts)
 
         def append(connection: Connection, tip: Tip) -> tuple[list[Any], Tip]:
-            rows, grown = _sealed(entries, tip)
+            rows, grown = _sealed(drafts, tip)
             if self._is_due(grown):
                 grown = self._signed(grown)
                 rows[-1] = (*rows[-1][:3], _bytes_of(grown.signed))
-            self._write(connection, entries, rows)
+            self._write(connection, rows, blobs, [text for draft in drafts for text in draft.texts])
             write_completed_tiles(self._database, connection, tip.size, grown.size)
             return rows, grown
 
         rows = self._in_turn(append)
+        self.blobs.remember(blobs)
         return [Receipt(record_id(seq), seq, leaf) for seq, leaf, _, _ in rows]
 
     def checkpoint(self) -> Checkpoint | None:
@@ -196,26 +196,29 @@ class Sequencer:
         return replace(tip, signed=signed)
 
     def _write(
-        self, connection: Connection, entries: Sequence[Entry], rows: list[tuple[Any, ...]]
+        self,
+        connection: Connection,
+        rows: list[tuple[Any, ...]],
+        blobs: dict[bytes, bytes],
+        texts: list[QueryText],
     ) -> None:
         database = self._database
         if len(rows) == 1:
             database.run(connection, statements.PUT_RECORD, rows[0])
         else:
             database.run_many(connection, statements.PUT_RECORD, rows)
-        blobs = {digest: blob for entry in entries for digest, blob in entry.blobs.items()}
         if blobs:
             database.run_many(connection, statements.PUT_BLOB.of(database), list(blobs.items()))
-        texts = [(t.commitment, t.salt, t.text) for entry in entries for t in entry.texts]
         if texts:
-            database.run_many(connection, statements.PUT_TEXT.of(database), texts)
+            words = [(text.commitment, text.salt, text.text) for text in texts]
+            database.run_many(connection, statements.PUT_TEXT.of(database), words)
 
 
-def _sealed(entries: Sequence[Entry], tip: Tip) -> tuple[list[tuple[Any, ...]], Tip]:
-    """The rows of ``entries`` after ``tip``, and the tip after them."""
+def _sealed(drafts: Sequence[Draft], tip: Tip) -> tuple[list[tuple[Any, ...]], Tip]:
+    """The rows of ``drafts`` after ``tip``, and the tip after them."""
     frontier, rows = tip.frontier.copy(), []
-    for seq, entry in enumerate(entries, tip.size + 1):
-        leaf, body = entry.seal(seq)
+    for seq, draft in enumerate(drafts, tip.size + 1):
+        leaf, body = draft.seal(seq)
         frontier.append(leaf)
         rows.append((seq, leaf, body, None))
     return rows, Tip(frontier, rows[-1][1], tip.signed)
@@ -281,9 +284,9 @@ class Ledger:
             require_key(self.identity, public_bytes(private_key))
         self._signs = private_key is not None
         self._sequencer = Sequencer(database, self.identity, private_key, checkpoint_seconds)
-        self._maker = EntryMaker(database)
+        self._check = self._sequencer.blobs.check
         self._group = GroupCommit(self._sequencer.commit)
-        self._later = BackgroundWriter(self._maker.make, self._submit)
+        self._later = BackgroundWriter(self._check, self._submit)
         register_fork_reset(self)
 
     @staticmethod
@@ -291,13 +294,15 @@ class Ledger:
         """Makes the store's ledger, once; with the same key again it changes nothing."""
         return create_identity(database, public_key)
 
-    def append(self, draft: Draft | Filled) -> Receipt:
+    def append(self, draft: Draft) -> Receipt:
         """On disk when this returns. A StorageError says that nothing was written."""
-        return self._submit([self._maker.make(draft)])[0]
+        return self.append_many([draft])[0]
 
-    def append_many(self, drafts: Sequence[Draft | Filled]) -> list[Receipt]:
-        """As ``append``; all of them or none, with numbers that follow each other."""
-        return self._submit([self._maker.make(draft) for draft in drafts])
+    def append_many(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """As ``append``; all of them or none, with consecutive numbers."""
+        for draft in drafts:
+            self._check(draft)
+        return self._submit(drafts)
 
     def append_later(self, make_draft: MakeDraft) -> None:
         """On disk some 20 ms later, in a group; ``make_draft`` is called on another thread. While
@@ -352,12 +357,8 @@ class Ledger:
         if self._signs:
             self.checkpoint()
 
-    def _submit(self, entries: Sequence[Entry]) -> list[Receipt]:
-        if not entries:
-            return []
-        receipts = self._group.submit(entries)
-        self._maker.remember(entries)
-        return receipts
+    def _submit(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        return self._group.submit(drafts) if drafts else []
 
 
 def erase_query_texts(database: Database, record_ids: Iterable[str]) -> int:

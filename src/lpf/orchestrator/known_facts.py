@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lpf.engine.items import Facts
+from lpf.engine import Facts
 from lpf.errors import ConfigError
 from lpf.results import FactUsed
 from lpf.schema import Predicate, Schema

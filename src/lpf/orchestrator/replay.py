@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from lpf.combine.combined import Combined, Segments, combine_average, normalised
+from lpf.combine.combined import Combined, combine_average, normalised
 from lpf.combine.learned import LearnedCombiner, joined
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
 from lpf.errors import ReplayError, UnknownEvidenceError
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.factors.keys import item_keys
+from lpf.items import Segments
 from lpf.model.runtime import Runtime
 from lpf.orchestrator.known_facts import canonical_probabilities
 from lpf.reading import Reader, ReadRequest

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar, overload
 
-from lpf.engine import Background, Engine
+from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
 from lpf.index import EvidenceIndex, VectorIndex, pair_text_part
 from lpf.ledger.keys import load_private
@@ -153,7 +153,8 @@ class Wiring:
     def engine(self) -> Engine | None:
         if self.model is None:
             return None
-        return Engine(self.model.runtime(), self.schema, self.background.circuit)
+        cache = FactorCache(self.cache, self._reader_id_and_width[0])
+        return Engine(self.model.runtime(), self.schema, self.background.circuit, cache)
 
     @part
     def ledger(self) -> Ledger:
@@ -182,7 +183,6 @@ class Wiring:
                 self.index,
                 self.background,
                 self.engine,
-                self.cache,
                 self._reader_id_and_width[0],
                 self.ledger,
                 self.settings.facts,
