@@ -19,11 +19,10 @@ from benchmarks.measure import Row, paired_ratio
 from lpf.factors.keys import content_key
 from lpf.ingest import content_hash
 from lpf.ledger.group_commit import GroupCommit
-from lpf.ledger.records import Draft, Entry, Receipt
+from lpf.ledger.records import Draft, Receipt
 from lpf.model.artefact import ModelCard, save_model
 from lpf.model.config import ModelConfig, PredicateHead
 from lpf.model.layout import fresh_tensors
-from lpf.orchestrator.inference import MOST_WAYS
 from lpf.schema import Predicate, Schema
 from lpf.storage.cache import NoCache
 from lpf.storage.evidence import NewEvidence
@@ -162,9 +161,9 @@ def at_mean(bare: BareNumPy, inputs: np.ndarray) -> np.ndarray:
 def without_cache(workspace: Workspace) -> Iterator[None]:
     kept = workspace.__dict__.pop("cache", None)
     workspace.__dict__["cache"] = NoCache()
-    workspace.__dict__.pop("orchestrator", None)
+    workspace.invalidate("engine", "orchestrator")
     yield
-    workspace.__dict__.pop("orchestrator", None)
+    workspace.invalidate("engine", "orchestrator")
     workspace.__dict__.pop("cache")
     if kept is not None:
         workspace.__dict__["cache"] = kept
@@ -174,7 +173,7 @@ def kept_factors(workspace: Workspace, append: Callable[[], None]) -> Row:
     """Items and their factors are known, the combination is not: each time in another way than
     the last few, so that no outcome is kept. The seed plays no part in a factor at the mean."""
     ask, state = workspace.orchestrator.query, {"asked": 0}
-    ways = [QueryOptions(seed=seed) for seed in range(3 * MOST_WAYS)]
+    ways = [QueryOptions(seed=seed) for seed in range(3 * 8)]
 
     def question() -> object:
         state["asked"] += 1
@@ -276,14 +275,14 @@ def group_commit(workspace: Workspace, append: Callable[[], None]) -> list[Row]:
         for _ in range(THREADS * APPENDS):
             append()
 
-    def commit(entries: Sequence[Entry]) -> list[Receipt]:
+    def commit(drafts: Sequence[Draft]) -> list[Receipt]:
         append()
-        return [Receipt("", 0, b"") for _ in entries]
+        return [Receipt("", 0, b"") for _ in drafts]
 
-    sharing, entry = GroupCommit(commit), Entry(b"", b"", {}, ())
+    sharing = GroupCommit(commit)
 
     def waking() -> None:
-        from_threads(lambda: sharing.submit([entry]))
+        from_threads(lambda: sharing.submit([draft]))
 
     own = paired_ratio(many, singly, repeats=9)
     woken = paired_ratio(waking, singly, repeats=9)

@@ -78,7 +78,7 @@ class Segments:
             raise EvidenceError(f"segments cover {int(self.offsets[-1])} items of {count}.")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Items:
     """Evidence items as arrays by item: what is known about them, and what an answer made of them.
 
@@ -143,6 +143,12 @@ class Items:
 
     def __len__(self) -> int:
         return len(self.features)
+
+    def copy(self) -> Items:
+        """The same items in an object of its own; the arrays are shared."""
+        other = object.__new__(Items)
+        other.__dict__.update(self.__dict__)
+        return other
 
     @property
     def layout(self) -> Segments:

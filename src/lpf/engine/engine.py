@@ -85,21 +85,32 @@ class Answers:
 
     def fill(self, items: Items, entity: int) -> None:
         """Writes what the answer made of one entity's items into ``items``: weight, factors and
-        contributions, or the members' distributions. Read-only, because records are written from
-        them after the caller has the result."""
-        rows = self.combined.segments.rows(entity)
-        if isinstance(self.combined, LearnedCombined):
-            items.weight = read_only(self.combined.weight[rows])
-            items.members = read_only(self.combined.members[:, entity])
+        contributions, or the members' distributions."""
+        combined, factors = self.combined, self.factors
+        rows = combined.segments.rows(entity)
+        if isinstance(combined, LearnedCombined):
+            items.weight, items.members = combined.weight[rows], combined.members[:, entity]
             return
-        assert self.factors is not None  # only the variant learned has none
-        weight = self.combined.parts.get("exponent")
-        items.weight = read_only(
-            np.full(len(items), 1.0 / len(items)) if weight is None else weight[rows]
-        )
-        items.potential = read_only(self.factors.potential[rows])
-        items.mean_sigma = read_only(self.factors.mean_sigma[rows])
-        items.contributions = read_only(self.combined.contributions[rows])
+        assert factors is not None  # only the variant learned has none
+        items.potential, items.mean_sigma = factors.potential[rows], factors.mean_sigma[rows]
+        items.contributions = combined.contributions[rows]
+        if "exponent" in combined.parts:
+            items.weight = combined.parts["exponent"][rows]
+        else:
+            items.weight = read_only(np.full(len(items), 1.0 / len(items)))
+
+    def freeze(self) -> None:
+        """Makes all arrays read-only that ``fill`` hands out: records are written from them after
+        the caller has the result."""
+        combined, factors = self.combined, self.factors
+        if isinstance(combined, LearnedCombined):
+            arrays = [combined.weight, combined.members]
+        else:
+            assert factors is not None  # only the variant learned has none
+            arrays = [factors.potential, factors.mean_sigma, combined.contributions, combined.base]
+            arrays += [combined.parts[name] for name in ("exponent",) if name in combined.parts]
+        for array in arrays:
+            read_only(array)
 
 
 class Engine:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -99,7 +98,9 @@ class Candidates:
         # Mostly the same items are chosen again, in the same order: only their scores change.
         if last is None or last[0] != chosen:
             last = self._last = chosen, self._gather(chosen)
-        return replace(last[1], scores=np.array([scores[place] for place in chosen]))
+        items = last[1].copy()
+        items.scores = np.array([scores[place] for place in chosen])
+        return items
 
     def _gather(self, chosen: list[int]) -> Items:
         """The chosen items without scores. Several questions share the arrays, so they are

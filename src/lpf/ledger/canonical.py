@@ -8,7 +8,6 @@ library's C function (its escapes are those of RFC 8785), and numbers start from
 from __future__ import annotations
 
 import json.encoder
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,8 +15,8 @@ from lpf.errors import LedgerError
 
 LARGEST_INTEGER = 2**53 - 1  # beyond it neighbours share one double, so a reader may see another
 
-# Anything but digits, points and brackets (strings, exponents, NaN), or a float without a fraction.
-_UNLIKE = re.compile(r"[^-0-9.,\[\]]|\.0[,\]]")
+# What lists of floats are written with; strings, exponents and NaN have other characters.
+_PLAIN = b"-0123456789.,[]"
 _escaped = json.encoder.encode_basestring
 _NOT_WRITTEN = "nothing was written"
 
@@ -80,10 +79,10 @@ def _numbers(value: Sequence[Any]) -> str | None:
     """Lists of floats, nested or not, in one call: Python writes them in the same way except for
     spaces. None if they hold anything else, or a float that ECMAScript writes differently."""
     text = repr(value).replace(" ", "")
-    # Every number has its point, and a comma before it but for the first: so all are floats.
-    if text.count(".") == text.count(",") + 1 and not _UNLIKE.search(text):
-        return text
-    return None
+    # Every number has a point and, except for the first, a comma before it: so all are floats.
+    if text.count(".") != text.count(",") + 1 or text.encode().translate(None, _PLAIN):
+        return None
+    return None if ".0," in text or ".0]" in text else text  # ECMAScript writes 1.0 as 1
 
 
 class _Names(dict[str, str]):

@@ -156,6 +156,7 @@ class Inference:
             facts = [question.facts for question in questions]
             usable = facts if self._background.covers(predicate) else ()
             answers = engine.answer(items, predicate, options, usable, factors=factors)
+        answers.freeze()
         _share_times(questions, times, ready - begun, perf_counter() - ready)
         return [
             self._result(question, own, answers, place)
@@ -187,7 +188,7 @@ class Inference:
             question.options,
             question.timestamp,
             question.as_of,
-            read_only(combined.base[place]) if isinstance(combined, Combined) else None,
+            combined.base[place] if isinstance(combined, Combined) else None,
             items,
             facts,
             None if uncertainty is None else uncertainty.item(place),
