@@ -1,4 +1,4 @@
-"""What a question gets back: the answer, and all that it was made of."""
+"""The answer to a question, with the evidence and facts it rests on."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ STAGES = ("canonical", "retrieval", "encoding", "conversion", "reasoning", "reco
 
 @dataclass(frozen=True, slots=True)
 class FactUsed:
-    """A known fact that took part: as certain (``hard``), or as a likelihood (``soft``) whose
-    ``strength`` is the probability with which it was believed, after ageing."""
+    """A known fact that took part: as certain (``hard``), or as a likelihood (``soft``).
+    ``strength`` is the probability with which it was believed, reduced by age."""
 
     fact_id: int
     predicate: str
@@ -37,8 +37,8 @@ class FactUsed:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """How many items were found for a question and do not count, each by the first reason that
-    applies: its date, the minimum credibility, or that others are better."""
+    """How many items were found for a question but not used, each counted under the first reason
+    that applies: its date, the minimum credibility, or top_k."""
 
     later_than_as_of: int = 0
     below_credibility: int = 0
@@ -50,16 +50,16 @@ class LeftOut:
 
     def reasons(self, options: QueryOptions) -> str:
         """In words: "1 below credibility 0.5, 2 beyond the best 5"."""
-        told = (
+        reasons = (
             (self.later_than_as_of, "dated later than the question"),
             (self.below_credibility, f"below credibility {options.min_credibility:g}"),
             (self.beyond_top_k, f"beyond the best {options.top_k}"),
         )
-        return ", ".join(f"{number:,} {reason}" for number, reason in told if number)
+        return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
 
 
 def none_counts(left_out: LeftOut, options: QueryOptions) -> str:
-    """What is to be said where items were found and all of them were left out."""
+    """The note for an answer where items were found and all of them were left out."""
     number = left_out.count
     items = (
         "1 item, which does not count" if number == 1 else f"{number:,} items, none of which counts"
@@ -69,14 +69,14 @@ def none_counts(left_out: LeftOut, options: QueryOptions) -> str:
 
 @dataclass(slots=True, eq=False)
 class QueryResult:
-    """The answer to one question. Read it; nothing but the orchestrator writes it.
+    """The answer to one question.
 
-    ``source`` says what the answer rests on, ``method`` how it was reached, ``notes`` what a reader
-    must know besides. ``base`` [V] and the evidence's ``contributions`` [K, V] add up, in log
-    space, to the answer before normalising. ``stages`` are milliseconds by name (see STAGES); for
-    one of many questions answered together they are its share. ``as_of`` and ``timestamp`` are
-    microseconds since 1970. ``none_of`` are the items of an answer without ``evidence``: found, and
-    all left out.
+    ``source`` says what the answer rests on, ``method`` how it was computed, ``notes`` what else a
+    reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V] and the
+    evidence's ``contributions`` [K, V] add up, in log space, to the answer before normalising.
+    ``stages`` are milliseconds by name (see STAGES); for one of many questions answered together
+    they are its share. ``as_of`` and ``timestamp`` are microseconds since 1970. ``none_of`` counts
+    the items of an answer without ``evidence``: found, but all left out.
     """
 
     entity_id: str
@@ -120,8 +120,8 @@ class QueryResult:
 
     @property
     def left_out(self) -> LeftOut | None:
-        """The items that were found and do not count. None where a known fact answered at once and
-        no item was looked for."""
+        """The items that were found but not used. None if a known fact answered at once and no item
+        was looked for."""
         used = self.evidence
         if used is None:
             return self.none_of
@@ -130,7 +130,7 @@ class QueryResult:
     @property
     def conflict(self) -> float | None:
         """How much the items contradict each other: the Jensen-Shannon divergence of their factors
-        in [0, 1], 0 where all say the same. None where there are no factors to compare."""
+        in [0, 1], 0 if all say the same. None if there are no factors to compare."""
         used = self.evidence
         if used is None or used.potential is None or not len(used):
             return None

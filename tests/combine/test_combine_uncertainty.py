@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import features, runtime, schema
-from lpf.combine.uncertainty import decompose
-from lpf.combine.uncertainty import entropy
+from lpf.combine.uncertainty import decompose, entropy
 from lpf.engine import Engine, Items
 from lpf.types import QueryOptions
 

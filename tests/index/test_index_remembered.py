@@ -126,4 +126,3 @@ def test_an_erasure_leaves_nothing_of_the_item_in_memory(filled: Filled) -> None
     assert index._cached._state[1]
     filled.store.erase("one")
     assert not index._cached._state[1]
-

@@ -219,7 +219,10 @@ def test_a_store_without_a_ledger_says_so(tmp_path: Path) -> None:
         (lambda: Draft({}, texts=(QueryText(b"c", b"s", "a\x00b"),)), "NUL"),
         (lambda: Draft({}, texts=(QueryText(b"c", b"s", "\ud800"),)), "surrogate"),
         (lambda: Draft({}, texts=(QueryText(b"c", b"s", "a"),)), "is not the commitment"),
-        (lambda: Draft({"query_text": "a"}, texts=(asked_in("a")[1],)), "query_text does not name it"),
+        (
+            lambda: Draft({"query_text": "a"}, texts=(asked_in("a")[1],)),
+            "query_text does not name it",
+        ),
     ],
 )
 def test_a_draft_that_could_not_be_verified_is_refused(

@@ -8,8 +8,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from lpf.orchestrator.recording import INLINE_ITEMS, Context, draft_of
 from lpf.items import Items
+from lpf.orchestrator.recording import INLINE_ITEMS, Context, draft_of
 from lpf.results import QueryResult
 from lpf.types import QueryOptions
 

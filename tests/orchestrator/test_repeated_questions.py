@@ -197,7 +197,7 @@ def change(result: QueryResult) -> None:
 def test_what_the_caller_changes_is_not_recorded(
     embedded: Workspace, entity: str, together: bool
 ) -> None:
-    """From evidence, from nothing and from a fact; each first record is written in the background."""
+    """From evidence, from nothing and from a fact; each first record is written later."""
     embedded.facts.add([NewFact("known", "level", "high", days_ago(1))])
     asked = QueryOptions(uncertainty_samples=8)
     if together:

@@ -129,7 +129,7 @@ class Engine:
         self.background = Background(schema, circuit)
         heads = {head.name: head.values for head in runtime.config.predicates}
         check_values_agree(schema, heads, "model")
-        self._cache = cache
+        self._cache = None if cache is None or cache.is_off else cache
         # Paper mode has no ensemble: it answers with the best member, which comes first.
         self._best = runtime.member(0)
         self.conversion = lru_cache(maxsize=64)(self._make_conversion)
@@ -162,10 +162,12 @@ class Engine:
                 "variant 'spn' of a circuit that covers the predicate."
             )
         if options.variant == "learned":
-            encoded = posteriors or self.posteriors(items, options)
-            return self._answer_learned(items, predicate, options, segments, encoded)
-        said = factors or self.factors(items, predicate, options)
-        return self._answer_spn(items, predicate, options, segments, facts, said)
+            if posteriors is None:
+                posteriors = self.posteriors(items, options)
+            return self._answer_learned(items, predicate, options, segments, posteriors)
+        if factors is None:
+            factors = self.factors(items, predicate, options)
+        return self._answer_spn(items, predicate, options, segments, facts, factors)
 
     def factors(
         self,

@@ -27,7 +27,7 @@ class FactorCache:
 
     def __init__(self, cache: Cache, reader_id: str) -> None:
         self._cache = cache
-        self._is_off = isinstance(cache, NoCache)
+        self.is_off = isinstance(cache, NoCache)
         self._reader_id = reader_id
         self._factor_recipe = lru_cache(maxsize=256)(self._make_factor_recipe)
         self._posterior_recipe = lru_cache(maxsize=8)(
@@ -38,8 +38,6 @@ class FactorCache:
         self, items: Items, converter: Converter, compute: Callable[[Items], Factors]
     ) -> Factors:
         """The items' factors; ``compute`` makes those that are not in the cache."""
-        if self._is_off:
-            return compute(items)
 
         def rows(missing: Items) -> Table:
             fresh = compute(missing)

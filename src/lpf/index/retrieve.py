@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.factors.keys import stored_keys
-from lpf.index.copies import (
-    DEFAULT_SIMILARITY,
-    GroupArray,
-    checked_similarity,
-    copy_labels,
-    cut,
-    numbered,
-)
+from lpf.index.copies import DEFAULT_SIMILARITY, checked_similarity, copy_labels, numbered
 from lpf.index.features import (
     COMMITMENT,
     CONTENT_KEY,
@@ -32,8 +25,8 @@ from lpf.index.features import (
     VECTOR,
     FeatureSource,
 )
-from lpf.index.ranking import Ranker, RankingConfig, best_first, relevance_to
-from lpf.items import Items
+from lpf.index.ranking import Ranker, RankingConfig, best_first, relevance_to, take_best
+from lpf.items import GroupArray, Items
 from lpf.reading.reader import Reader
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore
@@ -93,7 +86,7 @@ class Candidates:
         """The best ``top_k`` at ``as_of``, compared with ``query`` [text width] if one is given."""
         relevance = None if query is None else relevance_to(self._texts, query)
         scores = ranker.scores(self._credibility, self._timestamps, as_of, relevance)
-        chosen = cut(best_first(scores, self._timestamps), self._labels, top_k)
+        chosen = take_best(best_first(scores, self._timestamps), self._labels, top_k)
         last = self._last
         # Mostly the same items are chosen again, in the same order: only their scores change.
         if last is None or last[0] != chosen:

@@ -49,7 +49,7 @@ from lpf.storage.values import now_micros
 
 Result = TypeVar("Result")
 
-# A gap up to here is read leaf by leaf; beyond it, tiles are fewer rows.
+# Up to this many missing records are read leaf by leaf; beyond that, tiles are fewer rows.
 _SMALL_GAP = 512
 
 
@@ -71,7 +71,7 @@ class Tip:
 
 
 class Sequencer:
-    """The one place of a process that numbers records; threads take turns."""
+    """Numbers the records of this process; threads take turns."""
 
     def __init__(
         self,
@@ -109,8 +109,8 @@ class Sequencer:
         """A signed checkpoint over all records; None while there are none."""
         if self._key is None:
             raise LedgerKeyError(
-                "this process has no signing key, so no checkpoint was made. Open the ledger with "
-                "the key it was made with."
+                "this process has no signing key, so no checkpoint was signed. Open the ledger "
+                "with the key it was created with."
             )
 
         def sign(connection: Connection, tip: Tip) -> tuple[Checkpoint | None, Tip]:
@@ -127,8 +127,8 @@ class Sequencer:
         self._lock = threading.Lock()
 
     def _in_turn(self, work: Callable[[Connection, Tip], tuple[Result, Tip]]) -> Result:
-        """Does ``work`` in a transaction in which nobody else appends. It is given the tip as it
-        is in the store, and returns the one it leaves."""
+        """Does ``work`` in a transaction in which nobody else appends. It gets the tip as it is in
+        the store, and returns its result and the new tip."""
         ready = False
         with self._lock:
             try:
@@ -163,9 +163,9 @@ class Sequencer:
         return Tip(frontier, leaf, self._last_signed(read, known, size))
 
     def _last_signed(self, read: Read, known: Tip, size: int) -> Checkpoint | None:
-        """The newest checkpoint others made. Nothing is ever signed on top of one that does not
-        hold."""
-        # What is signed later covers at least what was known before: no look further back.
+        """The newest checkpoint that others signed. LedgerBrokenError if it does not fit:
+        nothing is signed on top of it."""
+        # Later checkpoints cover at least what was known before: no need to look further back.
         first = max(known.signed_size + 1, known.size)
         rows = read(statements.LATEST_CHECKPOINT, (first, size))
         if not rows:
@@ -180,7 +180,7 @@ class Sequencer:
     def _is_due(self, tip: Tip) -> bool:
         if self._key is None:
             return False
-        # A clock that was set back must not stop the signing, hence the lower bound.
+        # A clock that was set back must not stop signing, hence the lower bound.
         age = now_micros() - tip.signed.timestamp if tip.signed else -1
         return not 0 <= age < self._checkpoint_micros
 
@@ -265,9 +265,9 @@ class Ledger:
     """Appends records, from any number of threads, processes and (on PostgreSQL) hosts.
 
     A process that has the private key signs a checkpoint with the first commit after
-    ``checkpoint_seconds`` and when it closes. One without appends all the same; its records stay
-    unsigned until a process with the key commits. The child of a fork may go on with it; what was
-    pending is its parent's.
+    ``checkpoint_seconds`` and when it closes. A process without the key appends as well; its
+    records stay unsigned until a process with the key commits. The child of a fork may go on using
+    the ledger; pending records are written by the parent.
     """
 
     def __init__(
@@ -277,8 +277,8 @@ class Ledger:
         *,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> None:
-        """LedgerKeyError for the key of another ledger, LedgerError where there is none yet,
-        LedgerBrokenError where the stored tree does not fit the last checkpoint."""
+        """LedgerKeyError for the key of another ledger, LedgerError if there is no ledger yet,
+        LedgerBrokenError if the stored tree does not fit the last checkpoint."""
         self.identity = read_identity(database)
         if private_key is not None:
             require_key(self.identity, public_bytes(private_key))
@@ -291,7 +291,7 @@ class Ledger:
 
     @staticmethod
     def create(database: Database, public_key: bytes) -> Identity:
-        """Makes the store's ledger, once; with the same key again it changes nothing."""
+        """Creates the store's ledger; does nothing if it exists with the same key."""
         return create_identity(database, public_key)
 
     def append(self, draft: Draft) -> Receipt:
@@ -306,13 +306,14 @@ class Ledger:
 
     def append_later(self, make_draft: MakeDraft) -> None:
         """On disk some 20 ms later, in a group; ``make_draft`` is called on another thread. While
-        the store is full, busy or away, it is kept and tried again. LedgerError for what else
-        failed since the last call, and where too much is kept; ``make_draft`` is then not taken."""
+        the store is full, busy or unreachable, the record is kept and tried again. LedgerError if
+        anything else failed since the last call, or if too many records are waiting; ``make_draft``
+        is then not accepted."""
         self._later.put(make_draft)
 
     @property
     def signs(self) -> bool:
-        """Whether this process has the private key, so that it signs what it appends."""
+        """Return True if this process has the private key and signs what it appends."""
         return self._signs
 
     @property
@@ -321,22 +322,22 @@ class Ledger:
         return self._later.pending
 
     def flush(self) -> None:
-        """Waits until nothing is pending. LedgerError if some of it could not be written; it says
-        how many are kept, which the next ``flush`` or ``close`` tries again."""
+        """Waits until nothing is pending. LedgerError if some records could not be written; it says
+        how many are kept for the next ``flush`` or ``close``."""
         self._later.flush()
 
     def checkpoint(self) -> Checkpoint | None:
-        """Signs the ledger as it is now; None while it has no record. LedgerKeyError without a
-        private key."""
+        """Signs the ledger as it is now; None if it has no record. LedgerKeyError without a private
+        key."""
         return self._sequencer.checkpoint()
 
     def close(self) -> None:
-        """Writes what is pending and signs, where there is a key. The database stays open.
-        LedgerError as ``flush``."""
+        """Writes pending records and signs, if there is a key. The database stays open. LedgerError
+        as ``flush``."""
         try:
             self._later.close()
         except LedgerError:
-            with suppress(StorageError):  # that records are missing is what the caller must see
+            with suppress(StorageError):  # the caller must see that records are missing
                 self._sign()
             raise
         self._sign()
@@ -348,7 +349,7 @@ class Ledger:
         self.close()
 
     def reset_after_fork(self) -> None:
-        """Called in the child of a fork: its parent's locks may be held, its thread is not here."""
+        """Called in the child of a fork, where threads that hold its locks do not exist."""
         self._sequencer.reset_after_fork()
         self._group = GroupCommit(self._sequencer.commit)
         self._later.reset_after_fork()
@@ -362,11 +363,12 @@ class Ledger:
 
 
 def erase_query_texts(database: Database, record_ids: Iterable[str]) -> int:
-    """Deletes the words that these records were asked in, all in one transaction, and returns how
-    many texts that were. UnknownRecordError, with nothing erased, where one is no record.
+    """Deletes the query texts of these records in one transaction and returns how many there were.
+    The records stay as they are: they hold commitments only. UnknownRecordError, with nothing
+    erased, if one is not a record.
 
-    The store's files may hold deleted bytes until they are overwritten; to scrub them is up to the
-    caller.
+    The store's files may hold deleted bytes until they are overwritten; scrubbing them is up to
+    the caller.
     """
     reader = LedgerReader(database)
     named = [reader.get(each).fields.get(QUERY_TEXT_FIELD, "") for each in record_ids]

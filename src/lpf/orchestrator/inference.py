@@ -23,10 +23,11 @@ from lpf.factors.convert import StepTimes
 from lpf.index.retrieve import EvidenceIndex
 from lpf.items import Segments
 from lpf.orchestrator.known_facts import FactPolicy, known_facts
+from lpf.orchestrator.recording import shared_options
 from lpf.results import FactUsed, LeftOut, QueryResult, none_counts
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
-from lpf.types import QueryOptions, cacheable
+from lpf.types import QueryOptions
 
 NO_FACTS = Facts()
 NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
@@ -98,7 +99,7 @@ class Inference:
     def _effective_options(self, question: Question) -> QueryOptions:
         """The options without query text and moment. Where the circuit does not cover the
         predicate, the fallback ``learned`` replaces the variant ``spn``."""
-        options = cacheable(question.options)
+        options = shared_options(question.options)
         covered = self._background.covers(question.predicate.name)
         if options.variant == "spn" and not covered and options.fallback == "learned":
             return _as_learned(options)

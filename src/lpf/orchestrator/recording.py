@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from lpf.ledger.records import Draft, QueryText, query_text_commitment, referenc
 from lpf.results import FactUsed, Method, QueryResult
 from lpf.schema import Schema
 from lpf.storage.values import iso
-from lpf.types import FloatArray, QueryOptions, cacheable
+from lpf.types import FloatArray, QueryOptions
 from lpf.version import __version__
 
 CONTEXT_FORMAT = "lpf-context/1"
@@ -125,6 +125,14 @@ def _fact(used: FactUsed) -> dict[str, Any]:
     }
 
 
+def shared_options(options: QueryOptions) -> QueryOptions:
+    """``options`` without what belongs to one question alone, for use as a cache key. A query text
+    must not stay in memory as part of a key."""
+    if options.query_text is None and options.as_of is None:
+        return options
+    return replace(options, query_text=None, as_of=None)
+
+
 def hyperparameters(asked: QueryOptions) -> dict[str, Any]:
     """The options as a context holds them. Query text and moment belong to the record itself."""
     options = asdict(asked)
@@ -145,7 +153,7 @@ class Contexts:
         self._cached = lru_cache(maxsize=256)(self._make)
 
     def of(self, result: QueryResult) -> Context:
-        options = cacheable(result.options)
+        options = shared_options(result.options)
         return self._cached(result.predicate, options, result.method, result.evidence is not None)
 
     def _make(
