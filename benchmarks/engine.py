@@ -1,4 +1,4 @@
-"""The engine's own time: one question, a thousand questions, and the memory of many items."""
+"""The engine alone: one question, a thousand questions, and the memory used by many items."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def one_query() -> Items:
 
 
 class BareNumPy:
-    """The same matrices, written down as briefly as NumPy allows: no checks, no keys, no parts,
-    points drawn beforehand. What nobody can undercut without leaving NumPy."""
+    """The same matrices in as few NumPy calls as possible: no checks, no keys, no contributions,
+    random points drawn beforehand. A lower bound for anything written in NumPy."""
 
     def __init__(self, runtime: Runtime) -> None:
         tensors = {name: array[0] for name, array in runtime.tensors.items()}
@@ -113,7 +113,7 @@ def literal_numpy(runtime: Runtime, inputs: np.ndarray) -> np.ndarray:
 
 
 class LiteralNetworks(torch.nn.Module):
-    """Encoder and decoder as one would write them down from the paper's description."""
+    """Encoder and decoder written directly from the paper's description."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ def _layers(*widths: int) -> torch.nn.Sequential:
 
 class Literal:
     """Algorithms 1, 2 and 4 as written, on the paper's own stack (PyTorch, eager): one item after
-    the other, one decode a sample, distributions as dictionaries."""
+    the other, one decoder pass per sample, distributions as dictionaries."""
 
     def __init__(self) -> None:
         self.networks = LiteralNetworks().eval()
@@ -190,7 +190,7 @@ def one_query_against_numpy(engine: Engine) -> Row:
 def one_query_against_literal(engine: Engine) -> list[Row]:
     items, literal = one_query(), Literal()
     references = {
-        "Algorithm 1 taken literally in PyTorch, one decode a sample": (
+        "Algorithm 1 taken literally in PyTorch, one decode per sample": (
             lambda: literal(items.features),
             30.0,
         ),
@@ -224,15 +224,15 @@ def _literal_row(
 
 
 def flops(items: int, samples: int) -> float:
-    """Of the networks' matrix products alone."""
+    """Floating-point operations of the networks' matrix products alone."""
     encoder = 384 * 256 + 256 * 128 + 128 * 128
     decoder = 64 * 128 + 128 * 64 + 64 * 3
     return 2.0 * items * (encoder + samples * decoder)
 
 
 def flops_done(items: int, samples: int) -> float:
-    """What is really multiplied: mirror pairs share their first product, and each item's mean goes
-    through the decoder once more."""
+    """The operations really done: mirror pairs share their first product, and each item's mean is
+    decoded as well."""
     encoder = 384 * 256 + 256 * 128 + 128 * 128
     mean = 64 * 128 + 128 * 64 + 64 * 3
     decoder = samples // 2 * 64 * 128 + samples * (128 * 64 + 64 * 3)
@@ -274,7 +274,7 @@ def many(engine: Engine) -> list[Row]:
 
 
 def memory() -> Row:
-    """Peak of what NumPy allocates meanwhile; the process's own peak would hide behind torch's."""
+    """Peak of NumPy's allocations; the peak of the process would be hidden by torch's."""
     converter = Converter(model(), "level", ConversionConfig("orthogonal", 64))
     inputs, keys = features(10_000), np.arange(10_000, dtype=np.uint64)
     tracemalloc.start()

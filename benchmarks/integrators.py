@@ -1,7 +1,7 @@
-"""How close each integrator comes to the integral, and at what cost.
+"""The error of each integrator, and its cost.
 
-The reference is 100,000 plain samples an item. The model is trained, so sigma and decoder are what
-they are in use.
+The reference is 100,000 plain samples per item. The model is trained, so that sigma and decoder are
+as in real use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def run() -> list[Row]:
 
 
 def reference(runtime: Runtime, inputs: np.ndarray) -> np.ndarray:
-    """100,000 samples an item, in chunks with other seeds."""
+    """100,000 samples per item, in chunks with different seeds."""
     chunks = [
         convert(runtime, inputs, "plain", CHUNK, seed)
         for seed in range(1000, 1000 + REFERENCE_SAMPLES // CHUNK)
@@ -75,8 +75,7 @@ def sampled_row(
 
 
 def deterministic_rows(runtime: Runtime, inputs: np.ndarray, exact: np.ndarray) -> list[Row]:
-    """Moments and the mean have a cost of their own, so it is measured, and each is compared with
-    as many orthogonal samples as take the same time."""
+    """``moments`` and ``mean`` against as many orthogonal samples as take the same time."""
     rows = []
     for sampler in ("moments", "mean"):
         fixed = Converter(runtime, "level", ConversionConfig(sampler))

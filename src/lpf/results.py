@@ -1,4 +1,4 @@
-"""What a question gets back: the answer, and all that it was made of."""
+"""The answer to a question, with the evidence and facts it rests on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lpf.errors import MissingPackageError
+from lpf.items import Items
 from lpf.types import FloatArray, QueryOptions
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ STAGES = ("canonical", "retrieval", "encoding", "conversion", "reasoning", "reco
 
 @dataclass(frozen=True, slots=True)
 class FactUsed:
-    """A known fact that took part: as certain (``hard``), or as a likelihood (``soft``) whose
-    ``strength`` is the probability with which it was believed, after ageing."""
+    """A known fact that took part: as certain (``hard``), or as a likelihood (``soft``).
+    ``strength`` is the probability with which it was believed, reduced by age."""
 
     fact_id: int
     predicate: str
@@ -45,40 +45,9 @@ class FactUsed:
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceUsed:
-    """The K items of an answer, best first, as arrays by item.
-
-    ``potential`` [K, V] are the factors (None for the variant ``learned``), ``weight`` [K] what
-    each item entered with: its exponent, or its share of the latent code. ``groups`` number copies,
-    ``sources`` sources, -1 for none. ``considered`` items were found, of which
-    ``below_credibility``, ``dated_later`` and ``cut`` were left out. ``commitments`` are the
-    salted hashes of the texts.
-    """
-
-    ids: tuple[str, ...]
-    commitments: tuple[bytes, ...]
-    credibility: FloatArray
-    groups: NDArray[np.int64]
-    sources: NDArray[np.int64]
-    scores: FloatArray
-    considered: int
-    below_credibility: int
-    dated_later: int
-    cut: int
-    weight: FloatArray
-    potential: FloatArray | None = None
-    mean_sigma: FloatArray | None = None
-    contributions: FloatArray | None = None
-    members: FloatArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-@dataclass(frozen=True, slots=True)
 class LeftOut:
-    """How many items were found for a question and do not count, each by the first reason that
-    applies: its date, the minimum credibility, or that others are better."""
+    """How many items were found for a question but not used, each counted under the first reason
+    that applies: its date, the minimum credibility, or top_k."""
 
     later_than_as_of: int = 0
     below_credibility: int = 0
@@ -90,16 +59,16 @@ class LeftOut:
 
     def reasons(self, options: QueryOptions) -> str:
         """In words: "1 below credibility 0.5, 2 beyond the best 5"."""
-        told = (
+        reasons = (
             (self.later_than_as_of, "dated later than the question"),
             (self.below_credibility, f"below credibility {options.min_credibility:g}"),
             (self.beyond_top_k, f"beyond the best {options.top_k}"),
         )
-        return ", ".join(f"{number:,} {reason}" for number, reason in told if number)
+        return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
 
 
 def none_counts(left_out: LeftOut, options: QueryOptions) -> str:
-    """What is to be said where items were found and all of them were left out."""
+    """The note for an answer where items were found and all of them were left out."""
     number = left_out.count
     items = (
         "1 item, which does not count" if number == 1 else f"{number:,} items, none of which counts"
@@ -109,14 +78,14 @@ def none_counts(left_out: LeftOut, options: QueryOptions) -> str:
 
 @dataclass(slots=True, eq=False)
 class QueryResult:
-    """The answer to one question. Read it; nothing but the orchestrator writes it.
+    """The answer to one question.
 
-    ``source`` says what the answer rests on, ``method`` how it was reached, ``notes`` what a reader
-    must know besides. ``base`` [V] and the evidence's ``contributions`` [K, V] add up, in log
-    space, to the answer before normalising. ``stages`` are milliseconds by name (see STAGES); for
-    one of many questions answered together they are its share. ``as_of`` and ``timestamp`` are
-    microseconds since 1970. ``none_of`` are the items of an answer without ``evidence``: found, and
-    all left out.
+    ``source`` says what the answer rests on, ``method`` how it was computed, ``notes`` what else a
+    reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V] and the
+    evidence's ``contributions`` [K, V] add up, in log space, to the answer before normalising.
+    ``stages`` are milliseconds by name (see STAGES); for one of many questions answered together
+    they are its share. ``as_of`` and ``timestamp`` are microseconds since 1970. ``none_of`` counts
+    the items of an answer without ``evidence``: found, but all left out.
     """
 
     entity_id: str
@@ -129,7 +98,7 @@ class QueryResult:
     timestamp: int
     as_of: int
     base: FloatArray | None = None
-    evidence: EvidenceUsed | None = None
+    evidence: Items | None = None
     facts: tuple[FactUsed, ...] = ()
     uncertainty: Mapping[str, float] | None = None
     notes: tuple[str, ...] = ()
@@ -156,12 +125,12 @@ class QueryResult:
     @property
     def evidence_chain(self) -> tuple[str, ...]:
         """The ids of the items used, best first."""
-        return () if self.evidence is None else self.evidence.ids
+        return () if self.evidence is None else tuple(self.evidence.ids)
 
     @property
     def left_out(self) -> LeftOut | None:
-        """The items that were found and do not count. None where a known fact answered at once and
-        no item was looked for."""
+        """The items that were found but not used. None if a known fact answered at once and no item
+        was looked for."""
         used = self.evidence
         if used is None:
             return self.none_of
@@ -170,7 +139,7 @@ class QueryResult:
     @property
     def conflict(self) -> float | None:
         """How much the items contradict each other: the Jensen-Shannon divergence of their factors
-        in [0, 1], 0 where all say the same. None where there are no factors to compare."""
+        in [0, 1], 0 if all say the same. None if there are no factors to compare."""
         used = self.evidence
         if used is None or used.potential is None or not len(used):
             return None
@@ -215,7 +184,7 @@ class QueryResult:
             return []
         return [self._item(used, place) for place in range(len(used))]
 
-    def _item(self, used: EvidenceUsed, place: int) -> dict[str, Any]:
+    def _item(self, used: Items, place: int) -> dict[str, Any]:
         credibility = float(used.credibility[place])
         item: dict[str, Any] = {
             "evidence_id": used.ids[place],

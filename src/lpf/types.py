@@ -1,14 +1,13 @@
-"""The nouns of the paper, as frozen dataclasses.
+"""The paper's terms as frozen dataclasses: evidence, posteriors, factors, query options.
 
-``LatentPosterior`` and ``SoftFactor`` speak of one item, for people, records and tests. Work is
-done on many items at once: ``Posteriors`` and ``Factors`` hold the same things as arrays, and hand
-out the single ones on request.
+``Posteriors`` and ``Factors`` hold many items as arrays; ``LatentPosterior`` and ``SoftFactor`` are
+one item of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, get_args
 
@@ -26,7 +25,7 @@ Float32Array = NDArray[np.float32]
 KeyArray = NDArray[np.uint64]
 EvidenceType = Literal["text", "structured", "hybrid"]
 
-# Floors of the paper's algorithms. They belong to paper mode and are written into its records.
+# Floors of the paper's algorithms, used in paper mode.
 SIGMA_FLOOR = 1e-6
 LOG_EPSILON = 1e-12
 
@@ -35,9 +34,9 @@ LOG_EPSILON = 1e-12
 class Evidence:
     """One piece of evidence about one entity and predicate.
 
-    ``credibility`` is the chance in [0, 1] that the item says anything, None where nobody knows.
-    ``claim`` is the text it is to be read against. ``supports_value`` is a label, for training.
-    Items of one ``report_id`` repeat each other: together they count as one.
+    ``credibility`` in [0, 1] says how far the item may be trusted, None if unknown. ``claim`` is
+    the statement it is read against. ``supports_value`` is a label, for training. Items with the
+    same ``report_id`` are copies: together they count as one.
     """
 
     evidence_id: str
@@ -115,9 +114,9 @@ class Posteriors:
 
 @dataclass(frozen=True, slots=True)
 class SoftFactor:
-    """Φ_e(y) of one item: what it says about ``variables[0]``, and how much it weighs.
+    """Φ_e(y) of one item: what it says about ``variables[0]``, and its weight.
 
-    ``group_id`` names the copies the item belongs to; items without one stand alone.
+    ``group_id`` names the group of copies the item belongs to, None if it has no copies.
     """
 
     evidence_id: str
@@ -132,8 +131,8 @@ class SoftFactor:
 class Factors:
     """Soft factors of N items over one predicate of V values.
 
-    ``potential`` [N, V] float64 is what the combination works on and what a record keeps, so an
-    answer can be recomputed from it bit for bit. ``mean_sigma`` [N] is that of the posteriors.
+    ``potential`` [N, V] float64 is what the combination works on and what a record holds, so an
+    answer can be recomputed from it bit for bit. ``mean_sigma`` [N] is the posteriors' mean σ.
     """
 
     evidence_ids: Sequence[str]
@@ -156,7 +155,7 @@ class Factors:
     def item(
         self, position: int, weight: float, group_id: str | None = None, **metadata: float
     ) -> SoftFactor:
-        """One item's factor. ``metadata`` adds what the combination made of it."""
+        """One item's factor. ``metadata`` is added to what is known about the conversion."""
         return SoftFactor(
             evidence_id=self.evidence_ids[position],
             variables=(self.predicate,),

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from lpf.cli.answer_view import show_answer
 from lpf.cli.terminal import table
-from lpf.results import EvidenceUsed, FactUsed, QueryResult
+from lpf.items import Items
+from lpf.results import FactUsed, QueryResult
 from lpf.types import QueryOptions
 
 
@@ -228,7 +229,8 @@ def test_experts_also_see_the_times_and_the_options(lpf) -> None:
 def result() -> QueryResult:
     """An answer with everything an answer can have."""
     potential = np.array([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
-    used = EvidenceUsed(
+    used = Items(
+        np.zeros((3, 1), np.float32),
         ids=("E001", "E002", "a-name-of-thirty-six-characters-or-so"),
         commitments=(b"1", b"2", b"3"),
         credibility=np.array([0.95, 0.9, np.nan]),

@@ -12,7 +12,8 @@ from made_up import unit_vectors
 
 from lpf.errors import ConfigError
 from lpf.index import copies
-from lpf.index.copies import checked_similarity, copy_labels, cut, numbered
+from lpf.index.copies import checked_similarity, copy_labels, numbered
+from lpf.index.ranking import take_best
 
 SIMILARITY = 0.81
 # Whole numbers: no cosine of two such vectors is within 0.003 of the threshold.
@@ -103,18 +104,18 @@ def test_no_copies_among_many() -> None:
 
 def test_the_cut_takes_the_best_of_each_group_first() -> None:
     labels = np.array([0, 0, 0, 3, 4])
-    assert cut([0, 1, 2, 3, 4], labels, 3) == [0, 3, 4]
-    assert cut([4, 2, 1, 0, 3], labels, 2) == [4, 2]
+    assert take_best([0, 1, 2, 3, 4], labels, 3) == [0, 3, 4]
+    assert take_best([4, 2, 1, 0, 3], labels, 2) == [4, 2]
 
 
 def test_the_cut_fills_up_with_the_best_copies_in_order() -> None:
-    assert cut([2, 1, 0, 3, 4], np.array([0, 0, 0, 3, 4]), 4) == [2, 1, 3, 4]
+    assert take_best([2, 1, 0, 3, 4], np.array([0, 0, 0, 3, 4]), 4) == [2, 1, 3, 4]
 
 
 @given(items, st.integers(1, 30))
 def test_the_cut_loses_no_group_while_it_keeps_a_copy(drawn: list, top_k: int) -> None:
     labels = np.array(labels_of(drawn))
-    kept = cut(list(range(len(drawn))), labels, top_k)
+    kept = take_best(list(range(len(drawn))), labels, top_k)
     assert kept == sorted(set(kept))
     assert len(kept) == min(top_k, len(drawn))
     groups = len(set(labels.tolist()))

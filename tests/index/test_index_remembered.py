@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from made_up import AS_OF, NOW, Filled, MadeUpReader
 
-from lpf.index import EvidenceIndex, Retrieved
-from lpf.index.retrieve import MOST_CHOSEN
+from lpf.index import EvidenceIndex
+from lpf.items import Items
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
 
@@ -24,13 +24,13 @@ def index_of(filled: Filled) -> EvidenceIndex:
     return EvidenceIndex(filled.store, reader.reader_id, reader.width, lambda: reader)
 
 
-def ask(index: EvidenceIndex, **changes: object) -> Retrieved:
+def ask(index: EvidenceIndex, **changes: object) -> Items:
     asked = {"top_k": 3, "min_credibility": 0.5, "as_of": AS_OF, **changes}
     return index.retrieve("E", "p", **asked)
 
 
-def same(one: Retrieved, other: Retrieved) -> bool:
-    names = [field.name for field in fields(Retrieved) if field.name != "made"]
+def same(one: Items, other: Items) -> bool:
+    names = [field.name for field in fields(Items)]
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
@@ -64,17 +64,18 @@ def test_at_every_moment_it_is_what_a_fresh_index_finds(filled: Filled) -> None:
     assert len(found) > 8, "time must have changed the order"
 
 
-def test_the_same_items_are_the_same_objects_and_cannot_be_written_to(filled: Filled) -> None:
+def test_the_same_items_share_arrays_that_cannot_be_written_to(filled: Filled) -> None:
     add_some(filled)
     index = index_of(filled)
     first, again = ask(index), ask(index, as_of=AS_OF + 1)
-    assert again.made is first.made
     assert again.features is first.features
     assert not np.array_equal(again.scores, first.scores)
     for name in ("features", "credibility", "groups", "sources"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(first, name)[0] = 0
-    assert ask(index, as_of=AS_OF + 3000 * MICROS_PER_DAY).made is not first.made
+    first.weight = first.scores
+    assert ask(index).weight is not first.scores, "what an answer adds is its own"
+    assert ask(index, as_of=AS_OF + 3000 * MICROS_PER_DAY).features is not first.features
 
 
 def test_a_question_with_words_is_ranked_by_them(filled: Filled) -> None:
@@ -122,17 +123,6 @@ def test_an_erasure_leaves_nothing_of_the_item_in_memory(filled: Filled) -> None
     add_some(filled)
     index = index_of(filled)
     ask(index)
-    assert index._remembered._state[1]
+    assert index._cached._state[1]
     filled.store.erase("one")
-    assert not index._remembered._state[1]
-
-
-def test_however_many_are_asked_for_little_is_kept(filled: Filled) -> None:
-    add_some(filled)
-    index = index_of(filled)
-    enough = [ask(index, top_k=top_k) for top_k in range(5, 200)]
-    assert all(found.made is enough[0].made for found in enough), "there are but five to choose"
-    for top_k in (1, 2, 3, 4, 5, 1, 2):
-        ask(index, top_k=top_k)
-    (choice,) = index._remembered._state[1].values()
-    assert len(choice._chosen) <= MOST_CHOSEN
+    assert not index._cached._state[1]

@@ -12,8 +12,10 @@ import pytest
 from made_up import AS_OF, NOW, WIDTH, Filled, MadeUpReader
 
 from lpf.errors import ConfigError, EvidenceError
-from lpf.index import EvidenceIndex, Retrieved, pair_text_part
+from lpf.factors.keys import stored_keys
+from lpf.index import EvidenceIndex, pair_text_part
 from lpf.index import features as candidates
+from lpf.items import Items
 from lpf.reading.pair import PairReader
 from lpf.reading.reader import Reader
 from lpf.storage.database import Database
@@ -27,7 +29,7 @@ def index_of(filled: Filled, reader: Reader | None = None, **settings) -> Eviden
     return EvidenceIndex(filled.store, reader.reader_id, reader.width, lambda: reader, **settings)
 
 
-def ask(index: EvidenceIndex, **changes) -> Retrieved:
+def ask(index: EvidenceIndex, **changes) -> Items:
     asked = {"top_k": 5, "min_credibility": 0.5, "as_of": AS_OF, **changes}
     return index.retrieve("E", "p", **asked)
 
@@ -42,14 +44,14 @@ def test_items_come_best_first_with_all_that_goes_with_them(filled: Filled) -> N
     assert found.ids == ("new", "old", "vague")
     assert found.scores == pytest.approx([0.88, 0.68, 0.5])
     assert found.credibility == pytest.approx([0.8, 0.8, np.nan], nan_ok=True)
-    assert found.timestamps == (AS_OF, AS_OF - 365 * DAY // timedelta(microseconds=1), None)
     assert found.sources.tolist() == [0, 1, 1]
     assert found.groups.tolist() == [-1, -1, -1]
     texts = [f"text of {name}" for name in found.ids]
     assert np.array_equal(found.features, reader.read_many(texts))
-    stored = filled.store.by_rows(found.row_ids)
+    stored = [filled.store.get(name) for name in found.ids]
     assert found.commitments == tuple(item.commitment for item in stored)
     assert found.content_keys == tuple(item.content_key for item in stored)
+    assert np.array_equal(found.keys, stored_keys(found.content_keys, reader.reader_id))
     assert (found.considered, found.below_credibility, found.cut) == (3, 0, 0)
 
 

@@ -27,22 +27,25 @@ SETTINGS = canonical({"mode": "robust", "temperature": 0.8})
 
 
 def draft(number: int = 0, **fields: object) -> Draft:
-    content = {
+    return Draft(content_of(number, **fields), (SETTINGS,))
+
+
+def content_of(number: int = 0, **fields: object) -> dict[str, object]:
+    return {
         "entity_id": f"C{number:04d}",
         "distribution": {"high": 0.25 + number / 4096, "low": 1e-7, "medium": 1.0},
         "note": f'Zoë said "{number}"\n',
         "settings": reference(SETTINGS),
         **fields,
     }
-    return Draft(content, (SETTINGS,))
 
 
 def asked_in(words: str, number: int = 0) -> tuple[Draft, QueryText]:
     """A record of a question asked in ``words``."""
     salt = f"salt {number}".encode()
     text = QueryText(query_text_commitment(salt, words), salt, words)
-    plain = draft(number, query_text=text.commitment.hex())
-    return Draft(plain.fields, plain.blobs, (text,)), text
+    content = content_of(number, query_text=text.commitment.hex())
+    return Draft(content, (SETTINGS,), (text,)), text
 
 
 def created(url: str | Path, key: Ed25519PrivateKey = KEY) -> Database:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import linecache
 import os
 import signal
@@ -16,9 +17,9 @@ import pytest
 import lpf.ledger.group_commit as group_module
 from lpf.errors import LedgerError
 from lpf.ledger.group_commit import GroupCommit
-from lpf.ledger.records import Entry, Receipt, record_id
+from lpf.ledger.records import Draft, Receipt, record_id
 
-ENTRY = Entry(b"", b"", {}, ())
+DRAFT = Draft({})
 
 
 class SlowCommit:
@@ -30,14 +31,14 @@ class SlowCommit:
         self.entered = threading.Semaphore(0)
         self.error: BaseException | None = None
 
-    def __call__(self, entries: Sequence[Entry]) -> list[Receipt]:
+    def __call__(self, drafts: Sequence[Draft]) -> list[Receipt]:
         self.entered.release()
         self.go.acquire()
         if self.error is not None:
             raise self.error
         start = sum(self.sizes)
-        self.sizes.append(len(entries))
-        numbers = range(start + 1, start + len(entries) + 1)
+        self.sizes.append(len(drafts))
+        numbers = range(start + 1, start + len(drafts) + 1)
         return [Receipt(record_id(number), number, b"") for number in numbers]
 
 
@@ -51,7 +52,7 @@ class Caller(threading.Thread):
 
     def run(self) -> None:
         try:
-            self.receipts = self.group.submit([ENTRY] * self.count)
+            self.receipts = self.group.submit([DRAFT] * self.count)
         except BaseException as error:
             self.error = error
 
@@ -97,7 +98,7 @@ def test_an_interrupted_leader_tells_its_followers_that_the_outcome_is_unknown()
     assert kinds == {KeyboardInterrupt, LedgerError}
     commit.error = None
     commit.go.release()
-    assert group.submit([ENTRY])[0].seq == 2
+    assert group.submit([DRAFT])[0].seq == 2
 
 
 def test_an_interrupted_follower_leaves_the_queue() -> None:
@@ -112,11 +113,11 @@ def test_an_interrupted_follower_leaves_the_queue() -> None:
     interrupter = threading.Thread(target=interrupt)
     interrupter.start()
     with pytest.raises(KeyboardInterrupt):
-        group.submit([ENTRY])
+        group.submit([DRAFT])
     interrupter.join()
     commit.go.release(2)
     callers[0].join()
-    assert group.submit([ENTRY])[0].seq == 2
+    assert group.submit([DRAFT])[0].seq == 2
     assert commit.sizes == [1, 1]
 
 
@@ -124,19 +125,19 @@ class Notes:
     """Commits at once, but for the first, and notes what it was given."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.drafts: list[Draft] = []
         self.go = threading.Event()
         self.entered = threading.Event()
 
-    def __call__(self, entries: Sequence[Entry]) -> list[Receipt]:
+    def __call__(self, drafts: Sequence[Draft]) -> list[Receipt]:
         self.entered.set()
         self.go.wait()
-        self.entries += entries
-        return [Receipt(record_id(1), 1, entry.before) for entry in entries]
+        self.drafts += drafts
+        return [Receipt(record_id(1), 1, draft.seal(1)[1]) for draft in drafts]
 
 
 class Named(threading.Thread):
-    """Submits one entry that bears its name. Is interrupted at the ``step``-th line it runs of the
+    """Submits one draft that bears its name. Is interrupted at the ``step``-th line it runs of the
     group's code: a thread of Python's own gets no signal, so the tracing raises in its place."""
 
     def __init__(self, group: GroupCommit, name: str, step: int = 0) -> None:
@@ -149,7 +150,7 @@ class Named(threading.Thread):
         if self.step:
             sys.settrace(self._trace)
         try:
-            self.outcome = self.group.submit([Entry(self.name.encode(), b"", {}, ())])
+            self.outcome = self.group.submit([Draft({"name": self.name})])
         except (KeyboardInterrupt, LedgerError) as error:
             self.outcome = error
         finally:
@@ -193,11 +194,11 @@ def interrupted_at(step: int) -> bool:
     commit.go.set()
     assert isinstance(first.ended(), list)
     victim.ended(), follower.ended()
-    written = [entry.before for entry in commit.entries]
+    written = [json.loads(draft.seal(1)[1])["name"] for draft in commit.drafts]
     assert len(set(written)) == len(written), "an entry was written twice"
     if isinstance(follower.outcome, list):
-        assert follower.outcome[0].leaf == b"follower"
-        assert b"follower" in written
+        assert b'"follower"' in follower.outcome[0].leaf
+        assert "follower" in written
     else:
         assert "was interrupted" in str(follower.outcome)
     assert isinstance(Named(group, "next").ended(), list)

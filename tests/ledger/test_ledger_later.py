@@ -101,7 +101,7 @@ def test_not_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch
         later.flush()
     for _ in range(4):
         later.put(draft)
-    with pytest.raises(LedgerError, match=r"5 records .*no room.* was not taken"):
+    with pytest.raises(LedgerError, match=r"5 records .*no room.* was not accepted"):
         later.put(draft)
     full = False
     later.flush()

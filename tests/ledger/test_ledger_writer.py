@@ -12,8 +12,10 @@ import pytest
 from ledgers import (
     KEY,
     OTHER_KEY,
+    SETTINGS,
     append_from_another_process,
     asked_in,
+    content_of,
     created,
     draft,
     execute,
@@ -207,36 +209,58 @@ def test_a_store_without_a_ledger_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (Draft({"record_id": "INF00000001"}), "record_id"),
-        (Draft({"format": "mine"}), "format"),
-        (Draft({"a": reference(b"{}")}), "neither draft nor store"),
-        (Draft({"a": 1}, (b"{}",)), "does not refer to it"),
-        (Draft({"a": reference(b"{ }")}, (b"{ }",)), "not canonical"),
-        (Draft({"a": reference(b"{")}, (b"{",)), "not canonical"),
-        (Draft({"a": float("nan")}), "nan"),
-        (Draft({}, texts=(QueryText(b"c", b"s", "a\x00b"),)), "NUL"),
-        (Draft({}, texts=(QueryText(b"c", b"s", "\ud800"),)), "surrogate"),
-        (Draft({}, texts=(QueryText(b"c", b"s", "a"),)), "is not the commitment"),
-        (Draft({"query_text": "a"}, texts=(asked_in("a")[1],)), "query_text does not name it"),
+        (lambda: Draft({"record_id": "INF00000001"}), "record_id"),
+        (lambda: Draft({"format": "mine"}), "format"),
+        (lambda: Draft({"a": reference(b"{}")}), "neither draft nor store"),
+        (lambda: Draft({"a": 1}, (b"{}",)), "does not refer to it"),
+        (lambda: Draft({"a": reference(b"{ }")}, (b"{ }",)), "not canonical"),
+        (lambda: Draft({"a": reference(b"{")}, (b"{",)), "not canonical"),
+        (lambda: Draft({"a": float("nan")}), "nan"),
+        (lambda: Draft({}, texts=(QueryText(b"c", b"s", "a\x00b"),)), "NUL"),
+        (lambda: Draft({}, texts=(QueryText(b"c", b"s", "\ud800"),)), "surrogate"),
+        (lambda: Draft({}, texts=(QueryText(b"c", b"s", "a"),)), "is not the commitment"),
+        (
+            lambda: Draft({"query_text": "a"}, texts=(asked_in("a")[1],)),
+            "query_text does not name it",
+        ),
     ],
 )
 def test_a_draft_that_could_not_be_verified_is_refused(
-    tmp_path: Path, bad: Draft, message: str
+    tmp_path: Path, bad: Callable[[], Draft], message: str
 ) -> None:
     with opened(tmp_path / "store.db") as (database, ledger):
         with pytest.raises(LedgerError, match=message):
-            ledger.append(bad)
+            ledger.append(bad())
         assert LedgerReader(database).size == 0
 
 
 def test_a_blob_is_stored_once_and_known_again(tmp_path: Path) -> None:
     with opened(tmp_path / "store.db") as (database, ledger):
         ledger.append_many([draft(1), draft(2)])
-        ledger.append(Draft({"settings": reference(draft().blobs[0])}))
+        ledger.append(Draft({"settings": reference(SETTINGS)}))
         with Ledger(database) as another:
             another.append(draft(3))
-            another.append(Draft({"settings": reference(draft().blobs[0])}))
+            another.append(Draft({"settings": reference(SETTINGS)}))
         assert database.connection.execute("SELECT count(*) FROM ledger_blobs").fetchone() == (1,)
+        verify(database).require_ok()
+
+
+def test_a_blob_is_written_again_if_its_first_commit_failed(tmp_path: Path) -> None:
+    with opened(tmp_path / "store.db") as (database, ledger):
+        commit = ledger._group._commit
+
+        def fail(_: object) -> list[object]:
+            raise StoreFullError("on purpose")
+
+        ledger._group._commit = fail
+        with pytest.raises(StoreFullError, match="on purpose"):
+            ledger.append(draft(1))
+        ledger._group._commit = commit
+        receipts = [ledger.append(draft(number)) for number in (2, 3)]
+        reader = LedgerReader(database)
+        for receipt in receipts:
+            expanded = reader.expand(reader.get(receipt.record_id))
+            assert canonical(expanded["settings"]) == SETTINGS
         verify(database).require_ok()
 
 
@@ -342,5 +366,5 @@ def test_nothing_is_signed_on_top_of_a_tree_that_does_not_fit(tmp_path: Path) ->
 def test_canonical_is_what_is_stored(tmp_path: Path) -> None:
     with opened(tmp_path / "store.db") as (database, ledger):
         body = LedgerReader(database).get(ledger.append(draft(3)).record_id).body
-        expected = {**draft(3).fields, "format": "lpf-record/1", "record_id": "INF00000001"}
+        expected = {**content_of(3), "format": "lpf-record/1", "record_id": "INF00000001"}
         assert body == canonical(expected)

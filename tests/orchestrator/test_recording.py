@@ -8,8 +8,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from lpf.items import Items
 from lpf.orchestrator.recording import INLINE_ITEMS, Context, draft_of
-from lpf.results import EvidenceUsed, QueryResult
+from lpf.results import QueryResult
 from lpf.types import QueryOptions
 
 VALUES = ("low", "high")
@@ -18,20 +19,18 @@ VALUES = ("low", "high")
 def result_of(items: int, seed: int) -> QueryResult:
     random = np.random.default_rng(seed)
     ones, numbers = np.ones(items), np.arange(items)
-    used = EvidenceUsed(
+    used = Items(
+        np.zeros((items, 1), np.float32),
         tuple(f"{seed}_E{number}" for number in range(items)),
-        tuple(random.bytes(32) for _ in range(items)),
-        ones,
-        numbers,
-        numbers,
-        ones,
-        items,
-        0,
-        0,
-        0,
-        ones,
-        random.random((items, len(VALUES))),
-        random.random(items),
+        commitments=tuple(random.bytes(32) for _ in range(items)),
+        credibility=ones,
+        groups=numbers,
+        sources=numbers,
+        scores=ones,
+        considered=items,
+        weight=ones,
+        potential=random.random((items, len(VALUES))),
+        mean_sigma=random.random(items),
     )
     asked = QueryOptions()
     return QueryResult(

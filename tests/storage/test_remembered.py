@@ -163,7 +163,7 @@ def test_caches_can_be_registered_during_an_erasure(store: EvidenceStore) -> Non
     assert memory in store._caches
 
 
-def test_a_store_put_back_from_a_backup_is_read_anew() -> None:
+def test_a_store_restored_from_a_backup_is_read_again() -> None:
     memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(5, "a")
     memory.put(5, "a", 1)

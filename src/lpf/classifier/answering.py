@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from lpf.classifier.entities import PREDICATE, Entity
 from lpf.classifier.labels import Classes
-from lpf.combine.combined import Combined, Segments
+from lpf.combine.combined import Combined
 from lpf.combine.uncertainty import Uncertainty, decompose
 from lpf.engine import Answers, Engine, Items
 from lpf.errors import TrainingError
 from lpf.factors.keys import content_key
 from lpf.index.copies import copy_groups
+from lpf.items import Segments
 from lpf.model.artefact import Artefact
 from lpf.schema import Schema
 from lpf.types import Float32Array, FloatArray, QueryOptions

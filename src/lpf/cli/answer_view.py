@@ -25,8 +25,9 @@ from lpf.cli.terminal import (
     when,
 )
 from lpf.combine.uncertainty import entropy
+from lpf.items import Items
 from lpf.orchestrator.inference import NOTHING
-from lpf.results import STAGES, EvidenceUsed, FactUsed, LeftOut, QueryResult, none_counts
+from lpf.results import STAGES, FactUsed, LeftOut, QueryResult, none_counts
 from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
@@ -127,7 +128,7 @@ def _why_nothing(result: QueryResult, similar: Sequence[str] | None) -> list[str
 def _show_evidence(
     output: Console,
     result: QueryResult,
-    used: EvidenceUsed,
+    used: Items,
     texts: Mapping[str, str],
     origins: Mapping[str, str] | None,
 ) -> None:
@@ -150,7 +151,7 @@ def _show_evidence(
 
 
 def _evidence_columns(
-    result: QueryResult, used: EvidenceUsed, bits: FloatArray | None, wide: bool
+    result: QueryResult, used: Items, bits: FloatArray | None, wide: bool
 ) -> dict[str, list[str | Text]]:
     has_copies = bool((used.groups >= 0).any())
     columns: dict[str, list[str | Text]] = {"item": list(used.ids)}
@@ -174,7 +175,7 @@ def _full_text(text: str, origin: str | None) -> RenderableType:
     return indented(lines)
 
 
-def bits_added(result: QueryResult, used: EvidenceUsed) -> FloatArray | None:
+def bits_added(result: QueryResult, used: Items) -> FloatArray | None:
     """What each item adds to the log odds of the top value against the runner-up, in bits, [K];
     None if there are no contributions, or only one value."""
     if used.contributions is None or len(result.values) < 2:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.combine.combined import Segments
 from lpf.combine.robust import (
     CREDIBILITY_BOUNDS,
     DEFAULT_EPSILON,
@@ -28,6 +27,7 @@ from lpf.combine.robust import (
 )
 from lpf.errors import EvidenceError
 from lpf.factors.tempering import log_tempered
+from lpf.items import Segments
 from lpf.types import FloatArray
 
 MAX_SIZES = 20  # subset sizes per entity

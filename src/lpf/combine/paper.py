@@ -7,8 +7,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from lpf.combine.combined import Combined, Segments, normalised
+from lpf.combine.combined import Combined, normalised
 from lpf.errors import ConfigError
+from lpf.items import Segments
 from lpf.types import LOG_EPSILON, SIGMA_FLOOR, FloatArray
 
 WeightForm = Literal["product", "sigmoid"]

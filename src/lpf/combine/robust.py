@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.combine.combined import Combined, Segments, normalised
+from lpf.combine.combined import Combined, normalised
 from lpf.errors import ConfigError, EvidenceError
+from lpf.items import Segments
 from lpf.types import FloatArray
 
 DEFAULT_EPSILON = 0.1

@@ -1,11 +1,12 @@
 """From the features of items to answers: encode, convert, combine.
 
-Pure computation: no store, no clock, no ledger. One question is the case E = 1 of many.
+Pure computation, apart from the factor cache: no store, no clock, no ledger. One question is the
+case E = 1 of many.
 """
 
-from lpf.engine.answers import Answers
-from lpf.engine.background import Background
-from lpf.engine.engine import Engine
-from lpf.engine.items import Facts, Items
+from lpf.engine.background import Background, Facts
+from lpf.engine.engine import Answers, Engine
+from lpf.engine.factor_cache import FactorCache
+from lpf.items import Items
 
-__all__ = ["Answers", "Background", "Engine", "Facts", "Items"]
+__all__ = ["Answers", "Background", "Engine", "FactorCache", "Facts", "Items"]

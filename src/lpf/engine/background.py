@@ -1,32 +1,45 @@
-"""What is known about a predicate before any evidence: the circuit, and facts put into it."""
+"""What is known about a predicate before any evidence: the circuit, and an entity's known facts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
 from lpf.circuits import Circuit, CompiledCircuit, Variable, compile_circuit, prior_circuit
-from lpf.engine.items import Facts
 from lpf.errors import SchemaError
 from lpf.schema import Schema
 from lpf.types import FloatArray
 
 
+@dataclass(frozen=True)
+class Facts:
+    """Known facts of one entity about other predicates: certain ones as values, others as
+    likelihood vectors over the predicate's values."""
+
+    hard: Mapping[str, str] = field(default_factory=dict)
+    soft: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.hard or self.soft)
+
+
 class Background:
-    """A schema and a circuit over its predicates (their priors alone where none is given)."""
+    """A schema and a circuit over its predicates (by default their priors alone)."""
 
     def __init__(self, schema: Schema, circuit: CompiledCircuit | None = None) -> None:
         self.schema = schema
         self.circuit = circuit or compile_circuit(_prior_only(schema))
         variables = {variable.name: variable.values for variable in self.circuit.circuit.variables}
         check_values_agree(schema, variables, "circuit")
+        self._covered = frozenset(one.name for one in schema if self.circuit.covers(one.name))
         self._log_prior = lru_cache(maxsize=64)(self._make_log_prior)
 
     def covers(self, predicate: str) -> bool:
-        """Whether the circuit can be asked about the predicate."""
-        return self.circuit.covers(predicate)
+        """Return True if the circuit can be asked about the predicate."""
+        return predicate in self._covered
 
     def log_prior(self, predicate: str, facts: Sequence[Facts] = ()) -> FloatArray:
         """log P_circuit(y, F): [V] where no entity has facts, else [E, V]."""
@@ -42,12 +55,13 @@ class Background:
 
     def _make_log_prior(self, predicate: str) -> FloatArray:
         if not self.covers(predicate):
-            return frozen(np.log(np.array(self.schema[predicate].prior)))
-        return frozen(self.circuit.log_joint(predicate))
+            return read_only(np.log(np.array(self.schema[predicate].prior)))
+        return read_only(self.circuit.log_joint(predicate))
 
 
 def check_values_agree(schema: Schema, lists: dict[str, tuple[str, ...]], whose: str) -> None:
-    """Arrays are matched by position, so model, schema and circuit must list values alike."""
+    """SchemaError unless model, schema and circuit list values in the same order: arrays are
+    matched by position."""
     for predicate in schema:
         values = lists.get(predicate.name, predicate.values)
         if tuple(values) != predicate.values:
@@ -57,8 +71,8 @@ def check_values_agree(schema: Schema, lists: dict[str, tuple[str, ...]], whose:
             )
 
 
-def frozen(array: FloatArray) -> FloatArray:
-    """Kept between answers, so nobody may write into it."""
+def read_only(array: FloatArray) -> FloatArray:
+    """The array, made read-only because several answers share it."""
     array.flags.writeable = False
     return array
 

@@ -1,47 +1,140 @@
-"""The order of the steps: which parts answer which kind of question."""
+"""The engine: which steps answer which kind of question, and the answers that come out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
 from lpf.circuits import CompiledCircuit
-from lpf.combine.combined import Combined, Segments, combine_average
-from lpf.combine.learned import LearnedCombiner
+from lpf.combine.combined import Combined, combine_average
+from lpf.combine.learned import LearnedCombined, LearnedCombiner
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
-from lpf.combine.uncertainty import DRAW_SAMPLER, entity_keys, learned_uncertainty, spn_uncertainty
-from lpf.engine.answers import Answers, Method
-from lpf.engine.background import Background, check_values_agree, frozen
-from lpf.engine.items import Facts, Items
+from lpf.combine.uncertainty import (
+    DRAW_SAMPLER,
+    Uncertainty,
+    entity_keys,
+    learned_uncertainty,
+    spn_uncertainty,
+)
+from lpf.engine.background import Background, Facts, check_values_agree, read_only
+from lpf.engine.factor_cache import FactorCache
 from lpf.errors import ConfigError, EvidenceError
 from lpf.factors.convert import ConversionConfig, Converter, StepTimes
 from lpf.factors.keys import feature_keys
+from lpf.items import Items, Segments
 from lpf.model.runtime import Runtime
 from lpf.schema import Schema
-from lpf.types import Factors, FloatArray, Posteriors, QueryOptions
+from lpf.types import Factors, FloatArray, Posteriors, QueryOptions, SoftFactor
 
+Parameters = RobustParameters | PaperParameters
 Combination = Callable[[FloatArray], Combined]
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers for E entities: ``distribution`` [E, V] over ``values``, and how it came about.
+
+    ``method`` is what was really used: ``average`` where the circuit does not cover the predicate.
+    ``factors`` are None for the variant ``learned``. ``weight`` [N] is paper mode's, else None.
+    ``has_facts`` says which entities came with known facts; it is empty if none did.
+    """
+
+    predicate: str
+    values: tuple[str, ...]
+    distribution: FloatArray
+    method: Literal["spn", "learned", "average"]
+    combined: Combined | LearnedCombined
+    factors: Factors | None
+    weight: FloatArray | None
+    parameters: Parameters | None
+    uncertainty: Uncertainty | None
+    has_facts: tuple[bool, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.distribution)
+
+    def top(self, position: int = 0) -> tuple[str, float]:
+        """The most probable value of an entity and its probability."""
+        row = self.distribution[position]
+        best = int(row.argmax())
+        return self.values[best], float(row[best])
+
+    def source(self, position: int = 0) -> Literal["inference", "facts", "none"]:
+        """What the answer rests on: ``inference`` from evidence, known ``facts`` without evidence,
+        or ``none``, that is, the prior alone."""
+        if self.combined.segments.counts[position] > 0:
+            return "inference"
+        return "facts" if self.has_facts and self.has_facts[position] else "none"
+
+    def soft_factor(self, position: int, group_id: str | None = None) -> SoftFactor:
+        """One item's factor. Its weight is the exponent it entered with. ConfigError for the
+        variant ``learned``, which has no factors."""
+        if self.factors is None or not isinstance(self.combined, Combined):
+            raise ConfigError("the variant 'learned' has weights, not factors.")
+        parts = self.combined.parts
+        named = {
+            name: float(parts[name][position]) for name in ("epsilon", "exponent") if name in parts
+        }
+        weight = named.get("exponent", 1.0 / len(self.factors))
+        return self.factors.item(position, weight, group_id, **named)
+
+    def fill(self, items: Items, entity: int) -> None:
+        """Writes what the answer made of one entity's items into ``items``: weight, factors and
+        contributions, or the members' distributions."""
+        combined, factors = self.combined, self.factors
+        rows = combined.segments.rows(entity)
+        if isinstance(combined, LearnedCombined):
+            items.weight, items.members = combined.weight[rows], combined.members[:, entity]
+            return
+        assert factors is not None  # only the variant learned has none
+        items.potential, items.mean_sigma = factors.potential[rows], factors.mean_sigma[rows]
+        items.contributions = combined.contributions[rows]
+        if "exponent" in combined.parts:
+            items.weight = combined.parts["exponent"][rows]
+        else:
+            items.weight = read_only(np.full(len(items), 1.0 / len(items)))
+
+    def freeze(self) -> None:
+        """Makes all arrays read-only that ``fill`` hands out: records are written from them after
+        the caller has the result."""
+        combined, factors = self.combined, self.factors
+        if isinstance(combined, LearnedCombined):
+            arrays = [combined.weight, combined.members]
+        else:
+            assert factors is not None  # only the variant learned has none
+            arrays = [factors.potential, factors.mean_sigma, combined.contributions, combined.base]
+            arrays += [combined.parts[name] for name in ("exponent",) if name in combined.parts]
+        for array in arrays:
+            read_only(array)
+
+
 class Engine:
-    """A model, a circuit and a schema, ready to answer."""
+    """A model, a circuit and a schema, ready to answer. With a ``cache``, what was computed for
+    items that have content keys is stored there and used again."""
 
     def __init__(
-        self, runtime: Runtime, schema: Schema, circuit: CompiledCircuit | None = None
+        self,
+        runtime: Runtime,
+        schema: Schema,
+        circuit: CompiledCircuit | None = None,
+        cache: FactorCache | None = None,
     ) -> None:
         self.runtime = runtime
         self.schema = schema
         self.background = Background(schema, circuit)
         heads = {head.name: head.values for head in runtime.config.predicates}
         check_values_agree(schema, heads, "model")
-        # Paper mode knows no ensemble: it answers with the best member, which comes first.
+        self._cache = None if cache is None or cache.is_off else cache
+        # Paper mode has no ensemble: it answers with the best member, which comes first.
         self._best = runtime.member(0)
         self.conversion = lru_cache(maxsize=64)(self._make_conversion)
         self.shares = lru_cache(maxsize=64)(
-            lambda predicate: frozen(np.array(runtime.config.head(predicate).training_shares))
+            lambda predicate: read_only(np.array(runtime.config.head(predicate).training_shares))
         )
         self._learned = lru_cache(maxsize=2)(LearnedCombiner)
 
@@ -51,16 +144,15 @@ class Engine:
         predicate: str,
         options: QueryOptions = QueryOptions(),  # noqa: B008 - frozen, so safe to share
         facts: Sequence[Facts] = (),
+        *,
         factors: Factors | None = None,
         posteriors: Posteriors | None = None,
     ) -> Answers:
-        """One answer an entity of ``items.segments`` (all items are one entity's without).
-        ``facts`` has one entry an entity, or none at all. ``factors`` (or, for the variant
-        ``learned``, ``posteriors``) are those of the items where they were made before."""
-        self.schema[predicate]
-        segments = items.segments
-        if segments is None:
-            segments = Segments.one(len(items.features))
+        """One answer per entity of ``items``. ``facts`` has one entry per entity, or none at all.
+        ``factors`` (or, for the variant ``learned``, ``posteriors``) are those of the items, if
+        they have been computed already."""
+        self.schema[predicate]  # UnknownPredicateError
+        segments = items.layout
         if facts and len(facts) != len(segments):
             raise EvidenceError(f"{len(facts)} entries of facts for {len(segments)} entities.")
         if any(facts) and (options.variant == "learned" or not self.background.covers(predicate)):
@@ -70,10 +162,12 @@ class Engine:
                 "variant 'spn' of a circuit that covers the predicate."
             )
         if options.variant == "learned":
-            found = posteriors or self.posteriors(items, options)
-            return self._answer_learned(items, predicate, options, segments, found)
-        made = factors or self.factors(items, predicate, options)
-        return self._answer_spn(items, predicate, options, segments, facts, made)
+            if posteriors is None:
+                posteriors = self.posteriors(items, options)
+            return self._answer_learned(items, predicate, options, segments, posteriors)
+        if factors is None:
+            factors = self.factors(items, predicate, options)
+        return self._answer_spn(items, predicate, options, segments, facts, factors)
 
     def factors(
         self,
@@ -82,31 +176,46 @@ class Engine:
         options: QueryOptions,
         times: StepTimes | None = None,
     ) -> Factors:
-        """Algorithms 2 and 1: features to soft factors, as ``options`` ask for them."""
+        """Algorithms 2 and 1: features to soft factors, as ``options`` ask for them. ``times``
+        collects how long encoding and converting took."""
         converter, _ = self.conversion(predicate, options)
-        return converter.from_features(items.features, items.keys, items.ids, times)
+
+        def compute(some: Items) -> Factors:
+            return converter.from_features(some.features, some.keys, some.ids, times)
+
+        if self._cache is None or not items.content_keys:
+            return compute(items)
+        return self._cache.factors(items, converter, compute)
 
     def posteriors(self, items: Items, options: QueryOptions) -> Posteriors:
         """Algorithm 2 alone: features to q(z|e), under the members that ``options`` ask for."""
-        return self.model_for(options).encode(items.features, items.ids)
+        model = self.model_for(options)
+
+        def compute(some: Items) -> Posteriors:
+            return model.encode(some.features, some.ids)
+
+        if self._cache is None or not items.content_keys:
+            return compute(items)
+        shape = (model.members, model.config.encoder.latent_width)
+        return self._cache.posteriors(items, model.version, shape, compute)
 
     def model_for(self, options: QueryOptions) -> Runtime:
         """The members that answer: the best alone in paper mode, else all."""
         return self._best if options.mode == "paper" else self.runtime
 
     def robust_parameters(self, predicate: str) -> RobustParameters:
-        """What was fitted for the predicate and kept with the model; else the defaults."""
+        """The parameters fitted for the predicate, stored with the model; else the defaults."""
         fitted = self.runtime.config.calibration.get(predicate)
         try:
             return RobustParameters() if fitted is None else RobustParameters.from_dict(fitted)
         except ConfigError as error:
             raise ConfigError(
-                f"model {self.runtime.version}: what was fitted for {predicate!r} cannot be used: "
+                f"model {self.runtime.version}: the parameters of {predicate!r} cannot be used: "
                 f"{error} Nothing was answered; train again, or use another model."
             ) from error
 
     def learned_temperature(self, predicate: str, options: QueryOptions) -> float:
-        """The one asked for; else, but in paper mode, what was fitted for the predicate."""
+        """The one given in ``options``; else 1 in paper mode, the fitted one in robust mode."""
         if options.temperature is not None:
             return options.temperature
         fitted = self.runtime.config.learned_temperature
@@ -137,12 +246,11 @@ class Engine:
                 combine,
                 combined,
             )
-        method: Method = "spn" if self.background.covers(predicate) else "average"
         return Answers(
             predicate,
             factors.values,
             combined.distribution,
-            method,
+            "spn" if self.background.covers(predicate) else "average",
             combined,
             factors,
             weight,
@@ -182,9 +290,9 @@ class Engine:
 
     def _make_conversion(
         self, predicate: str, options: QueryOptions
-    ) -> tuple[Converter, RobustParameters | PaperParameters]:
-        """What one kind of question needs, prepared once."""
-        parameters: RobustParameters | PaperParameters
+    ) -> tuple[Converter, Parameters]:
+        """Converter and parameters for one kind of question, prepared once."""
+        parameters: Parameters
         if options.mode == "paper":
             parameters = PaperParameters(
                 2.0 if options.alpha is None else options.alpha,
@@ -203,24 +311,23 @@ class Engine:
         self,
         items: Items,
         predicate: str,
-        parameters: RobustParameters | PaperParameters,
+        parameters: Parameters,
         segments: Segments,
         facts: Sequence[Facts],
         weight: FloatArray | None,
     ) -> Combination:
-        """Everything but the potentials, so that draws are combined exactly as the answer is."""
+        """Combines potentials with everything else given, so that draws are combined exactly as the
+        answer is."""
         if not self.background.covers(predicate):
             return lambda potential: combine_average(potential, segments)
         log_prior = self.background.log_prior(predicate, facts)
         if isinstance(parameters, PaperParameters):
             assert weight is not None  # paper mode always computes it
             return lambda potential: combine_paper(potential, weight, log_prior, segments)
-        shares, credibility = self.shares(predicate), items.credibility
-        if credibility is None:
-            credibility = np.full(len(items.features), np.nan)
+        shares = self.shares(predicate)
         return lambda potential: combine_robust(
             potential,
-            credibility,
+            items.credibility,
             shares,
             log_prior,
             segments,

@@ -4,7 +4,7 @@ from lpf.index.copies import DEFAULT_SIMILARITY
 from lpf.index.faiss_index import IndexConfig
 from lpf.index.features import FeatureSource, pair_text_part
 from lpf.index.ranking import RankingConfig
-from lpf.index.retrieve import EvidenceIndex, Retrieved
+from lpf.index.retrieve import EvidenceIndex
 from lpf.index.search import Hit, VectorIndex
 from lpf.index.vector_file import Manifest, forget_rows
 
@@ -16,7 +16,6 @@ __all__ = [
     "IndexConfig",
     "Manifest",
     "RankingConfig",
-    "Retrieved",
     "VectorIndex",
     "forget_rows",
     "pair_text_part",

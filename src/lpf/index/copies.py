@@ -1,6 +1,6 @@
-"""Items that repeat each other, and how a question's items are cut with that in mind.
+"""Items that repeat each other.
 
-Two items are copies when they come from one report, have the same text and claim, or have texts of
+Two items are copies if they come from one report, have the same text and claim, or have texts of
 nearly the same direction; so are copies of copies.
 """
 
@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lpf.errors import ConfigError
+from lpf.items import GroupArray
 from lpf.types import Float32Array
 
-GroupArray = NDArray[np.int64]
-
-# Between "the same news, worded alike" and "another year": see docs/retrieval.md for what was seen.
+# Between "the same news in similar words" and "another year": see docs/retrieval.md.
 DEFAULT_SIMILARITY = 0.97
 _UNSHARED = (1 << 18) - 1  # multiplications
 BLOCK_ROWS = 512  # rows compared with all others at once: 10 MB for 5,000 items
 
 
 def checked_similarity(similarity: float | None) -> float | None:
-    """The threshold as it is used; None and 0 turn the comparison of texts off."""
+    """The threshold; None (also for 0) means no comparison of texts. ConfigError outside [0, 1]."""
     if similarity is not None and not 0.0 <= similarity <= 1.0:
         raise ConfigError(
             f"index.copy_similarity: must lie in (0, 1], or be 0 for off, got {similarity!r}."
@@ -37,7 +35,7 @@ def copy_labels(
     texts: Float32Array,
     similarity: float | None,
 ) -> GroupArray | None:
-    """A number an item, the same for copies: the position of the group's first item. None where
+    """One number per item, the same for copies: the position of the group's first item. None if
     no item is a copy of another."""
     groups = [*_repeated(content_keys), *_repeated(report_ids)]
     close = None if similarity is None else _close_texts(texts, similarity)
@@ -65,20 +63,6 @@ def copy_groups(
     return np.where(alone, -1, labels).astype(np.int64)
 
 
-def cut(order: Sequence[int], labels: GroupArray | None, top_k: int) -> list[int]:
-    """The ``top_k`` positions to keep, in the order given, best first: the best of each group of
-    copies before any second one of a group, so that copies do not crowd out what is independent."""
-    if labels is None or len(order) <= top_k:
-        return list(order[:top_k])
-    seen: set[int] = set()
-    firsts: list[int] = []
-    seconds: list[int] = []
-    for rank, label in enumerate(labels[order].tolist()):
-        (seconds if label in seen else firsts).append(rank)
-        seen.add(label)
-    return [order[rank] for rank in sorted((firsts + seconds)[:top_k])]
-
-
 def numbered(labels: Sequence[Hashable | None]) -> list[int]:
     """Labels as numbers from 0 in the order they appear; None as -1."""
     numbers: dict[Hashable, int] = {}
@@ -86,7 +70,7 @@ def numbered(labels: Sequence[Hashable | None]) -> list[int]:
 
 
 def _repeated(keys: Sequence[Hashable | None]) -> list[list[int]]:
-    """Positions of each key that occurs more than once; None is no key."""
+    """Positions of each key that occurs more than once; None does not count as a key."""
     if not any(keys) or len(set(keys)) == len(keys):
         return []
     places: dict[Hashable, list[int]] = {}
@@ -97,24 +81,24 @@ def _repeated(keys: Sequence[Hashable | None]) -> list[list[int]]:
 
 
 def _close_texts(texts: Float32Array, similarity: float) -> Iterable[GroupArray] | None:
-    """For each row that has them, the rows whose cosine with it is at least ``similarity``,
-    itself among them; None where a glance shows that there are none."""
+    """For each row that has copies, the rows whose cosine with it is at least ``similarity``,
+    itself included; None if a quick test shows that there are none."""
     if len(texts) <= BLOCK_ROWS and _all_apart(texts, similarity):
         return None
     return _neighbours(texts, similarity)
 
 
 def _all_apart(texts: Float32Array, similarity: float) -> bool:
-    """Whether even the shortest row's length would leave all products too small. Rows of one
-    length, as readers give them, are thereby decided without normalising."""
+    """Return True if all products are too small even for the shortest row's length. This decides
+    rows of equal length, as readers give them, without normalising."""
     products = _products(texts)
     least = similarity * min(products.diagonal().tolist())
     return bool(np.count_nonzero(products >= least) <= len(texts))
 
 
 def _products(texts: Float32Array) -> Float32Array:
-    """All products of rows, [K, K], in blocks below the size from which OpenBLAS shares the work
-    out: on a busy machine its threads wait for each other far longer than they work."""
+    """All products of rows, [K, K], in blocks below the size from which OpenBLAS uses threads: on a
+    busy machine its threads wait for each other far longer than they work."""
     # The copy keeps NumPy from its routine for symmetric products: three times as slow for a few.
     others = texts.copy().T
     rows = max(1, _UNSHARED // max(1, others.size))
@@ -126,10 +110,10 @@ def _products(texts: Float32Array) -> Float32Array:
 
 def _neighbours(texts: Float32Array, similarity: float) -> Iterable[GroupArray]:
     lengths = np.sqrt(np.einsum("ij,ij->i", texts, texts))
-    lengths[lengths == 0] = np.inf  # a row of zeros is like no other
+    lengths[lengths == 0] = np.inf  # a row of zeros is no copy of anything
     for start in range(0, len(texts), BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
-        # Earlier rows have met these already.
+        # Earlier rows have been compared with these already.
         close = texts[block] @ texts[start:].T >= (
             similarity * lengths[block, None] * lengths[start:]
         )
@@ -138,7 +122,7 @@ def _neighbours(texts: Float32Array, similarity: float) -> Iterable[GroupArray]:
 
 
 def _join(labels: GroupArray, members: GroupArray) -> None:
-    """Makes the groups of ``members`` one, in place. Labels are positions, so they index too."""
+    """Merges the groups of ``members``, in place. Labels are positions, so they can be indices."""
     theirs = labels[members]
     first = theirs.min()
     if (theirs != first).any():

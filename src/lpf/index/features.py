@@ -1,11 +1,6 @@
-"""The features of one reader in one store: those that are there, and those still to be read.
+"""The features of one reader in one store: those stored, and those still to be read.
 
-Places in a row of ``EvidenceStore.candidates``.
-
-The rows stay tuples: a question reads some of thousands of them, and naming each would cost more
-than looking them up.
-
-What a search asks of the store beyond the evidence store's own look-ups.
+At the end of the file: what a search by text needs from the store beyond ``EvidenceStore``.
 """
 
 from __future__ import annotations
@@ -27,6 +22,8 @@ from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import erased_evidence, evidence, features
 from lpf.types import Float32Array
 
+# Columns of ``EvidenceStore.candidates``. The rows stay tuples: there may be thousands for a
+# question, and naming each field would cost more than looking them up.
 ROW_ID, EVIDENCE_ID, CREDIBILITY, TIMESTAMP, SOURCE = range(5)
 REPORT_ID, CONTENT_KEY, COMMITMENT, VECTOR = range(5, 9)
 
@@ -41,10 +38,10 @@ def pair_text_part(width: int) -> slice:
 
 
 class FeatureSource:
-    """Features under one ``reader_id``. The reader itself is opened when something must be read.
+    """Features under one ``reader_id``. The reader itself is opened when a text must be read.
 
-    ``text_part`` says which features are those of the text alone, None for all of them: what texts
-    and queries are compared by.
+    ``text_part`` says which features describe the text alone (None: all of them). Texts and
+    queries are compared by these.
     """
 
     def __init__(
@@ -67,25 +64,25 @@ class FeatureSource:
 
     @property
     def reader(self) -> Reader:
-        """Opened once. ConfigError where it is another than the features here are of."""
+        """Opened once. ConfigError if it is not the reader of the stored features."""
         with self._lock:
             if self._reader is None:
                 self._reader = self._opened()
             return self._reader
 
     def texts(self, features: Float32Array) -> Float32Array:
-        """The part of ``features`` [N, width] that speaks of the text alone."""
+        """The part of ``features`` [N, width] that describes the text alone."""
         return features if self.text_part is None else features[:, self.text_part]
 
     def query_vector(self, text: str) -> Float32Array:
-        """What a text is compared by, [text_width]."""
+        """The vector that stands for a text in comparisons, [text_width]."""
         # A reader that needs a claim reads the text against itself: its text part is the same.
         features = self.reader.read(text, text if self.reader.uses_claim else None)
         vector: Float32Array = self.texts(features[None])[0]
         return vector
 
     def checked_query(self, vector: Float32Array) -> Float32Array:
-        """EvidenceError unless ``vector`` can be compared with the texts here."""
+        """EvidenceError unless ``vector`` can be compared with the stored texts."""
         if np.shape(vector) != (self.text_width,) or not np.isfinite(vector).all():
             raise EvidenceError(
                 f"query vector: must be {self.text_width} finite numbers for the reader "
@@ -94,23 +91,23 @@ class FeatureSource:
         return vector
 
     def completed(self, rows: list[Row]) -> list[Row]:
-        """Candidates with the vectors they lacked, read now and kept. Rows whose text was erased
+        """Candidates with their missing vectors, read now and stored. Rows whose text was erased
         meanwhile are left out."""
         missing = [row[ROW_ID] for row in rows if row[VECTOR] is None]
         stored = self.store.by_rows(missing)
-        features = self._read_and_keep(stored)
-        made = {item.row_id: features[place].tobytes() for place, item in enumerate(stored)}
+        features = self._read_and_store(stored)
+        fresh = {item.row_id: features[place].tobytes() for place, item in enumerate(stored)}
         filled = (
-            row if row[VECTOR] is not None else (*row[:VECTOR], made.get(row[ROW_ID]))
+            row if row[VECTOR] is not None else (*row[:VECTOR], fresh.get(row[ROW_ID]))
             for row in rows
         )
         return [row for row in filled if row[VECTOR] is not None]
 
     def read_missing(self, progress: Progress | None = None) -> int:
-        """Reads all items of the store that have no features of this reader yet; how many."""
+        """Reads all items that have no features of this reader yet; returns how many."""
         total, done, last = self._lacking(), 0, 0
         while stored := self.store.missing_features(self.number, ITEMS_AT_ONCE, last):
-            self._read_and_keep(stored)
+            self._read_and_store(stored)
             last, done = stored[-1].row_id, done + len(stored)
             if progress is not None:
                 progress(done, max(total, done))
@@ -119,7 +116,7 @@ class FeatureSource:
     def _lacking(self) -> int:
         return self.store.count() - self.store.state(self.number)[0]
 
-    def _read_and_keep(self, stored: Sequence[StoredEvidence]) -> Float32Array:
+    def _read_and_store(self, stored: Sequence[StoredEvidence]) -> Float32Array:
         if not stored:
             return np.empty((0, self.width), STORED)
         items = [item.evidence for item in stored]
@@ -177,14 +174,14 @@ _ERASED = Prepared(select(func.count()).select_from(erased_evidence))
 
 
 def entries(store: EvidenceStore, row_ids: Iterable[int]) -> dict[int, Row]:
-    """(row_id, evidence_id, entity_id, predicate, credibility) of the rows that are there."""
+    """(row_id, evidence_id, entity_id, predicate, credibility) of the rows that exist."""
     return {row[0]: row for row in store.database.look_up(_ENTRIES, row_ids)}
 
 
 def vectors_of_rows(
     store: EvidenceStore, reader: int, width: int, row_ids: Iterable[int]
 ) -> tuple[RowNumbers, Float32Array]:
-    """The rows that are there and their vectors, in no order."""
+    """The rows that exist and their vectors, in no particular order."""
     return vectors_from_rows(list(store.database.look_up(_VECTORS, row_ids, reader)), width)
 
 
@@ -196,7 +193,7 @@ def vectors_of_entity(
 
 
 def known_reader(store: EvidenceStore, reader_id: str) -> int | None:
-    """The number of a reader, if it has one: unlike ``reader_number`` this gives out none."""
+    """The number of a reader, or None: unlike ``reader_number`` this never assigns one."""
     found = store.database.row(READER, (reader_id,))
     return None if found is None else int(found[0])
 

@@ -1,4 +1,4 @@
-"""Which items come first: one number an item from its relevance, credibility and age.
+"""Which items come first: one score per item, from its relevance, credibility and age.
 
     score = (w_r·relevance + w_c·credibility + w_t·recency) / (w_r + w_c + w_t)
 
@@ -17,13 +17,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from lpf.errors import ConfigError
+from lpf.items import GroupArray
 from lpf.storage.values import MICROS_PER_DAY
 from lpf.types import Float32Array
 
 
 @dataclass(frozen=True)
 class RankingConfig:
-    """Weights of the score, and what an item counts as whose credibility or age nobody knows."""
+    """Weights of the score, and the values assumed where credibility or age is unknown."""
 
     relevance: float = 0.5
     credibility: float = 0.3
@@ -66,10 +67,10 @@ class Ranker:
         as_of: int,
         relevance: Sequence[float] | None = None,
     ) -> list[float]:
-        """One score an item, in [0, 1]. Moments are microseconds, none later than ``as_of``.
+        """One score per item, in [0, 1]. Times are microseconds, none later than ``as_of``.
 
-        Plain Python: for a handful of items it is several times as fast as arrays, and for
-        thousands the look-up costs more than either.
+        Plain Python: for a few items it is several times as fast as arrays, and for thousands
+        the look-up costs more than either.
         """
         config, rate, unknown_recency = self._config, self._rate, self._unknown_recency
         unknown = config.unknown_credibility
@@ -89,8 +90,8 @@ class Ranker:
 
 
 def best_first(scores: Sequence[float], timestamps: Sequence[int | None]) -> list[int]:
-    """Positions by falling score. Of equal scores the newer is first, an undated one last; what is
-    equal in both keeps its place."""
+    """Positions by decreasing score. Of equal scores the newer is first, an undated one last; items
+    equal in both keep their order."""
     return sorted(
         range(len(scores)),
         key=lambda place: (
@@ -100,9 +101,24 @@ def best_first(scores: Sequence[float], timestamps: Sequence[int | None]) -> lis
     )
 
 
+def take_best(order: Sequence[int], labels: GroupArray | None, top_k: int) -> list[int]:
+    """The ``top_k`` positions to use, in the order given. The best item of each group of copies
+    (``labels``, see ``copies.copy_labels``) comes before any second one of a group, so that copies
+    do not displace independent items."""
+    if labels is None or len(order) <= top_k:
+        return list(order[:top_k])
+    seen: set[int] = set()
+    firsts: list[int] = []
+    seconds: list[int] = []
+    for rank, label in enumerate(labels[order].tolist()):
+        (seconds if label in seen else firsts).append(rank)
+        seen.add(label)
+    return [order[rank] for rank in sorted((firsts + seconds)[:top_k])]
+
+
 def relevance_to(texts: Float32Array, query: Float32Array) -> list[float]:
     """(1 + cosine) / 2 of each row of ``texts`` [K, width] with ``query`` [width]. A row of zeros
-    points nowhere: its cosine is 0."""
+    has no direction: its cosine is 0."""
     lengths = np.sqrt(np.einsum("ij,ij->i", texts, texts) * np.dot(query, query))
     cosines = np.divide(texts @ query, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     relevance: list[float] = ((1.0 + cosines.clip(-1.0, 1.0)) / 2.0).tolist()

@@ -1,8 +1,8 @@
-"""Records that may be written a moment later: the caller pays for a look at a queue, no more.
+"""Records that may be written a moment later: the caller only appends to a queue.
 
-What is put here is lost when the process dies within the window; ``flush`` and ``close`` wait for
-all of it. A failure is never swallowed. A store that is full, busy or away may come back: what it
-did not take is kept and tried again. Any other failure is raised by the next call of any kind.
+Queued records are lost if the process dies before they are written; ``flush`` and ``close`` wait
+for all of them. No failure is hidden: while the store is full, busy or unreachable, records are
+kept and tried again; any other failure is raised by the next call of any kind.
 """
 
 from __future__ import annotations
@@ -19,38 +19,39 @@ from lpf.errors import (
     StoreReadOnlyError,
     StoreUnavailableError,
 )
-from lpf.ledger.records import Draft, Entry, Filled
+from lpf.ledger.records import Draft
 
 WINDOW_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 MOST_WAITING = 100_000
-MOST_KEPT = 10_000  # while the store fails; beyond it new ones are refused
-MakeDraft = Callable[[], Draft | Filled]
+MOST_KEPT = 10_000  # while the store fails; beyond that new records are refused
+MakeDraft = Callable[[], Draft]
 
-# Those that pass by themselves or by an administrator's hand. The same entries would meet any
-# other failure again, and hold up all that come after them.
+# Failures that pass by themselves or that an administrator can fix. After any other failure the
+# same records would fail again, and block all that come after them.
 _PASSING = (StoreBusyError, StoreFullError, StoreReadOnlyError, StoreUnavailableError)
 
 
 class BackgroundWriter:
-    """One background thread that turns what is queued into groups of records."""
+    """One background thread that writes queued records in groups."""
 
     def __init__(
         self,
-        make_entry: Callable[[Draft | Filled], Entry],
-        submit: Callable[[Sequence[Entry]], object],
+        check: Callable[[Draft], None],
+        submit: Callable[[Sequence[Draft]], object],
     ) -> None:
-        self._make_entry = make_entry
+        """``check`` raises for a draft that must not be submitted."""
+        self._check = check
         self._submit = submit
         self._closed = False
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """Called in the child of a fork too, which has no copy of the thread: what is pending is
-        its parent's to write."""
+        """Also called in the child of a fork, which has no copy of the thread: pending records are
+        written by the parent."""
         self._queue: deque[MakeDraft] = deque()
         self._being_made = 0
-        self._made: list[Entry] = []  # and not on disk
+        self._made: list[Draft] = []  # and not on disk
         self._attempts = 0
         self._last_failed = 0  # which attempt
         self._stuck: StorageError | None = None
@@ -67,7 +68,7 @@ class BackgroundWriter:
         return len(self._queue) + self._being_made + len(self._made)
 
     def put(self, make_draft: MakeDraft) -> None:
-        """Waits only where far too much is queued already."""
+        """Waits only if far too much is queued already."""
         if self._failures or self._closed or self._stuck is not None:
             self._refuse()
         self._queue.append(make_draft)
@@ -79,7 +80,7 @@ class BackgroundWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Returns when all that was put is on disk; LedgerError if some of it cannot be."""
+        """Returns when all queued records are on disk; LedgerError if some could not be written."""
         with self._done:
             before = self._attempts
             self._hurry.set()
@@ -88,10 +89,10 @@ class BackgroundWriter:
             self._done.wait_for(lambda: self.pending == 0 or self._gave_up(before))
             left = self.pending if self._gave_up(before) else 0
         self._hurry.clear()
-        self._tell(left)
+        self._raise_failures(left)
 
     def close(self) -> None:
-        """As ``flush``, and takes nothing more. Where that fails, it may be called again."""
+        """As ``flush``, and accepts no more records. If it fails, it may be called again."""
         self._closed = True
         with self._done:
             self._hurry.set()
@@ -100,10 +101,10 @@ class BackgroundWriter:
             self._wake.set()
         if self._thread is not None:
             self._thread.join()
-        self._tell(self.pending)
+        self._raise_failures(self.pending)
 
     def _gave_up(self, before: int) -> bool:
-        """Whether an attempt failed that began after the first ``before``."""
+        """Return True if an attempt failed that began after the first ``before``."""
         return self._last_failed > before or not self._running
 
     def _rouse(self) -> None:
@@ -119,7 +120,7 @@ class BackgroundWriter:
             while not self._closed:
                 self._rest()
                 self._write()
-            self._write()  # what came between the last look and the closing
+            self._write()  # what was queued between the last look and closing
         finally:
             with self._done:
                 self._running = False
@@ -139,7 +140,7 @@ class BackgroundWriter:
             self._attempts += 1
         self._being_made = len(self._queue)
         makers = [self._queue.popleft() for _ in range(self._being_made)]
-        self._made += [entry for entry in map(self._entry, makers) if entry is not None]
+        self._made += [draft for draft in map(self._draft, makers) if draft is not None]
         self._being_made = 0
         failure = self._submitted() if self._made else None
         with self._done:
@@ -151,7 +152,7 @@ class BackgroundWriter:
             self._done.notify_all()
 
     def _submitted(self) -> StorageError | None:
-        """What to try again after, if anything."""
+        """The error after which to try again, if there was one."""
         try:
             self._submit(self._made)
         except _PASSING as error:
@@ -160,41 +161,43 @@ class BackgroundWriter:
             self._note([error] * len(self._made))
         return None
 
-    def _entry(self, make_draft: MakeDraft) -> Entry | None:
+    def _draft(self, make_draft: MakeDraft) -> Draft | None:
         """One draft that cannot be made must not take the others of its group with it."""
         try:
-            return self._make_entry(make_draft())
+            draft = make_draft()
+            self._check(draft)
         except Exception as error:
             self._note([error])
             return None
+        return draft
 
     def _note(self, failures: list[Exception]) -> None:
         with self._done:
             self._failures += failures
 
     def _refuse(self) -> None:
-        """Returns where one more may wait for a store that fails."""
+        """LedgerError unless one more record may wait for a store that fails."""
         if self._failures:
-            self._tell(0, " What was given now was not taken either.")
+            self._raise_failures(0, " The record given now was not accepted either.")
         if self._closed:
             raise LedgerError("the ledger is closed; nothing was written. Open it again to append.")
         if self.pending >= MOST_KEPT:
-            self._tell(self.pending, " What was given now was not taken.")
+            self._raise_failures(self.pending, " The record given now was not accepted.")
 
-    def _tell(self, left: int, addition: str = "") -> None:
-        """LedgerError where records failed, or ``left`` are not written."""
+    def _raise_failures(self, left: int, addition: str = "") -> None:
+        """LedgerError if records failed, or if ``left`` records are not written yet."""
         with self._done:
             failures, self._failures = self._failures, []
-        told = []
+        messages = []
         if failures:
-            told.append(
+            messages.append(
                 f"{len(failures)} records that were to be written later are not in the ledger. "
-                f"The first failed with: {failures[0]} Mend that, and repeat them."
+                f"The first failed with: {failures[0]} Fix that, and repeat them."
             )
         if left:
-            told.append(
+            messages.append(
                 f"{left} records that were to be written later are not in the ledger yet. They are "
                 f"kept and tried again as long as this process lives; why: {self._stuck}"
             )
-        if told:
-            raise LedgerError(" ".join(told) + addition) from next(iter(failures), self._stuck)
+        if messages:
+            raise LedgerError(" ".join(messages) + addition) from next(iter(failures), self._stuck)

@@ -1,28 +1,27 @@
 """Canonical JSON (RFC 8785): one value, one sequence of bytes.
 
-Written for speed, because every record passes here: the escaping of strings is the standard
-library's C function (its escapes are those of RFC 8785), numbers start from Python's shortest
+Written for speed, because every record is written here: strings are escaped by the standard
+library's C function (its escapes are those of RFC 8785), and numbers start from Python's shortest
 ``repr``, which has ECMAScript's digits and differs only in how it writes exponents.
 """
 
 from __future__ import annotations
 
 import json.encoder
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lpf.errors import LedgerError
 
 LARGEST_INTEGER = 2**53 - 1  # beyond it neighbours share one double, so a reader may see another
 
-# Anything but digits, points and brackets (strings, exponents, NaN), or a float without a fraction.
-_UNLIKE = re.compile(r"[^-0-9.,\[\]]|\.0[,\]]")
+# What lists of floats are written with; strings, exponents and NaN have other characters.
+_PLAIN = b"-0123456789.,[]"
 _escaped = json.encoder.encode_basestring
 _NOT_WRITTEN = "nothing was written"
 
 
-class _ToldPlainly:
+class _AsLedgerError:
     """Turns what Python raises within into a LedgerError. A class, because a generator of
     contextlib costs several times as much."""
 
@@ -32,46 +31,32 @@ class _ToldPlainly:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, UnicodeEncodeError):
             raise LedgerError(
-                f"a text holds the lone surrogate {error.object[error.start]!r}, which is no "
-                f"character; {_NOT_WRITTEN}. Decode the text with errors='replace' first."
+                f"a text holds the lone surrogate {error.object[error.start]!r}, which is not "
+                f"a character; {_NOT_WRITTEN}. Decode the text with errors='replace' first."
             ) from error
         if isinstance(error, RecursionError):
             raise LedgerError(f"a value is nested too deeply; {_NOT_WRITTEN}.") from error
 
 
-_TOLD_PLAINLY = _ToldPlainly()
+_AS_LEDGER_ERROR = _AsLedgerError()
 
 
 def canonical(value: Any) -> bytes:
     """The bytes of ``value``. LedgerError for what JSON cannot hold exactly: NaN, infinities,
     integers of 2**53 and beyond, lone surrogates, keys that are not texts, foreign types."""
-    with _TOLD_PLAINLY:
+    with _AS_LEDGER_ERROR:
         return _WRITERS[type(value)](value).encode()
 
 
-class Fragment(str):
-    """Text that is canonical JSON already: parts that recur are written once and kept."""
-
-    __slots__ = ()
-
-
-def canonical_around(
-    fields: Mapping[str, Any], names: Collection[str]
-) -> tuple[list[str], list[bytes]]:
-    """``fields`` with the values of ``names`` left open: these names in their order, and the bytes
-    before, between and after their values, so that values can be put in later, again and again,
-    without writing everything anew. There is one name at least, and none is in ``fields``."""
-    with _TOLD_PLAINLY:
-        ordered = _sorted_names([*fields, *names])
-        left_open = [name for name in ordered if name in names]
-        pieces, start = [], 0
-        for name in left_open:
-            place = ordered.index(name)
-            members = [*_members(fields, ordered[start:place]), _NAMES[name]]
-            pieces.append(("," if start else "{") + ",".join(members))
-            start = place + 1
-        pieces.append("".join(f",{text}" for text in _members(fields, ordered[start:])) + "}")
-        return left_open, [piece.encode() for piece in pieces]
+def canonical_around(fields: Mapping[str, Any], name: str) -> tuple[bytes, bytes]:
+    """The bytes before and after the value of ``name``, a field that ``fields`` does not have:
+    what ``canonical`` would write around it."""
+    with _AS_LEDGER_ERROR:
+        ordered = _sorted_names([*fields, name])
+        place = ordered.index(name)
+        before = ",".join([*_members(fields, ordered[:place]), _NAMES[name]])
+        after = "".join([f",{text}" for text in _members(fields, ordered[place + 1 :])])
+        return f"{{{before}".encode(), f"{after}}}".encode()
 
 
 def _object(value: Mapping[str, Any]) -> str:
@@ -91,17 +76,17 @@ def _array(value: Sequence[Any]) -> str:
 
 
 def _numbers(value: Sequence[Any]) -> str | None:
-    """Lists of floats, nested or not, in one go: Python writes them in the same way but for the
-    blanks. None where something else is among them, or a float that ECMAScript writes otherwise."""
+    """Lists of floats, nested or not, in one call: Python writes them in the same way except for
+    spaces. None if they hold anything else, or a float that ECMAScript writes differently."""
     text = repr(value).replace(" ", "")
-    # Every number has its point, and a comma before it but for the first: so all are floats.
-    if text.count(".") == text.count(",") + 1 and not _UNLIKE.search(text):
-        return text
-    return None
+    # Every number has a point and, except for the first, a comma before it: so all are floats.
+    if text.count(".") != text.count(",") + 1 or text.encode().translate(None, _PLAIN):
+        return None
+    return None if ".0," in text or ".0]" in text else text  # ECMAScript writes 1.0 as 1
 
 
 class _Names(dict[str, str]):
-    """Names as they are written. Records have the same few, so they are kept."""
+    """Names as they are written. Records have the same few, so they are cached."""
 
     def __missing__(self, name: str) -> str:
         written = f"{_escaped(name)}:"
@@ -172,7 +157,6 @@ class _Writers(dict[type, Callable[[Any], str]]):
 _WRITERS = _Writers(
     {
         str: _escaped,
-        Fragment: str,
         float: _float,
         bool: lambda value: "true" if value else "false",
         int: _integer,

@@ -1,8 +1,7 @@
-"""Which ledger this is: a name drawn once, and the key whose signatures count.
+"""Which ledger this is (its name and public key), and checks of rows read from the store.
 
-Rows of the store, looked at before anything is made of them.
-
-SQLite keeps a value of any type in any column, so whoever changes a row can change its type too.
+SQLite stores a value of any type in any column, so a row that was tampered with may hold values of
+another type.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def broken(where: str, what: str) -> LedgerBrokenError:
 
 
 def require_body(seq: int, leaf: object, body: object) -> tuple[bytes, bytes]:
-    """A record's leaf and body. LedgerBrokenError unless the one is the other's hash."""
+    """A record's leaf and body. LedgerBrokenError unless the leaf is the body's hash."""
     if isinstance(leaf, bytes) and isinstance(body, bytes) and leaf_hash(body) == leaf:
         return leaf, body
     raise broken(
@@ -58,7 +57,7 @@ def require_leaf(seq: int, leaf: object) -> bytes:
 
 
 def require_checkpoint(where: str, data: object) -> Checkpoint:
-    """Parsed; its signature is not looked at here."""
+    """The parsed checkpoint; its signature is not checked here."""
     try:
         return checkpoints.parse(require_bytes(where, "checkpoint", data))
     except ProofError as error:
@@ -84,21 +83,21 @@ def read_identity(database: Database) -> Identity:
     rows = database.rows(statements.IDENTITY)
     if not rows:
         raise LedgerError(
-            f"{database.name}: has no ledger yet. Make a key with create_key and the ledger with "
+            f"{database.name}: has no ledger yet. Create a key with create_key and the ledger with "
             "Ledger.create; 'lpf init' does both."
         )
     if len(rows) > 1:
-        raise broken("ledger_identity", f"{len(rows)} rows where one belongs")
+        raise broken("ledger_identity", f"{len(rows)} rows instead of one")
     origin, key = rows[0]
     return Identity(str(origin), require_bytes("ledger_identity", "public key", key))
 
 
 def create_identity(database: Database, public_key: bytes) -> Identity:
-    """The store's identity, made now unless it was before. LedgerKeyError where it was, with
+    """The store's identity, created now if there is none. LedgerKeyError if there is one with
     another key."""
     if len(public_key) != 32:
         raise LedgerKeyError(
-            f"a public key has 32 bytes, this one {len(public_key)}; no ledger was made."
+            f"a public key has 32 bytes, this one {len(public_key)}; no ledger was created."
         )
     with database.transaction() as connection:
         take_turn(database, connection)
@@ -114,13 +113,13 @@ def require_key(identity: Identity, public_key: bytes) -> None:
     if public_key != identity.public_key:
         raise LedgerKeyError(
             f"the key {public_key.hex()} is not that of the ledger {identity.origin}, which is "
-            f"{identity.public_key.hex()}. Nothing was written; use the ledger.key it was made "
-            "with, or none to append without signing."
+            f"{identity.public_key.hex()}. Nothing was written; use the ledger.key it was "
+            "created with, or none to append without signing."
         )
 
 
 def take_turn(database: Database, connection: Connection) -> None:
-    """From here to the end of the transaction nobody else numbers records. In SQLite the
-    transaction itself sees to that."""
+    """Until the end of the transaction nobody else can number records. In SQLite the transaction
+    itself ensures that."""
     if not database.is_sqlite:
         connection.execute(statements.SEQUENCER_LOCK)

@@ -1,16 +1,11 @@
-"""What goes into the ledger and what comes back.
-
-Drafts that are alike but for a few fields: all else is written and checked once.
-
-Drafts, made as ready as they can be before the ledger knows their number.
-"""
+"""What goes into the ledger and what comes back: drafts, receipts, record ids."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +17,10 @@ from lpf.ledger.merkle import leaf_hash
 from lpf.storage.database import Database
 
 _RECORD_ID = re.compile(r"INF([0-9]{8,18})")
+# In canonical JSON a quote within a text is escaped, so this matches references and only those.
+_REFERENCE = re.compile(rb'\{"blob":"([0-9a-f]{64})"\}')
+_SET_BY_LEDGER = ("record_id", "format")
+_MOST_KNOWN_BLOBS = 10_000
 
 
 def record_id(seq: int) -> str:
@@ -30,7 +29,7 @@ def record_id(seq: int) -> str:
 
 
 def sequence_of(identifier: str) -> int:
-    """The place of a record, from 1. UnknownRecordError for what no record can be called."""
+    """The position of a record, from 1. UnknownRecordError for what cannot be a record's id."""
     found = _RECORD_ID.fullmatch(identifier)
     seq = int(found[1]) if found else 0
     if seq < 1 or record_id(seq) != identifier:
@@ -42,8 +41,8 @@ def sequence_of(identifier: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class QueryText:
-    """The words of a question, kept outside the record so that they can be erased; the record
-    holds ``commitment``, which says nothing about the words without ``salt``. See
+    """The text a question was asked with, stored outside the record so that it can be erased. The
+    record holds ``commitment``, which reveals nothing about the text without ``salt``. See
     ``query_text_commitment``."""
 
     commitment: bytes
@@ -52,20 +51,8 @@ class QueryText:
 
 
 def query_text_commitment(salt: bytes, text: str) -> bytes:
-    """SHA-256 of salt and text: 32 bytes that bind the record to its words."""
+    """SHA-256 of salt and text: 32 bytes that bind the record to the text."""
     return hashlib.sha256(salt + text.encode()).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A record to be. ``fields`` is all of it but ``record_id`` and ``format``, which the ledger
-    adds. A part that many records share goes into ``blobs`` as canonical JSON, stored once, and
-    ``fields`` holds ``reference(blob)`` in its place. A text in ``texts`` is the one whose
-    commitment, in hexadecimal, is the field ``query_text``."""
-
-    fields: Mapping[str, Any]
-    blobs: tuple[bytes, ...] = ()
-    texts: tuple[QueryText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,64 +69,53 @@ def reference(blob: bytes) -> dict[str, str]:
     return {"blob": hashlib.sha256(blob).hexdigest()}
 
 
-# In canonical JSON a quote within a text is escaped, so this matches references and only those.
-_REFERENCE = re.compile(rb'\{"blob":"([0-9a-f]{64})"\}')
-_ID = "record_id"
+class Draft:
+    """A record without its number, as the bytes before and after its id.
 
+    ``fields`` is the whole record except ``record_id`` and ``format``, which the ledger adds. A
+    part that many records share goes into ``blobs`` as canonical JSON, stored once, and ``fields``
+    holds ``reference(blob)`` in its place. ``texts`` holds the text whose commitment, in
+    hexadecimal, is the field ``query_text``. LedgerError for a draft that would leave a record
+    that does not verify, as far as that shows without the store.
+    """
 
-class Stencil:
-    """A draft whose fields ``names`` are left open. ``referenced`` and the keys of ``blobs`` are
-    hashes of 32 bytes. LedgerError for a draft that would leave a record that does not verify,
-    as far as the store is not needed to tell."""
+    __slots__ = ("_after", "_before", "blobs", "references", "texts")
 
-    __slots__ = ("_names", "_pieces", "_place", "blobs", "referenced", "texts")
-
-    def __init__(self, draft: Draft, names: Collection[str] = ()) -> None:
-        for name in (_ID, "format"):
-            if name in draft.fields:
+    def __init__(
+        self,
+        fields: Mapping[str, Any],
+        blobs: Iterable[bytes] = (),
+        texts: tuple[QueryText, ...] = (),
+    ) -> None:
+        for name in _SET_BY_LEDGER:
+            if name in fields:
                 raise LedgerError(
                     f"{name}: the ledger itself sets this field; nothing was written."
                 )
-        fields = {**draft.fields, "format": RECORD_FORMAT}
-        for name in names:
-            fields.pop(name, None)
-        self._names, self._pieces = canonical_around(fields, (*names, _ID))
-        self._place = self._names.index(_ID)
-        found = [digest for piece in self._pieces for digest in _REFERENCE.findall(piece)]
-        self.referenced = {bytes.fromhex(digest.decode()) for digest in found}
-        self.blobs = {hashlib.sha256(blob).digest(): blob for blob in draft.blobs}
-        for digest in self.blobs.keys() - self.referenced:
+        before, after = canonical_around({**fields, "format": RECORD_FORMAT}, "record_id")
+        self._before, self._after = before, after
+        found = _REFERENCE.findall(before) + _REFERENCE.findall(after)
+        # Both by digest, 32 bytes.
+        self.references = {bytes.fromhex(digest.decode()) for digest in found}
+        self.blobs = {hashlib.sha256(blob).digest(): blob for blob in blobs}
+        for digest in self.blobs.keys() - self.references:
             raise LedgerError(
                 f"blob {digest.hex()}: the record does not refer to it; nothing was written. "
                 "Put reference(blob) where it belongs in the fields."
             )
-        for text in draft.texts:
+        for text in texts:
             _require_storable(text)
-            _require_committed(text, draft.fields.get(QUERY_TEXT_FIELD))
-        self.texts = draft.texts
+            _require_committed(text, fields.get(QUERY_TEXT_FIELD))
+        self.texts = texts
 
-    def around_id(self, values: Mapping[str, str | float]) -> tuple[bytes, bytes]:
-        """The record's bytes before and after its id. ``values`` has the open fields and no more;
-        they are texts and numbers, so that they cannot refer to a blob."""
-        pieces = self._pieces
-        if len(self._names) == 1:
-            return pieces[0], pieces[1]
-        written = [b"" if name == _ID else canonical(values[name]) for name in self._names]
-        parts = [part for pair in zip(pieces, written, strict=False) for part in pair]
-        cut = 2 * self._place + 1
-        return b"".join(parts[:cut]), b"".join([*parts[cut:], pieces[-1]])
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """A draft again: a stencil, and the values of its open fields."""
-
-    stencil: Stencil
-    values: Mapping[str, str | float]
+    def seal(self, seq: int) -> tuple[bytes, bytes]:
+        """The leaf hash and the body of this draft as record number ``seq``."""
+        body = b'%b"%b"%b' % (self._before, record_id(seq).encode(), self._after)
+        return leaf_hash(body), body
 
 
 def _require_storable(text: QueryText) -> None:
-    """What one of the databases cannot hold would fail every record of the same commit."""
+    """A text that one of the databases cannot hold would fail every record of the same commit."""
     try:
         sound = b"\x00" not in text.text.encode()
     except UnicodeEncodeError:
@@ -152,11 +128,11 @@ def _require_storable(text: QueryText) -> None:
 
 
 def _require_committed(text: QueryText, named: object) -> None:
-    """Words that do not belong to their record would be a finding for ever."""
+    """A text that does not belong to its record would fail verification for ever."""
     if text.commitment != query_text_commitment(text.salt, text.text):
         raise LedgerError(
-            f"query text {text.commitment.hex()}: is not the commitment to its salt and words; "
-            "nothing was written. Make it with query_text_commitment(salt, text)."
+            f"query text {text.commitment.hex()}: is not the commitment to its salt and text; "
+            "nothing was written. Compute it with query_text_commitment(salt, text)."
         )
     if named != text.commitment.hex():
         raise LedgerError(
@@ -165,64 +141,41 @@ def _require_committed(text: QueryText, named: object) -> None:
         )
 
 
-_REMEMBERED = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A draft's bytes around the record id, and the rows it needs besides its own."""
-
-    before: bytes
-    after: bytes
-    blobs: dict[bytes, bytes]
-    texts: tuple[QueryText, ...]
-
-    def seal(self, seq: int) -> tuple[bytes, bytes]:
-        """The leaf hash and the body of record ``seq``."""
-        body = b'%b"%b"%b' % (self.before, record_id(seq).encode(), self.after)
-        return leaf_hash(body), body
-
-
-class EntryMaker:
-    """Remembers which blobs the store has, so that a shared one costs nothing after its first
-    record."""
+class KnownBlobs:
+    """Which blobs the store already has, so that a shared one is written and checked once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._stored: set[bytes] = set()
 
-    def make(self, draft: Draft | Filled) -> Entry:
-        """LedgerError for a draft that would leave a record that does not verify."""
-        filled = draft if isinstance(draft, Filled) else Filled(Stencil(draft), {})
-        stencil, fresh = filled.stencil, {}
-        if not stencil.referenced <= self._stored:
-            fresh = self._fresh(stencil)
-        return Entry(*stencil.around_id(filled.values), fresh, stencil.texts)
+    def check(self, draft: Draft) -> None:
+        """LedgerError unless each blob the draft refers to is canonical JSON or in the store."""
+        for digest in draft.references - self._stored:
+            if digest in draft.blobs:
+                _require_canonical(digest, draft.blobs[digest])
+            else:
+                self._require_stored(digest)
 
-    def remember(self, entries: Iterable[Entry]) -> None:
-        """The blobs of these entries are in the store now."""
-        for entry in entries:
-            if entry.blobs:
-                if len(self._stored) > _REMEMBERED:
-                    self._stored = set()
-                self._stored.update(entry.blobs)
-
-    def _fresh(self, stencil: Stencil) -> dict[bytes, bytes]:
-        """The blobs that are to be stored with the record."""
-        fresh = {
-            digest: blob for digest, blob in stencil.blobs.items() if digest not in self._stored
+    def missing(self, drafts: Iterable[Draft]) -> dict[bytes, bytes]:
+        """The blobs that must be stored with these drafts."""
+        return {
+            digest: blob
+            for draft in drafts
+            for digest, blob in draft.blobs.items()
+            if digest not in self._stored
         }
-        for digest in stencil.referenced - fresh.keys() - self._stored:
-            self._require_stored(digest)
-        for digest, blob in fresh.items():
-            _require_canonical(digest, blob)
-        return fresh
+
+    def remember(self, digests: Iterable[bytes]) -> None:
+        """These blobs are in the store now."""
+        if len(self._stored) > _MOST_KNOWN_BLOBS:
+            self._stored = set()
+        self._stored.update(digests)
 
     def _require_stored(self, digest: bytes) -> None:
         if self._database.row(statements.BLOB, (digest,)) is None:
             raise LedgerError(
                 f"blob {digest.hex()}: the record refers to it, but neither draft nor store has "
-                "it; nothing was written. Give it in Draft.blobs."
+                "it; nothing was written. Give it in Draft(blobs=...)."
             )
         self._stored.add(digest)
 

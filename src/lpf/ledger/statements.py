@@ -1,4 +1,4 @@
-"""Every statement the ledger runs, compiled once a dialect."""
+"""Every SQL statement of the ledger, compiled once per dialect."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lpf.storage.database import Database
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import ledger, ledger_blobs, ledger_identity, ledger_tiles, query_texts
 
-# Which advisory lock of a PostgreSQL server lets one writer at a time number the records.
+# The advisory lock of PostgreSQL that lets one writer at a time number the records.
 SEQUENCER_LOCK = f"SELECT pg_advisory_xact_lock({0x6C70666C})"
 
 
 class LedgerStatement:
-    """A statement that the two databases' own insert classes build."""
+    """A statement built with the insert class of each of the two databases."""
 
     def __init__(self, build: Callable[[Any], ClauseElement], *names: str) -> None:
         self._sqlite = Prepared(build(sqlite.insert), *names)

@@ -1,12 +1,9 @@
-"""The ledger as a program that appends sees it.
+"""Appending to the ledger: ``Ledger``, and the transaction that numbers the records.
 
-The transaction that gives records their numbers, and the memory of where the ledger ends.
-
-Each process remembers the tree's frontier at the last record it saw. Within the transaction the
-store's last record is compared with it: the same, and nothing has to be read; further on, and the
-records of other processes are caught up with; anything else, and history was rewritten.
-
-Erasing the words of questions. The records stay as they are: they hold commitments only.
+Each process remembers the tree's frontier at the last record it saw. Within the transaction that is
+compared with the store's last record. If they are the same, nothing has to be read; if the store
+is further on, the records of other processes are read; anything else means that history was
+rewritten.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ from lpf.ledger.identity import (
 from lpf.ledger.keys import public_bytes
 from lpf.ledger.merkle import Frontier, root_of
 from lpf.ledger.reader import LedgerReader, is_digest
-from lpf.ledger.records import Draft, Entry, EntryMaker, Filled, Receipt, record_id
+from lpf.ledger.records import Draft, KnownBlobs, QueryText, Receipt, record_id
 from lpf.ledger.tiles import Read, StoredTree, leaves_of, write_completed_tiles
 from lpf.storage.connections import register_fork_reset
 from lpf.storage.database import Connection, Database, Row
@@ -53,7 +50,7 @@ from lpf.storage.values import now_micros
 
 Result = TypeVar("Result")
 
-# A gap up to here is read leaf by leaf; beyond it, tiles are fewer rows.
+# Up to this many missing records are read leaf by leaf; beyond that, tiles are fewer rows.
 _SMALL_GAP = 512
 
 
@@ -75,7 +72,7 @@ class Tip:
 
 
 class Sequencer:
-    """The one place of a process that numbers records; threads take turns."""
+    """Numbers the records of this process; threads take turns."""
 
     def __init__(
         self,
@@ -88,30 +85,33 @@ class Sequencer:
         self._identity = identity
         self._key = private_key
         self._checkpoint_micros = int(checkpoint_seconds * 1_000_000)
+        self.blobs = KnownBlobs(database)
         self._lock = threading.Lock()
         self._tip = self._current(database.rows, Tip(Frontier()))
 
-    def commit(self, entries: Sequence[Entry]) -> list[Receipt]:
-        """All entries on disk, in one transaction, or none and an error."""
+    def commit(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """All drafts on disk, in one transaction, or none and an error."""
+        blobs = self.blobs.missing(drafts)
 
         def append(connection: Connection, tip: Tip) -> tuple[list[Any], Tip]:
-            rows, grown = _sealed(entries, tip)
+            rows, grown = _sealed(drafts, tip)
             if self._is_due(grown):
                 grown = self._signed(grown)
                 rows[-1] = (*rows[-1][:3], _bytes_of(grown.signed))
-            self._write(connection, entries, rows)
+            self._write(connection, rows, blobs, [text for draft in drafts for text in draft.texts])
             write_completed_tiles(self._database, connection, tip.size, grown.size)
             return rows, grown
 
         rows = self._in_turn(append)
+        self.blobs.remember(blobs)
         return [Receipt(record_id(seq), seq, leaf) for seq, leaf, _, _ in rows]
 
     def checkpoint(self) -> Checkpoint | None:
         """A signed checkpoint over all records; None while there are none."""
         if self._key is None:
             raise LedgerKeyError(
-                "this process has no signing key, so no checkpoint was made. Open the ledger with "
-                "the key it was made with."
+                "this process has no signing key, so no checkpoint was signed. Open the ledger "
+                "with the key it was created with."
             )
 
         def sign(connection: Connection, tip: Tip) -> tuple[Checkpoint | None, Tip]:
@@ -128,8 +128,8 @@ class Sequencer:
         self._lock = threading.Lock()
 
     def _in_turn(self, work: Callable[[Connection, Tip], tuple[Result, Tip]]) -> Result:
-        """Does ``work`` in a transaction in which nobody else appends. It is given the tip as it
-        is in the store, and returns the one it leaves."""
+        """Does ``work`` in a transaction in which nobody else appends. It gets the tip as it is in
+        the store, and returns its result and the new tip."""
         ready = False
         with self._lock:
             try:
@@ -164,9 +164,9 @@ class Sequencer:
         return Tip(frontier, leaf, self._last_signed(read, known, size))
 
     def _last_signed(self, read: Read, known: Tip, size: int) -> Checkpoint | None:
-        """The newest checkpoint others made. Nothing is ever signed on top of one that does not
-        hold."""
-        # What is signed later covers at least what was known before: no look further back.
+        """The newest checkpoint that others signed. LedgerBrokenError if it does not fit:
+        nothing is signed on top of it."""
+        # Later checkpoints cover at least what was known before: no need to look further back.
         first = max(known.signed_size + 1, known.size)
         rows = read(statements.LATEST_CHECKPOINT, (first, size))
         if not rows:
@@ -181,7 +181,7 @@ class Sequencer:
     def _is_due(self, tip: Tip) -> bool:
         if self._key is None:
             return False
-        # A clock that was set back must not stop the signing, hence the lower bound.
+        # A clock that was set back must not stop signing, hence the lower bound.
         age = now_micros() - tip.signed.timestamp if tip.signed else -1
         return not 0 <= age < self._checkpoint_micros
 
@@ -197,26 +197,29 @@ class Sequencer:
         return replace(tip, signed=signed)
 
     def _write(
-        self, connection: Connection, entries: Sequence[Entry], rows: list[tuple[Any, ...]]
+        self,
+        connection: Connection,
+        rows: list[tuple[Any, ...]],
+        blobs: dict[bytes, bytes],
+        texts: list[QueryText],
     ) -> None:
         database = self._database
         if len(rows) == 1:
             database.run(connection, statements.PUT_RECORD, rows[0])
         else:
             database.run_many(connection, statements.PUT_RECORD, rows)
-        blobs = {digest: blob for entry in entries for digest, blob in entry.blobs.items()}
         if blobs:
             database.run_many(connection, statements.PUT_BLOB.of(database), list(blobs.items()))
-        texts = [(t.commitment, t.salt, t.text) for entry in entries for t in entry.texts]
         if texts:
-            database.run_many(connection, statements.PUT_TEXT.of(database), texts)
+            words = [(text.commitment, text.salt, text.text) for text in texts]
+            database.run_many(connection, statements.PUT_TEXT.of(database), words)
 
 
-def _sealed(entries: Sequence[Entry], tip: Tip) -> tuple[list[tuple[Any, ...]], Tip]:
-    """The rows of ``entries`` after ``tip``, and the tip after them."""
+def _sealed(drafts: Sequence[Draft], tip: Tip) -> tuple[list[tuple[Any, ...]], Tip]:
+    """The rows of ``drafts`` after ``tip``, and the tip after them."""
     frontier, rows = tip.frontier.copy(), []
-    for seq, entry in enumerate(entries, tip.size + 1):
-        leaf, body = entry.seal(seq)
+    for seq, draft in enumerate(drafts, tip.size + 1):
+        leaf, body = draft.seal(seq)
         frontier.append(leaf)
         rows.append((seq, leaf, body, None))
     return rows, Tip(frontier, rows[-1][1], tip.signed)
@@ -263,9 +266,9 @@ class Ledger:
     """Appends records, from any number of threads, processes and (on PostgreSQL) hosts.
 
     A process that has the private key signs a checkpoint with the first commit after
-    ``checkpoint_seconds`` and when it closes. One without appends all the same; its records stay
-    unsigned until a process with the key commits. The child of a fork may go on with it; what was
-    pending is its parent's.
+    ``checkpoint_seconds`` and when it closes. A process without the key appends as well; its
+    records stay unsigned until a process with the key commits. The child of a fork may go on using
+    the ledger; pending records are written by the parent.
     """
 
     def __init__(
@@ -275,40 +278,43 @@ class Ledger:
         *,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> None:
-        """LedgerKeyError for the key of another ledger, LedgerError where there is none yet,
-        LedgerBrokenError where the stored tree does not fit the last checkpoint."""
+        """LedgerKeyError for the key of another ledger, LedgerError if there is no ledger yet,
+        LedgerBrokenError if the stored tree does not fit the last checkpoint."""
         self.identity = read_identity(database)
         if private_key is not None:
             require_key(self.identity, public_bytes(private_key))
         self._signs = private_key is not None
         self._sequencer = Sequencer(database, self.identity, private_key, checkpoint_seconds)
-        self._maker = EntryMaker(database)
+        self._check = self._sequencer.blobs.check
         self._group = GroupCommit(self._sequencer.commit)
-        self._later = BackgroundWriter(self._maker.make, self._submit)
+        self._later = BackgroundWriter(self._check, self._submit)
         register_fork_reset(self)
 
     @staticmethod
     def create(database: Database, public_key: bytes) -> Identity:
-        """Makes the store's ledger, once; with the same key again it changes nothing."""
+        """Creates the store's ledger; does nothing if it exists with the same key."""
         return create_identity(database, public_key)
 
-    def append(self, draft: Draft | Filled) -> Receipt:
+    def append(self, draft: Draft) -> Receipt:
         """On disk when this returns. A StorageError says that nothing was written."""
-        return self._submit([self._maker.make(draft)])[0]
+        return self.append_many([draft])[0]
 
-    def append_many(self, drafts: Sequence[Draft | Filled]) -> list[Receipt]:
-        """As ``append``; all of them or none, with numbers that follow each other."""
-        return self._submit([self._maker.make(draft) for draft in drafts])
+    def append_many(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        """As ``append``; all of them or none, with consecutive numbers."""
+        for draft in drafts:
+            self._check(draft)
+        return self._submit(drafts)
 
     def append_later(self, make_draft: MakeDraft) -> None:
         """On disk some 20 ms later, in a group; ``make_draft`` is called on another thread. While
-        the store is full, busy or away, it is kept and tried again. LedgerError for what else
-        failed since the last call, and where too much is kept; ``make_draft`` is then not taken."""
+        the store is full, busy or unreachable, the record is kept and tried again. LedgerError if
+        anything else failed since the last call, or if too many records are waiting; ``make_draft``
+        is then not accepted."""
         self._later.put(make_draft)
 
     @property
     def signs(self) -> bool:
-        """Whether this process has the private key, so that it signs what it appends."""
+        """Return True if this process has the private key and signs what it appends."""
         return self._signs
 
     @property
@@ -317,22 +323,22 @@ class Ledger:
         return self._later.pending
 
     def flush(self) -> None:
-        """Waits until nothing is pending. LedgerError if some of it could not be written; it says
-        how many are kept, which the next ``flush`` or ``close`` tries again."""
+        """Waits until nothing is pending. LedgerError if some records could not be written; it says
+        how many are kept for the next ``flush`` or ``close``."""
         self._later.flush()
 
     def checkpoint(self) -> Checkpoint | None:
-        """Signs the ledger as it is now; None while it has no record. LedgerKeyError without a
-        private key."""
+        """Signs the ledger as it is now; None if it has no record. LedgerKeyError without a private
+        key."""
         return self._sequencer.checkpoint()
 
     def close(self) -> None:
-        """Writes what is pending and signs, where there is a key. The database stays open.
-        LedgerError as ``flush``."""
+        """Writes pending records and signs, if there is a key. The database stays open. LedgerError
+        as ``flush``."""
         try:
             self._later.close()
         except LedgerError:
-            with suppress(StorageError):  # that records are missing is what the caller must see
+            with suppress(StorageError):  # the caller must see that records are missing
                 self._sign()
             raise
         self._sign()
@@ -344,7 +350,7 @@ class Ledger:
         self.close()
 
     def reset_after_fork(self) -> None:
-        """Called in the child of a fork: its parent's locks may be held, its thread is not here."""
+        """Called in the child of a fork, where threads that hold its locks do not exist."""
         self._sequencer.reset_after_fork()
         self._group = GroupCommit(self._sequencer.commit)
         self._later.reset_after_fork()
@@ -353,20 +359,17 @@ class Ledger:
         if self._signs:
             self.checkpoint()
 
-    def _submit(self, entries: Sequence[Entry]) -> list[Receipt]:
-        if not entries:
-            return []
-        receipts = self._group.submit(entries)
-        self._maker.remember(entries)
-        return receipts
+    def _submit(self, drafts: Sequence[Draft]) -> list[Receipt]:
+        return self._group.submit(drafts) if drafts else []
 
 
 def erase_query_texts(database: Database, record_ids: Iterable[str]) -> int:
-    """Deletes the words that these records were asked in, all in one transaction, and returns how
-    many texts that were. UnknownRecordError, with nothing erased, where one is no record.
+    """Deletes the query texts of these records in one transaction and returns how many there were.
+    The records stay as they are: they hold commitments only. UnknownRecordError, with nothing
+    erased, if one is not a record.
 
-    The store's files may hold deleted bytes until they are overwritten; to scrub them is up to the
-    caller.
+    The store's files may hold deleted bytes until they are overwritten; scrubbing them is up to
+    the caller.
     """
     reader = LedgerReader(database)
     named = [reader.get(each).fields.get(QUERY_TEXT_FIELD, "") for each in record_ids]

@@ -1,8 +1,8 @@
-"""When a known fact is the answer, and what it says about other predicates when it is not.
+"""When a known fact is the answer, and what it says about other predicates if it is not.
 
-A fact that is certain and fresh is hard evidence. One that is doubtful or old is a likelihood: the
-fact's value is believed with its confidence, the rest is shared by the other values. Past its
-staleness a fact loses half of what it knows beyond chance with every further such period.
+A fact that is certain and fresh is hard evidence. One that is doubtful or old is a likelihood: its
+value is believed with its confidence, the rest is shared by the other values. Beyond its staleness
+period a fact loses half of its advantage over chance with every further such period.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lpf.engine.items import Facts
+from lpf.engine import Facts
 from lpf.errors import ConfigError
 from lpf.results import FactUsed
 from lpf.schema import Predicate, Schema
@@ -23,8 +23,8 @@ from lpf.types import FloatArray
 
 @dataclass(frozen=True)
 class FactPolicy:
-    """``min_confidence``: from where on a fresh fact answers at once; ``certain``: from where on a
-    fresh fact about another predicate is hard evidence."""
+    """A fresh fact answers at once from the confidence ``min_confidence`` on; a fresh fact about
+    another predicate is hard evidence from ``certain`` on."""
 
     min_confidence: float = 0.95
     certain: float = 1.0
@@ -47,7 +47,7 @@ def staleness_micros(predicate: Predicate) -> int:
 def canonical_probabilities(
     values: tuple[str, ...], value: str, confidence: float
 ) -> tuple[float, ...]:
-    """The fact's value with its confidence, the others alike."""
+    """The fact's value with its confidence, the rest shared equally by the others."""
     if len(values) == 1:
         return (1.0,)
     rest = (1.0 - confidence) / (len(values) - 1)
@@ -55,7 +55,7 @@ def canonical_probabilities(
 
 
 def strength(predicate: Predicate, confidence: float, age: int) -> float:
-    """The probability with which a fact is believed that is ``age`` microseconds old."""
+    """The probability with which a fact ``age`` microseconds old is believed."""
     overdue = age / (predicate.staleness_days * MICROS_PER_DAY) - 1.0
     chance = 1.0 / len(predicate.values)
     return confidence if overdue <= 0 else chance + (confidence - chance) * 2.0**-overdue
@@ -83,7 +83,7 @@ def likelihood(predicate: Predicate, value: str, believed: float) -> FloatArray:
 def _used(row: tuple[Any, ...], schema: Schema, as_of: int, policy: FactPolicy) -> FactUsed:
     name, value, confidence, timestamp, _, fact_id = row
     predicate = schema[name]
-    predicate.position(value)  # refused by name where the schema no longer has it
+    predicate.position(value)  # UnknownValueError if the schema no longer has it
     age = as_of - timestamp
     certain = confidence >= policy.certain and age <= staleness_micros(predicate)
     return FactUsed(

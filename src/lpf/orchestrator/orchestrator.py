@@ -12,15 +12,13 @@ from typing import Literal
 from lpf.engine import Background, Engine
 from lpf.errors import ConfigError, EvidenceError, UnknownValueError
 from lpf.index.retrieve import EvidenceIndex
-from lpf.ledger.records import Draft, Filled, Receipt, Stencil
+from lpf.ledger.records import Draft, Receipt
 from lpf.ledger.writer import Ledger
-from lpf.orchestrator.inference import FactorCache, Inference
+from lpf.orchestrator.inference import Inference, Question
 from lpf.orchestrator.known_facts import FactPolicy, canonical_probabilities, staleness_micros
-from lpf.orchestrator.questions import Question
-from lpf.orchestrator.recording import TIMES, Contexts, draft_of, times_of
+from lpf.orchestrator.recording import Contexts, draft_of
 from lpf.results import FactUsed, QueryResult
 from lpf.schema import Schema
-from lpf.storage.cache import Cache
 from lpf.storage.facts import FactStore
 from lpf.storage.values import now_micros, to_micros
 from lpf.types import QueryOptions
@@ -33,25 +31,24 @@ UNSIGNED = "recorded, but not signed: the ledger's key is not here"
 
 @dataclass(frozen=True)
 class Parts:
-    """What an orchestrator puts in order. Without an ``engine`` (no model yet) facts are answered
-    from, evidence is not; without a ``ledger`` nothing can be recorded."""
+    """What an orchestrator works with. Without an ``engine`` (no model yet) only known facts can
+    answer; without a ``ledger`` nothing can be recorded."""
 
     schema: Schema
     facts: FactStore
     index: EvidenceIndex
     background: Background
     engine: Engine | None
-    cache: Cache
     reader_id: str
     ledger: Ledger | None = None
     policy: FactPolicy = field(default_factory=FactPolicy)
 
 
 class Orchestrator:
-    """Canonical facts first, evidence next; every answer leaves a record.
+    """Known facts first, evidence next; every answer leaves a record.
 
     ``audit`` is ``sync`` (the record is on disk when the answer is returned), ``async`` (the
-    answer says that its record is pending) or ``off``.
+    record is written a moment later, the answer says ``pending``) or ``off``.
     """
 
     def __init__(self, parts: Parts, clock: Callable[[], int] = now_micros) -> None:
@@ -61,18 +58,13 @@ class Orchestrator:
         self._clock = clock
         self._schema = parts.schema
         self._stale = {one.name: staleness_micros(one) for one in parts.schema}
-        kept = None
-        if parts.engine is not None:
-            kept = FactorCache(parts.engine, parts.cache, parts.reader_id)
         self._inference = Inference(
-            parts.schema,
-            parts.facts,
-            parts.index,
-            parts.background,
-            parts.engine,
-            kept,
-            parts.policy,
-            parts.reader_id,
+            schema=parts.schema,
+            facts=parts.facts,
+            index=parts.index,
+            background=parts.background,
+            engine=parts.engine,
+            policy=parts.policy,
         )
         self._contexts = Contexts(parts.schema, parts.background, parts.engine, parts.reader_id)
 
@@ -83,7 +75,7 @@ class Orchestrator:
         options: QueryOptions = DEFAULT_OPTIONS,
         audit: AuditMode = "sync",
     ) -> QueryResult:
-        """One question. Raises what the parts raise; nothing is answered that was not recorded."""
+        """One question. An answer is returned only if it could be recorded as ``audit`` says."""
         begun = perf_counter()
         _check_entity(entity_id)
         known = self._schema[predicate]
@@ -96,7 +88,7 @@ class Orchestrator:
         if result is None:
             result = self._inference.answer([question])[0]
         result.stages["canonical"] = 1e3 * looked
-        self._record(question, result, begun, audit)
+        self._record(result, begun, audit)
         return result
 
     def query_many(
@@ -106,7 +98,7 @@ class Orchestrator:
         audit: AuditMode = "sync",
     ) -> list[QueryResult]:
         """Many questions (entity, predicate) in one pass; the same answers as one by one, to 1e-6.
-        Stage times are each question's share. Records are made durable together."""
+        Stage times are each question's share. The records are committed together."""
         begun = perf_counter()
         for entity_id, _ in questions:
             _check_entity(entity_id)
@@ -125,7 +117,7 @@ class Orchestrator:
         ]
         looked = perf_counter() - begun
         results = self._answer_all(asked)
-        self._record_many(asked, results, begun, looked, audit)
+        self._record_many(results, begun, looked, audit)
         return results
 
     def _canonical(self, question: Question) -> QueryResult | None:
@@ -154,7 +146,7 @@ class Orchestrator:
         )
 
     def _answer_all(self, asked: list[Question]) -> list[QueryResult]:
-        """What no fact answers, one predicate at a time."""
+        """From known facts where they answer; all others from evidence, one predicate at a time."""
         results: dict[int, QueryResult] = {}
         places: dict[str, list[int]] = {}
         for place, question in enumerate(asked):
@@ -168,31 +160,24 @@ class Orchestrator:
             results.update(zip(chosen, answers, strict=True))
         return [results[place] for place in range(len(asked))]
 
-    def _record(
-        self, question: Question, result: QueryResult, begun: float, audit: AuditMode
-    ) -> None:
+    def _record(self, result: QueryResult, begun: float, audit: AuditMode) -> None:
         reasoned = perf_counter()
         result.execution_time_ms = 1e3 * (reasoned - begun)
         if audit == "off":
             return
         ledger = self._open_ledger()
         if audit == "async":
-            ledger.append_later(partial(self._draft, question, _own_copy(result)))
+            ledger.append_later(partial(self._draft, _own_copy(result)))
             result.audit = "pending"
             return
-        receipt = ledger.append(self._draft(question, result))
+        receipt = ledger.append(self._draft(result))
         _note_receipt(result, receipt, ledger)
         ended = perf_counter()
         result.stages["recording"] = 1e3 * (ended - reasoned)
         result.execution_time_ms = 1e3 * (ended - begun)
 
     def _record_many(
-        self,
-        asked: list[Question],
-        results: list[QueryResult],
-        begun: float,
-        looked: float,
-        audit: AuditMode,
+        self, results: list[QueryResult], begun: float, looked: float, audit: AuditMode
     ) -> None:
         share = 1e3 / max(1, len(results))
         reasoned = perf_counter()
@@ -201,26 +186,21 @@ class Orchestrator:
             result.execution_time_ms = (reasoned - begun) * share
         if audit == "off":
             return
-        ledger, pairs = self._open_ledger(), list(zip(asked, results, strict=True))
+        ledger = self._open_ledger()
         if audit == "async":
-            for question, result in pairs:
-                ledger.append_later(partial(self._draft, question, _own_copy(result)))
+            for result in results:
+                ledger.append_later(partial(self._draft, _own_copy(result)))
                 result.audit = "pending"
             return
-        receipts = ledger.append_many([self._draft(*pair) for pair in pairs])
+        receipts = ledger.append_many([self._draft(result) for result in results])
         ended = perf_counter()
         for result, receipt in zip(results, receipts, strict=True):
             _note_receipt(result, receipt, ledger)
             result.stages["recording"] = (ended - reasoned) * share
             result.execution_time_ms = (ended - begun) * share
 
-    def _draft(self, question: Question, result: QueryResult) -> Draft | Filled:
-        outcome = question.outcome
-        if outcome is None or not outcome.is_kept:
-            return draft_of(result, self._contexts.of(result))
-        if outcome.stencil is None:
-            outcome.stencil = Stencil(draft_of(result, self._contexts.of(result)), TIMES)
-        return Filled(outcome.stencil, times_of(result))
+    def _draft(self, result: QueryResult) -> Draft:
+        return draft_of(result, self._contexts.of(result))
 
     def _open_ledger(self) -> Ledger:
         if self._ledger is None:
@@ -229,10 +209,12 @@ class Orchestrator:
 
 
 def _own_copy(result: QueryResult) -> QueryResult:
-    """For the ledger's thread: what the caller does to the answer meanwhile is not what was
-    answered. All that is not copied here cannot be written to."""
+    """For the ledger's thread: changes that the caller makes to the answer meanwhile must not be
+    recorded. Everything not copied here is read-only."""
     own = QueryResult(*_EVERY_FIELD(result))  # ``replace`` takes three times as long
     own.probabilities = tuple(result.probabilities)
+    if result.evidence is not None:
+        own.evidence = result.evidence.copy()
     if result.uncertainty is not None:
         own.uncertainty = dict(result.uncertainty)
     return own

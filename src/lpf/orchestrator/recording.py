@@ -1,80 +1,60 @@
-"""From a result to the record that the ledger keeps.
+"""From a result to the record that the ledger stores.
 
 What is the same for many questions (settings, fitted numbers, versions) is a context of its own,
 stored once and named by its hash; so is a long list of factors. A record holds no text: items are
-named by id and by the salted hash of what was read.
-
-The part of a record that many questions share.
+named by their id and by the salted hash of what was read.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from lpf.combine.paper import PaperParameters
-from lpf.combine.robust import RobustParameters
-from lpf.engine import Background, Engine
-from lpf.ledger.canonical import Fragment, canonical
+from lpf.engine import Background, Engine, Items
+from lpf.ledger.canonical import canonical
 from lpf.ledger.records import Draft, QueryText, query_text_commitment, reference
-from lpf.results import EvidenceUsed, Method, QueryResult
+from lpf.results import FactUsed, Method, QueryResult
 from lpf.schema import Schema
 from lpf.storage.values import iso
-from lpf.types import FloatArray, QueryOptions, cacheable
+from lpf.types import FloatArray, QueryOptions
 from lpf.version import __version__
 
 CONTEXT_FORMAT = "lpf-context/1"
-# Up to so many items the factors stand in the record itself.
+# With more items than this the factors are a blob of their own.
 INLINE_ITEMS = 16
-# Written parts of so many questions are kept, and only of such small ones.
-MOST_WRITTEN = 1024
-TIMES = ("as_of", "execution_time_ms", "timestamp")
 
 
 class Context:
-    """What a record says by one hash. ``by_source``: whether the items' sources took part."""
+    """The part of a record that many questions share. ``by_source`` says whether the items' sources
+    took part in the answer."""
 
     __slots__ = ("body", "by_source", "reference")
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.by_source = content.get("parameters", {}).get("source_epsilon", 0.0) > 0.0
         self.body = canonical({"format": CONTEXT_FORMAT, **content})
-        self.reference = Fragment(canonical(reference(self.body)).decode())
-
-
-def hyperparameters(asked: QueryOptions) -> dict[str, Any]:
-    """The options as a record keeps them: what was asked with is kept elsewhere, see below."""
-    options = asdict(asked)
-    del options["query_text"], options["as_of"]
-    return options
-
-
-def times_of(result: QueryResult) -> dict[str, str | float]:
-    """The fields in which records of answers that were worked out once differ."""
-    timestamp = iso(result.timestamp)
-    return {
-        "as_of": timestamp if result.as_of == result.timestamp else iso(result.as_of),
-        "execution_time_ms": round(result.execution_time_ms, 3),
-        "timestamp": timestamp,
-    }
+        self.reference = reference(self.body)
 
 
 def draft_of(result: QueryResult, context: Context) -> Draft:
     """The record of a result, and what must be stored with it."""
+    timestamp = iso(result.timestamp)
     fields: dict[str, Any] = {
-        **times_of(result),
+        "as_of": timestamp if result.as_of == result.timestamp else iso(result.as_of),
         "confidence": result.confidence,
         "context": context.reference,
         "distribution": result.distribution,
         "entity_id": result.entity_id,
+        "execution_time_ms": round(result.execution_time_ms, 3),
         "method": result.method,
         "predicate": result.predicate,
         "query_type": result.source,
+        "timestamp": timestamp,
         "top_value": result.top_value,
     }
     blobs = [context.body]
@@ -87,16 +67,22 @@ def draft_of(result: QueryResult, context: Context) -> Draft:
     if result.uncertainty is not None:
         fields["uncertainty"] = dict(result.uncertainty)
     if result.evidence is not None:
-        _put_evidence(fields, blobs, result.evidence, context.by_source)
+        items = result.evidence
+        hashes = [commitment.hex() for commitment in items.commitments]
+        fields["evidence_chain"] = list(zip(items.ids, hashes, strict=True))
+        fields["factors"] = _factors(items, context.by_source)
+        if len(items) > INLINE_ITEMS:
+            blobs.append(canonical(fields["factors"]))
+            fields["factors"] = reference(blobs[-1])
     texts: tuple[QueryText, ...] = ()
     if result.options.query_text is not None:
         texts = (salted(result.options.query_text),)
         fields["query_text"] = texts[0].commitment.hex()
-    return Draft(fields, tuple(blobs), texts)
+    return Draft(fields, blobs, texts)
 
 
 def salted(text: str) -> QueryText:
-    """The words a question was asked with: named in the record by a salted hash, kept beside it
+    """The text a question was asked with: named in the record by a salted hash, stored beside it
     and erasable like any text."""
     salt = os.urandom(16)
     return QueryText(query_text_commitment(salt, text), salt, text)
@@ -107,72 +93,27 @@ def numbers(row: FloatArray) -> list[float | None]:
     return [number if number > -np.inf else None for number in row.tolist()]
 
 
-def _put_evidence(
-    fields: dict[str, Any], blobs: list[bytes], used: EvidenceUsed, by_source: bool
-) -> None:
-    is_small = len(used) <= INLINE_ITEMS
-    chain = _kept_chain if is_small else _chain
-    fields["evidence_chain"] = chain(used.ids, used.commitments)
-    factors = _factors(used, by_source)
-    if is_small:
-        fields["factors"] = factors
-        return
-    body = factors.encode()
-    blobs.append(body)
-    fields["factors"] = reference(body)
-
-
-def _factors(used: EvidenceUsed, by_source: bool) -> Fragment:
-    """All that the combination is recomputed from. Weights follow from it, but for those of the
-    variant ``learned``."""
-    if used.members is not None:
-        learned = {"members": used.members.tolist(), "weight": used.weight.tolist()}
-        return Fragment(canonical(learned).decode())
-    assert used.potential is not None  # all ways but learned have factors
-    assert used.mean_sigma is not None
-    written = _kept_written if len(used) <= INLINE_ITEMS else _written
-    return written(
-        used.potential.tobytes(),
-        used.potential.shape[1],
-        used.mean_sigma.tobytes(),
-        used.credibility.tobytes(),
-        tuple(used.groups.tolist()),
-        tuple(used.sources.tolist()) if by_source else None,
-    )
-
-
-def _written(
-    potential: bytes,
-    width: int,
-    mean_sigma: bytes,
-    credibility: bytes,
-    groups: tuple[int, ...],
-    sources: tuple[int, ...] | None,
-) -> Fragment:
-    """The numbers are float64; in the credibility NaN stands for unknown."""
+def _factors(items: Items, by_source: bool) -> dict[str, Any]:
+    """Everything the combination is recomputed from. Weights follow from it, except for those of
+    the variant ``learned``."""
+    if items.members is not None:
+        return {"members": items.members.tolist(), "weight": items.weight.tolist()}
+    assert items.potential is not None  # only the variant learned has no factors
+    assert items.mean_sigma is not None
     factors: dict[str, Any] = {
-        "credibility": [None if x != x else x for x in np.frombuffer(credibility).tolist()],
-        "mean_sigma": np.frombuffer(mean_sigma).tolist(),
-        "potential": np.frombuffer(potential).reshape(-1, width).tolist(),
+        "credibility": [None if x != x else x for x in items.credibility.tolist()],  # NaN: unknown
+        "mean_sigma": items.mean_sigma.tolist(),
+        "potential": items.potential.tolist(),
     }
+    groups = items.groups.tolist()
     if max(groups) >= 0:
         factors["group"] = groups
-    if sources is not None:
-        factors["source"] = sources
-    return Fragment(canonical(factors).decode())
+    if by_source:
+        factors["source"] = items.sources.tolist()
+    return factors
 
 
-def _chain(ids: tuple[str, ...], commitments: tuple[bytes, ...]) -> Fragment:
-    pairs = zip(ids, [commitment.hex() for commitment in commitments], strict=True)
-    return Fragment(canonical(list(pairs)).decode())
-
-
-# The same items are asked about again and again, and writing numbers is what a record costs most.
-_kept_written = lru_cache(MOST_WRITTEN)(_written)
-_kept_chain = lru_cache(MOST_WRITTEN)(_chain)
-
-
-def _fact(used: Any) -> dict[str, Any]:
+def _fact(used: FactUsed) -> dict[str, Any]:
     return {
         "confidence": used.confidence,
         "fact_id": used.fact_id,
@@ -184,8 +125,23 @@ def _fact(used: Any) -> dict[str, Any]:
     }
 
 
+def shared_options(options: QueryOptions) -> QueryOptions:
+    """``options`` without what belongs to one question alone, for use as a cache key. A query text
+    must not stay in memory as part of a key."""
+    if options.query_text is None and options.as_of is None:
+        return options
+    return replace(options, query_text=None, as_of=None)
+
+
+def hyperparameters(asked: QueryOptions) -> dict[str, Any]:
+    """The options as a context holds them. Query text and moment belong to the record itself."""
+    options = asdict(asked)
+    del options["query_text"], options["as_of"]
+    return options
+
+
 class Contexts:
-    """Settings, fitted numbers and versions of each kind of question, made once and kept."""
+    """Settings, fitted numbers and versions of each kind of question, each written once."""
 
     def __init__(
         self, schema: Schema, background: Background, engine: Engine | None, reader_id: str
@@ -194,11 +150,11 @@ class Contexts:
         self._background = background
         self._engine = engine
         self._reader_id = reader_id
-        self._kept = lru_cache(maxsize=256)(self._make)
+        self._cached = lru_cache(maxsize=256)(self._make)
 
     def of(self, result: QueryResult) -> Context:
-        options = cacheable(result.options)
-        return self._kept(result.predicate, options, result.method, result.evidence is not None)
+        options = shared_options(result.options)
+        return self._cached(result.predicate, options, result.method, result.evidence is not None)
 
     def _make(
         self, predicate: str, options: QueryOptions, method: Method, has_evidence: bool
@@ -231,7 +187,7 @@ class Contexts:
                 "temperature": config.temperature,
                 "seed": config.seed,
             },
-            "parameters": _parameters(parameters),
+            "parameters": dict(parameters.to_dict()),
             "training_shares": self._engine.shares(predicate).tolist(),
         }
 
@@ -243,7 +199,3 @@ class Contexts:
             "reader": self._reader_id,
             "schema": self._schema.hash,
         }
-
-
-def _parameters(parameters: RobustParameters | PaperParameters) -> dict[str, Any]:
-    return dict(parameters.to_dict())

@@ -1,9 +1,8 @@
-"""A record's distribution, computed again from what the record itself holds.
+"""Computing a record's distribution again.
 
-A record's distribution, computed again from the texts and the recorded model.
-
-Everything between text and answer runs anew: reading, encoding, conversion, combination. What the
-record says about the items' surroundings (credibility, copies, known facts) is taken from it.
+``replay`` starts from the factors in the record. ``replay_deep`` starts from the texts and the
+recorded model: reading, encoding, conversion and combination run again, while credibility, copies
+and known facts are taken from the record.
 """
 
 from __future__ import annotations
@@ -14,26 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from lpf.combine.combined import Combined, Segments, combine_average, normalised
+from lpf.combine.combined import Combined, combine_average, normalised
 from lpf.combine.learned import LearnedCombiner, join_members
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
 from lpf.combine.robust import RobustParameters, combine_robust
 from lpf.errors import ReplayError, UnknownEvidenceError
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.factors.keys import item_keys
+from lpf.items import Segments
 from lpf.model.runtime import Runtime
 from lpf.orchestrator.known_facts import canonical_probabilities
 from lpf.reading import Reader, ReadRequest
 from lpf.storage.evidence import EvidenceStore, StoredEvidence, text_commitment
 from lpf.types import Float32Array, FloatArray
 
-# Networks run on batches of another shape: what float32 products may then differ by.
+# How far float32 products may differ if the networks run on batches of another shape.
 DEEP_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a record says and what came out again. ``exact`` means bit for bit."""
+    """What a record says and what was recomputed. ``exact`` means bit for bit."""
 
     record_id: str
     recorded: Mapping[str, float]
@@ -51,7 +51,7 @@ class Replay:
 
     @property
     def agrees(self) -> bool:
-        """From the record's own factors: bit for bit. From texts: to 1e-6, and the same top."""
+        """From the record's factors: bit for bit. From texts: to 1e-6, with the same top value."""
         close = self.largest_difference <= DEEP_TOLERANCE and self.same_top
         return self.exact or (self.deep and close)
 
@@ -61,21 +61,20 @@ class Replay:
 
 
 def replay(fields: Mapping[str, Any], notes: Sequence[str] = ()) -> Replay:
-    """``fields`` are those of a record with its blobs put in place (``Ledger.expanded``)."""
-    again = recombined(fields, fields.get("factors"))
-    return as_replay(fields, again, deep=False, notes=notes)
+    """``fields`` are those of a record with its blobs filled in (``LedgerReader.expand``)."""
+    return as_replay(fields, recombined(fields, fields.get("factors")), deep=False, notes=notes)
 
 
 def as_replay(
-    fields: Mapping[str, Any], again: FloatArray, *, deep: bool, notes: Sequence[str] = ()
+    fields: Mapping[str, Any], distribution: FloatArray, *, deep: bool, notes: Sequence[str] = ()
 ) -> Replay:
     values = fields["context"]["values"]
-    recomputed = dict(zip(values, again.tolist(), strict=True))
+    recomputed = dict(zip(values, distribution.tolist(), strict=True))
     return Replay(fields["record_id"], fields["distribution"], recomputed, deep, tuple(notes))
 
 
 def recombined(fields: Mapping[str, Any], factors: Mapping[str, Any] | None) -> FloatArray:
-    """The distribution [V] that the record's settings make of ``factors``."""
+    """The distribution [V] that follows from ``factors`` under the record's settings."""
     context, method = fields["context"], fields["method"]
     if method == "canonical":
         fact = fields["facts"][0]
@@ -140,8 +139,8 @@ def replay_deep(
     open_reader: Callable[[], Reader],
     load_model: Callable[[str], Runtime],
 ) -> Replay:
-    """``fields`` are those of a record with its blobs put in place. ReplayError says plainly which
-    text, reader or model is missing."""
+    """``fields`` are those of a record with its blobs filled in. ReplayError names the text, reader
+    or model that is missing."""
     if fields["method"] not in ("spn", "learned", "average") or "evidence_chain" not in fields:
         note = "the answer rests on no evidence: there is no text to read again"
         return as_replay(fields, recombined(fields, None), deep=True, notes=[note])
@@ -159,7 +158,7 @@ def replay_deep(
 
 
 def _texts(fields: Mapping[str, Any], store: EvidenceStore) -> list[StoredEvidence]:
-    """The very texts that were read, by the hashes that the record keeps."""
+    """The texts that were read, checked against the hashes in the record."""
     found = []
     for evidence_id, commitment in fields["evidence_chain"]:
         try:
@@ -208,7 +207,7 @@ def _factors(
     texts: Sequence[StoredEvidence],
     reader_id: str,
 ) -> dict[str, Any]:
-    """The record's factors with potentials and sigmas made anew."""
+    """The record's factors with potentials and sigmas computed again."""
     sampler = fields["context"]["sampler"]
     config = ConversionConfig(
         sampler["name"], sampler["n_samples"] or None, sampler["temperature"], sampler["seed"]
@@ -219,9 +218,9 @@ def _factors(
         reader_id,
     )
     converter = Converter(model, fields["context"]["predicate"], config)
-    made = converter.from_features(features, keys)
+    again = converter.from_features(features, keys)
     return {
         **fields["factors"],
-        "potential": made.potential.tolist(),
-        "mean_sigma": made.mean_sigma.tolist(),
+        "potential": again.potential.tolist(),
+        "mean_sigma": again.mean_sigma.tolist(),
     }

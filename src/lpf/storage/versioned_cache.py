@@ -1,4 +1,4 @@
-"""What was made of the store's evidence, remembered as long as the evidence is the same."""
+"""A cache of what was computed from the store's evidence, valid until the evidence changes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Value = TypeVar("Value")
 
 
 class VersionedCache(Generic[Key, Value]):
-    """Values by key, all of one version of the evidence (see ``EvidenceStore.version``): a look
-    with another one drops them all. What came first makes room for what is new."""
+    """Values by key, all of one version of the evidence (see ``EvidenceStore.version``). A look-up
+    with another version drops them all. The oldest value makes room for a new one."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._least = 0  # what was read at an earlier version may hold what was erased since
-        # Replaced as one, so that a look needs no lock.
+        self._least = 0  # anything read at an earlier version may contain an item erased since
+        # Replaced as a whole, so that a look-up needs no lock.
         self._state: tuple[int, dict[Key, Value]] = (0, {})
         self.reset_after_fork()
         register_fork_reset(self)
 
     def reset_after_fork(self) -> None:
-        """Called in the child of a fork too: the lock may be held by a thread that is not here."""
+        """Also called in the child of a fork, where a thread that held the lock does not exist."""
         self._lock = threading.Lock()
 
     def get(self, version: int | None, key: Key) -> Value | None:
-        """None where there is nothing, or where ``version`` is none to remember things by."""
+        """None if there is no value, or if ``version`` is None (nothing can be cached then)."""
         known, values = self._state
         if known == version:
             return values.get(key)
@@ -39,8 +39,8 @@ class VersionedCache(Generic[Key, Value]):
         return None
 
     def put(self, version: int | None, key: Key, value: Value) -> None:
-        """``version`` must have been looked up before the evidence was read: then a change that
-        came between the two is one that the next look notices."""
+        """``version`` must have been read before the evidence was: a change between the two then
+        shows at the next look-up."""
         with self._lock:
             known, values = self._state
             if known == version and known >= self._least:
@@ -49,14 +49,13 @@ class VersionedCache(Generic[Key, Value]):
                 values[key] = value
 
     def forget_before(self, version: int) -> None:
-        """What is of another version is dropped; of an earlier one nothing is taken any more,
-        should it still be on its way."""
+        """Drops all values of other versions; ``put`` refuses values of earlier ones from now on."""
         with self._lock:
             self._least = max(self._least, version)
             self._start(version)
 
     def _start(self, version: int) -> None:
-        """An earlier version than the known one is that of a store put back from a backup, or of a
-        look that was overtaken by a later one, which costs no more than to work things out anew."""
+        """``version`` may also be earlier than the known one: the store was restored from a backup, or
+        a look-up was overtaken by a later one. That only costs computing values again."""
         if version != self._state[0]:
             self._state = (version, {})

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.combine.combined import Segments
 from lpf.datasets import Dataset, Split
-from lpf.engine.items import Items
 from lpf.errors import EvidenceError, TrainingError
 from lpf.factors.keys import content_key
 from lpf.index.copies import DEFAULT_SIMILARITY, copy_groups
+from lpf.items import Items, Segments
 from lpf.reading.reader import Reader, ReadRequest
 from lpf.storage.atomic_files import atomic_file
 from lpf.types import Float32Array, FloatArray

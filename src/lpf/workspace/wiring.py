@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Generic, Protocol, TypeVar, overload
 
-from lpf.engine import Background, Engine
+from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
 from lpf.index import EvidenceIndex, VectorIndex, pair_text_part
 from lpf.ledger.keys import load_private
@@ -147,7 +147,8 @@ class Wiring:
     def engine(self) -> Engine | None:
         if self.model is None:
             return None
-        return Engine(self.model.runtime(), self.schema, self.background.circuit)
+        cache = FactorCache(self.cache, self._reader_id_and_width[0])
+        return Engine(self.model.runtime(), self.schema, self.background.circuit, cache)
 
     @part
     def ledger(self) -> Ledger:
@@ -176,7 +177,6 @@ class Wiring:
                 self.index,
                 self.background,
                 self.engine,
-                self.cache,
                 self._reader_id_and_width[0],
                 self.ledger,
                 self.settings.facts,

@@ -1,0 +1,180 @@
+"""The evidence items of a question, from retrieval to record, and their layout by entity.
+
+Items of E entities stand one after the other in arrays of N rows; ``Segments`` says where each
+entity's rows begin. One entity is the case E = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpf.errors import EvidenceError
+from lpf.types import Float32Array, FloatArray, KeyArray
+
+GroupArray = NDArray[np.int64]
+
+_NOT_GIVEN: Final = np.empty(0)
+_NO_GROUPS: Final = np.empty(0, np.int64)
+_START = np.zeros(1, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Entity e has the rows offsets[e] .. offsets[e+1]; an entity may have none."""
+
+    offsets: NDArray[np.intp]
+
+    @classmethod
+    def of_counts(cls, counts: Sequence[int] | NDArray[np.intp]) -> Segments:
+        return cls(np.concatenate([[0], np.cumsum(counts)]).astype(np.intp))
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def one(count: int) -> Segments:
+        """All rows belong to one entity."""
+        return Segments(np.array([0, count], dtype=np.intp))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def counts(self) -> NDArray[np.intp]:
+        return np.diff(self.offsets)
+
+    @cached_property
+    def owner(self) -> NDArray[np.intp]:
+        """The entity of each row, [N]."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    def rows(self, entity: int) -> slice:
+        """Where the rows of an entity stand."""
+        return slice(int(self.offsets[entity]), int(self.offsets[entity + 1]))
+
+    def sum(self, rows: FloatArray) -> FloatArray:
+        """Sums [N, ...] by entity -> [E, ...]; zero where an entity has no row.
+
+        Always by ``reduceat``, whose order of adding does not depend on E: an answer computed in a
+        batch is recomputed alone to the last bit."""
+        if len(self) == 1 and len(rows):
+            return np.asarray(np.add.reduceat(rows, _START, axis=0))
+        filled = np.flatnonzero(self.counts)
+        total = np.zeros((len(self), *rows.shape[1:]))
+        if len(filled):
+            # reduceat would repeat a row for an empty segment, so only filled ones take part.
+            total[filled] = np.add.reduceat(rows, self.offsets[filled], axis=0)
+        return total
+
+    def check(self, count: int) -> None:
+        """EvidenceError unless the segments cover ``count`` items one after the other."""
+        if self.offsets[0] != 0 or (len(self) > 1 and bool((np.diff(self.offsets) < 0).any())):
+            raise EvidenceError("segments must start at 0 and never fall.")
+        if int(self.offsets[-1]) != count:
+            raise EvidenceError(f"segments cover {int(self.offsets[-1])} items of {count}.")
+
+
+@dataclass(eq=False)
+class Items:
+    """Evidence items as arrays by item: what is known about them, and what an answer made of them.
+
+    Retrieval creates them, the engine answers from them, a result holds them and its record is
+    written from them. The first seven fields are all that the engine needs:
+
+    - ``features`` [N, width], ``ids``, and ``keys`` that seed each item's random draws (see
+      ``factors.keys``; by default they follow from the features);
+    - ``credibility`` [N], NaN where unknown; ``groups`` [N] number copies and ``sources`` [N]
+      number sources within an entity, -1 for none;
+    - ``segments``, the layout by entity (default: all items belong to one entity).
+
+    Retrieval adds ``content_keys`` (what caches know an item by), ``commitments`` (salted hashes of
+    the texts), ``scores`` [N] (best first) and counts: of ``considered`` items,
+    ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were left out.
+
+    The answer adds ``weight`` [N], what each item counts: its exponent, or its share of the latent
+    code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions`` [N, V]
+    (all three None for the variant ``learned``, which has ``members`` [S, V] instead).
+    """
+
+    features: Float32Array
+    ids: Sequence[str] = ()
+    keys: KeyArray | None = None
+    credibility: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
+    groups: GroupArray = field(default_factory=lambda: _NO_GROUPS)
+    sources: GroupArray = field(default_factory=lambda: _NO_GROUPS)
+    segments: Segments | None = None
+
+    content_keys: Sequence[bytes] = ()
+    commitments: Sequence[bytes] = ()
+    scores: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
+    considered: int = 0
+    below_credibility: int = 0
+    dated_later: int = 0
+    cut: int = 0
+
+    weight: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
+    potential: FloatArray | None = None
+    mean_sigma: FloatArray | None = None
+    contributions: FloatArray | None = None
+    members: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.features)
+        if self.credibility is _NOT_GIVEN:
+            self.credibility = np.full(count, np.nan)
+        if self.groups is _NO_GROUPS:
+            self.groups = np.full(count, -1, np.int64)
+        if self.sources is _NO_GROUPS:
+            self.sources = np.full(count, -1, np.int64)
+        for name in ("keys", "credibility", "groups", "sources"):
+            array = getattr(self, name)
+            if array is not None and len(array) != count:
+                raise EvidenceError(f"{name}: {len(array)} for {count} items.")
+        # fmin and fmax ignore NaN, which stands for unknown.
+        if count and not (
+            np.fmin.reduce(self.credibility, initial=1.0) >= 0.0
+            and np.fmax.reduce(self.credibility, initial=0.0) <= 1.0
+        ):
+            raise EvidenceError("credibility: must lie in [0, 1] (NaN where unknown).")
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def copy(self) -> Items:
+        """The same items in an object of its own; the arrays are shared."""
+        other = object.__new__(Items)
+        other.__dict__.update(self.__dict__)
+        return other
+
+    @property
+    def layout(self) -> Segments:
+        """``segments``, or one entity with all items."""
+        return Segments.one(len(self.features)) if self.segments is None else self.segments
+
+    def take(self, rows: list[int]) -> Items:
+        """Features, ids and keys of some items: all that factors depend on."""
+        return Items(
+            self.features[rows],
+            [self.ids[row] for row in rows],
+            None if self.keys is None else self.keys[rows],
+        )
+
+    @staticmethod
+    def join(entities: Sequence[Items]) -> Items:
+        """The items of several entities in one set of arrays. Each must have ``keys``."""
+        if len(entities) == 1:
+            return entities[0]
+        return Items(
+            np.concatenate([one.features for one in entities]),
+            [name for one in entities for name in one.ids],
+            np.concatenate([one.keys for one in entities if one.keys is not None]),
+            np.concatenate([one.credibility for one in entities]),
+            np.concatenate([one.groups for one in entities]),
+            np.concatenate([one.sources for one in entities]),
+            Segments.of_counts([len(one) for one in entities]),
+            [key for one in entities for key in one.content_keys],
+        )
