@@ -363,7 +363,7 @@ def _html(result: QueryResult) -> str:
     return "".join(parts)
 
 
-def _item_rows(result: QueryResult, used: EvidenceUsed) -> Iterable[str]:
+def _item_rows(result: QueryResult, used: Items) -> Iterable[str]:
     yield _cells("th", ("item", "says", "weight", "credibility"))
     for place, name in enumerate(used.ids):
         says, credibility = "", float(used.credibility[place])

@@ -171,11 +171,3 @@ class Factors:
                 **metadata,
             },
         )
-
-
-def cacheable(options: QueryOptions) -> QueryOptions:
-    """``options`` without what belongs to one question alone: what things are kept by. Words that
-    were asked with must not stay in memory as part of a key."""
-    if options.query_text is None and options.as_of is None:
-        return options
-    return replace(options, query_text=None, as_of=None)
