@@ -21,9 +21,7 @@ from lpf.reading.export import installed_weights
 from lpf.training import Examples, Trainer, TrainingConfig, make_examples
 
 NOISE = 0.15
-SMALL = TrainingConfig(
-    hidden=(32, 16), latent_width=8, max_epochs=40, members=2, model="networks"
-)
+SMALL = TrainingConfig(hidden=(32, 16), latent_width=8, max_epochs=40, members=2, model="networks")
 SMALL_BUDGET = TransformerConfig(
     rates=(1e-2,), epochs=3, patience=1, batch=16, max_tokens=96, trained_layers=None
 )

@@ -64,7 +64,9 @@ def test_a_text_that_was_changed_in_the_store_is_named(workspace: Workspace) -> 
         )
     with pytest.raises(ReplayError, match=r"C0001_E003.*not the one that was read"):
         workspace.replay(result.audit_ptr or "", deep=True)
-    checks = [check for check in check_workspace(workspace.folder, full=True) if check.name == "evidence"]
+    checks = [
+        check for check in check_workspace(workspace.folder, full=True) if check.name == "evidence"
+    ]
     assert [check.state for check in checks] == ["ok", "fault"]
     assert "C0001_E003" in checks[1].message
 

@@ -276,8 +276,7 @@ def test_a_value_that_no_item_has_can_be_answered() -> None:
         features=(centres[spoken] + noise).astype(np.float32),
     )
     mapped, plain = (
-        train(examples, model=kind).scores_on("test")["level"]
-        for kind in ("best", "networks")
+        train(examples, model=kind).scores_on("test")["level"] for kind in ("best", "networks")
     )
     assert mapped.accuracy > 0.9
     assert plain.accuracy < 0.8
