@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from lpf.baselines import FittedMethod, ItemModels, Method, Shared, TransformerConfig, make_methods
-from lpf.baselines.global_draws import seeded
+from lpf.baselines.networks import seeded
 from lpf.datasets import Dataset
 from lpf.domains import GeneratorParameters, generate, load_domain
 from lpf.model.runtime import Runtime

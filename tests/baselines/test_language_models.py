@@ -69,9 +69,9 @@ def test_making_and_fitting_send_nothing(server: ChatServer) -> None:
         ("prose", "no JSON object with a value in 'It is high", 1),
         ("truncated", "cut off at max_tokens", 1),
         ("broken", "the call failed: HTTP 500: 'for ever'", 3),
-        ("malformed", "no chat completion", 1),
-        ("webpage", "no chat completion: '<html>Please log in.</html>'", 1),
-        ("stranger", "no chat completion", 1),
+        ("malformed", "not a chat completion", 1),
+        ("webpage", "not a chat completion: '<html>Please log in.</html>'", 1),
+        ("stranger", "not a chat completion", 1),
     ],
 )
 def test_what_fails_is_uniform_marked_and_never_right(
@@ -158,7 +158,7 @@ def test_an_address_where_nobody_is_ends_the_run() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but not listening
         config = config_for(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", retries=1)
-        with pytest.raises(LanguageModelError, match=r"nobody there.*check base_url"):
+        with pytest.raises(LanguageModelError, match=r"no server there.*check base_url"):
             fitted(config).ask(saying("plainly"))
 
 
@@ -254,7 +254,7 @@ def test_a_damaged_kept_reply_is_named(server: ChatServer, tmp_path: Path, conte
     model.ask(saying("plainly"))
     [path] = tmp_path.iterdir()
     path.write_text(content)
-    with pytest.raises(InputFileError, match=rf"{path.name}: is no kept reply.*remove it"):
+    with pytest.raises(InputFileError, match=rf"{path.name} is not a stored reply.*Remove it"):
         model.ask(saying("plainly"))
 
 
@@ -300,7 +300,6 @@ def test_it_runs_among_the_other_methods(server: ChatServer, tmp_path: Path) -> 
     method = LanguageModel("asked", config_for(server.url), folder=tmp_path)
     data = saying("plainly", "fenced")
     found = run_methods([method], data, data, data, "level", 0, by_count=False)["asked"]
-    assert found.error is None
     assert found.temperature is not None
     np.testing.assert_allclose(found.raw, [HIGH] * 2)
     assert len(server.received) == 2

@@ -13,7 +13,7 @@ from baseline_examples import SEED, SMALL_BUDGET, parts, predicate, small_transf
 from lpf.baselines.transformer import (
     FineTunedTransformer,
     TransformerConfig,
-    Whole,
+    WholeTransformer,
     padded,
     shuffled_batches,
     split_layers,
@@ -76,7 +76,7 @@ def test_the_two_parts_together_are_the_whole_and_padding_changes_nothing() -> N
     assert lower is not None
     assert not any(each.requires_grad for each in lower.parameters())
     with torch.no_grad():
-        whole = Whole(loaded.body)(tokens, mask)[mask == 1]
+        whole = WholeTransformer(loaded.body)(tokens, mask)[mask == 1]
         cut = upper(lower(tokens, mask), mask)[mask == 1]
     np.testing.assert_allclose(cut, whole, atol=1e-5)
 
@@ -122,5 +122,5 @@ def test_more_tokens_than_the_transformer_reads_are_refused() -> None:
 
 
 def test_layers_that_cannot_be_told_apart_are_refused() -> None:
-    with pytest.raises(ConfigError, match="Linear is not built as BERT"):
+    with pytest.raises(ConfigError, match="Linear is not built like BERT"):
         split_layers(torch.nn.Linear(2, 2), 1)

@@ -84,7 +84,6 @@ def compared() -> dict[str, MethodRun]:
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_are_those_of_a_comparison(name: str) -> None:
     wanted = compared()[name]
-    assert wanted.error is None
     found = fitted(name).predict_proba(asked())
     np.testing.assert_allclose(found, wanted.raw, rtol=0, atol=1e-9)
     assert fitted(name).temperature_ is None

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from lpf.datasets import read_dataset
 from lpf.evaluation.feature_cache import FeatureCache
-from lpf.evaluation.spec_datasets import eval_dataset, labelled_file, train_dataset
+from lpf.evaluation.spec_datasets import eval_dataset, train_dataset
 from lpf.evaluation.specs import EvalSpec
 from small_specs import TRAIN_SPEC, entities, written
 
@@ -20,7 +21,7 @@ def test_what_was_read_before_is_not_read_again(tmp_path: Path) -> None:
     (kept,) = tmp_path.iterdir()
     fewer = replace(asked, entities=tuple(replace(one, evidence=one.evidence[1:]) for one in asked))
     before = kept.stat().st_mtime_ns
-    again = feature_cache.altered(fewer)
+    again = feature_cache.examples_of_changed(fewer)
     rows = np.concatenate([np.arange(begin + 1, begin + 3) for begin in range(0, 12, 3)])
     np.testing.assert_array_equal(again.features, first.features[rows])
     np.testing.assert_array_equal(FeatureCache(tmp_path).examples(asked).features, first.features)
@@ -29,8 +30,8 @@ def test_what_was_read_before_is_not_read_again(tmp_path: Path) -> None:
 
 def test_entities_with_claims_are_read_with_them(tmp_path: Path) -> None:
     rows = [{**row, "claim": f"Part {place} is fine."} for place, row in enumerate(entities(4))]
-    claimed = labelled_file(written(tmp_path / "claims.jsonl", rows), None)[0]
-    plain = labelled_file(written(tmp_path / "plain.jsonl", entities(4)), None)[0]
+    claimed = read_dataset(written(tmp_path / "claims.jsonl", rows))
+    plain = read_dataset(written(tmp_path / "plain.jsonl", entities(4)))
     feature_cache = FeatureCache(tmp_path / "features")
     assert feature_cache.reader(claimed) is not feature_cache.reader(plain)
     assert feature_cache.reader(plain) is feature_cache.open_reader(with_claim=False)

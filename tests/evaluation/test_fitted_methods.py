@@ -18,11 +18,11 @@ from small_specs import DATA, TRAIN_SPEC, bench
 
 
 def test_a_method_that_is_none_and_settings_that_do_not_apply_are_rows() -> None:
-    assert "['divination'] are none" in (answered("divination").error or "")
-    assert "logistic_mean: cannot be changed, got ['rho']" in (
+    assert "unknown methods ['divination']" in (answered("divination").error or "")
+    assert "logistic_mean: has no settings, got ['rho']" in (
         answered("logistic_mean", rho=0.5).error or ""
     )
-    assert "cannot be changed by ['colour']" in (answered("lpf_robust", colour=1).error or "")
+    assert "unknown settings ['colour']" in (answered("lpf_robust", colour=1).error or "")
 
 
 def test_the_chosen_reading_is_what_training_leaves() -> None:

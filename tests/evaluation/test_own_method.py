@@ -237,8 +237,8 @@ BAD_NAMES: list[tuple[str, str]] = [
     ("json:NoSuchName", "cannot be imported"),
     ("json:", "cannot be imported"),
     (":Name", "cannot be imported"),
-    ("builtins:dict", "is no class of a Python file"),
-    ("math:pi", "is no class of a Python file"),
+    ("builtins:dict", "is not a class of a Python file"),
+    ("math:pi", "is not a class of a Python file"),
 ]
 
 

@@ -11,7 +11,7 @@ from split_entities import ids
 from lpf.datasets import Dataset
 from lpf.domains import load_domain, perfect_answers
 from lpf.errors import ConfigError, DatasetError
-from lpf.evaluation.spec_datasets import file_dataset, eval_dataset, train_dataset
+from lpf.evaluation.spec_datasets import eval_dataset, file_dataset, train_dataset
 from lpf.evaluation.specs import DomainData, EvalSpec, TrainSpec
 from small_specs import TRAIN_SPEC, Reworded, all_three, entities, file_data, in_splits, written
 

@@ -109,9 +109,9 @@ def test_not_dividing_counts_the_prior_once_an_item() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "told"),
     [
-        ("lpf_robust", {"colour": 1}, "cannot be changed by ['colour']"),
-        ("lpf_robust", {"top_k": 3}, "cannot be changed by ['top_k']"),
-        ("logistic_mean", {"rho": 0.5}, "cannot be changed by ['rho']"),
+        ("lpf_robust", {"colour": 1}, "unknown settings ['colour']"),
+        ("lpf_robust", {"top_k": 3}, "unknown settings ['top_k']"),
+        ("logistic_mean", {"rho": 0.5}, "unknown settings ['rho']"),
         ("lpf_robust", {"fitted": 0}, "['fitted'] must be True or False"),
         ("lpf_robust", {"member": 3}, "member must be 0 to 2"),
         ("lpf_robust", {"member": -1}, "member must be 0 to 2"),

@@ -217,7 +217,7 @@ def test_the_claim_alone_is_held_against_the_evidence(tmp_path: Path) -> None:
 def test_what_is_shared_is_said_and_the_others_are_shown_alone(tmp_path: Path) -> None:
     found = result_of(tmp_path, (a_file(tmp_path, "leaky", shared=40),))
     shown = table(found, "file_leaky")
-    assert "10 of 60 entities share a text" in shown.caption
+    assert "10 of 60 test entities share a text" in shown.caption
     assert number(shown, "lpf_chosen", "clean_nll") > 0.0
     assert "leaky: on the 50 entities that share nothing" in found.findings[-1]
     clean = table(result_of(tmp_path, (a_file(tmp_path, "clean"),)), "file_clean")

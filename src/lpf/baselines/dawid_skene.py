@@ -1,7 +1,7 @@
-"""Dawid and Skene (1979): sources as workers with a confusion matrix each, found without labels.
+"""Dawid and Skene (1979): each source has a confusion matrix, estimated without labels.
 
-Items vote through the deterministic classifier. Class shares and matrices come from the votes on
-training and validation entities by expectation-maximisation; asked about others, they stay fixed.
+Items vote through the deterministic classifier. Class shares and matrices are estimated from the
+votes on training and validation entities by expectation-maximisation, and stay fixed afterwards.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from lpf.types import FloatArray
 
 MAX_ROUNDS = 200
 TOLERANCE = 1e-6
-# Votes that a source's matrix borrows from the matrix of all: one with few votes is taken for
-# ordinary, and no cell is ever zero.
+# Votes that a source's matrix borrows from the matrix of all sources: a source with few votes is
+# treated as average, and no entry is ever zero.
 BORROWED = 10.0
 
 
 @dataclass(frozen=True)
 class Votes:
-    """Of N items: the value each names, who says so (a number below W, W itself for nobody that
-    is known), and whose they are."""
+    """Votes of N items: the value, the worker (a number below W, or W for an unknown one), and the
+    entity of each item."""
 
     values: NDArray[np.intp]
     workers: NDArray[np.intp]
@@ -38,8 +38,8 @@ class Votes:
 
 @dataclass(frozen=True)
 class Confusions:
-    """log P(y) [V] and log P(vote | y, worker) [W + 1, vote, y]; the last matrix is that of
-    everyone together, for workers that are not known."""
+    """log P(y) [V] and log P(vote | y, worker) [W + 1, vote, y]; the last matrix is that of all
+    workers together, used for unknown ones."""
 
     log_shares: FloatArray
     log_chances: FloatArray
@@ -53,17 +53,17 @@ class Confusions:
 def fit_confusions(
     votes: Votes, workers: int, values: int, *, borrowed: float = BORROWED
 ) -> Confusions:
-    """Expectation-maximisation from the shares of the votes, until posteriors stand still. With
-    nothing ``borrowed``, a worker's matrix is its own votes alone, as Dawid and Skene have it; a
-    value that it never names then gets the logarithm of zero."""
+    """Expectation-maximisation from the shares of the votes, until posteriors stop changing. With
+    ``borrowed=0``, a worker's matrix comes from its own votes only, as in Dawid and Skene; a value
+    that it never votes for then has log probability minus infinity."""
     counted = votes.segments.sum(np.eye(values)[votes.values])
     posterior = counted / counted.sum(axis=1, keepdims=True)
     for _ in range(MAX_ROUNDS):
-        found = _maximised(votes, posterior, workers, borrowed)
-        before, posterior = posterior, found.posterior(votes)
+        confusions = _maximised(votes, posterior, workers, borrowed)
+        before, posterior = posterior, confusions.posterior(votes)
         if np.abs(posterior - before).max() < TOLERANCE:
             break
-    return found
+    return confusions
 
 
 def _maximised(votes: Votes, posterior: FloatArray, workers: int, borrowed: float) -> Confusions:
@@ -73,7 +73,7 @@ def _maximised(votes: Votes, posterior: FloatArray, workers: int, borrowed: floa
     everyone = counts.sum(axis=0) + 1.0
     everyone /= everyone.sum(axis=0)
     chances = counts + borrowed * everyone
-    chances[-1] = everyone  # for nobody that is known, and nothing else
+    chances[-1] = everyone  # for unknown workers only
     shares = posterior.sum(axis=0) + 1.0
     return Confusions(
         np.log(shares / shares.sum()), np.log(chances / chances.sum(axis=1, keepdims=True))
@@ -81,8 +81,8 @@ def _maximised(votes: Votes, posterior: FloatArray, workers: int, borrowed: floa
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """What ``DawidSkene`` learns. ``sources`` numbers those that were seen."""
+class FittedDawidSkene:
+    """A fitted ``DawidSkene``. ``sources`` numbers the sources seen in training."""
 
     items: ItemModel
     sources: Mapping[str, int]
@@ -97,8 +97,8 @@ class Crowd:
 
 @dataclass(frozen=True)
 class DawidSkene:
-    """Training items vote through classifiers that had not seen their entity, or every source
-    would look better than it is."""
+    """Training items vote through classifiers that have not seen their entity; otherwise every
+    source would look better than it is."""
 
     name: str
     items: ItemModels
@@ -113,22 +113,22 @@ class DawidSkene:
         counts = np.concatenate([part.segments.counts for part in (train, validation)])
         votes = Votes(outputs.argmax(axis=1), workers, Segments.of_counts(counts))
         fitted = fit_confusions(votes, len(sources), value_count(train, predicate))
-        return Crowd(found, sources, fitted)
+        return FittedDawidSkene(found, sources, fitted)
 
 
 def _sources(*parts: Examples) -> dict[str, int]:
-    """Numbers for all sources that are named."""
+    """A number for every named source."""
     seen = {item.source for part in parts for item in part.dataset.items}
     named = sorted(source for source in seen if source is not None)
     return {source: number for number, source in enumerate(named)}
 
 
 def _workers(examples: Examples, sources: Mapping[str, int]) -> NDArray[np.intp]:
-    """The number of each item's source; that of everyone where it is not known."""
-    nobody = len(sources)
+    """The number of each item's source; the last one if it is unknown."""
+    unknown = len(sources)
     return np.array(
         [
-            nobody if item.source is None else sources.get(item.source, nobody)
+            unknown if item.source is None else sources.get(item.source, unknown)
             for item in examples.dataset.items
         ],
         dtype=np.intp,

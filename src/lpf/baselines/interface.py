@@ -1,4 +1,4 @@
-"""What every method promises, so that one loop can compare them all."""
+"""The interface that all methods share."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lpf.types import FloatArray
 
 
 class FittedMethod(Protocol):
-    """A method that has learned. It never looks at the labels of what it is asked about."""
+    """A trained method. It never looks at the labels of the entities it answers."""
 
     def predict_proba(self, examples: Examples) -> FloatArray:
-        """One distribution an entity, [E, V], from all its items, in any order."""
+        """One distribution per entity, [E, V]. The order of its items makes no difference."""
         ...
 
 
 class Method(Protocol):
-    """A way to answer. ``is_reference`` marks bounds such as the perfect reader: they are shown as
-    they are, never tempered."""
+    """A method before training. ``is_reference`` marks bounds such as the perfect reader, which get
+    no temperature."""
 
     @property
     def name(self) -> str: ...
@@ -31,35 +31,37 @@ class Method(Protocol):
     def is_reference(self) -> bool: ...
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
-        """Learns from ``train`` and stops or chooses by ``validation``. Every entity of both needs
-        a value of ``predicate``. The same arguments give the same answers."""
+        """Trains on ``train``; early stopping and choices use ``validation``. Every entity of both
+        needs a value of ``predicate``. The same arguments give the same predictions."""
         ...
 
 
 def labelled(examples: Examples, predicate: str) -> Examples:
-    """The entities that have a value of ``predicate``; DatasetError where none has."""
+    """The entities that have a value of ``predicate``; DatasetError if none has."""
     places = np.flatnonzero(examples.dataset.labels(predicate) >= 0)
     if not len(places):
         raise DatasetError(
             f"dataset {examples.dataset.name!r}: no entity has a value of {predicate!r}. Nothing "
-            "was compared; label some, or ask about another predicate."
+            "was compared.",
+            hint="Label some, or choose another predicate.",
         )
     return examples if len(places) == len(examples.dataset) else examples.select(places)
 
 
 def entity_labels(examples: Examples, predicate: str) -> NDArray[np.intp]:
-    """The position of each entity's value, [E]; DatasetError where one has none."""
+    """The position of each entity's value, [E]; DatasetError if one has none."""
     labels = examples.dataset.labels(predicate)
     without = np.flatnonzero(labels < 0)
     if len(without):
         first = examples.dataset.entities[int(without[0])].entity_id
         raise DatasetError(
             f"dataset {examples.dataset.name!r}: {len(without):,} entities have no value of "
-            f"{predicate!r} (first: {first}). Nothing was fitted; leave them out (labelled)."
+            f"{predicate!r} (first: {first}). Nothing was fitted.",
+            hint="Leave them out.",
         )
     return labels
 
 
 def value_count(examples: Examples, predicate: str) -> int:
-    """V."""
+    """V, the number of values."""
     return len(examples.dataset.schema[predicate].values)

@@ -1,7 +1,7 @@
-"""What single items say: the deterministic classifier that several methods share.
+"""The deterministic classifier of single items that several methods share.
 
-It is the paper's encoder and decoder without the variational part, found as the model it is
-compared with is: seven seeds trained together, the best five kept.
+It is the paper's encoder and decoder without the variational part, searched like LPF's own model:
+seven seeds are trained together, and the best five form an ensemble.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from lpf.types import FloatArray
 
 SEARCHED = len(SEVEN_SEEDS)
 FOLDS = 5
-SEARCH, FOLDING = 1, 2  # tell apart what seeds are drawn for
+SEARCH, FOLDING = 1, 2  # what seeds are drawn for
 
 
 @dataclass(frozen=True)
 class ItemModel:
-    """A model's word on single items. ``natural`` [V] are the values' shares among the training
-    items: a model trained on balanced batches speaks as if all were equally frequent."""
+    """A model's predictions for single items. ``natural`` [V] are the shares of the values among
+    training items: a model trained on balanced batches predicts as if all were equally frequent."""
 
     runtime: Runtime
     predicate: str
@@ -46,17 +46,17 @@ class ItemModel:
         return converter.from_features(examples.features).potential
 
     def probabilities(self, examples: Examples) -> FloatArray:
-        """The same brought to the natural shares, [N, V]."""
+        """The same, adjusted to the natural shares, [N, V]."""
         scaled = self.factors(examples) * (self.natural / self.shares)
         return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
 
     @property
     def shares(self) -> FloatArray:
-        """π of the model, [V]."""
+        """π, the shares that the model was trained with, [V]."""
         return np.array(self.runtime.config.head(self.predicate).training_shares)
 
     def best(self) -> ItemModel:
-        """The best member alone."""
+        """The same with the best member only."""
         return replace(self, runtime=self.runtime.member(0))
 
 
@@ -67,7 +67,7 @@ def natural_shares(train: Examples, predicate: str) -> FloatArray:
 
 
 class ItemModels:
-    """Trains the classifier once for all methods that ask for it on the same data."""
+    """Trains the classifier once for all methods that use it on the same data."""
 
     def __init__(self, config: TrainingConfig | None = None, searched: int = SEARCHED) -> None:
         self._config = config or TrainingConfig(deterministic=True, aggregator=None)
@@ -76,7 +76,7 @@ class ItemModels:
         self._outputs: dict[str, FloatArray] = {}
 
     def model(self, train: Examples, validation: Examples, predicate: str, seed: int) -> ItemModel:
-        """The best members of the search, as one ensemble; ``best()`` is the single classifier."""
+        """The best members of the search as one ensemble; ``best()`` is the single classifier."""
         key = _key(train, validation, predicate, seed)
         if key not in self._models:
             self._models[key] = self._trained(train, validation, predicate, seed)
@@ -86,7 +86,7 @@ class ItemModels:
         self, train: Examples, validation: Examples, predicate: str, seed: int
     ) -> FloatArray:
         """Probabilities [N, V] of the training items, each from a classifier that did not see its
-        entity: what a second stage must learn from, or it trusts what was learned by heart."""
+        entity. A second stage must be trained on these, or it would trust memorised outputs."""
         key = _key(train, validation, predicate, seed)
         if key not in self._outputs:
             self._outputs[key] = self._held_out(train, validation, predicate, seed)
@@ -97,9 +97,7 @@ class ItemModels:
     ) -> ItemModel:
         seeds = drawn_seeds(seed, SEARCH, self._searched)
         everyone = np.arange(len(train.features))
-        model, found = self._searched_for(
-            train, validation, predicate, seeds, [everyone] * len(seeds)
-        )
+        model, found = self._search(train, validation, predicate, seeds, [everyone] * len(seeds))
         chosen, tensors = select_members(model, found.tensors, found.order[: self._config.members])
         return ItemModel(Runtime(chosen, tensors), predicate, natural_shares(train, predicate))
 
@@ -109,7 +107,7 @@ class ItemModels:
         folds = [train.rows(fold) for fold in grouped_folds(train.dataset, predicate, FOLDS, seed)]
         others = [np.setdiff1d(np.arange(len(train.features)), rows) for rows in folds]
         seeds = drawn_seeds(seed, FOLDING, FOLDS)
-        model, found = self._searched_for(train, validation, predicate, seeds, others)
+        model, found = self._search(train, validation, predicate, seeds, others)
         every = Runtime(model, found.tensors)
         natural = natural_shares(train, predicate)
         outputs = np.empty((len(train.features), len(natural)))
@@ -118,7 +116,7 @@ class ItemModels:
             outputs[rows] = member.probabilities(train)[rows]
         return outputs
 
-    def _searched_for(
+    def _search(
         self,
         train: Examples,
         validation: Examples,
@@ -126,7 +124,7 @@ class ItemModels:
         seeds: tuple[int, ...],
         rows: list[Rows],
     ) -> tuple[ModelConfig, SearchResult]:
-        """One member a seed, trained on its own ``rows`` of the training items."""
+        """One member per seed, trained on its own ``rows`` of the training items."""
         features = np.concatenate([train.features, validation.features])
         labels = np.concatenate(
             [labels_of(part.dataset, [predicate])[predicate] for part in (train, validation)]

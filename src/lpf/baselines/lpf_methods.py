@@ -1,4 +1,4 @@
-"""LPF itself behind the same interface: a trained model, asked as the engine is asked."""
+"""LPF behind the interface of all methods: a trained model in an engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lpf.types import FloatArray, QueryOptions
 
 @dataclass(frozen=True)
 class FittedLpf:
-    """An engine with the options it is asked with."""
+    """A fitted ``Lpf``: an engine with its query options."""
 
     engine: Engine
     predicate: str
@@ -27,9 +27,9 @@ class FittedLpf:
 
 @dataclass(frozen=True)
 class Lpf:
-    """``model`` under ``options``. Where they ask for robust mode, its numbers (for the learned
-    variant its temperature) are fitted on the validation entities given, whatever the model came
-    with: one member alone needs other numbers than the ensemble."""
+    """``model`` under ``options``. In robust mode its parameters (for the learned variant the
+    temperature) are fitted on the given validation entities again, because a single member needs
+    other parameters than the ensemble."""
 
     name: str
     model: Runtime

@@ -1,11 +1,8 @@
-"""Networks over bags of items: what one is, and how all are trained.
+"""Networks over bags of items, and how they are trained.
 
-Adam at 1e-3, at most 100 epochs, patience 15 on the validation NLL, as LPF's own networks. Widths
-are the paper's encoder's, dropout too.
-
-Entities as bags of items, for networks: any number of items each, without padding.
-
-The weights of a module's best epoch, and when to stop waiting for a better one.
+Adam at 1e-3, at most 100 epochs, patience 15 on the validation NLL, like LPF's own networks; widths
+and dropout are those of the paper's encoder. A bag holds the items of one entity; bags have any
+number of items, without padding.
 """
 
 from __future__ import annotations
@@ -32,8 +29,8 @@ from lpf.types import Float32Array, FloatArray
 
 @dataclass(frozen=True)
 class Bags:
-    """E bags: ``features`` [1, N, width] of all items one after the other, ``counts`` [E]. The
-    leading axis is that of the networks' members, here one."""
+    """E bags: ``features`` [1, N, width] of all items in order, ``counts`` [E]. The leading axis is
+    that of the networks' members, here one."""
 
     features: Tensor
     counts: Tensor
@@ -76,7 +73,7 @@ class Bags:
         return Bags(self.features[:, self.rows(places)], self.counts[places])
 
     def rows(self, places: Tensor) -> Tensor:
-        """Where the items of the bags at ``places`` stand."""
+        """Positions of the items of the bags at ``places``."""
         starts = torch.cumsum(self.counts, 0) - self.counts
         counts = self.counts[places]
         within = torch.arange(int(counts.sum()))
@@ -98,7 +95,7 @@ class LabelledBags:
 
     @classmethod
     def of_items(cls, examples: Examples, predicate: str) -> LabelledBags:
-        """Every labelled item a bag of its own."""
+        """Every labelled item is a bag of its own."""
         labels = examples.dataset.item_labels(predicate)
         known = np.flatnonzero(labels >= 0)
         alone = np.ones(len(known), np.intp)
@@ -123,18 +120,18 @@ MAX_EPOCHS = 100
 PATIENCE = 15
 ENTITY_BATCH = 32  # as the learned aggregator's
 ITEM_BATCH = 64  # as the encoder's
-PURPOSE = 3  # tells these draws apart from those of other stages with the same seed
+PURPOSE = 3  # separates these random draws from those of other stages with the same seed
 
 
 class Network(Protocol):
     """Functions over a dictionary of tensors; see ``lpf.model.networks``."""
 
     def shapes(self, width: int, values: int) -> Shapes:
-        """Of every tensor, with the leading axis of one member."""
+        """Shapes of all tensors, with the leading axis of one member."""
         ...
 
     def outputs(self, parameters: Parameters, bags: Bags, dropout: Dropout) -> Tensor:
-        """[1, E, V]: whatever ``probabilities`` and ``losses`` understand."""
+        """[1, E, V], the input of ``probabilities`` and ``losses``."""
         ...
 
     def probabilities(self, outputs: Tensor) -> Tensor:
@@ -142,7 +139,7 @@ class Network(Protocol):
         ...
 
     def losses(self, outputs: Tensor, labels: Tensor, epoch: int) -> Tensor:
-        """What training makes small, [E]. ``epoch`` counts from 0."""
+        """The training loss per entity, [E]. ``epoch`` counts from 0."""
         ...
 
 
@@ -179,7 +176,7 @@ def train_on_entities(
 def train_on_items(
     network: Network, train: Examples, validation: Examples, predicate: str, seed: int
 ) -> TrainedNetwork:
-    """Every item an example with its own label."""
+    """Every item is an example with its own label."""
     known, held = (LabelledBags.of_items(part, predicate) for part in (train, validation))
     return train_network(network, known, held, value_count(train, predicate), seed, ITEM_BATCH)
 
@@ -192,7 +189,7 @@ def train_network(
     seed: int,
     batch: int,
 ) -> TrainedNetwork:
-    """TrainingError where the validation loss is not finite."""
+    """TrainingError if the validation loss is not finite."""
     shapes = network.shapes(train.bags.features.shape[2], values)
     members = Members.of(fresh(shapes, seed), list(shapes), LEARNING_RATE, 0.0)
     best, best_loss, best_epoch = dict[str, Tensor](), np.inf, 0
@@ -220,7 +217,7 @@ def fresh(shapes: Shapes, seed: int) -> dict[str, Float32Array]:
 
 
 def item_shapes(width: int) -> Shapes:
-    """φ, the network that every item goes through on its own."""
+    """Shapes of φ, the network that encodes single items."""
     return stack_shapes("items", 1, (width, *HIDDEN))
 
 
@@ -230,12 +227,12 @@ def item_codes(parameters: Parameters, rows: Tensor, dropout: Dropout) -> Tensor
 
 
 def head_shapes(width: int, values: int, hidden: tuple[int, ...] = ()) -> Shapes:
-    """The network that answers from what the items were pooled into."""
+    """Shapes of the network from pooled items to values."""
     trunk = stack_shapes("answer", 1, (width, *hidden)) if hidden else {}
     return trunk | stack_shapes("head", 1, ((width, *hidden)[-1], values))
 
 
-def answered(parameters: Parameters, pooled: Tensor, dropout: Dropout) -> Tensor:
+def head_outputs(parameters: Parameters, pooled: Tensor, dropout: Dropout) -> Tensor:
     """[1, E, width] -> [1, E, V]."""
     hidden = perceptron(parameters, "answer", pooled, DROPOUT, dropout)
     return linear(parameters, "head.0", hidden)
@@ -259,7 +256,7 @@ def _one_epoch(
 def _validation_loss(
     network: Network, parameters: Parameters, validation: LabelledBags, epoch: int
 ) -> float:
-    """Mean NLL of the labels: the same yardstick for every network, whatever it trains by."""
+    """Mean NLL of the labels: the same criterion for every network, whatever its training loss."""
     with torch.no_grad():
         found = _probabilities(network, parameters, validation.bags)
     scored = found[torch.arange(len(validation)), validation.labels]
@@ -267,13 +264,14 @@ def _validation_loss(
     if not np.isfinite(loss):
         raise TrainingError(
             f"{type(network).__name__}: the validation loss is {loss} after epoch {epoch + 1}. "
-            "Nothing was kept; look for features that are not finite."
+            "No network was saved.",
+            hint="Look for features that are not finite.",
         )
     return loss
 
 
 def _probabilities(network: Network, parameters: Parameters, bags: Bags) -> Tensor:
-    """[E, V] float64, summing to 1 to its last digits."""
+    """[E, V] in float64, so that rows sum to 1 precisely."""
     outputs = network.outputs(parameters, bags, keep_all).to(torch.float64)
     return network.probabilities(outputs)[0]
 
@@ -290,7 +288,8 @@ def seeded(seed: int, *purpose: int) -> Iterator[None]:
 
 @dataclass
 class BestEpoch:
-    """Judged by the validation NLL. ``patience`` epochs without a better one are enough."""
+    """The weights of the epoch with the lowest validation NLL. Training stops after ``patience``
+    epochs without a better one."""
 
     patience: int
     loss: float = np.inf
@@ -298,12 +297,13 @@ class BestEpoch:
     weights: dict[str, Tensor] = field(default_factory=dict)
 
     def is_over(self, module: torch.nn.Module, loss: float, epoch: int) -> bool:
-        """Takes note of an epoch, and says whether it was the last. TrainingError where the loss
-        is not finite."""
+        """Records an epoch and returns True if training should stop. TrainingError if the loss is
+        not finite."""
         if not np.isfinite(loss):
             raise TrainingError(
                 f"{type(module).__name__}: the validation loss is {loss} after epoch {epoch + 1}. "
-                "Nothing was kept; look for features that are not finite, or a rate too high."
+                "No network was saved.",
+                hint="Look for features that are not finite, or a learning rate that is too high.",
             )
         if loss < self.loss:
             self.loss, self.epoch = loss, epoch
@@ -311,6 +311,6 @@ class BestEpoch:
         return epoch - self.epoch >= self.patience
 
     def restore(self, module: torch.nn.Module) -> None:
-        """Gives the module its best weights back, ready to answer."""
+        """Loads the best weights into the module and sets it to evaluation mode."""
         module.load_state_dict(self.weights)
         module.eval()

@@ -1,12 +1,12 @@
-"""The paper's R-GCN (Schlichtkrull et al. 2018): two layers of 30 bases over a graph of entities,
-items, sources and values.
+"""The paper's R-GCN (Schlichtkrull et al. 2018): two layers of 30 bases over a graph.
 
-Training entities are joined to the nodes of their values. An entity that is asked about hears its
-items and their sources; its score for a value is Σ_d e_d·r_d·v_d (DistMult, as in that paper), with
-e the entity's last state, v the value's and r learned. Two layers reach two steps, so what items
-say of a source never comes back to an entity, while values know what their entities' items say.
+The nodes of the graph are entities, items, sources and values.
 
-Entities, items, sources and values as nodes of one graph, with typed edges between them.
+Training entities are connected to the nodes of their values. A test entity receives messages from
+its items and their sources; its score for a value is Σ_d e_d·r_d·v_d (DistMult, as in that paper),
+with e the last state of the entity, v that of the value, and r learned. Two layers reach two steps:
+what items say about a source never reaches an entity, while values receive what the items of their
+entities say.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lpf.types import FloatArray
 
 
 class EdgeType(IntEnum):
-    """Of an edge, from its beginning to its end; each has its inverse, and copies are their own."""
+    """The type of an edge. Each type has its inverse; copies are symmetric."""
 
     ITEM_ABOUT_ENTITY = 0
     ENTITY_HAS_ITEM = 1
@@ -53,11 +53,11 @@ class EdgeType(IntEnum):
 
 @dataclass(frozen=True)
 class EvidenceGraph:
-    """Entities with their items. ``sources`` [N] numbers the source of each item; ``copies`` [N]
-    numbers groups of copies, alike in no two entities, -1 for none; ``labels`` [E] are the
-    entities' values where they may be known, else None.
+    """Entities with their items. ``sources`` [N] is the number of each item's source; ``copies``
+    [N] that of its group of copies, unique over all entities, -1 for none; ``labels`` [E] are the
+    values of training entities, None for test entities.
 
-    Nodes are numbered entities first, then items, sources and values.
+    Nodes are numbered: entities first, then items, sources and values.
     """
 
     bags: Bags
@@ -67,7 +67,7 @@ class EvidenceGraph:
 
     @classmethod
     def of(cls, examples: Examples, sources: Mapping[str, int]) -> EvidenceGraph:
-        """Without labels. A source that has no number, or none that is named, is the last one."""
+        """Without labels. Unknown and missing sources have the last number."""
         bags = bags_of(examples)
         unknown = len(sources)
         named = [
@@ -91,10 +91,10 @@ class EvidenceGraph:
         return EvidenceGraph(self.bags.take(places), self.sources[rows], self.copies[rows], labels)
 
     def edges(self, source_count: int) -> tuple[Tensor, Tensor]:
-        """Beginnings and ends [2, M], and the relation of each [M].
+        """Starts and ends [2, M], and the type of each edge [M].
 
-        Only entities with known values speak to sources and values: what is asked about hears of
-        them, and nobody hears of it.
+        Only entities with known values send messages to sources and values: a test entity receives
+        from them, and sends nothing to others.
         """
         items = len(self) + torch.arange(len(self.sources))
         sources = len(self) + len(items) + self.sources
@@ -119,7 +119,7 @@ class EvidenceGraph:
 
 
 def copy_pairs(copies: Tensor) -> Tensor:
-    """Both directions between items of one group, [2, P]."""
+    """Pairs of items of one group, in both directions, [2, P]."""
     grouped = torch.nonzero(copies >= 0)[:, 0]
     same = copies[grouped][:, None] == copies[grouped][None, :]
     same.fill_diagonal_(False)
@@ -127,7 +127,7 @@ def copy_pairs(copies: Tensor) -> Tensor:
 
 
 def numbered_sources(examples: Examples) -> dict[str, int]:
-    """Numbers for all sources that are named."""
+    """A number for every named source."""
     seen = {item.source for item in examples.dataset.items}
     named = sorted(source for source in seen if source is not None)
     return {source: number for number, source in enumerate(named)}
@@ -135,16 +135,16 @@ def numbered_sources(examples: Examples) -> dict[str, int]:
 
 WIDTH = HIDDEN[-1]
 BASES = 30
-START = 0.1  # the spread of learned vectors; with 1 the validation loss is about the same
-PURPOSE = 5  # tells these draws apart from those of other networks with the same seed
-# Of the items in training, so that the node of unknown sources learns what to stand for.
+START = 0.1  # initial sd of learned vectors; with 1 the validation loss is about the same
+PURPOSE = 5  # separates these random draws from those of other networks with the same seed
+# Share of training items whose source is hidden, to train the node of unknown sources.
 HIDDEN_SOURCES = 0.1
 ANSWER_BATCH = 256
 
 
 class RelationalNetwork(torch.nn.Module):
-    """Items begin as their features through a linear layer, all other nodes as learned vectors:
-    one for entities, one a source and one more for unknown ones, one a value."""
+    """Items start as their features through a linear layer, all other nodes as learned vectors: one
+    for all entities, one per source and one for unknown sources, one per value."""
 
     def __init__(self, width: int, sources: int, values: int) -> None:
         super().__init__()
@@ -159,17 +159,17 @@ class RelationalNetwork(torch.nn.Module):
     def unknown_source(self) -> int:
         return len(self.sources) - 1
 
-    def forward(self, asked: EvidenceGraph, value_states: Tensor) -> Tensor:
+    def forward(self, test: EvidenceGraph, value_states: Tensor) -> Tensor:
         """Logits [E, V]."""
-        states = self._states(asked)[: len(asked)]
+        states = self._states(test)[: len(test)]
         return (states * self.relation) @ value_states.T
 
     def value_states(self, known: EvidenceGraph) -> Tensor:
-        """Of the values after what labelled entities told them, [V, WIDTH]."""
+        """States of the values after messages from labelled entities, [V, WIDTH]."""
         return self._states(known)[-len(self.values) :]
 
     def _states(self, graph: EvidenceGraph) -> Tensor:
-        """Of all nodes after both layers, [nodes, WIDTH]."""
+        """States of all nodes after both layers, [nodes, WIDTH]."""
         pairs, kinds = graph.edges(len(self.sources))
         items = self.items(graph.bags.features[0])
         nodes = torch.cat([self.entity.expand(len(graph), -1), items, self.sources, self.values])
@@ -180,8 +180,8 @@ class RelationalNetwork(torch.nn.Module):
 
 @dataclass(frozen=True)
 class TrainedGraph:
-    """What ``RelationalGraph`` learns. ``value_states`` [V, WIDTH] come from the training entities
-    alone, so that no entity that is asked about hears of another."""
+    """A fitted ``RelationalGraph``. ``value_states`` [V, WIDTH] come from training entities only,
+    so that no test entity affects another."""
 
     network: RelationalNetwork
     sources: Mapping[str, int]
@@ -195,7 +195,7 @@ class TrainedGraph:
 
 @dataclass(frozen=True)
 class RelationalGraph:
-    """Trained as the other networks are: same optimiser, epochs and patience."""
+    """Trained like the other networks: same optimiser, epochs and patience."""
 
     name: str
     is_reference: bool = False
@@ -229,30 +229,30 @@ def _train(
     best = BestEpoch(PATIENCE)
     for epoch in range(MAX_EPOCHS):
         network.train()
-        for asked, others in _halves(len(known)):
-            strangers = _as_strangers(known.take(asked), network.unknown_source)
-            logits = network(strangers, network.value_states(known.take(others)))
+        for queried, others in _batches(len(known)):
+            unlabelled = _as_test_entities(known.take(queried), network.unknown_source)
+            logits = network(unlabelled, network.value_states(known.take(others)))
             optimiser.zero_grad(set_to_none=True)
-            cross_entropy(logits, labels[asked]).backward()  # type: ignore[no-untyped-call]
+            cross_entropy(logits, labels[queried]).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
         if best.is_over(network, _loss(network, known, held, held_labels), epoch):
             break
     best.restore(network)
 
 
-def _halves(entities: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Every entity once among those asked about, beside as many others whose values are known: no
-    entity hears its own."""
+def _batches(entities: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Every entity once among those to predict, with as many others whose values are known: no
+    entity sees its own value."""
     count = max(2, -(-entities // ENTITY_BATCH))
     parts = torch.tensor_split(torch.randperm(entities), count)
-    for place, asked in enumerate(parts):
-        yield asked, parts[(place + 1) % count]
+    for place, queried in enumerate(parts):
+        yield queried, parts[(place + 1) % count]
 
 
-def _as_strangers(asked: EvidenceGraph, unknown: int) -> EvidenceGraph:
-    """Without values, and some of their items from a source that nobody knows."""
-    hidden = torch.rand(len(asked.sources)) < HIDDEN_SOURCES
-    return replace(asked, labels=None, sources=asked.sources.masked_fill(hidden, unknown))
+def _as_test_entities(graph: EvidenceGraph, unknown: int) -> EvidenceGraph:
+    """Without values, and with some sources hidden."""
+    hidden = torch.rand(len(graph.sources)) < HIDDEN_SOURCES
+    return replace(graph, labels=None, sources=graph.sources.masked_fill(hidden, unknown))
 
 
 def _loss(
@@ -269,14 +269,14 @@ def _value_states(network: RelationalNetwork, known: EvidenceGraph) -> Tensor:
 
 
 def _probabilities(
-    network: RelationalNetwork, asked: EvidenceGraph, value_states: Tensor
+    network: RelationalNetwork, test: EvidenceGraph, value_states: Tensor
 ) -> FloatArray:
     """[E, V], without dropout."""
     network.eval()
     with torch.no_grad():
         logits = [
-            network(asked.take(places), value_states).to(torch.float64)
-            for places in torch.split(torch.arange(len(asked)), ANSWER_BATCH)
+            network(test.take(places), value_states).to(torch.float64)
+            for places in torch.split(torch.arange(len(test)), ANSWER_BATCH)
         ]
     return torch.softmax(torch.cat(logits), dim=1).numpy()
 
@@ -284,12 +284,13 @@ def _probabilities(
 def _convolution() -> torch.nn.Module:
     try:
         with warnings.catch_warnings():
-            # Raised while the package is imported, by its own use of TorchScript.
+            # The package itself uses TorchScript while it is imported.
             warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
             from torch_geometric.nn import RGCNConv  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingPackageError(
-            "a relational graph needs the package torch-geometric: `pip install 'lpf[baselines]'`."
+            "a relational graph needs the package torch-geometric.",
+            hint="Install it: `pip install 'lpf[baselines]'`.",
         ) from error
     made: torch.nn.Module = RGCNConv(WIDTH, WIDTH, len(EdgeType), num_bases=BASES)
     return made

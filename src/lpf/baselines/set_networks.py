@@ -1,18 +1,17 @@
-"""Deep Sets (Zaheer et al. 2017): items encoded one by one, pooled, and answered from the pool.
+"""Networks over sets of items: Deep Sets, gated attention and evidential deep learning.
 
-Gated attention over items (Ilse, Tomczak and Welling 2018).
-
-Evidential deep learning (Sensoy, Kaplan and Kandemir 2018), for several items in two ways.
+Deep Sets (Zaheer et al. 2017) pool encoded items; gated attention (Ilse, Tomczak and Welling 2018)
+weighs them. Evidential deep learning (Sensoy, Kaplan and Kandemir 2018) has
 
     α = 1 + e,  e = softplus(network)     p = α/S,  S = Σ α
     L = Σ_v (y_v - p_v)² + p_v(1-p_v)/(S+1)  +  λ_t·KL(Dir(α̃) ‖ Dir(1)),  λ_t = min(1, t/10)
 
 with α̃ = y + (1-y)·α, the evidence for wrong values. EDL-Aggregated reads the mean of an entity's
-features; EDL-Individual reads every item alone and adds up their evidence.
+features; EDL-Individual reads every item separately and adds up their evidence.
 
-The paper's EDL-Individual gives every entity the same answer. ``faulty`` is one way to come to a
-constant in most runs, found by trying; the paper's code is not known, and its constant is another
-one (top probability .468, here 1/V). It is no rival.
+The paper's EDL-Individual gives every entity the same answer. ``faulty`` is one way to get a
+constant in most runs, found by trial; the paper's code is not known, and its constant is another
+one (top probability .468, here 1/V). It is not meant as a competitor.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from lpf.baselines.networks import (
     HIDDEN,
     Bags,
     SoftmaxNetwork,
-    answered,
+    head_outputs,
     head_shapes,
     item_codes,
     item_shapes,
@@ -42,7 +41,7 @@ CODE = HIDDEN[-1]
 
 
 class DeepSetsNetwork(SoftmaxNetwork):
-    """ρ([mean φ(xᵢ), Σ φ(xᵢ), log K]): the mean says what, sum and count say how much of it."""
+    """ρ([mean φ(xᵢ), Σ φ(xᵢ), log K]): the mean is what items say, sum and count how much of it."""
 
     def shapes(self, width: int, values: int) -> Shapes:
         return item_shapes(width) | head_shapes(2 * CODE + 1, values, (CODE,))
@@ -51,7 +50,7 @@ class DeepSetsNetwork(SoftmaxNetwork):
         codes = item_codes(parameters, bags.features, dropout)
         total = bags.sum(codes)
         mean = total / bags.counts[None, :, None]
-        return answered(parameters, torch.cat([mean, total, bags.log_counts], dim=2), dropout)
+        return head_outputs(parameters, torch.cat([mean, total, bags.log_counts], dim=2), dropout)
 
 
 @dataclass(frozen=True)
@@ -63,27 +62,26 @@ class DeepSets:
         return train_on_entities(DeepSetsNetwork(), train, validation, predicate, seed)
 
 
-CODE_ATTENTION_POOLING = HIDDEN[-1]
 ATTENTION = 64
 
 
 class AttentionNetwork(SoftmaxNetwork):
-    """aᵢ = softmaxᵢ(wᵀ(tanh(V hᵢ) ⊙ sigmoid(U hᵢ))), h = φ(x); answered from Σ aᵢ hᵢ."""
+    """aᵢ = softmaxᵢ(wᵀ(tanh(V hᵢ) ⊙ sigmoid(U hᵢ))), h = φ(x); the head gets Σ aᵢ hᵢ."""
 
     def shapes(self, width: int, values: int) -> Shapes:
         attention = {
-            **stack_shapes("content", 1, (CODE_ATTENTION_POOLING, ATTENTION)),
-            **stack_shapes("gate", 1, (CODE_ATTENTION_POOLING, ATTENTION)),
+            **stack_shapes("content", 1, (CODE, ATTENTION)),
+            **stack_shapes("gate", 1, (CODE, ATTENTION)),
             **stack_shapes("score", 1, (ATTENTION, 1)),
         }
-        return item_shapes(width) | attention | head_shapes(CODE_ATTENTION_POOLING, values)
+        return item_shapes(width) | attention | head_shapes(CODE, values)
 
     def outputs(self, parameters: Parameters, bags: Bags, dropout: Dropout) -> Tensor:
         codes = item_codes(parameters, bags.features, dropout)
         content = torch.tanh(linear(parameters, "content.0", codes))
         gate = torch.sigmoid(linear(parameters, "gate.0", codes))
         weights = bags.softmax(linear(parameters, "score.0", content * gate))
-        return answered(parameters, bags.sum(weights * codes), dropout)
+        return head_outputs(parameters, bags.sum(weights * codes), dropout)
 
 
 @dataclass(frozen=True)
@@ -102,12 +100,12 @@ FAULTY_WEIGHT = 10.0
 
 @dataclass(frozen=True)
 class EvidentialNetwork:
-    """Outputs are evidence, 0 or above. ``individual`` says whether items are read alone.
+    """Outputs are evidence, 0 or above. ``individual`` reads items separately.
 
-    ``faulty`` reproduces a fault: e = ReLU(network), and from the start λ = 10 on the KL of all
-    evidence, α in place of α̃. In most runs no item then gives any evidence, and every answer is
-    uniform. Not in all: of three on compliance, two ended so; the third told the first value from
-    the last and never answered the one between, at an accuracy of .59.
+    ``faulty`` reproduces a fault: e = ReLU(network), and λ = 10 from the start on the KL of all
+    evidence, α instead of α̃. In most runs no item then gives any evidence, and every answer is
+    uniform. Of three runs on compliance, two ended so; the third never answered the middle value,
+    with an accuracy of .59.
     """
 
     individual: bool
@@ -120,7 +118,7 @@ class EvidentialNetwork:
         rows = bags.features if self.individual else bags.mean(bags.features)
         codes = item_codes(parameters, rows, dropout)
         positive = torch.relu if self.faulty else torch.nn.functional.softplus
-        evidence = positive(answered(parameters, codes, dropout))
+        evidence = positive(head_outputs(parameters, codes, dropout))
         return bags.sum(evidence) if self.individual else evidence
 
     def probabilities(self, outputs: Tensor) -> Tensor:
@@ -152,8 +150,8 @@ def _divergence(alpha: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Evidential:
-    """``individual`` trains on single items with their labels, else on entities. ``faulty`` is the
-    reproduction of a fault (see ``EvidentialNetwork``)."""
+    """``individual`` trains on single items with their labels, otherwise on entities. ``faulty``
+    reproduces a fault, see ``EvidentialNetwork``."""
 
     name: str
     individual: bool

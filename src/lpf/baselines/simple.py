@@ -1,10 +1,8 @@
-"""Plain averages of what single items say: VAE-Only of the paper, and the same without the VAE.
+"""Simple ways to combine items, and reference methods.
 
-Votes: every item names the value it finds likeliest, and the shares are counted.
-
-SPN-Only: the deterministic classifier in the circuit, without anything that robust mode adds.
-
-Bounds: what knowing nothing, reading perfectly and knowing the answer are worth.
+Averages (VAE-Only of the paper, and the same with the deterministic classifier), votes, SPN-Only
+(the deterministic classifier in the circuit, without robust mode), and the references: the class
+shares, a perfect reader and an oracle.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ PAPER_SAMPLES = 16
 
 @dataclass(frozen=True)
 class Averaged:
-    """(1/K)·Σ pᵢ over an entity's items."""
+    """(1/K)·Σ pᵢ over the K items of an entity."""
 
     items: ItemModel
 
@@ -59,7 +57,7 @@ class FactorAverage:
 
 @dataclass(frozen=True)
 class ClassifierAverage:
-    """Averaged probabilities of the deterministic classifier, its best member or all."""
+    """Averaged probabilities of the deterministic classifier, of its best member or of all."""
 
     name: str
     items: ItemModels
@@ -89,7 +87,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Voting:
-    """Over the best deterministic classifier."""
+    """Votes of the best deterministic classifier."""
 
     name: str
     items: ItemModels
@@ -101,13 +99,13 @@ class Voting:
         return Counted(found.best(), self.weighted)
 
 
-# P ∝ P_circuit(y)·Π Φᵢ(y)/π(y): every item counts fully, none is doubted.
+# P ∝ P_circuit(y)·Π Φᵢ(y)/π(y): every item counts fully.
 PLAIN = RobustParameters(rho=0.0, epsilon=0.0)
 
 
 @dataclass(frozen=True)
 class ItemProduct:
-    """What ``CircuitOnly`` learns."""
+    """A fitted ``CircuitOnly``."""
 
     items: ItemModel
     log_prior: FloatArray
@@ -125,7 +123,7 @@ class ItemProduct:
 
 @dataclass(frozen=True)
 class CircuitOnly:
-    """The best deterministic classifier, multiplied."""
+    """The product of the best deterministic classifier's outputs and the circuit's prior."""
 
     name: str
     items: ItemModels
@@ -162,8 +160,8 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """The posteriors that a generated data set carries."""
+class StoredPosteriors:
+    """The exact posteriors that a generated data set contains."""
 
     def predict_proba(self, examples: Examples) -> FloatArray:
         return perfect_answers(examples.dataset)
@@ -171,7 +169,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class PerfectReader:
-    """The exact posterior of generated data; there is none for other data, nor for a predicate
+    """The exact posterior of generated data. Other data has none, and there is none for a predicate
     that the evidence is not about."""
 
     name: str
@@ -181,16 +179,17 @@ class PerfectReader:
         first = next(iter(train.dataset.schema)).name
         if predicate != first:
             raise ConfigError(
-                f"{self.name}: knows the answer to {first!r} only, not to {predicate!r}. Nothing "
-                "was answered; leave the method out."
+                f"has the answers for {first!r} only, not for {predicate!r}.",
+                field=self.name,
+                hint="Leave the method out.",
             )
-        perfect_answers(validation.dataset)  # refuses data without posteriors before it is asked
-        return Stored()
+        perfect_answers(validation.dataset)  # raises for data without posteriors
+        return StoredPosteriors()
 
 
 @dataclass(frozen=True)
-class Known:
-    """The label, with certainty."""
+class LabelLookup:
+    """The label, with probability 1."""
 
     predicate: str
 
@@ -201,10 +200,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Oracle:
-    """Looks the answer up: the top of every table, and a check of its columns."""
+    """Looks up the label: the upper bound of every table, and a check of its columns."""
 
     name: str
     is_reference: bool = True
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
-        return Known(predicate)
+        return LabelLookup(predicate)

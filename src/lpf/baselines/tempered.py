@@ -1,12 +1,10 @@
-"""A temperature after the fact, for every method alike: without it, a comparison of probabilities
-is one of who was tempered.
+"""A temperature for every method, fitted after training: without it, a comparison of probabilities
+would mostly compare who has a good temperature.
 
     P_T = normalise(P^(1/T))     log T = a + b·log K     a, b ~ N(0, 1)
 
-Where all entities have as many items, b is 0. Fitted on validation entities; where their numbers of
-items differ, on random subsets of every size, as robust mode is.
-
-Entities seen with fewer items than they have, as examples that any method can answer.
+If all entities have the same number K of items, b is 0. Fitted on validation entities; if their
+numbers of items differ, on random subsets of every size, like robust mode.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from lpf.types import FloatArray
 
 
 def every_size(examples: Examples, generator: np.random.Generator) -> Examples:
-    """Every entity once with each number of its items, all of them included."""
+    """Every entity once per number of items, from one to all of them."""
     rows, segments, owners = draw_subsets(examples.segments, generator)
     items = list(examples.dataset.items)
     spans = zip(segments.offsets[:-1], segments.offsets[1:], strict=True)
@@ -46,7 +44,7 @@ def every_size(examples: Examples, generator: np.random.Generator) -> Examples:
 
 TEMPERING = 77  # separates the draws of subsets from those of training with the same seed
 # Wider than robust mode's own: averages and paper mode are far from their right scale, and a
-# prior that held them there would make straw men of them.
+# narrow prior would hold them there.
 PRIOR_SD = 1.0
 _BOUNDS = ((-3.0, 3.0), (-3.0, 3.0))
 
@@ -90,8 +88,8 @@ def with_temperature(
     generator: np.random.Generator,
     by_count: bool | None = None,
 ) -> Tempered:
-    """``by_count`` says whether the temperature depends on the number of items; None leaves it to
-    whether validation entities differ in that. The generator draws subsets."""
+    """``by_count`` makes the temperature depend on the number of items; None does so if validation
+    entities differ in it. The generator draws subsets."""
     known = labelled(validation, predicate)
     if by_count is None:
         by_count = len(np.unique(known.segments.counts)) > 1
@@ -115,7 +113,7 @@ def fit_by_count(
     rows = np.arange(len(labels))
     with np.errstate(divide="ignore"):
         logs = np.log(distribution)
-    _refuse_impossible(logs[rows, labels])
+    _require_possible(logs[rows, labels])
     log_counts = np.log(counts)
 
     def loss(point: FloatArray) -> float:
@@ -126,10 +124,10 @@ def fit_by_count(
     return Temperature(*map(float, found.x))
 
 
-def _refuse_impossible(scored: FloatArray) -> None:
+def _require_possible(scored: FloatArray) -> None:
     impossible = np.flatnonzero(np.isneginf(scored))
     if len(impossible):
         raise EvidenceError(
-            f"answers at positions {impossible[:10].tolist()} give their label probability zero; "
-            "no temperature can mend that."
+            f"predictions at positions {impossible[:10].tolist()} give their label probability "
+            "zero; no temperature can change that."
         )

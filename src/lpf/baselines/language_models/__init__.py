@@ -1,7 +1,7 @@
-"""Language models behind any OpenAI-compatible endpoint, asked without training.
+"""Language models behind any OpenAI-compatible endpoint, without training (zero-shot).
 
-Asking sends evidence to the endpoint: the text leaves this machine unless the server runs on it.
-Nothing is sent before ``ask`` or ``predict_proba`` is called. See docs/language-models.md.
+``ask`` and ``predict_proba`` send evidence to the endpoint: texts leave this machine unless the
+server runs on it. Nothing is sent before. See docs/language-models.md.
 """
 
 from lpf.baselines.language_models.asking import TokenCosts

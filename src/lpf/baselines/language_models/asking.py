@@ -1,7 +1,4 @@
-"""Many prompts, a few at a time; what is known already is not asked.
-
-What answers cost: requests, tokens, time and money.
-"""
+"""Sends many prompts, a few at a time, and adds up their costs. Stored replies are reused."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replies:
-    """The reply to each different prompt; ``kept`` of them were read from disk."""
+    """The reply to each distinct prompt; ``kept`` of them were read from disk."""
 
     by_prompt: dict[str, Reply]
     kept: int
@@ -38,14 +35,14 @@ class Replies:
 def ask_all(
     config: EndpointConfig, prompts: Sequence[str], kept: KeptReplies | None = None
 ) -> Replies:
-    """Equal prompts are asked once. LanguageModelError where no call got through: answers that all
-    failed say nothing about a model. Where all is kept, neither key nor network is needed."""
+    """Equal prompts are sent once. LanguageModelError if no call succeeded: failed answers say
+    nothing about a model. If all replies are stored, neither key nor network is needed."""
     different = list(dict.fromkeys(prompts))
     known = {} if kept is None else _known(kept, different)
     missing = [prompt for prompt in different if prompt not in known]
     asked = _ask(config, missing, kept) if missing else {}
     replies = {prompt: known.get(prompt) or asked[prompt] for prompt in different}
-    _refuse_silence(config, list(replies.values()))
+    _require_some_answer(config, list(replies.values()))
     return Replies(replies, len(known))
 
 
@@ -64,7 +61,7 @@ def _ask(
         def answer(prompt: str) -> Reply:
             reply = endpoint.ask(prompt)
             if kept is not None:
-                kept.keep(prompt, reply)  # at once: an interrupted run goes on from here
+                kept.keep(prompt, reply)  # at once: an interrupted run continues from here
             return reply
 
         with ThreadPoolExecutor(config.concurrency, "language-model") as pool:
@@ -79,7 +76,7 @@ def _ask(
 
 
 def _results(futures: Sequence[Future[Reply]]) -> list[Reply]:
-    """All of them, or the first error as soon as it is there."""
+    """All replies; raises the first error as soon as it occurs."""
     done, _ = wait(futures, return_when=FIRST_EXCEPTION)
     for future in done:
         future.result()
@@ -91,31 +88,32 @@ def _client(config: EndpointConfig, key: str | None) -> httpx.Client:
         import httpx
     except ImportError as error:
         raise ConfigError(
-            "language models: need the package httpx. Nothing was asked; pip install "
-            "'lpf[baselines]'."
+            "language models need the package httpx. Nothing was sent.",
+            hint="Install it: `pip install 'lpf[baselines]'`.",
         ) from error
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     return httpx.Client(headers=headers, timeout=config.timeout)
 
 
-def _refuse_silence(config: EndpointConfig, replies: Sequence[Reply]) -> None:
+def _require_some_answer(config: EndpointConfig, replies: Sequence[Reply]) -> None:
     if all(reply.text is None for reply in replies):
         raise LanguageModelError(
             f"{config.model} at {config.base_url}: none of {len(replies)} questions was answered "
-            f"(the last: {replies[-1].problem}). Nothing can be compared; mend that and repeat."
+            f"(the last: {replies[-1].problem}). Nothing can be compared.",
+            hint="Fix that and repeat.",
         )
 
 
 @dataclass(frozen=True)
 class TokenCosts:
-    """Over ``questions`` different prompts, whenever they were asked: for the ``kept`` ones, which
-    were read from disk, it is what they cost when they were asked.
+    """Costs of ``questions`` distinct prompts. For the ``kept`` ones, which were read from disk,
+    they are the costs at the time they were sent.
 
-    ``requests`` includes ``retries``. ``failed_calls`` brought no answer, ``failed_parses`` none
-    that can be read. Tokens of ``estimated`` replies are the characters divided by four, for want
-    of the server's own count; failed calls count none, though a server may charge for one that came
-    too late. Seconds are from a request to its answer without waits between retries, None where no
-    call got through, as is ``money`` without prices.
+    ``requests`` includes ``retries``. ``failed_calls`` have no answer, ``failed_parses`` none that
+    can be parsed. Without the server's own count (``estimated`` replies), tokens are characters
+    divided by four; failed calls count none, though a server may charge for a late answer. Seconds
+    are from a request to its answer without waits between retries, None if no call succeeded;
+    ``money`` is None without prices.
     """
 
     questions: int

@@ -1,10 +1,6 @@
-"""One prompt over HTTP: what is repeated, what counts as failed, and what ends the run.
+"""One prompt over HTTP: the endpoint's settings, retries, errors and stored replies.
 
-Where a language model is asked, how patiently, and at what price.
-
-What came back for one prompt, and the folder in which replies are kept by content.
-
-The body of a chat completion, read without trust: any server may stand behind the address.
+The body of a reply is checked field by field: any server may be behind the address.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Prices:
-    """Money for a million tokens, in whatever currency the provider charges."""
+    """Price per million tokens, in the provider's currency."""
 
     input: float
     output: float
@@ -52,10 +48,10 @@ class EndpointConfig:
     """An endpoint that answers POST ``base_url``/chat/completions as OpenAI's does.
 
     ``api_key_env`` names the environment variable that holds the key, which is read when a question
-    is asked and stands nowhere else; None sends no key. ``timeout`` is in seconds without a byte.
-    A call that fails in passing is repeated up to ``retries`` times, after ``first_wait`` seconds,
-    then twice as long each time, or as long as the server says; ``longest_wait`` bounds both.
-    ``limit`` is how many entities may be asked about at once: the paper's 50.
+    is sent and stored nowhere else; None sends no key. ``timeout`` is in seconds without a byte.
+    A call that fails temporarily is repeated up to ``retries`` times, after ``first_wait`` seconds,
+    then twice as long each time, or as long as the server says; ``longest_wait`` limits both.
+    ``limit`` is the largest number of entities per call of ``ask``: 50 in the paper.
     """
 
     base_url: str
@@ -87,14 +83,14 @@ class EndpointConfig:
 
 
 def _check_url(url: object) -> None:
-    """Addresses with a password in them are not repeated in the message."""
+    """An address with a password in it is not repeated in the message."""
     if not isinstance(url, str):
         raise ConfigError(f"endpoint.base_url: must be an address, got {url!r}.")
     try:
         parts = urlsplit(url)
         hidden, host, _ = parts.password or parts.username, parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"endpoint.base_url: is no address ({error}).") from error
+        raise ConfigError(f"endpoint.base_url: is not an address ({error}).") from error
     if hidden:
         raise ConfigError("endpoint.base_url: holds a login; name a key with api_key_env instead.")
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
@@ -106,7 +102,7 @@ def _check_url(url: object) -> None:
 
 
 def _check_variable(name: object) -> None:
-    """Whoever gives the key itself must not find it in a log: the message does not repeat it."""
+    """If the key itself was given, it must not appear in a log: the message does not repeat it."""
     if name is not None and (not isinstance(name, str) or not _VARIABLE.fullmatch(name)):
         raise ConfigError(
             "endpoint.api_key_env: must be the name of an environment variable, not the key "
@@ -131,11 +127,11 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Reply:
-    """``text`` is what the model wrote, None where the call failed and ``problem`` says why.
+    """``text`` is what the model wrote, None if the call failed; ``problem`` gives the reason.
 
-    ``requests`` counts all that were sent for it, ``seconds`` are those of the last. Tokens are the
-    endpoint's own count unless ``estimated``; those of a failed call are unknown and taken as 0.
-    ``cut_off`` marks a text that ended at ``max_tokens``."""
+    ``requests`` counts all attempts, ``seconds`` is the time of the last one. Tokens are the
+    endpoint's own count unless ``estimated``; a failed call counts 0. ``cut_off`` marks a text that
+    ended at ``max_tokens``."""
 
     text: str | None
     problem: str | None
@@ -149,14 +145,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class KeptReplies:
-    """One file a reply, named by the hash of all that it depends on. Prompts are not written, and
-    failed calls are not kept: another run asks again."""
+    """Stored replies: one file per reply, named by the hash of everything it depends on. Prompts
+    and failed calls are not stored."""
 
     folder: Path
     config: EndpointConfig
 
     def find(self, prompt: str) -> Reply | None:
-        """InputFileError for a file that is not one of ours."""
+        """InputFileError for a file that is not a stored reply."""
         path = self._path(prompt)
         try:
             content = path.read_bytes()
@@ -166,7 +162,8 @@ class KeptReplies:
             return _reply(json.loads(content))
         except (ValueError, TypeError) as error:
             raise InputFileError(
-                f"{path}: is no kept reply ({error}). Nothing was asked; remove it and repeat."
+                f"{path} is not a stored reply ({error}). Nothing was sent.",
+                hint="Remove it and repeat.",
             ) from error
 
     def keep(self, prompt: str, reply: Reply) -> None:
@@ -202,27 +199,27 @@ def _reply(document: object) -> Reply:
     return Reply(**document)
 
 
-CHARACTERS_A_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What the model wrote, and the tokens the server counted, None where it did not say."""
+    """What the model wrote, and the tokens that the server counted, None if it did not say."""
 
     text: str
     cut_off: bool
     tokens: tuple[int, int] | None
 
     def reply(self, prompt: str, requests: int, seconds: float) -> Reply:
-        """Without a count, a token is taken for four characters."""
+        """Without a count, a token is estimated as four characters."""
         counted = self.tokens or (_estimated(prompt), _estimated(self.text))
         estimated = self.tokens is None
         return Reply(self.text, None, requests, seconds, *counted, estimated, self.cut_off)
 
 
 def read_completion(body: bytes) -> Completion | None:
-    """None for what is no chat completion. The body decides, not its declared type. A message
-    without content (a refusal, a thought that was cut off) is an empty text."""
+    """None if the body is not a chat completion, whatever its declared type. A message without
+    content (a refusal, or reasoning that was cut off) is an empty text."""
     try:
         document = json.loads(body)
         choice = document["choices"][0]
@@ -249,11 +246,11 @@ def _count(given: object) -> int | None:
 
 
 def _estimated(text: str) -> int:
-    return math.ceil(len(text) / CHARACTERS_A_TOKEN)
+    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
 EXCERPT = 300
-PASSING = {408, 429}  # besides all of 500 and above
+TEMPORARY = {408, 429}  # and all of 500 and above
 _HINTS = {
     401: "check the key in the variable that api_key_env names",
     403: "check the key in the variable that api_key_env names",
@@ -263,8 +260,8 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Setback:
-    """A request that brought no answer. ``again`` says whether to repeat it, ``wait`` after how
-    many seconds where the server said so, ``fatal`` that repeating it for others is no use."""
+    """A request without an answer. ``again``: repeat it. ``wait``: seconds that the server asked to
+    wait. ``fatal``: other questions would fail too."""
 
     problem: str
     again: bool = True
@@ -274,7 +271,7 @@ class Setback:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Safe to ask from several threads. Once ``stop`` is set, nobody waits to ask again."""
+    """Thread-safe. Once ``stop`` is set, no thread waits to retry."""
 
     config: EndpointConfig
     client: httpx.Client
@@ -282,8 +279,8 @@ class Endpoint:
     stop: Event
 
     def ask(self, prompt: str) -> Reply:
-        """A call that fails in passing once too often gives a reply without text. What cannot get
-        better raises LanguageModelError: a refusal, an address where nobody is, a wait longer than
+        """A call that fails temporarily too often gives a reply without text. Errors that will not
+        go away raise LanguageModelError: a refusal, an address without a server, a wait longer than
         ``longest_wait``."""
         requests = 0
         while True:
@@ -305,7 +302,7 @@ class Endpoint:
         except httpx.TimeoutException:
             return Setback(f"no answer within {self.config.timeout:g} s")
         except httpx.ConnectError as error:
-            return Setback(f"nobody there ({error})", fatal=True)
+            return Setback(f"no server there ({error})", fatal=True)
         except httpx.RequestError as error:
             return Setback(f"{type(error).__name__}: {error}")
         return self._read(response)
@@ -321,13 +318,13 @@ class Endpoint:
     def _read(self, response: httpx.Response) -> Completion | Setback:
         status = response.status_code
         if response.is_success:
-            # Not repeated: the server thinks it has answered, and charges for it.
+            # Not repeated: the server has answered and charges for it.
             completion = read_completion(response.content)
             if completion is not None:
                 return completion
-            return Setback(f"no chat completion: {self._excerpt(response)}", again=False)
+            return Setback(f"not a chat completion: {self._excerpt(response)}", again=False)
         problem = f"HTTP {status}: {self._excerpt(response)}"
-        if status in PASSING or status >= 500:
+        if status in TEMPORARY or status >= 500:
             return Setback(problem, wait=retry_after(response.headers.get("Retry-After")))
         raise self._error(problem, _HINTS.get(status, "check the settings of the endpoint"))
 
@@ -335,7 +332,7 @@ class Endpoint:
         longest = self.config.longest_wait
         if setback.wait is not None and setback.wait > longest:
             raise self._error(
-                f"{setback.problem}, to be asked again after {setback.wait:.0f} s",
+                f"{setback.problem}, to be repeated after {setback.wait:.0f} s",
                 f"repeat it then, or set longest_wait above {longest:g} s",
             )
         own = min(self.config.first_wait * 2.0 ** min(requests - 1, 60), longest)
@@ -354,7 +351,7 @@ class Endpoint:
         )
 
     def _excerpt(self, response: httpx.Response) -> str:
-        """The beginning of a body on one line; should it repeat the key, the key is taken out."""
+        """The beginning of a body on one line. If the body repeats the key, the key is removed."""
         text = " ".join(response.text.split())
         if self.key is not None:
             text = text.replace(self.key, "(key)")
@@ -362,7 +359,7 @@ class Endpoint:
 
 
 def retry_after(header: str | None) -> float | None:
-    """Seconds to wait, from a number or a date; None where there is none that can be read."""
+    """Seconds to wait, from a number or a date; None if the header cannot be parsed."""
     if header is None:
         return None
     try:
@@ -378,13 +375,13 @@ def retry_after(header: str | None) -> float | None:
 
 
 def read_key(config: EndpointConfig) -> str | None:
-    """The key from the environment; ConfigError where the variable holds none."""
+    """The key from the environment; ConfigError if the variable holds none."""
     if config.api_key_env is None:
         return None
     key = os.environ.get(config.api_key_env, "").strip()
     if not key or not key.isascii() or not key.isprintable():
         raise ConfigError(
             f"endpoint.api_key_env: the variable {config.api_key_env} is not set or holds no key. "
-            "Nothing was asked; set it, or leave api_key_env out for a server that wants none."
+            "Nothing was asked; set it, or leave api_key_env out for a server that needs none."
         )
     return key

@@ -1,11 +1,4 @@
-"""A language model as one of the methods that are compared: it learns nothing, and is asked.
-
-The answers of a language model, with those that failed marked as such.
-
-The few entities that are asked about where every question costs money.
-
-The language models that the paper asked.
-"""
+"""A zero-shot language model as one of the methods, its answers, and the models of the paper."""
 
 from __future__ import annotations
 
@@ -35,13 +28,12 @@ from lpf.types import FloatArray
 
 @dataclass(frozen=True)
 class LanguageModelAnswers:
-    """``probabilities`` [E, V], ``failed`` [E], and of each entity what the model stated, or what
+    """``probabilities`` [E, V], ``failed`` [E], and for each entity what the model stated, or what
     went wrong.
 
-    A row that failed is uniform: its log loss is log V, that of knowing nothing. A uniform row
-    still has a first value, which is right by luck now and then, and no row could avoid that
-    without knowing the label. So whether answers are right is asked here (``right``, ``judged``,
-    ``accuracy``), where a failed one is wrong, and not of the rows alone.
+    A failed row is uniform, with log loss log V. Its first value would sometimes be right by luck,
+    so use ``right``, ``judged`` and ``accuracy`` of this class, which count failed answers as
+    wrong, and not the rows alone.
     """
 
     probabilities: FloatArray
@@ -51,16 +43,16 @@ class LanguageModelAnswers:
     costs: TokenCosts
 
     def right(self, labels: metrics.LabelArray) -> NDArray[np.bool_]:
-        """[E], for the positions [E] of the right values."""
+        """[E], given the positions [E] of the true values."""
         return self.judged(labels)[1]
 
     def judged(self, labels: metrics.LabelArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """As ``metrics.judged``, confidence and right, [E] each; a failed answer is wrong."""
+        """Like ``metrics.judged``: confidence and right, [E] each; a failed answer is wrong."""
         confidence, right = metrics.judged(self.probabilities, labels)
         return confidence, right & ~self.failed
 
     def accuracy(self, labels: metrics.LabelArray) -> float:
-        """Over all entities, failed ones among them: the paper left those out of its figures."""
+        """Over all entities, including failed ones, which the paper left out."""
         return float(self.right(labels).mean())
 
 
@@ -95,7 +87,7 @@ def _read(reply: Reply, values: Sequence[str]) -> Stated | Unreadable:
 
 @dataclass(frozen=True)
 class ZeroShot:
-    """A model with its question. ``ask`` and ``predict_proba`` send evidence to the endpoint."""
+    """A fitted ``LanguageModel``. ``ask`` and ``predict_proba`` send evidence to the endpoint."""
 
     name: str
     config: EndpointConfig
@@ -104,30 +96,30 @@ class ZeroShot:
     folder: Path | None
 
     def prompts(self, examples: Examples) -> list[str]:
-        """What would be sent, one an entity. Nothing is."""
+        """What would be sent, one prompt per entity. Nothing is sent."""
         found = examples.dataset.schema[self.predicate.name].values
         if found != self.predicate.values:
             raise ConfigError(
-                f"{self.name}: was made for values {list(self.predicate.values)} of "
-                f"{self.predicate.name!r}, and these data have {list(found)}. Nothing was asked."
+                f"{self.name} was fitted for the values {list(self.predicate.values)} of "
+                f"{self.predicate.name!r}, and this data has {list(found)}. Nothing was asked."
             )
         return make_prompts(examples, self.predicate, self.meanings)
 
     def ask(self, examples: Examples) -> LanguageModelAnswers:
-        """Asks about every entity that is not kept on disk. ConfigError for more entities than the
-        limit; LanguageModelError where the endpoint refuses, or answers nothing at all."""
-        self._refuse_many(len(examples.dataset))
+        """Asks about every entity without a stored reply. ConfigError for more entities than the
+        limit; LanguageModelError if the endpoint refuses, or answers nothing at all."""
+        self._require_within_limit(len(examples.dataset))
         prompts = self.prompts(examples)
         kept = None if self.folder is None else KeptReplies(self.folder, self.config)
         replies = ask_all(self.config, prompts, kept)
         return make_answers(prompts, replies, self.predicate.values, self.config.prices)
 
     def predict_proba(self, examples: Examples) -> FloatArray:
-        """[E, V]. Rows that failed are uniform and cannot be told from here: see ``ask``, which
-        with a folder asks nothing twice."""
+        """[E, V]. Failed rows are uniform and not marked here; see ``ask``, which with a folder
+        sends nothing twice."""
         return self.ask(examples).probabilities
 
-    def _refuse_many(self, entities: int) -> None:
+    def _require_within_limit(self, entities: int) -> None:
         if entities > self.config.limit:
             raise ConfigError(
                 f"{self.name}: {entities:,} entities were given and endpoint.limit is "
@@ -138,12 +130,11 @@ class ZeroShot:
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """Zero-shot: told the question, its values and the evidence of one entity at a time.
+    """Zero-shot: gets the question, its values and the evidence of one entity at a time.
 
-    ``meanings`` says of values what they stand for; what the question is about is the predicate's
-    description. In ``folder`` replies are kept, so that an interrupted run goes on and the same
-    answers come again, which temperature 0 alone does not promise. Making and fitting it sends
-    nothing.
+    ``meanings`` explains values; the predicate's description explains the question. Replies are
+    stored in ``folder``, so that an interrupted run continues and repeated runs give the same
+    answers, which temperature 0 alone does not guarantee. Creating and fitting it sends nothing.
     """
 
     name: str
@@ -153,7 +144,7 @@ class LanguageModel:
     is_reference: bool = False
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> ZeroShot:
-        """Looks at the schema alone. UnknownValueError for a meaning of what is no value."""
+        """Uses the schema only. UnknownValueError if ``meanings`` names an unknown value."""
         question = train.dataset.schema[predicate]
         for value in self.meanings:
             question.position(value)
@@ -163,11 +154,11 @@ class LanguageModel:
 def sampled(
     examples: Examples, predicate: str, limit: int, generator: np.random.Generator
 ) -> Examples:
-    """At most ``limit`` entities in their old order, each value of ``predicate`` in its share to
-    within one entity; those without a value count as one more. A value too rare for its share to
-    come to an entity can be missing."""
+    """At most ``limit`` entities in their original order, each value of ``predicate`` in its share
+    to within one entity; those without a value count as another value. A very rare value can be
+    missing."""
     if limit < 1:
-        raise ConfigError(f"limit: must be 1 or above, got {limit!r}. Nothing was drawn.")
+        raise ConfigError(f"must be 1 or above, got {limit!r}.", field="limit")
     labels = examples.dataset.labels(predicate)
     if limit >= len(labels):
         return examples
@@ -180,7 +171,7 @@ def sampled(
 
 
 def _quotas(counts: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
-    """``limit`` shared out in proportion to ``counts``, by largest remainders."""
+    """``limit`` divided in proportion to ``counts``, by largest remainders."""
     exact = counts * (limit / counts.sum())
     quotas: NDArray[np.int64] = np.floor(exact).astype(np.int64)
     largest = np.argsort(quotas - exact, kind="stable")
@@ -190,14 +181,14 @@ def _quotas(counts: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class ModelPreset:
-    """What the paper says of a model: its name at Groq, and its price in dollars of January 2026.
-    It gives no address, and endpoints may spell the name otherwise."""
+    """A model of the paper: its name at Groq, and its price in dollars of January 2026. Other
+    endpoints may spell the name differently."""
 
     model: str
     prices: Prices
 
     def at(self, base_url: str, api_key_env: str | None = None) -> EndpointConfig:
-        """``dataclasses.replace`` changes what else is to differ."""
+        """Use ``dataclasses.replace`` to change other settings."""
         return EndpointConfig(base_url, self.model, api_key_env, prices=self.prices)
 
 

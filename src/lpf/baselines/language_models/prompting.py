@@ -1,8 +1,7 @@
-"""What a language model is told of an entity: the question, its values, and the evidence.
+"""From an entity to a prompt, and from a reply to a distribution.
 
-A prompt holds neither labels nor the entity's id or fields: what it holds leaves the machine.
-
-From what a language model wrote to what it stated, and from that to a distribution.
+A prompt contains the question, its values and the evidence, but no labels and neither the entity's
+ID nor its fields: everything in it leaves the machine.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ FORMAT = (
 def make_prompts(
     examples: Examples, predicate: Predicate, meanings: Mapping[str, str]
 ) -> list[str]:
-    """One an entity. ``meanings`` says of values what they stand for, where that is known."""
+    """One prompt per entity. ``meanings`` explains values."""
     question = _question(predicate, meanings)
     offsets = examples.dataset.offsets
     return [
@@ -63,7 +62,7 @@ def _question(predicate: Predicate, meanings: Mapping[str, str]) -> str:
 
 
 def _evidence(entity: DatasetEntity, credibility: FloatArray) -> str:
-    """Sorted, so that the answer cannot hang on the order in which items are given."""
+    """Sorted, so that the answer does not depend on the order of the items."""
     texts: Sequence[str] = [item.text for item in entity.evidence]
     items = sorted(_item(text, float(one)) for text, one in zip(texts, credibility, strict=True))
     return "\n".join(["Evidence:", *(f"{number}. {item}" for number, item in enumerate(items, 1))])
@@ -74,7 +73,7 @@ def _item(text: str, credibility: float) -> str:
 
 
 def _quoted(text: str) -> str:
-    """On one line: no text can pose as the next item."""
+    """On one line, so that no text can look like the next item."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -85,7 +84,7 @@ EXCERPT = 200
 
 @dataclass(frozen=True)
 class Stated:
-    """An answer as the model gave it. ``value`` is spelt as the predicate spells it."""
+    """An answer as the model gave it. ``value`` is spelled as in the predicate."""
 
     value: str
     confidence: float
@@ -94,27 +93,27 @@ class Stated:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A failed parse, and what failed."""
+    """A reply that could not be parsed, and why."""
 
     problem: str
 
 
 def parse_answer(text: str, values: Sequence[str]) -> Stated | Unreadable:
-    """Reads the last JSON object in ``text`` that has a ``value``: models that think aloud come to
-    their answer at the end. What stands around it, fences included, is passed over. The value may
-    differ in case and in blanks around it where that leaves no doubt; the confidence must be a JSON
-    number from 0 to 1, and the reason may be missing."""
+    """Parses the last JSON object in ``text`` that has a ``value``: models that reason aloud give
+    their answer at the end. Text around it, including fences, is ignored. The value may differ in
+    case and surrounding white space if that is unambiguous; the confidence must be a JSON number
+    from 0 to 1; the reason may be missing."""
     found = [document for document in _objects(text) if "value" in document]
     if not found:
         return Unreadable(f"no JSON object with a value in {_excerpt(text)}")
     document = found[-1]
     value = _value(document["value"], values)
     if value is None:
-        return Unreadable(f"value: {document['value']!r:.{EXCERPT}} is none of {list(values)}")
+        return Unreadable(f"value: {document['value']!r:.{EXCERPT}} is not one of {list(values)}")
     confidence = _probability(document.get("confidence"))
     if confidence is None:
         given = document.get("confidence")
-        return Unreadable(f"confidence: {given!r:.{EXCERPT}} is no number from 0 to 1")
+        return Unreadable(f"confidence: {given!r:.{EXCERPT}} is not a number from 0 to 1")
     reason = document.get("reason")
     return Stated(value, confidence, reason if isinstance(reason, str) else "")
 
@@ -122,10 +121,10 @@ def parse_answer(text: str, values: Sequence[str]) -> Stated | Unreadable:
 def distribution(stated: Stated | None, values: Sequence[str]) -> FloatArray:
     """[V]: the stated value v gets its confidence c, the others share 1 - c equally.
 
-    c is cut to [1/V + .01, .99]. Above, because certainty that is wrong once would make the log
-    loss infinite. Below, because a model that names v and gives it less than its equal share
-    contradicts itself: v stays the likeliest, so that accuracy judges the value it named. An
-    answer that failed (None) is uniform, and its likeliest value means nothing.
+    c is clipped to [1/V + .01, .99]: above, because one wrong certainty would make the log loss
+    infinite; below, because a model that names v with less than its equal share contradicts itself,
+    and v should stay the most probable value. A failed answer (None) is uniform, and its most
+    probable value means nothing.
 
     The paper reports ECEs of .80 beside accuracies of .96 to .98 over three values. No such
     distribution gives that: confidences of 1/3 for every right answer and 1 for every wrong one
@@ -141,13 +140,16 @@ def distribution(stated: Stated | None, values: Sequence[str]) -> FloatArray:
 
 
 def _objects(text: str) -> Iterator[Mapping[str, object]]:
-    """Every outermost JSON object that stands anywhere in ``text``."""
+    """Every outermost JSON object anywhere in ``text``."""
     decoder = json.JSONDecoder()
     place = text.find("{")
     while place >= 0:
         try:
             document, end = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):  # no JSON begins here, or one too deep to be an answer
+        except (
+            ValueError,
+            RecursionError,
+        ):  # no JSON starts here, or one that is nested too deeply
             end = place + 1
         else:
             yield document
