@@ -101,7 +101,7 @@ def test_the_command_writes_the_report(kept: Path, tmp_path: Path) -> None:
 
 def test_list_shows_how_much_is_missing_and_runs_nothing(kept: Path, tmp_path: Path) -> None:
     cells = list(dict.fromkeys(STUDY.cells(PLAN)))
-    ResultStore(kept).forget(cells[0])
+    ResultStore(kept).delete(cells[0])
     words = ("--quick", "--keep", kept, "--list", "--report", tmp_path / "report")
     rows = json.loads(run(*words, "--json").stdout)["studies"]
     (row,) = (row for row in rows if row["study"] == STUDY.name)

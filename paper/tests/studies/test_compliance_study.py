@@ -227,7 +227,7 @@ def test_spreads_are_over_members_or_repetitions(shown: StudyResult) -> None:
     assert value(main, "transformer", "nll").sd is None
     assert value(main, "lpf_robust", "nll").low is not None
     assert "over all 3 seeds of the search" in main.caption
-    assert "is run in 2 repetitions" in main.caption
+    assert "run in 2 repetitions" in main.caption
 
 
 @pytest.mark.parametrize(

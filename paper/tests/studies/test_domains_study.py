@@ -115,7 +115,7 @@ def test_rows_stand_by_their_nll_and_references_last(shown: StudyResult) -> None
 def test_far_methods_have_one_run_per_domain_beside_others(shown: StudyResult) -> None:
     far = table(shown, "domains_paper_far")
     assert {row.name for row in far.rows} > {*WIDE.far_methods, "lpf_robust", "perfect_reader"}
-    assert far.caption.startswith("2 runs a method")
+    assert far.caption.startswith("2 runs per method")
     assert line(far, "stacking").note is None
 
 
