@@ -33,7 +33,7 @@ demo: $(DEMO)  ## Train on generated companies, answer a question, verify the re
 	@$(BIN)/lpf demo
 
 test: $(DEV)  ## The tests a change must pass, of both packages (minutes)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(DEV)  ## Claims and comparisons with other implementations (longer)
 	$(BIN)/python -m pytest -m slow

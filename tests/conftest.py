@@ -6,6 +6,8 @@ from pathlib import Path
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# Two worker processes share two cores; threads of small networks would only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -16,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from shared_fixtures import one_thread as one_thread
 
 if TYPE_CHECKING:
     from servers import PostgresServer, RedisServer
@@ -26,17 +29,6 @@ def pytest_configure() -> None:
     background with SIGINT ignored, which tests of interrupts would wait for in vain."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Threads of networks that are very small only wait for each other."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @contextmanager

@@ -240,9 +240,9 @@ def test_paper_mode_uses_the_best_member_and_the_seed() -> None:
 def test_the_perfect_reader_refuses_what_it_cannot_know() -> None:
     train, validation, _ = parts()
     other = [each.name for each in train.dataset.schema][1]
-    with pytest.raises(ConfigError, match=f"not to '{other}'"):
+    with pytest.raises(ConfigError, match=other):
         made("perfect_reader").fit(train, validation, other, 1)
     entities = tuple(replace(entity, truth=None) for entity in validation.dataset)
     bare = replace(validation, dataset=replace(validation.dataset, entities=entities))
-    with pytest.raises(DatasetError, match="no perfect"):
+    with pytest.raises(DatasetError, match="perfect"):
         made("perfect_reader").fit(train, bare, predicate(), 1)

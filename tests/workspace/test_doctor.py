@@ -144,7 +144,7 @@ def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
         (swap_key, "key", "is not the key of the ledger"),
         (lambda folder: (folder / "models" / "active").write_text("x"), "model", "no model 'x'"),
         (edit("lpf.toml", '"medium"', '"middling"'), "model", "the schema lists"),
-        (unknown_number, "model", "robust: ['lowest'] are no"),
+        (unknown_number, "model", "'highest', 'rho'"),
         (other_reader, "reader", "trained with another reader"),
         (edit("lpf.toml", '"minilm"', '"maxilm"'), "settings", "must be"),
         (lambda folder: (folder / "circuit.json").write_text("{"), "circuit", "circuit.json: Not"),

@@ -118,7 +118,7 @@ def column_names(header: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.lower() if name.lower() in FIELDS else name for name in stripped)
 
 
-def repeated(columns: Sequence[str]) -> list[str]:
+def repeated_columns(columns: Sequence[str]) -> list[str]:
     return sorted({name for name in columns if columns.count(name) > 1})
 
 
@@ -187,7 +187,7 @@ def csv_form(path: Path) -> CsvForm:
     columns = column_names(header)
     if not any(columns):
         raise InputFileError(f"{path}, line 1: has no column names. Nothing was read.")
-    repeated = repeated(columns)
+    repeated = repeated_columns(columns)
     if repeated:
         raise InputFileError(f"{path}, line 1: repeated columns {repeated}. Nothing was read.")
     return CsvForm(separator, columns)
@@ -278,7 +278,7 @@ def _decoded_lines(path: Path, undecoded: dict[int, str]) -> Iterator[str]:
 def _open_parquet(path: Path) -> InputFile:
     with _parquet_file(path) as file:
         columns, total = column_names(file.schema_arrow.names), int(file.metadata.num_rows)
-    repeated = repeated(columns)
+    repeated = repeated_columns(columns)
     if repeated:
         raise InputFileError(f"{path}: repeated columns {repeated}. Nothing was read.")
     return InputFile(str(path), lambda: _parquet_rows(path, columns), columns, total)

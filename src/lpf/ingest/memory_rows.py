@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from lpf.errors import ConfigError, InputFileError
-from lpf.ingest.input_files import InputFile, InputRow, column_names, repeated
+from lpf.ingest.input_files import InputFile, InputRow, column_names, repeated_columns
 
 
 @runtime_checkable
@@ -30,7 +30,7 @@ def rows_in_memory(name: str, rows: Rows) -> InputFile:
     columns = None
     if isinstance(rows, DataFrameLike):
         columns = column_names([str(column) for column in rows.columns])
-        twice = repeated(columns)
+        twice = repeated_columns(columns)
         if twice:
             raise InputFileError(
                 f"{name}: has several columns named {twice}. Nothing was read; rename them."
