@@ -30,6 +30,7 @@ from lpf.storage.facts import CANONICAL, NewFact
 from lpf.storage.values import now_micros
 from lpf.types import Evidence, Float32Array
 from lpf.workspace import Workspace
+from lpf.workspace.wiring import CIRCUIT_PARTS
 
 ITEMS, ENTITIES = 5, 200
 READER = "benchmark"
@@ -160,9 +161,9 @@ def at_mean(bare: BareNumPy, inputs: np.ndarray) -> np.ndarray:
 def without_cache(workspace: Workspace) -> Iterator[None]:
     cache = workspace.__dict__.pop("cache", None)
     workspace.__dict__["cache"] = NoCache()
-    workspace.invalidate("engine", "orchestrator")
+    workspace.invalidate(*CIRCUIT_PARTS)
     yield
-    workspace.invalidate("engine", "orchestrator")
+    workspace.invalidate(*CIRCUIT_PARTS)
     workspace.__dict__.pop("cache")
     if cache is not None:
         workspace.__dict__["cache"] = cache
