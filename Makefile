@@ -56,7 +56,7 @@ format: $(DEV)  ## Format the code and fix what the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The variable turns off an advertisement of another tool.
+# The variable turns off a notice of the theme about MkDocs 2.
 docs: $(DOCS)  ## Build the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
