@@ -1,4 +1,4 @@
-"""MkDocs hook: CONTRIBUTING.md, which stands in the root of the repository, becomes a page of the site."""
+"""MkDocs hook that makes CONTRIBUTING.md, in the root of the repository, a page of the site."""
 
 from __future__ import annotations
 
