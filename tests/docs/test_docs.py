@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import lpf
 from lpf.cli.main import app
 
 ROOT = Path(__file__).parent.parent.parent
@@ -55,6 +56,20 @@ def test_every_page_is_in_the_site() -> None:
     listed = (ROOT / "mkdocs.yml").read_text()
     for page in (ROOT / "docs").glob("*.md"):
         assert f" {page.name}" in listed, page.name
+
+
+def test_every_public_name_is_in_the_api_reference() -> None:
+    listed = set(re.findall(r"^::: lpf\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.M))
+    assert set(lpf.__all__) - {"__version__"} <= listed
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_module_that_a_page_names_exists(page: str) -> None:
+    folders = [ROOT, ROOT / "src" / "lpf", ROOT / "paper" / "src" / "lpf_paper"]
+    named = set(re.findall(r"`([\w/]+\.py)`", (ROOT / page).read_text()))
+    assert named
+    missing = {name for name in named if not any((one / name).exists() for one in folders)}
+    assert not missing
 
 
 def test_every_command_is_documented_and_has_an_example() -> None:
