@@ -73,8 +73,8 @@ class Shared:
 Factory = Callable[[str, Shared], Method]
 
 # What is trained first and shared by several methods: LPF's networks, or those trained exactly as
-# in the paper; the classifier of single items, also over folds. Or what only some data has: the true
-# probabilities of generated data; the labels of test entities.
+# in the paper; the classifier of single items, also over folds. Or what only some data has: true
+# probabilities (generated data); the labels of test entities.
 Needs = Literal["networks", "published networks", "items", "item folds", "truth", "test labels"]
 
 

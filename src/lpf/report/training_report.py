@@ -7,7 +7,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lpf.report.documents import as_json, null_warnings
 from lpf.report.drawing import Drawing
 from lpf.report.page import (
     counted,
@@ -30,7 +29,7 @@ from lpf.report.training_figures import (
     seed_accuracy,
     seed_loss,
 )
-from lpf.report.training_run import RankedRun
+from lpf.report.training_run import RankedRun, as_json, null_warnings
 from lpf.report.training_tables import (
     fitted_tables,
     model_table,
