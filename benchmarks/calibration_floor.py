@@ -15,7 +15,7 @@ import numpy as np
 from lpf import metrics
 from lpf.combine.calibration import fit_temperature
 from lpf.domains import domain_names, generate, generate_test, load_domain, perfect_answers, preset
-from lpf.factors.tempering import log_tempered
+from lpf.factors.distributions import log_tempered
 from lpf.types import FloatArray
 
 DATA_SEEDS = (1, 2, 3, 4, 5)

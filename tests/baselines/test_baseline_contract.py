@@ -12,7 +12,7 @@ from lpf.errors import ConfigError
 from method_runs import run_methods
 
 EVERY = list(METHODS)
-REFERENCES = ["prior", "perfect_reader", "oracle"]
+REFERENCES = [name for name, entry in METHODS.items() if entry.standing == "reference"]
 FAULTY = ["edl_individual_broken"]  # reproduces a fault: bound to know nothing
 COMPETITORS = [name for name in EVERY if name not in REFERENCES]
 SOUND = [name for name in COMPETITORS if name not in FAULTY]

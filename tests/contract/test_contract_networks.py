@@ -8,7 +8,7 @@ import torch
 
 from builders import deterministic_encoder, features, runtime
 from lpf.combine.learned import Aggregator
-from lpf.factors.tempering import softmax
+from lpf.factors.distributions import softmax
 from lpf.model import networks
 from lpf.model.config import AggregatorConfig, DecoderConfig, EncoderConfig
 from lpf.model.runtime import Runtime

@@ -40,7 +40,7 @@ def unchanged(name: str) -> FloatArray:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name in METHODS])
 def test_unchanged_it_is_the_method_of_that_name(name: str) -> None:
-    method = METHODS[name](name, Shared(model=bench().model.runtime))
+    method = METHODS[name].build(name, Shared(model=bench().model.runtime))
     np.testing.assert_allclose(unchanged(name), asked(method), atol=1e-12)
 
 

@@ -11,8 +11,8 @@ from builders import LEVELS, deterministic_encoder, features, model_config, runt
 from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.factors import ConversionConfig, Converter, tempered
 from lpf.factors.convert import geometric_mean
+from lpf.factors.distributions import softmax
 from lpf.factors.samplers import DETERMINISTIC, SAMPLERS
-from lpf.factors.tempering import softmax
 from lpf.model.config import PredicateHead
 from lpf.model.runtime import Runtime
 from lpf.types import Posteriors

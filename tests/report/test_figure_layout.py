@@ -25,7 +25,7 @@ def test_text_in_a_training_report_is_readable(
 ) -> None:
     run = trained(seeds, members=min(5, len(seeds) - len(seeds) // 3))
     write_training_report(run, tmp_path, dataset_name="any")
-    assert len(drawn) == 7
+    assert len(drawn) == len(list(tmp_path.glob("*.svg"))) > 0
     for figure in drawn:
         assert_readable(figure)
 

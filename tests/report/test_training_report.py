@@ -181,7 +181,7 @@ def test_the_same_run_gives_the_same_bytes(written: Written, tmp_path: Path) -> 
     first = {path.name: path.read_bytes() for path in written.folder.iterdir()}
     second = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert first == second
-    assert len(first) == 2 + 2 * 7
+    assert len(first) == 2 + 2 * len(FIGURES | {"aggregator-loss"})
 
 
 def test_a_run_from_the_trainer(tmp_path: Path) -> None:

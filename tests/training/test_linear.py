@@ -8,8 +8,7 @@ import pytest
 from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 
 from lpf.errors import TrainingError
-from lpf.factors.label_channel import apply_channel, label_channel
-from lpf.factors.tempering import softmax
+from lpf.factors.distributions import apply_channel, label_channel, softmax
 from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
 from lpf.training import Examples, Trained, Trainer, train_head

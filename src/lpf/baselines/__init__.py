@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lpf.baselines.dawid_skene import Votes, fit_confusions
-    from lpf.baselines.interface import FittedMethod, Method
+    from lpf.baselines.interface import FittedMethod, Method, Standing
     from lpf.baselines.item_models import ItemModels
     from lpf.baselines.linear import (
         CLAIM_ONLY,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         fit_regression,
     )
     from lpf.baselines.lpf_methods import FittedLpf, Lpf
-    from lpf.baselines.methods import METHODS, Factory, Shared, make_methods
+    from lpf.baselines.methods import METHODS, Factory, MethodEntry, Shared, make_methods, needs_of
     from lpf.baselines.tempered import Temperature, Tempered, with_temperature
     from lpf.baselines.transformer import TRANSFORMER, TransformerConfig
 
@@ -39,7 +39,9 @@ _HOMES = {
     "LogisticModel": "linear",
     "Lpf": "lpf_methods",
     "Method": "interface",
+    "MethodEntry": "methods",
     "Shared": "methods",
+    "Standing": "interface",
     "Temperature": "tempered",
     "Tempered": "tempered",
     "TransformerConfig": "transformer",
@@ -47,6 +49,7 @@ _HOMES = {
     "fit_confusions": "dawid_skene",
     "fit_regression": "linear",
     "make_methods": "methods",
+    "needs_of": "methods",
     "with_temperature": "tempered",
 }
 
@@ -63,7 +66,9 @@ __all__ = [
     "LogisticModel",
     "Lpf",
     "Method",
+    "MethodEntry",
     "Shared",
+    "Standing",
     "Temperature",
     "Tempered",
     "TransformerConfig",
@@ -71,6 +76,7 @@ __all__ = [
     "fit_confusions",
     "fit_regression",
     "make_methods",
+    "needs_of",
     "with_temperature",
 ]
 

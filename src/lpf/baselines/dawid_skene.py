@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lpf.baselines.interface import FittedMethod, value_count
 from lpf.baselines.item_models import ItemModel, ItemModels
 from lpf.combine import Segments
-from lpf.factors.tempering import softmax
+from lpf.factors.distributions import softmax
 from lpf.training.examples import Examples
 from lpf.types import FloatArray
 

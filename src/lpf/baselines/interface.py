@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from lpf.errors import DatasetError
 from lpf.training.examples import Examples
 from lpf.types import FloatArray
+
+# "ours" is what we recommend, "reference" a bound that no method competes with.
+Standing = Literal["ours", "rival", "reference"]
 
 
 class FittedMethod(Protocol):

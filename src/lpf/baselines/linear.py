@@ -15,7 +15,7 @@ from lpf.baselines.interface import FittedMethod, entity_labels, value_count
 from lpf.baselines.item_models import ItemModel, ItemModels
 from lpf.combine import Segments
 from lpf.errors import DatasetError, MissingPackageError, TrainingError
-from lpf.factors.tempering import softmax
+from lpf.factors.distributions import softmax
 from lpf.reading import Reader, ReadRequest
 from lpf.training.examples import Examples
 from lpf.types import LOG_EPSILON, FloatArray

@@ -1,6 +1,7 @@
-"""All methods by name, and what they are made from besides the data.
+"""All methods by name: ``METHODS`` is the only list of them.
 
-``Shared`` holds trained models, so that no network is trained twice.
+``Shared`` is what they are built from besides the data. It holds trained models, so that no network
+is trained twice.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from lpf.baselines.dawid_skene import DawidSkene
-from lpf.baselines.interface import Method
+from lpf.baselines.interface import Method, Standing
 from lpf.baselines.item_models import ItemModels
 from lpf.baselines.linear import LogisticMean, Stacking
 from lpf.baselines.lpf_methods import Lpf
@@ -70,6 +72,22 @@ class Shared:
 
 Factory = Callable[[str, Shared], Method]
 
+# What is trained first and shared by several methods: LPF's networks, or those trained exactly as
+# in the paper; the classifier of single items, also over folds. Or what only some data has: true
+# probabilities (generated data); the labels of test entities.
+Needs = Literal["networks", "published networks", "items", "item folds", "truth", "test labels"]
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """Everything that the package knows about a method by its name. ``title`` is for people,
+    ``build`` makes the method from its name and what methods share."""
+
+    title: str
+    build: Factory
+    needs: Needs | None = None
+    standing: Standing = "rival"
+
 
 def _lpf(options: QueryOptions, *, single: bool = False) -> Factory:
     def make(name: str, shared: Shared) -> Method:
@@ -89,42 +107,96 @@ def _factors(*, ensemble: bool) -> Factory:
 
 
 # Paper mode uses the best member of a model only.
-METHODS: Mapping[str, Factory] = MappingProxyType(
+METHODS: Mapping[str, MethodEntry] = MappingProxyType(
     {
-        "lpf_robust": _lpf(QueryOptions()),
-        "lpf_robust_single": _lpf(QueryOptions(), single=True),
-        "lpf_paper": _lpf(QueryOptions.paper()),
-        "lpf_paper_best": _lpf(QueryOptions.paper_best()),
-        "lpf_learned": _lpf(QueryOptions(variant="learned")),
-        "lpf_learned_published": _published,
-        "vae_only": _factors(ensemble=False),
-        "vae_only_ensemble": _factors(ensemble=True),
-        "deterministic_average": lambda name, shared: ClassifierAverage(name, shared.items),
-        "deterministic_ensemble_average": lambda name, shared: ClassifierAverage(
-            name, shared.items, ensemble=True
+        "lpf_robust": MethodEntry(
+            "LPF-SPN, robust ensemble", _lpf(QueryOptions()), "networks", "ours"
         ),
-        "spn_only": lambda name, shared: CircuitOnly(name, shared.items, shared.circuit),
-        "edl_aggregated": lambda name, shared: Evidential(name, individual=False),
-        "edl_individual": lambda name, shared: Evidential(name, individual=True),
-        "edl_individual_broken": lambda name, shared: Evidential(
-            name, individual=True, faulty=True
+        "lpf_robust_single": MethodEntry(
+            "LPF-SPN, robust, one network", _lpf(QueryOptions(), single=True), "networks", "ours"
         ),
-        "logistic_mean": lambda name, shared: LogisticMean(name),
-        "deep_sets": lambda name, shared: DeepSets(name),
-        "attention_pooling": lambda name, shared: AttentionPooling(name),
-        TRANSFORMER: lambda name, shared: FineTunedTransformer(
-            name, shared.checkpoint, shared.transformer
+        "lpf_paper": MethodEntry("LPF-SPN, paper mode", _lpf(QueryOptions.paper()), "networks"),
+        "lpf_paper_best": MethodEntry(
+            "LPF-SPN, paper's best setting", _lpf(QueryOptions.paper_best()), "networks"
         ),
-        "relational_graph": lambda name, shared: RelationalGraph(name),
-        "majority_vote": lambda name, shared: Voting(name, shared.items, weighted=False),
-        "confidence_vote": lambda name, shared: Voting(name, shared.items, weighted=True),
-        "stacking": lambda name, shared: Stacking(name, shared.items),
-        "dawid_skene": lambda name, shared: DawidSkene(name, shared.items),
-        "prior": lambda name, shared: Prior(name),
-        "perfect_reader": lambda name, shared: PerfectReader(name),
-        "oracle": lambda name, shared: Oracle(name),
+        "lpf_learned": MethodEntry(
+            "LPF-Learned, repaired", _lpf(QueryOptions(variant="learned")), "networks", "ours"
+        ),
+        "lpf_learned_published": MethodEntry(
+            "LPF-Learned, as published", _published, "published networks"
+        ),
+        "vae_only": MethodEntry(
+            "VAE-Only (factors averaged)", _factors(ensemble=False), "networks"
+        ),
+        "vae_only_ensemble": MethodEntry("VAE-Only, ensemble", _factors(ensemble=True), "networks"),
+        "deterministic_average": MethodEntry(
+            "Classifier, averaged",
+            lambda name, shared: ClassifierAverage(name, shared.items),
+            "items",
+        ),
+        "deterministic_ensemble_average": MethodEntry(
+            "Classifier ensemble, averaged",
+            lambda name, shared: ClassifierAverage(name, shared.items, ensemble=True),
+            "items",
+        ),
+        "spn_only": MethodEntry(
+            "SPN-Only (classifier in the circuit)",
+            lambda name, shared: CircuitOnly(name, shared.items, shared.circuit),
+            "items",
+        ),
+        "edl_aggregated": MethodEntry(
+            "EDL-Aggregated", lambda name, shared: Evidential(name, individual=False)
+        ),
+        "edl_individual": MethodEntry(
+            "EDL-Individual", lambda name, shared: Evidential(name, individual=True)
+        ),
+        "edl_individual_broken": MethodEntry(
+            "EDL-Individual, with its fault",
+            lambda name, shared: Evidential(name, individual=True, faulty=True),
+        ),
+        "logistic_mean": MethodEntry(
+            "Logistic regression, mean embedding", lambda name, shared: LogisticMean(name)
+        ),
+        "deep_sets": MethodEntry("DeepSets", lambda name, shared: DeepSets(name)),
+        "attention_pooling": MethodEntry(
+            "Attention pooling", lambda name, shared: AttentionPooling(name)
+        ),
+        TRANSFORMER: MethodEntry(
+            "BERT-style (MiniLM's top layer)",
+            lambda name, shared: FineTunedTransformer(name, shared.checkpoint, shared.transformer),
+        ),
+        "relational_graph": MethodEntry("R-GCN", lambda name, shared: RelationalGraph(name)),
+        "majority_vote": MethodEntry(
+            "Majority vote",
+            lambda name, shared: Voting(name, shared.items, weighted=False),
+            "items",
+        ),
+        "confidence_vote": MethodEntry(
+            "Confidence-weighted vote",
+            lambda name, shared: Voting(name, shared.items, weighted=True),
+            "items",
+        ),
+        "stacking": MethodEntry(
+            "Stacking", lambda name, shared: Stacking(name, shared.items), "item folds"
+        ),
+        "dawid_skene": MethodEntry(
+            "Dawid-Skene", lambda name, shared: DawidSkene(name, shared.items), "item folds"
+        ),
+        "prior": MethodEntry("Prior alone", lambda name, shared: Prior(name), standing="reference"),
+        "perfect_reader": MethodEntry(
+            "Perfect reader", lambda name, shared: PerfectReader(name), "truth", "reference"
+        ),
+        "oracle": MethodEntry(
+            "Oracle", lambda name, shared: Oracle(name), "test labels", "reference"
+        ),
     }
 )
+
+
+def needs_of(name: str) -> Needs | None:
+    """What the method of this name needs besides the data; None for nothing, and for a name that is
+    not in ``METHODS``."""
+    return METHODS[name].needs if name in METHODS else None
 
 
 def make_methods(shared: Shared, names: Sequence[str] = tuple(METHODS)) -> list[Method]:
@@ -135,4 +207,4 @@ def make_methods(shared: Shared, names: Sequence[str] = tuple(METHODS)) -> list[
         raise ConfigError(
             f"unknown methods {unknown}; choose from {list(METHODS)}.", field="methods"
         )
-    return [METHODS[name](name, shared) for name in names]
+    return [METHODS[name].build(name, shared) for name in names]

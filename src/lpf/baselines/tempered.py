@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lpf.baselines.interface import FittedMethod, entity_labels, labelled
 from lpf.combine.calibration import draw_subsets, fit_temperature
 from lpf.errors import EvidenceError
-from lpf.factors.tempering import log_tempered
+from lpf.factors.distributions import log_tempered
 from lpf.training.examples import Examples
 from lpf.types import FloatArray
 

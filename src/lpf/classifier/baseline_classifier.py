@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 
 
 LPF_PREFIX = "lpf_"  # of the names of LPF's own methods
-NEED_TRUTH = ("perfect_reader", "oracle")
-NEED_FACTORS = ("vae_only", "vae_only_ensemble")
-NEED_FOLDS = ("stacking", "dawid_skene")
+NOT_IN_X = ("truth", "test labels")  # what some references need
 TRANSFORMER = "transformer"
 LEAST = {"train": LEAST_IN_TRAIN, "validation": 1}  # entities of each class
 
@@ -71,10 +69,11 @@ class BaselineRecipe:
 
     def require_enough(self, train: Dataset) -> None:
         """DatasetError if there are too few entities for a method that learns from folds."""
+        from lpf.baselines import needs_of
         from lpf.baselines.item_models import FOLDS
 
         count = len({entity.group_id or entity.entity_id for entity in train})
-        if self.name in NEED_FOLDS and count < FOLDS:
+        if needs_of(self.name) == "item folds" and count < FOLDS:
             raise DatasetError(
                 f"{count} training entities of different groups, and {self.name!r} needs "
                 f"{FOLDS}. Nothing was trained; label more, or choose another method.",
@@ -83,11 +82,11 @@ class BaselineRecipe:
 
     def build(self, examples: Examples, reader_id: str) -> Method:
         """The method, ready to be fitted on ``examples``, which must be in splits."""
-        from lpf.baselines import ItemModels, Shared, TransformerConfig, make_methods
+        from lpf.baselines import ItemModels, Shared, TransformerConfig, make_methods, needs_of
         from lpf.training import Trainer, TrainingConfig
 
         model = None
-        if self.name in NEED_FACTORS:
+        if needs_of(self.name) == "networks":
             config = TrainingConfig(aggregator=None, model="networks")
             trainer = Trainer(examples, reader_id, (PREDICATE,), config, self.seeds)
             model = trainer.run().runtime()
@@ -103,15 +102,21 @@ class BaselineRecipe:
 def method_names() -> tuple[str, ...]:
     from lpf.baselines import METHODS
 
-    return tuple(n for n in METHODS if not n.startswith(LPF_PREFIX) and n not in NEED_TRUTH)
+    return tuple(
+        name
+        for name, entry in METHODS.items()
+        if not name.startswith(LPF_PREFIX) and entry.needs not in NOT_IN_X
+    )
 
 
 def _check_name(name: object) -> None:
+    from lpf.baselines import needs_of
+
     known = method_names()
     if name in known:
         return
     why = f"unknown method {name!r}"
-    if name in NEED_TRUTH:
+    if isinstance(name, str) and needs_of(name) in NOT_IN_X:
         why = f"{name!r} needs the true probabilities of generated data, which X does not have"
     elif isinstance(name, str) and name.startswith(LPF_PREFIX):
         why = f"{name!r} is LPF itself: use LPFClassifier(variant=..., mode=...)"

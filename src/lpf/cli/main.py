@@ -25,6 +25,9 @@ from lpf.cli.exits import ErrorReportingGroup, InterruptibleTyper
 from lpf.cli.plugins import PluginGroup
 from lpf.version import __version__
 
+COMMANDS = (demo, initialise, ingest, train, query, batch, evaluate, doctor)
+GROUPS = (facts, evidence, ledger, models, domains)  # commands with subcommands; help has them last
+
 
 class _Commands(PluginGroup, ErrorReportingGroup):
     """The commands of lpf, and those of installed plug-ins."""
@@ -63,13 +66,7 @@ def root(
     """Options before a command."""
 
 
-for room in (demo, initialise, ingest, train):
-    room.register(app)
-for subject in (facts, evidence):
-    app.add_typer(subject.app)
-for room in (query, batch):
-    room.register(app)
-for subject in (ledger, models, domains):
-    app.add_typer(subject.app)
-evaluate.register(app)
-doctor.register(app)
+for module in COMMANDS:
+    module.register(app)
+for module in GROUPS:
+    app.add_typer(module.app)

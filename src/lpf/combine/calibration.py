@@ -26,7 +26,7 @@ from lpf.combine.robust import (
     logit,
 )
 from lpf.errors import EvidenceError
-from lpf.factors.tempering import log_tempered
+from lpf.factors.distributions import log_tempered
 from lpf.items import Segments
 from lpf.types import FloatArray
 

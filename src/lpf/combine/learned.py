@@ -14,8 +14,7 @@ import numpy as np
 from lpf.combine.robust import expit
 from lpf.errors import ConfigError, EvidenceError
 from lpf.factors.convert import geometric_mean
-from lpf.factors.label_channel import apply_channel, label_channel
-from lpf.factors.tempering import softmax, tempered
+from lpf.factors.distributions import apply_channel, label_channel, softmax, tempered
 from lpf.items import Segments
 from lpf.model.config import AggregatorConfig
 from lpf.model.runtime import Layer, Runtime, stack

@@ -15,8 +15,8 @@ import numpy as np
 from lpf.combine.combined import Combined
 from lpf.combine.learned import LearnedCombined
 from lpf.factors.convert import ConversionConfig, Converter
+from lpf.factors.distributions import tempered
 from lpf.factors.keys import splitmix64
-from lpf.factors.tempering import tempered
 from lpf.items import Segments
 from lpf.model.runtime import Runtime, range_ids
 from lpf.types import Float32Array, FloatArray, KeyArray, Posteriors

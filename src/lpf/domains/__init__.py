@@ -5,7 +5,7 @@ from lpf.domains.generator import evidence_model, generate, generate_test, known
 from lpf.domains.loading import domain_names, load_domain, parse_domain
 from lpf.domains.parameters import PRESETS, GeneratorParameters, preset, with_settings
 from lpf.domains.perfect_reader import perfect_answers, posteriors
-from lpf.domains.streams import stream
+from lpf.domains.records import stream
 
 __all__ = [
     "PRESETS",

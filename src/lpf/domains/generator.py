@@ -17,8 +17,7 @@ from lpf.domains.declaration import Domain
 from lpf.domains.evidence_model import EvidenceModel
 from lpf.domains.parameters import GeneratorParameters
 from lpf.domains.perfect_reader import POSTERIOR, POSTERIOR_WITH_FACTS, posteriors, with_fact
-from lpf.domains.records import NOT_BORDERLINE, Records, draw_records
-from lpf.domains.streams import stream, uniforms
+from lpf.domains.records import NOT_BORDERLINE, Records, draw_records, stream, uniforms
 from lpf.domains.symbols import Symbols, draw_symbols, draws_needed
 from lpf.domains.wordings import Filling, SentencePool, WordingCell
 from lpf.errors import ConfigError

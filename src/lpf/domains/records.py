@@ -1,8 +1,12 @@
-"""Draws the records of entities: fields, the value they determine, and the related value."""
+"""Records of entities: fields, the value they determine, and the related value. Also the named
+random streams that everything in a domain is drawn from, so that results do not depend on the order
+of drawing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +16,6 @@ from scipy.special import ndtr, ndtri
 from lpf.datasets.splits import rounded_shares
 from lpf.domains.declaration import Domain, Value
 from lpf.domains.evidence_model import EvidenceModel
-from lpf.domains.streams import uniforms
 from lpf.types import FloatArray
 
 NOT_BORDERLINE = -1
@@ -21,6 +24,22 @@ SCORE_NOISE = 0.5
 _SCORE_DECIMALS = 3
 _EXTRA_DRAWS = 3  # noise of the score, related value, whether it is known
 _SMALLEST = 2.0**-54  # the normal quantile of 0 is infinite
+
+
+def stream(seed: int, *path: str | int) -> np.random.Generator:
+    """Return a generator; the same seed and path give the same numbers on every machine."""
+    words = [step if isinstance(step, int) else _word(step) for step in path]
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
+
+
+def uniforms(seed: int, path: tuple[str, ...], members: Iterable[int], width: int) -> FloatArray:
+    """Return uniform numbers [members, width], one stream per row."""
+    rows = [stream(seed, *path, member).random(width) for member in members]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), width)
+
+
+def _word(step: str) -> int:
+    return int.from_bytes(hashlib.blake2b(step.encode(), digest_size=8).digest(), "big")
 
 
 @dataclass(frozen=True)

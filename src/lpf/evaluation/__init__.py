@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         reliability_of,
         risk_coverage_of,
     )
-    from lpf.evaluation.method_names import LANGUAGE_MODEL, Standing, standing_of, title_of
-    from lpf.evaluation.model_cache import CHOSEN, ModelCache, StudyModel
+    from lpf.evaluation.method_names import CHOSEN, LANGUAGE_MODEL, Standing, standing_of, title_of
+    from lpf.evaluation.model_cache import ModelCache, StudyModel
     from lpf.evaluation.plan import DEFAULT_METHODS, EvaluationPlan
     from lpf.evaluation.predictions import Costs, Predictions
     from lpf.evaluation.result_store import ResultStore
@@ -68,8 +68,8 @@ _NAMES = {
         "reliability_of",
         "risk_coverage_of",
     ),
-    "method_names": ("LANGUAGE_MODEL", "Standing", "standing_of", "title_of"),
-    "model_cache": ("CHOSEN", "ModelCache", "StudyModel"),
+    "method_names": ("CHOSEN", "LANGUAGE_MODEL", "Standing", "standing_of", "title_of"),
+    "model_cache": ("ModelCache", "StudyModel"),
     "plan": ("DEFAULT_METHODS", "EvaluationPlan"),
     "predictions": ("Costs", "Predictions"),
     "result_store": ("ResultStore",),

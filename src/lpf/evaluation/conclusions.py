@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from lpf.evaluation.comparisons import Comparison
+from lpf.evaluation.data_checks import unlearned
 from lpf.evaluation.evaluation import Evaluation
-from lpf.evaluation.evaluation_warnings import unlearned
 from lpf.evaluation.method_names import standing_of
 from lpf.evaluation.summaries import Spread
 

@@ -1,11 +1,17 @@
-"""What data must have to be evaluated, checked before anything is run."""
+"""What is checked about the data of an evaluation: errors before anything is run, and warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from lpf.datasets import Dataset, require_trainable
+from lpf.datasets import Dataset, DatasetEntity, find_leakage, require_trainable
 from lpf.errors import ConfigError, DatasetError
+from lpf.evaluation.summaries import FEWEST_GROUPS
+from lpf.training.training_warnings import no_better_than_prior
+
+if TYPE_CHECKING:
+    from lpf.evaluation.evaluation import Evaluation
 
 FEWEST = 60
 
@@ -90,3 +96,96 @@ def require_learnable(
                 f"{where}{place}: the training and validation entities do not suffice: {error}",
                 hint=None if in_folds else "--resplit evaluates it in folds.",
             ) from error
+
+
+def unshared(dataset: Dataset) -> tuple[str, ...]:
+    """IDs of the test entities that share no text, claim or group with an entity of another split.
+    Case and white space make no difference."""
+    learned = {thing for entity in dataset if entity.split != "test" for thing in _things(entity)}
+    return tuple(
+        entity.entity_id
+        for entity in dataset
+        if entity.split == "test" and not any(thing in learned for thing in _things(entity))
+    )
+
+
+def _things(entity: DatasetEntity) -> Iterator[tuple[str, str]]:
+    if entity.group_id is not None:
+        yield "group", entity.group_id
+    if entity.claim is not None:
+        yield "text", _same(entity.claim)
+    for item in entity.evidence:
+        yield "text", _same(item.text)
+
+
+def _same(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+PRIOR = "prior"
+SHARED_KINDS = ("text", "claim", "group_id")
+
+
+def unlearned(evaluation: Evaluation) -> list[str]:
+    """A warning if LPF is no better than the class shares; empty if either has no predictions."""
+    ours = evaluation.ours
+    if ours is None or PRIOR not in evaluation.runs:
+        return []
+    spreads = [evaluation.scores(name).spreads.get("nll") for name in (ours, PRIOR)]
+    losses = [one.mean for one in spreads if one is not None]
+    return list(no_better_than_prior(evaluation.title(ours), *losses)) if len(losses) == 2 else []
+
+
+def claims_read(dataset: Dataset) -> list[str]:
+    """A warning that texts were read together with claims, which training does only on request."""
+    if not any(entity.claim is not None for entity in dataset):
+        return []
+    return [
+        "Texts were read together with their entities' claims. 'lpf train' does so only if "
+        "lpf.toml has with_claim = true under [reader]."
+    ]
+
+
+def few_groups(fold_datasets: Sequence[Dataset]) -> list[str]:
+    """A warning if there are no intervals. ``fold_datasets``: the data set in the splits of each
+    fold, here and below."""
+    test = [entity for one in fold_datasets for entity in one if entity.split == "test"]
+    groups = {(entity.group_id, entity.group_id or entity.entity_id) for entity in test}
+    if len(groups) >= FEWEST_GROUPS:
+        return []
+    return [
+        f"The test entities form {len(groups)} group{'s' * (len(groups) > 1)}. Intervals and "
+        f"p-values need at least {FEWEST_GROUPS}, because entities of a group are alike."
+    ]
+
+
+def what_is_shared(
+    fold_datasets: Sequence[Dataset], in_folds: bool
+) -> tuple[list[str], frozenset[str] | None]:
+    """A warning about test entities that share something with training or validation entities, over
+    all folds, and the IDs of those that share nothing; None if no entity shares anything."""
+    test = sum(len(one.positions("test")) for one in fold_datasets)
+    clean = frozenset(name for one in fold_datasets for name in unshared(one))
+    if len(clean) == test:
+        return [], None
+    others = " The others are also scored separately." if clean else ""
+    warning = (
+        f"{test - len(clean):,} of {test:,} test entities share a text, claim or group with "
+        f"training entities{_largest_leak(fold_datasets, in_folds)}.{others}"
+    )
+    return [warning], clean
+
+
+def _largest_leak(fold_datasets: Sequence[Dataset], in_folds: bool) -> str:
+    """In brackets; empty if claims of some are texts of others, which is not a leak of one kind."""
+    leaks = [
+        (leak, fold)
+        for fold, one in enumerate(fold_datasets, 1)
+        for leak in find_leakage(one)
+        if leak.splits[0] == "test" and leak.kind in SHARED_KINDS
+    ]
+    if not leaks:
+        return ""
+    largest, fold = max(leaks, key=lambda pair: pair[0].entities)
+    where = f"in fold {fold}, " if in_folds else ""
+    return f" ({where}{largest.sentence.rstrip('.')})"

@@ -9,8 +9,8 @@ import numpy as np
 
 from lpf import metrics
 from lpf.evaluation.comparisons import Comparison
+from lpf.evaluation.data_checks import unlearned
 from lpf.evaluation.evaluation import Evaluation, numbers_of
-from lpf.evaluation.evaluation_warnings import unlearned
 from lpf.evaluation.measures import SubsetScores, by_credibility, by_label, plain, risk_coverage_of
 from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.summaries import Summary

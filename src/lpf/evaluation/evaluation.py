@@ -13,8 +13,7 @@ from lpf.datasets import Dataset
 from lpf.errors import ConfigError, MissingPackageError
 from lpf.evaluation.comparisons import Comparison, Loss, compare
 from lpf.evaluation.measures import SubsetScores, by_group
-from lpf.evaluation.method_names import standing_of, title_of
-from lpf.evaluation.model_cache import CHOSEN
+from lpf.evaluation.method_names import CHOSEN, standing_of, title_of
 from lpf.evaluation.plan import EvaluationPlan
 from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.summaries import Summary, summarise

@@ -14,15 +14,17 @@ from lpf.baselines.transformer import require_loadable
 from lpf.baselines.transformer_checkpoints import checkpoint_settings
 from lpf.datasets import Dataset
 from lpf.evaluation.data_checks import (
+    claims_read,
+    few_groups,
     require_claims_of_all,
     require_enough,
     require_field,
     require_groups,
     require_learnable,
     require_whole_splits,
+    what_is_shared,
 )
 from lpf.evaluation.evaluation import Evaluation
-from lpf.evaluation.evaluation_warnings import claims_read, few_groups, what_is_shared
 from lpf.evaluation.language_model_run import run_language_model
 from lpf.evaluation.own_method import is_own, own_settings
 from lpf.evaluation.plan import DEFAULT_SEEDS, EvaluationPlan, chosen_methods, chosen_seeds

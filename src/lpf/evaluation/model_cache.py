@@ -17,9 +17,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.baselines import ItemModels, Shared
+from lpf.baselines import ItemModels, Shared, needs_of
 from lpf.errors import ArtefactFormatError, StorageError
 from lpf.evaluation.feature_cache import SpecExamples
+from lpf.evaluation.method_names import CHOSEN
 from lpf.evaluation.specs import TrainSpec
 from lpf.evaluation.variants import DEFAULT_ENSEMBLE, OPTIONS, best_members
 from lpf.model.artefact import load_model
@@ -134,19 +135,6 @@ def _loaded(home: Path) -> StudyModel:
 
 # Uses the model that is trained exactly as in the paper.
 PUBLISHED = "lpf_learned_published"
-# The model that ``lpf train`` saves: networks or a linear model.
-CHOSEN = "lpf_chosen"
-OVER_FACTORS = "vae_only"
-OVER_ITEMS = (
-    "deterministic_average",
-    "deterministic_ensemble_average",
-    "spn_only",
-    "majority_vote",
-    "confidence_vote",
-    "stacking",
-    "dawid_skene",
-)
-OVER_FOLDS = ("stacking", "dawid_skene")
 
 
 class SharedModels:
@@ -178,7 +166,7 @@ class SharedModels:
     def shared(self, name: str) -> Shared:
         """What the method shares with others. Methods that need no model get none, so that none is
         trained for them; the published model is used by variants only."""
-        if not name.startswith(OVER_FACTORS):
+        if needs_of(name) != "networks":
             return Shared(items=self._items)
         return Shared(best_members(self.model.runtime, DEFAULT_ENSEMBLE), items=self._items)
 
@@ -186,10 +174,13 @@ class SharedModels:
         """Training time of what the method shares; it is trained here if it was not before."""
         if name in OPTIONS:
             return self.variant_model(name).seconds
-        if name.startswith(OVER_FACTORS):
+        if needs_of(name) == "networks":
             return self.model.seconds
-        classified = self._item_seconds if name in OVER_ITEMS else 0.0
-        return classified + (self._fold_seconds if name in OVER_FOLDS else 0.0)
+        if needs_of(name) == "items":
+            return self._item_seconds
+        if needs_of(name) == "item folds":
+            return self._item_seconds + self._fold_seconds
+        return 0.0
 
     def _trained(self, recipe: Recipe) -> StudyModel:
         spec = self.examples

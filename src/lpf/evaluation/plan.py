@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from lpf.baselines import CLAIM_ONLY, METHODS
+from lpf.baselines import CLAIM_ONLY, METHODS, needs_of
 from lpf.datasets import Dataset
 from lpf.errors import ConfigError
-from lpf.evaluation.model_cache import CHOSEN
+from lpf.evaluation.method_names import CHOSEN
 from lpf.evaluation.own_method import is_own
 
 ALL = "all"
@@ -32,8 +32,6 @@ DEFAULT_METHODS = (
     "prior",
 )
 DEFAULT_SEEDS = (1, 2, 3)
-# "all" leaves out what only generated data can answer, and what data with claims gets anyway.
-LEFT_OUT_OF_ALL = ("perfect_reader", CLAIM_ONLY)
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,10 @@ def chosen_methods(
     estimators: dict[str, object] = {}
     for one in several:
         if isinstance(one, str) and one == ALL:
-            names += [name for name in known_methods() if name not in LEFT_OUT_OF_ALL]
+            # Without what only generated data can answer, and what data with claims gets anyway.
+            names += [
+                name for name in known_methods() if needs_of(name) != "truth" and name != CLAIM_ONLY
+            ]
         elif isinstance(one, str):
             names.append(one)
         else:

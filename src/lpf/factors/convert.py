@@ -11,10 +11,9 @@ import numpy as np
 from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.factors import moments
 from lpf.factors.blocks import for_blocks
+from lpf.factors.distributions import apply_channel, label_channel, softmax, tempered
 from lpf.factors.keys import context_key, feature_keys
-from lpf.factors.label_channel import apply_channel, label_channel
 from lpf.factors.samplers import DETERMINISTIC, PAIRED, check_sampler, choose, draw, pool_of
-from lpf.factors.tempering import softmax, tempered
 from lpf.model.runtime import Runtime, check_shape, range_ids, refuse_non_finite, refuse_overflow
 from lpf.types import Factors, Float32Array, FloatArray, KeyArray, Posteriors
 

@@ -127,4 +127,4 @@ def relevance_to(texts: Float32Array, query: Float32Array) -> list[float]:
 
 def _check(holds: bool, name: str, rule: str, value: float) -> None:
     if not holds:
-        raise ConfigError(f"index.ranking.{name}: must be {rule}, got {value!r}.")
+        raise ConfigError(f"must be {rule}, got {value!r}.", field=f"index.ranking.{name}")

@@ -22,11 +22,12 @@ from lpf.ingest.input_files import (
     TEXT_NAMES,
     InputFile,
     InputRow,
+    Rows,
     open_input,
+    rows_in_memory,
     similar_fields,
 )
 from lpf.ingest.matching import StoreMatcher
-from lpf.ingest.memory_rows import Rows, rows_in_memory
 from lpf.ingest.rejects import RejectsFile
 from lpf.ingest.row_fields import Problem, RowError
 from lpf.reading.reader import Features, Reader, ReadRequest
@@ -278,9 +279,9 @@ def _reject_dataset(file: InputFile) -> None:
     first = next((row for row in islice(file.rows(), ROWS_LOOKED_AT) if not row.error), None)
     if first is not None and _is_entity(first):
         raise InputFileError(
-            f"{file.name}, {file.unit} {first.line}: has a list 'evidence', so this is a data set with "
-            "one entity per line; an evidence file has one item per line. Nothing was added; use "
-            "'lpf train FILE' or 'lpf evaluate FILE' for data sets."
+            f"{file.name}, {file.unit} {first.line}: has a list 'evidence', so this is a data set "
+            "with one entity per line; an evidence file has one item per line. Nothing was added; "
+            "use 'lpf train FILE' or 'lpf evaluate FILE' for data sets."
         )
 
 

@@ -1,4 +1,4 @@
-"""Read the rows of a JSONL, CSV or Parquet file, each with its line number.
+"""Read the rows of a JSONL, CSV or Parquet file, or of a list or DataFrame, each with its number.
 
 CSV files have a header and are separated by commas, semicolons or tabs. Column names of known
 fields are recognised whatever their case. Parquet needs pyarrow.
@@ -12,12 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from lpf.errors import InputFileError
+import numpy as np
+
+from lpf.errors import ConfigError, InputFileError
 from lpf.types import Evidence
 
-__all__ = ["InputFile", "InputRow", "open_input", "rows_in_memory"]
+__all__ = ["InputFile", "InputRow", "Rows", "open_input", "rows_in_memory"]
 
 TEXT_NAMES = ("text", "text_content")
 EVIDENCE_COLUMNS = frozenset(Evidence.__slots__) - {"embedding_id"} | {*TEXT_NAMES}
@@ -118,7 +120,7 @@ def column_names(header: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.lower() if name.lower() in FIELDS else name for name in stripped)
 
 
-def repeated_columns(columns: Sequence[str]) -> list[str]:
+def repeated(columns: Sequence[str]) -> list[str]:
     return sorted({name for name in columns if columns.count(name) > 1})
 
 
@@ -187,9 +189,9 @@ def csv_form(path: Path) -> CsvForm:
     columns = column_names(header)
     if not any(columns):
         raise InputFileError(f"{path}, line 1: has no column names. Nothing was read.")
-    repeated = repeated_columns(columns)
-    if repeated:
-        raise InputFileError(f"{path}, line 1: repeated columns {repeated}. Nothing was read.")
+    twice = repeated(columns)
+    if twice:
+        raise InputFileError(f"{path}, line 1: repeated columns {twice}. Nothing was read.")
     return CsvForm(separator, columns)
 
 
@@ -278,9 +280,9 @@ def _decoded_lines(path: Path, undecoded: dict[int, str]) -> Iterator[str]:
 def _open_parquet(path: Path) -> InputFile:
     with _parquet_file(path) as file:
         columns, total = column_names(file.schema_arrow.names), int(file.metadata.num_rows)
-    repeated = repeated_columns(columns)
-    if repeated:
-        raise InputFileError(f"{path}: repeated columns {repeated}. Nothing was read.")
+    twice = repeated(columns)
+    if twice:
+        raise InputFileError(f"{path}: repeated columns {twice}. Nothing was read.")
     return InputFile(str(path), lambda: _parquet_rows(path, columns), columns, total)
 
 
@@ -325,3 +327,72 @@ def _with_microseconds(batch: Any) -> Any:
         for column, field in zip(batch.columns, fields, strict=True)
     ]
     return pyarrow.RecordBatch.from_arrays(arrays, schema=pyarrow.schema(fields))
+
+
+@runtime_checkable
+class DataFrameLike(Protocol):
+    """What is used of a pandas DataFrame, so that pandas need not be installed."""
+
+    @property
+    def columns(self) -> Iterable[Any]: ...
+
+    def itertuples(self, index: bool, name: None) -> Iterator[tuple[Any, ...]]: ...
+
+
+Rows = Iterable[Mapping[str, Any]] | DataFrameLike
+
+
+def rows_in_memory(name: str, rows: Rows) -> InputFile:
+    """``name`` is what errors call the rows, which are numbered from 1. NaN, NaT and NA count as
+    empty. ConfigError for anything but rows; InputFileError if a DataFrame has a column twice."""
+    columns = None
+    if isinstance(rows, DataFrameLike):
+        columns = column_names([str(column) for column in rows.columns])
+        twice = repeated(columns)
+        if twice:
+            raise InputFileError(
+                f"{name}: has several columns named {twice}. Nothing was read; rename them."
+            )
+        values: list[Any] = [
+            dict(zip(columns, cells, strict=True))
+            for cells in rows.itertuples(index=False, name=None)
+        ]
+    elif isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping):
+        values = list(rows)
+    else:
+        raise ConfigError(
+            f"must be a file's path, a list of dicts or a pandas DataFrame, got an object of the "
+            f"type {type(rows).__name__}. Nothing was read.",
+            field=name,
+        )
+    numbered = [_input_row(number, row) for number, row in enumerate(values, 1)]
+    return InputFile(name, lambda: iter(numbered), columns, len(numbered), unit="row")
+
+
+def _input_row(number: int, row: object) -> InputRow:
+    if not isinstance(row, Mapping):
+        return InputRow(
+            number, {}, f"must be a dict, got an object of the type {type(row).__name__}"
+        )
+    return InputRow(number, {str(name): _plain(value) for name, value in row.items()})
+
+
+def _plain(value: Any) -> Any:
+    """Values of NumPy and pandas as Python's own; None for what stands for an empty cell."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if _is_missing(value):
+        return None
+    return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
+
+
+def _is_missing(value: Any) -> bool:
+    """NaN and NaT are not equal to themselves; NA refuses to be compared."""
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
+    except ValueError:  # an array
+        return False

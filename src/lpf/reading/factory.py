@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from lpf.errors import ConfigError
 from lpf.reading.graph import Precision
@@ -11,7 +13,19 @@ from lpf.reading.pair import PairReader
 from lpf.reading.reader import Reader
 from lpf.reading.sentence_transformer import SentenceTransformerReader
 
-OTHER_MODEL = "sentence-transformers:"
+
+class ReaderKind(NamedTuple):
+    """How to open a reader: ``open`` takes its ``settings``, those of ``open_reader`` by name."""
+
+    open: Callable[..., Reader]
+    settings: tuple[str, ...] = ()
+
+
+# A name that ends with a colon is followed by a model's name, the first argument of ``open``.
+READERS: Mapping[str, ReaderKind] = {
+    "minilm": ReaderKind(MiniLMReader, ("precision", "cache_dir", "threads")),
+    "sentence-transformers:": ReaderKind(SentenceTransformerReader),
+}
 
 
 def open_reader(
@@ -28,23 +42,30 @@ def open_reader(
     ConfigError for an unknown name, or for a setting that the named reader does not have.
     """
     check_reader_name(name)
+    kind_name, model = _parts(name)
+    kind = READERS[kind_name]
     settings = {"precision": precision, "cache_dir": cache_dir, "threads": threads}
-    given = sorted(key for key, value in settings.items() if value is not None)
-    reader: Reader
-    if name == "minilm":
-        reader = MiniLMReader(
-            precision=precision or "float32", cache_dir=cache_dir, threads=threads
+    given = {setting: value for setting, value in settings.items() if value is not None}
+    surplus = sorted(given.keys() - set(kind.settings))
+    if surplus:
+        having = [repr(one) for one in READERS if set(surplus) <= set(READERS[one].settings)]
+        raise ConfigError(
+            f"not supported by the reader {name!r}, only by {', '.join(having)}.",
+            field=", ".join(surplus),
         )
-    else:
-        if given:
-            raise ConfigError(
-                f"not supported by the reader {name!r}, only by 'minilm'.", field=", ".join(given)
-            )
-        reader = SentenceTransformerReader(name.removeprefix(OTHER_MODEL))
+    reader = kind.open(*([model] if model else []), **given)
     return PairReader(reader) if with_claim else reader
 
 
 def check_reader_name(name: str) -> None:
     """Raise ConfigError for an unknown reader name."""
-    if (name != "minilm" and not name.startswith(OTHER_MODEL)) or name == OTHER_MODEL:
-        raise ConfigError(f'must be "minilm" or "{OTHER_MODEL}NAME", got {name!r}.', field="reader")
+    kind, model = _parts(name)
+    if kind not in READERS or kind.endswith(":") != bool(model):
+        known = " or ".join(f'"{one}NAME"' if one.endswith(":") else f'"{one}"' for one in READERS)
+        raise ConfigError(f"must be {known}, got {name!r}.", field="reader")
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The key of ``READERS``, and the model's name after the colon."""
+    kind, colon, model = name.partition(":")
+    return kind + colon, model

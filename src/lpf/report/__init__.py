@@ -7,7 +7,7 @@ write reports in the same style: ``draw`` makes a figure, the bars and lines bel
 (``pip install 'lpf[report]'``); importing does not.
 """
 
-from lpf.report.charts import (
+from lpf.report.bars_and_lines import (
     CURVE_HEIGHT,
     ERROR_BARS,
     THICKNESS,
@@ -22,7 +22,6 @@ from lpf.report.charts import (
     line_key,
     paint_bars,
 )
-from lpf.report.documents import as_json
 from lpf.report.domains_report import write_domains_report
 from lpf.report.drawing import LIGHT, WIDE, WIDTH, Drawing, draw, legend_name
 from lpf.report.page import (
@@ -45,6 +44,7 @@ from lpf.report.page import (
     warnings_box,
 )
 from lpf.report.training_report import write_training_report
+from lpf.report.training_run import as_json
 
 __all__ = [
     "CURVE_HEIGHT",

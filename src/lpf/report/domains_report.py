@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lpf.errors import ConfigError
-from lpf.report.charts import Bars, height, key, paint_bars
-from lpf.report.documents import FORMAT, as_json, null_warnings
+from lpf.report.bars_and_lines import Bars, height, key, paint_bars
 from lpf.report.drawing import LIGHT, Drawing, draw
 from lpf.report.page import (
     PageColumn,
@@ -26,7 +25,7 @@ from lpf.report.page import (
     table,
     warnings_box,
 )
-from lpf.report.training_run import RankedRun
+from lpf.report.training_run import FORMAT, RankedRun, as_json, null_warnings
 from lpf.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:

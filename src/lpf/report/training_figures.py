@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpf.report.charts import (
+from lpf.report.bars_and_lines import (
     CURVE_HEIGHT,
     MEAN,
     TRAINING,

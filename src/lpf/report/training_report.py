@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lpf.report.documents import as_json, null_warnings
 from lpf.report.drawing import Drawing
 from lpf.report.page import (
     counted,
@@ -29,7 +29,7 @@ from lpf.report.training_figures import (
     seed_accuracy,
     seed_loss,
 )
-from lpf.report.training_run import RankedRun
+from lpf.report.training_run import RankedRun, as_json, null_warnings
 from lpf.report.training_tables import (
     fitted_tables,
     model_table,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 PAGE = "training.html"
 NUMBERS = "training.json"
+SEEDS = "Seeds"  # the section that also has a table
 FOLDS = (
     "Answers about whole entities, from all their items. There were too few entities for splits: "
     "each was answered by models that were not trained on it; if there were enough, temperature, "
@@ -66,39 +67,39 @@ def write_training_report(trained: Trained, folder: Path, *, dataset_name: str) 
     run = RankedRun.of(trained)
     document = run.to_dict(dataset_name)
     warnings = [*trained.warnings, *null_warnings(document, NUMBERS)]
-    drawings = {drawing.name: drawing for drawing in _drawings(run)}
+    drawings = _drawings(run)
     html = make_page(f"Training report: {dataset_name}", _parts(run, warnings, drawings))
-    for drawing in drawings.values():
+    for drawing in chain.from_iterable(drawings.values()):
         drawing.write(folder)
     write_atomically(folder / NUMBERS, as_json(document))
     write_atomically(folder / PAGE, html.encode())
     return folder / PAGE
 
 
-def _drawings(run: RankedRun) -> Iterator[Drawing]:
-    yield from (seed_accuracy(run), seed_loss(run), convergence(run), accuracy_gap(run))
-    yield from (loss_parts(run), loss_over_epochs(run))
+def _drawings(run: RankedRun) -> dict[str, list[Drawing]]:
+    """All figures, by the section that shows them."""
+    drawings = {
+        SEEDS: [seed_accuracy(run), seed_loss(run)],
+        "How training went": [convergence(run), accuracy_gap(run)],
+        "Loss": [loss_parts(run), loss_over_epochs(run)],
+    }
     if run.trained.aggregator:
-        yield aggregator_loss(run)
+        drawings["Learned aggregator"] = [aggregator_loss(run)]
+    return drawings
 
 
 def _parts(
-    run: RankedRun, warnings: Sequence[str], drawings: Mapping[str, Drawing]
+    run: RankedRun, warnings: Sequence[str], drawings: Mapping[str, Sequence[Drawing]]
 ) -> Iterator[str]:
-    def shown(*names: str) -> str:
-        return figures(drawings[name] for name in names)
-
     trained = run.trained
     yield warnings_box(warnings)
     yield glance([*_seeds_at_a_glance(run), *_scores_at_a_glance(trained)])
     yield section("Data", paragraph(trained.card.data), values_table(trained))
     how = FOLDS if trained.in_folds else SPLITS
     yield section("Scores", paragraph(how), scores_table(trained))
-    yield section("Seeds", seeds_table(run), shown("seed-accuracy", "seed-loss"))
-    yield section("How training went", shown("convergence", "accuracy-gap"))
-    yield section("Loss", shown("loss-parts", "loss-over-epochs"))
-    if trained.aggregator:
-        yield section("Learned aggregator", shown("aggregator-loss"))
+    for title, shown in drawings.items():
+        tables = [seeds_table(run)] if title == SEEDS else []
+        yield section(title, *tables, figures(shown))
     yield section("Fitted parameters", fitted_tables(trained))
     yield section("Settings", model_table(trained), notes_list(trained))
     uses = (trained.card.intended_use, f"Not for: {trained.card.unsuitable_use}")

@@ -49,13 +49,13 @@ class VersionedCache(Generic[Key, Value]):
                 values[key] = value
 
     def forget_before(self, version: int) -> None:
-        """Drops all values of other versions; ``put`` refuses values of earlier ones from now on."""
+        """Drop all values of other versions; from now on ``put`` refuses values of earlier ones."""
         with self._lock:
             self._least = max(self._least, version)
             self._start(version)
 
     def _start(self, version: int) -> None:
-        """``version`` may also be earlier than the known one: the store was restored from a backup, or
-        a look-up was overtaken by a later one. That only costs computing values again."""
+        """``version`` may also be earlier than the known one: the store was restored from a backup,
+        or a look-up was overtaken by a later one. That only costs computing values again."""
         if version != self._state[0]:
             self._state = (version, {})

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lpf.datasets import grouped_folds
 from lpf.errors import DatasetError
 from lpf.factors.convert import geometric_mean
-from lpf.factors.label_channel import apply_channel, label_channel
+from lpf.factors.distributions import apply_channel, label_channel
 from lpf.model.config import PredicateHead
 from lpf.model.layout import fresh_tensors
 from lpf.model.networks import to_numpy

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.combine.calibration import CalibrationFit, fit_robust
-from lpf.factors.label_channel import apply_channel, label_channel
-from lpf.factors.tempering import softmax
+from lpf.factors.distributions import apply_channel, label_channel, softmax
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
 from lpf.training.examples import Examples

@@ -19,7 +19,7 @@ from lpf.ingest import (
     ingest_rows,
     scrub,
 )
-from lpf.ingest.memory_rows import Rows
+from lpf.ingest.input_files import Rows
 from lpf.ledger import erase_query_texts
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
 from lpf.results import QueryResult, QueryResults

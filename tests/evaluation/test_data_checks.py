@@ -10,8 +10,8 @@ import pytest
 from made_evaluations import evaluator, made
 
 from lpf.cli.evaluate_view import show_evaluation
+from lpf.evaluation.data_checks import unlearned
 from lpf.evaluation.document import evaluation_document
-from lpf.evaluation.evaluation_warnings import unlearned
 from lpf.metrics import nll
 from small_specs import Entity, all_three, entities, in_splits
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem, Split
-from lpf.evaluation.evaluation_warnings import unshared
+from lpf.evaluation.data_checks import unshared
 from lpf.schema import Predicate, Schema
 
 SCHEMA = Schema((Predicate("label", ("no", "yes")),))

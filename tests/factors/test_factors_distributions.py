@@ -7,7 +7,7 @@ import pytest
 
 from lpf.errors import ConfigError
 from lpf.factors.convert import ConversionConfig, Converter
-from lpf.factors.label_channel import apply_channel, label_channel
+from lpf.factors.distributions import apply_channel, label_channel
 from lpf.model.config import EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.layout import fresh_tensors
 from lpf.model.runtime import Runtime
