@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
 from lpf.cli.main import app
-from lpf.cli.progress import TrainingDisplay, best_course, sparkline
+from lpf.cli.progress import TrainingDisplay, best_seed, sparkline
 from lpf.schema import Predicate, Schema
 from lpf.training.history import Epoch
 from lpf.workspace import Workspace
@@ -352,10 +352,10 @@ def test_the_live_display_shows_epochs_and_the_best_seed() -> None:
         seeds, active = (1, 2, 3), [0, 2]
         epochs = ([epoch(1.0, 0.5), epoch(0.5, 0.9)], [epoch(0.4, 0.8)], [])
 
-    assert best_course(State.epochs) is State.epochs[0]
+    assert best_seed(State.epochs) is State.epochs[0]
     display = TrainingDisplay()
     display.reading(50, 100)
-    display.tell("training all seeds together")
+    display.status("training all seeds together")
     display.epoch(2, 100, State())  # type: ignore[arg-type]
     written = StringIO()
     Console(width=80, file=written).print(display)

@@ -71,7 +71,7 @@ def list_items(
 def show(
     evidence_id: EvidenceId, workspace: WorkspaceFolder = None, as_json: AsJson = False
 ) -> None:
-    """Show one item with all its fields, and the salted hash that stands for it in records."""
+    """Show one item with all its fields, and the salted hash by which records refer to it."""
     with open_workspace(workspace) as space:
         stored = space.evidence.get(evidence_id)
     document = {**_document(stored), "commitment": stored.commitment.hex()}
@@ -103,7 +103,7 @@ def search(
     pairs = [(hit.similarity, found[hit.evidence_id]) for hit in hits if hit.evidence_id in found]
     if as_json:
         print_document(
-            {"hits": [{"similarity": one, **_document(stored)} for one, stored in pairs]}
+            {"hits": [{"similarity": cosine, **_document(stored)} for cosine, stored in pairs]}
         )
     else:
         _show_list([stored for _, stored in pairs], [similarity for similarity, _ in pairs])
@@ -157,7 +157,8 @@ def _require_predicate(workspace: Workspace, predicate: str | None) -> None:
 
 
 def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
-    """Raise an error before asking. An erasure that was interrupted may be repeated."""
+    """Raise UnknownEvidenceError before asking for confirmation. An interrupted erasure may be
+    repeated."""
     unfinished = {item.evidence_id for item in workspace.evidence.pending_erasures()}
     for evidence_id in evidence_ids:
         if evidence_id not in unfinished:
@@ -183,7 +184,7 @@ def _show_list(found: Sequence[StoredEvidence], similarities: Sequence[float] = 
     rows = [_row(stored) for stored in found]
     if similarities:
         names = ["cosine", *names]
-        rows = [[number(one), *row] for one, row in zip(similarities, rows, strict=True)]
+        rows = [[number(cosine), *row] for cosine, row in zip(similarities, rows, strict=True)]
     right, optional = ("cosine", "credibility"), ("predicate", "date")
     console().print(table(names, rows, right=right, flexible="text", optional=optional))
 

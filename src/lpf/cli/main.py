@@ -1,4 +1,4 @@
-"""The command ``lpf``: all commands, in the order in which a user meets them."""
+"""The command ``lpf``: all commands, in the order in which a new user needs them."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def root(
     """Options before a command."""
 
 
-for room in (demo, initialise, ingest, train):
-    room.register(app)
-for subject in (facts, evidence):
-    app.add_typer(subject.app)
-for room in (query, batch):
-    room.register(app)
-for subject in (ledger, models, domains):
-    app.add_typer(subject.app)
+for command in (demo, initialise, ingest, train):
+    command.register(app)
+for group in (facts, evidence):
+    app.add_typer(group.app)
+for command in (query, batch):
+    command.register(app)
+for group in (ledger, models, domains):
+    app.add_typer(group.app)
 evaluate.register(app)
 doctor.register(app)

@@ -17,7 +17,7 @@ from typing import Any
 from lpf.errors import InputFileError
 from lpf.types import Evidence
 
-__all__ = ["InputFile", "InputRow", "open_input", "rows_in_memory"]
+__all__ = ["InputFile", "InputRow", "open_input"]
 
 TEXT_NAMES = ("text", "text_content")
 EVIDENCE_COLUMNS = frozenset(Evidence.__slots__) - {"embedding_id"} | {*TEXT_NAMES}
@@ -187,9 +187,9 @@ def csv_form(path: Path) -> CsvForm:
     columns = column_names(header)
     if not any(columns):
         raise InputFileError(f"{path}, line 1: has no column names. Nothing was read.")
-    repeated = repeated(columns)
-    if repeated:
-        raise InputFileError(f"{path}, line 1: repeated columns {repeated}. Nothing was read.")
+    twice = repeated(columns)
+    if twice:
+        raise InputFileError(f"{path}, line 1: repeated columns {twice}. Nothing was read.")
     return CsvForm(separator, columns)
 
 
@@ -278,9 +278,9 @@ def _decoded_lines(path: Path, undecoded: dict[int, str]) -> Iterator[str]:
 def _open_parquet(path: Path) -> InputFile:
     with _parquet_file(path) as file:
         columns, total = column_names(file.schema_arrow.names), int(file.metadata.num_rows)
-    repeated = repeated(columns)
-    if repeated:
-        raise InputFileError(f"{path}: repeated columns {repeated}. Nothing was read.")
+    twice = repeated(columns)
+    if twice:
+        raise InputFileError(f"{path}: repeated columns {twice}. Nothing was read.")
     return InputFile(str(path), lambda: _parquet_rows(path, columns), columns, total)
 
 

@@ -13,7 +13,7 @@ from lpf.ingest.input_files import InputFile, InputRow, column_names, repeated
 
 @runtime_checkable
 class DataFrameLike(Protocol):
-    """What is used of a pandas DataFrame, so that pandas need not be installed."""
+    """The methods of a pandas DataFrame that are used here; pandas need not be installed."""
 
     @property
     def columns(self) -> Iterable[Any]: ...
@@ -25,7 +25,7 @@ Rows = Iterable[Mapping[str, Any]] | DataFrameLike
 
 
 def rows_in_memory(name: str, rows: Rows) -> InputFile:
-    """``name`` is what errors call the rows, which are numbered from 1. NaN, NaT and NA count as
+    """``name`` is used in errors; rows are numbered from 1. NaN, NaT and NA count as
     empty. ConfigError for anything but rows; InputFileError if a DataFrame has a column twice."""
     columns = None
     if isinstance(rows, DataFrameLike):
@@ -60,7 +60,7 @@ def _input_row(number: int, row: object) -> InputRow:
 
 
 def _plain(value: Any) -> Any:
-    """Values of NumPy and pandas as Python's own; None for what stands for an empty cell."""
+    """Convert a value of NumPy or pandas to Python's own type; None for an empty cell."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]")
     if isinstance(value, np.generic):

@@ -18,7 +18,7 @@ def as_json(document: Mapping[str, Any]) -> bytes:
 
 
 def null_warnings(document: Mapping[str, Any], file: str) -> Iterator[str]:
-    """A warning if some numbers are null in ``file``, so that nobody takes a gap for a zero."""
+    """A warning if some numbers are null in ``file``, so that a gap is not mistaken for a zero."""
     paths = list(_not_finite(document))
     if not paths:
         return

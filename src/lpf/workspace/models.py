@@ -29,8 +29,8 @@ class Models:
         path = self._folder / ACTIVE
         return path.read_text(encoding="utf-8").strip() if path.is_file() else None
 
-    def made(self, version: str) -> datetime | None:
-        """When the model was written to this workspace, or None if it is not here."""
+    def created_at(self, version: str) -> datetime | None:
+        """When the model was written to this workspace, or None if it has no such model."""
         path = self._folder / version / CONFIG_FILE
         return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.is_file() else None
 
