@@ -1,5 +1,5 @@
-"""Lessons that are taught in seconds: a little data set of a domain, and files whose short texts
-mostly tell the label. What is trained is trained once a test run."""
+"""Training data that take seconds: a small data set of a domain, and files whose short texts mostly
+reveal the label. Each model is trained once per test run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated entities with features that show what each text says, and a small model of them."""
+"""Generated entities whose features encode what each text says, and a small model of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real small workspace to run commands in, and a short way to run them."""
+"""A small real workspace, and a fixture that runs commands in it."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def questions(tmp_path: Path) -> Path:
     return path
 
 
-def test_answers_stand_in_the_order_of_the_questions(lpf, questions: Path, tmp_path: Path) -> None:
+def test_answers_are_in_the_order_of_the_questions(lpf, questions: Path, tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"
     assert "3 answered" in lpf("batch", questions, out).stdout
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -50,7 +50,7 @@ def test_from_standard_input_to_standard_output(lpf) -> None:
     assert "3 answered" in done.stderr
 
 
-def test_json_tells_what_was_done(lpf, questions: Path, tmp_path: Path) -> None:
+def test_json_reports_the_counts(lpf, questions: Path, tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"
     told = lpf.json("batch", questions, out)
     assert told == {"answered": 3, "errors": 0, "file": str(out)}
@@ -58,7 +58,7 @@ def test_json_tells_what_was_done(lpf, questions: Path, tmp_path: Path) -> None:
     assert told["error"]["field"] == "--json"
 
 
-def test_one_bad_line_and_nothing_is_answered(lpf, tmp_path: Path) -> None:
+def test_nothing_is_answered_if_a_line_is_bad(lpf, tmp_path: Path) -> None:
     bad, out = tmp_path / "bad.jsonl", tmp_path / "answers.jsonl"
     bad.write_text(lines(*BAD) + "nonsense\n")
     told = lpf.error("batch", bad, out)
@@ -68,7 +68,7 @@ def test_one_bad_line_and_nothing_is_answered(lpf, tmp_path: Path) -> None:
     assert lpf.json("ledger", "show", "--last", 1)["records"] == []
 
 
-def test_bad_lines_become_rows_where_asked_for(lpf, tmp_path: Path) -> None:
+def test_bad_lines_become_error_rows_with_skip_bad(lpf, tmp_path: Path) -> None:
     bad, out = tmp_path / "bad.jsonl", tmp_path / "answers.jsonl"
     bad.write_text(lines(*BAD))
     assert "2 answered, 2 not" in lpf("batch", bad, out, "--skip-bad").stdout
@@ -98,7 +98,7 @@ def hopeless(lpf, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
-def test_a_question_that_fails_says_how_far_it_came(
+def test_a_failed_question_reports_progress(
     lpf, hopeless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     monkeypatch.setattr(batch_answers, "CHUNK", chunk)
@@ -113,7 +113,7 @@ def test_a_question_that_fails_says_how_far_it_came(
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
-def test_a_question_that_fails_becomes_a_row_where_asked_for(
+def test_a_failed_question_becomes_an_error_row_with_skip_bad(
     lpf, hopeless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     monkeypatch.setattr(batch_answers, "CHUNK", chunk)
@@ -134,7 +134,7 @@ def test_answers_that_are_recorded_are_printed(lpf, hopeless: Path) -> None:
 
 
 @pytest.mark.parametrize("together", [StoreFullError, EvidenceError])
-def test_a_store_that_fails_ends_the_batch_even_so(
+def test_a_failing_store_ends_the_batch_even_with_skip_bad(
     lpf, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: type[Exception]
 ) -> None:
     """It would fail with every other line too, whether it fails at once or when asked singly."""

@@ -1,4 +1,4 @@
-"""``lpf domains``: what is listed, shown and written, and what is refused."""
+"""``lpf domains``: lists, shown domains, written files, and errors."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def test_generate_writes_a_data_set_and_its_facts(tmp_path: Path) -> None:
     assert perfect_answers(made).shape == (80, 3)
 
 
-def test_generate_says_what_it_wrote(tmp_path: Path) -> None:
+def test_generate_reports_what_it_wrote(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     shown = run("generate", "legal", file, "--entities", 40).stdout
     assert "40 entities with 200 items" in shown.replace("\n", " ")
     assert "train 28 · validation 6 · test 6" in shown
 
 
-def test_a_file_that_is_there_is_replaced_only_when_told(tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced_only_with_force(tmp_path: Path) -> None:
     file, facts = tmp_path / "out.jsonl", tmp_path / "facts.jsonl"
     facts.write_text("mine")
     told = refused("generate", "legal", file, "--facts", facts)

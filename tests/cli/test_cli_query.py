@@ -141,7 +141,7 @@ def test_known_facts_answer_or_take_part(lpf) -> None:
     assert "a known fact answers" in lpf("query", "C0002", "outcome").stdout
 
 
-def test_a_prior_is_shown_and_not_called_an_answer(lpf) -> None:
+def test_a_prior_is_not_presented_as_an_answer(lpf) -> None:
     told = lpf("query", "C0099", "outcome").stdout
     assert told.startswith("C0099 · outcome: nothing is known\n")
     assert "prior" in told
@@ -208,7 +208,7 @@ def test_facts_alone_answer_and_items_left_out_are_reported(lpf) -> None:
     assert "left out: 5 below credibility 0.99 (--min-credibility 0 includes them)\n" in told
 
 
-def test_whole_texts_with_source_and_date_on_request(lpf) -> None:
+def test_full_shows_texts_with_source_and_date(lpf) -> None:
     words = ("query", "C0001", "level")
     sentence = "C0001: The auditor found two late payments and one missing form."
     assert sentence not in lpf(*words).stdout
@@ -292,7 +292,7 @@ def test_everything_is_shown_within_the_width(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_whole_texts_wrap_to_the_width(width: int) -> None:
+def test_full_texts_wrap_to_the_width(width: int) -> None:
     text = shown(width, result(), {"E001": "source: registry, 2026-01-01"})
     lines = [line.rstrip() for line in text.splitlines()]
     assert max(map(len, lines)) <= width
@@ -307,7 +307,7 @@ def test_whole_texts_wrap_to_the_width(width: int) -> None:
     assert lines[first].index("0.95") + 4 == heading.index("credibility") + len("credibility")
 
 
-def test_names_are_whole_and_numbers_are_not_cut() -> None:
+def test_names_and_numbers_are_not_cut() -> None:
     text = shown(80, result())
     assert "a-name-of-thirty-six" in text
     assert "-characters-or-so" in text
@@ -327,7 +327,7 @@ def test_below_80_columns_names_lose_their_middle_before_numbers_wrap(width: int
     assert re.match(r" *a-\S*(…\S*so|thirty-six) ", row)
 
 
-def test_dates_and_numbers_stay_whole_in_a_narrow_list() -> None:
+def test_dates_and_numbers_are_not_cut_in_a_narrow_list() -> None:
     output = io.StringIO()
     names = ("near", "item", "entity", "credible", "date", "text")
     row = ["0.68", "a-name-of-thirty-six-characters-or-so", "C0001", "0.87", "2026-02-01", "A text"]

@@ -1,4 +1,4 @@
-"""Ids of readers as people see them."""
+"""Reader IDs as the terminal shows them."""
 
 from __future__ import annotations
 

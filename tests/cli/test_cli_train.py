@@ -206,7 +206,9 @@ def test_data_that_cannot_be_used_is_refused_with_the_place(
     assert message in lpf.error("train", file, *QUICK)
 
 
-def test_an_interrupt_says_how_to_go_on(lpf, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_says_how_to_continue(
+    lpf, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from lpf.training.stage_one import StageOne
 
     whole = lpf.json("train", data, *QUICK, "--no-use")["version"]
@@ -296,7 +298,7 @@ def test_a_model_without_anything_fitted_is_shown(pristine: Path) -> None:
     assert "robust mode uses its defaults" in done.stdout
 
 
-def test_init_takes_a_domains_questions(tmp_path: Path) -> None:
+def test_init_takes_the_predicates_of_a_domain(tmp_path: Path) -> None:
     from lpf.domains import load_domain
 
     folder = tmp_path / "try"

@@ -1,5 +1,5 @@
-"""What train, models and evaluate tell beside the numbers: claims, the prior, what has no effect,
-what answered before and how to go on."""
+"""What train, models and evaluate report besides scores: claims, the prior, ignored options, the
+previous model and the next step."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_output_says_if_claims_were_read(
     assert "60 entities have one; read with the evidence (with_claim = true in lpf.toml)" in shown
 
 
-def test_the_prior_stands_beside_the_model(lpf, data: Path) -> None:
+def test_the_prior_is_listed_with_the_models_scores(lpf, data: Path) -> None:
     told = lpf.json("train", data, *QUICK)
     rows = [one.split() for one in lpf("train", data, *QUICK).stdout.splitlines()]
     for split in ("validation", "test"):
@@ -105,7 +105,7 @@ def test_options_without_effect_on_few_entities_are_reported(lpf, few: Path) -> 
     assert "Seeds, best first, scored on held-out items of folds" in shown
 
 
-def test_patience_has_its_effect_where_there_are_splits(lpf, data: Path) -> None:
+def test_patience_is_not_reported_as_ignored_with_splits(lpf, data: Path) -> None:
     assert lpf.json("train", data, *QUICK, "--patience", 2)["ignored"] == []
 
 
@@ -162,14 +162,14 @@ def test_the_model_that_answered_before_is_compared(lpf, data: Path, tmp_path: P
     assert "not scored on the same data" in flat(lpf("train", data, *QUICK, "--beta", 0.3))
 
 
-def test_data_of_the_same_name_may_be_others(lpf, data: Path) -> None:
+def test_data_of_the_same_name_may_differ(lpf, data: Path) -> None:
     lpf("train", data, *QUICK)
     write_lines(data, lines(66))
     told = lpf.json("train", data, *QUICK)["earlier"]
     assert (bool(told["nll"]), told["same_data"]) == (True, False)
 
 
-def test_models_can_be_told_apart_by_the_list(lpf, data: Path, few: Path) -> None:
+def test_the_list_distinguishes_models(lpf, data: Path, few: Path) -> None:
     linear = (
         "--seeds",
         "1,2",
@@ -213,7 +213,7 @@ def test_a_model_that_cannot_be_loaded_is_listed_with_what_is_wrong(lpf, data: P
     assert f"{version} cannot be loaded" in shown
 
 
-def test_the_card_of_few_entities_says_what_is_so(lpf, few: Path) -> None:
+def test_the_card_of_few_entities_describes_folds(lpf, few: Path) -> None:
     words = ("--seeds", "5,4", "--max-epochs", 2, "--hidden", 8, "--latent-width", 4, "--no-report")
     told = lpf.json("train", few, *words)
     assert told["reading"]["chosen"] == "linear"

@@ -1,4 +1,4 @@
-"""Made-up answers to measure and compare."""
+"""Artificial answers to measure and compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is computed twice, whatever ends a run and however many processes share it."""
+"""Nothing is computed twice, after interruptions and with several processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Told:
             raise KeyboardInterrupt
 
 
-def test_a_run_tells_of_every_cell_and_all_have_answers(tmp_path: Path) -> None:
+def test_a_run_reports_every_cell_and_all_have_answers(tmp_path: Path) -> None:
     told = Told()
     Runner(tmp_path, workers=1, progress=told).run([*CHEAP, CHEAP[0]])
     assert [(done, total) for done, total, _ in told.calls] == [(0, 3), (1, 3), (2, 3), (3, 3)]
@@ -59,7 +59,7 @@ def test_a_second_run_computes_nothing(tmp_path: Path) -> None:
     assert times(folder) == before
 
 
-def test_what_is_missing_is_computed_from_the_models_that_are_there(tmp_path: Path) -> None:
+def test_missing_cells_are_computed_with_stored_models(tmp_path: Path) -> None:
     folder = tmp_path / "again"
     shutil.copytree(finished(), folder)
     store, before = ResultStore(folder), times(folder)
@@ -74,7 +74,7 @@ def test_what_is_missing_is_computed_from_the_models_that_are_there(tmp_path: Pa
     assert changed == {store._path(robust)}
 
 
-def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_stopped_run_continues(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         Runner(tmp_path, workers=1, progress=Told(stop_at=2)).run(CHEAP)
     store = ResultStore(tmp_path)
@@ -87,7 +87,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     assert before.items() < after.items()
 
 
-def test_a_crash_is_a_row_that_is_kept_and_not_tried_again(
+def test_a_crash_is_stored_and_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "crashing_method.py").write_text(
@@ -107,7 +107,7 @@ def test_a_crash_is_a_row_that_is_kept_and_not_tried_again(
     assert sys.modules["crashing_method"].Crashes.fits == 1
 
 
-def test_what_goes_wrong_outside_a_method_ends_the_run_and_leaves_what_is_there(
+def test_an_error_outside_a_method_ends_the_run_and_leaves_stored_results(
     tmp_path: Path,
 ) -> None:
     missing = EvalSpec(DomainData("compliance"), entities=0)  # nobody to ask
@@ -130,7 +130,7 @@ def test_two_workers_answer_as_one_does(tmp_path: Path) -> None:
         np.testing.assert_allclose(one.raw, two.raw, atol=1e-6)
 
 
-def test_jobs_are_lessons_the_longest_first() -> None:
+def test_jobs_are_train_specs_and_the_longest_come_first() -> None:
     other = replace(TRAIN_SPEC, seed=2)
     cells = [
         Cell(TRAIN_SPEC, EvalSpec(), "prior"),
@@ -148,7 +148,7 @@ def test_cells_are_described_by_data_and_method() -> None:
     assert described(Cell(file, EvalSpec(), "prior")) == "fever: prior"
 
 
-def test_ctrl_c_ends_two_workers_at_once_and_says_what_is_kept(tmp_path: Path) -> None:
+def test_ctrl_c_ends_two_workers_at_once_and_reports_stored_results(tmp_path: Path) -> None:
     """In a process of its own, interrupted as a terminal does it: the whole group."""
     program = (
         "import sys\n"

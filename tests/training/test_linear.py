@@ -191,7 +191,7 @@ def test_networks_are_chosen_if_values_are_not_linearly_separable() -> None:
     assert any(note.startswith("reading: networks") for note in model.card.notes)
 
 
-def test_nothing_is_compared_if_networks_are_asked_for() -> None:
+def test_no_comparison_with_model_networks() -> None:
     assert train(hard_to_learn(), model="networks").choice is None
 
 

@@ -1,4 +1,4 @@
-"""What training promises, on a domain read by the real encoder and entities nobody has seen."""
+"""Quality of trained models on unseen entities of a domain, with the real encoder."""
 
 from __future__ import annotations
 

@@ -279,8 +279,8 @@ def _reject_dataset(file: InputFile) -> None:
     if first is not None and _is_entity(first):
         raise InputFileError(
             f"{file.name}, {file.unit} {first.line}: has a list 'evidence', so this is a data set "
-            "with one entity per line; an evidence file has one item per line. Nothing was added; use "
-            "'lpf train FILE' or 'lpf evaluate FILE' for data sets."
+            "with one entity per line; an evidence file has one item per line. Nothing was added; "
+            "use 'lpf train FILE' or 'lpf evaluate FILE' for data sets."
         )
 
 
