@@ -80,8 +80,8 @@ def small_items() -> ItemModels:
 
 @cache
 def small_transformer() -> Path:
-    """A folder with a transformer that nobody has trained: one narrow layer, and the words of the
-    default reader's."""
+    """A folder with an untrained transformer: one narrow layer, and the default reader's
+    vocabulary."""
     from transformers import AutoTokenizer, BertConfig, BertModel
 
     folder = Path(tempfile.mkdtemp(prefix="lpf-transformer-"))

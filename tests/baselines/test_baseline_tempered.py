@@ -22,7 +22,7 @@ Rows = Callable[[Examples], FloatArray]
 
 @dataclass(frozen=True)
 class Told:
-    """Answers as it is told to."""
+    """A method with given answers."""
 
     rows: Rows
 

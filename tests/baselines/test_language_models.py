@@ -296,7 +296,7 @@ def test_tokens_are_estimated_if_the_server_reports_none(server: ChatServer) -> 
 
 
 def test_it_runs_among_the_other_methods(server: ChatServer, tmp_path: Path) -> None:
-    """Tempered on validation entities as they are, which are asked about too."""
+    """A temperature is fitted on validation entities, so requests are sent for them too."""
     method = LanguageModel("asked", config_for(server.url), folder=tmp_path)
     data = saying("plainly", "fenced")
     found = run_methods([method], data, data, data, "level", 0, by_count=False)["asked"]

@@ -32,7 +32,7 @@ COUNT, ASKED = 60, 12
 
 
 def with_sources(X: Entities) -> Entities:
-    """Three sources, and some items of nobody's."""
+    """Three sources, and some items without one."""
     names = ("auditor", "press", "customer", None)
     return [
         [{**item, "source": names[(place + n) % 4]} for n, item in enumerate(entity)]

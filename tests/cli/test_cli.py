@@ -120,12 +120,12 @@ def test_lpf_runs_as_a_program(lpf) -> None:
     ],
 )
 def test_usage_errors_are_json_documents_too(words: list[str], part: str) -> None:
-    told = RUN.invoke(app, [*words, "--json"])
-    assert told.exit_code == 2
-    error = json.loads(told.stdout)["error"]
+    output = RUN.invoke(app, [*words, "--json"])
+    assert output.exit_code == 2
+    error = json.loads(output.stdout)["error"]
     assert error["kind"] == "UsageError"
     assert part in error["message"]
-    assert part in told.stderr
+    assert part in output.stderr
     plain = RUN.invoke(app, words)
     assert (plain.exit_code, plain.stdout) == (2, "")
 
@@ -137,10 +137,10 @@ def test_a_bug_has_its_own_exit_code_and_prints_no_answer(
         raise ZeroDivisionError("by nought")
 
     monkeypatch.setattr(Workspace, "query", broken)
-    told = lpf("query", "C0001", "level", code=3)
-    assert told.stdout == ""
-    assert "Traceback" in told.stderr
-    assert "ZeroDivisionError: by nought" in told.stderr
+    output = lpf("query", "C0001", "level", code=3)
+    assert output.stdout == ""
+    assert "Traceback" in output.stderr
+    assert "ZeroDivisionError: by nought" in output.stderr
     error = lpf.json("query", "C0001", "level", code=3)["error"]
     assert error["kind"] == "InternalError"
     assert "report it" in error["message"]

@@ -52,18 +52,18 @@ def test_from_standard_input_to_standard_output(lpf) -> None:
 
 def test_json_reports_the_counts(lpf, questions: Path, tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"
-    told = lpf.json("batch", questions, out)
-    assert told == {"answered": 3, "errors": 0, "file": str(out)}
-    told = lpf.json("batch", questions, "-", code=2)
-    assert told["error"]["field"] == "--json"
+    output = lpf.json("batch", questions, out)
+    assert output == {"answered": 3, "errors": 0, "file": str(out)}
+    output = lpf.json("batch", questions, "-", code=2)
+    assert output["error"]["field"] == "--json"
 
 
 def test_nothing_is_answered_if_a_line_is_bad(lpf, tmp_path: Path) -> None:
     bad, out = tmp_path / "bad.jsonl", tmp_path / "answers.jsonl"
     bad.write_text(lines(*BAD) + "nonsense\n")
-    told = lpf.error("batch", bad, out)
+    output = lpf.error("batch", bad, out)
     for part in ("3 of 5 lines", "line 2: entity_id", "line 3:", "line 5: is not valid JSON"):
-        assert part in told
+        assert part in output
     assert [path.name for path in tmp_path.iterdir() if "answers" in path.name] == []
     assert lpf.json("ledger", "show", "--last", 1)["records"] == []
 
@@ -103,11 +103,11 @@ def test_a_failed_question_reports_progress(
 ) -> None:
     monkeypatch.setattr(batch_answers, "CHUNK", chunk)
     out = tmp_path / "answers.jsonl"
-    told = lpf("batch", hopeless, out, code=2).stderr
+    output = lpf("batch", hopeless, out, code=2).stderr
     for part in ("line 3 ended the batch", "outcome", "2 answered before it", "their records stay"):
-        assert part in told
-    assert f"{out} was not written" in told
-    assert "Nothing was answered" not in told
+        assert part in output
+    assert f"{out} was not written" in output
+    assert "Nothing was answered" not in output
     assert not out.exists()
     assert len(lpf.json("ledger", "show", "--last", 9)["records"]) == 2
 
@@ -118,8 +118,8 @@ def test_a_failed_question_becomes_an_error_row_with_skip_bad(
 ) -> None:
     monkeypatch.setattr(batch_answers, "CHUNK", chunk)
     out = tmp_path / "answers.jsonl"
-    told = lpf.json("batch", hopeless, out, "--skip-bad")
-    assert told == {"answered": 3, "errors": 1, "file": str(out)}
+    output = lpf.json("batch", hopeless, out, "--skip-bad")
+    assert output == {"answered": 3, "errors": 1, "file": str(out)}
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row.get("entity_id") for row in rows] == ["C0001", "C0002", None, "C0001"]
     assert rows[2]["error"]["line"] == 3
@@ -143,9 +143,9 @@ def test_a_failing_store_ends_the_batch_even_with_skip_bad(
         raise together("not these.") if len(asked) > 1 else StoreFullError("no space is left.")
 
     monkeypatch.setattr(Workspace, "query_many", full)
-    told = lpf("batch", questions, tmp_path / "answers.jsonl", "--skip-bad", code=2).stderr
-    assert "line 1 ended the batch" in told
-    assert "0 answered before it" in told
+    output = lpf("batch", questions, tmp_path / "answers.jsonl", "--skip-bad", code=2).stderr
+    assert "line 1 ended the batch" in output
+    assert "0 answered before it" in output
 
 
 def test_nothing_is_printed_before_it_is_recorded(

@@ -27,23 +27,23 @@ def test_ingest_reports_counts_and_rejected_rows(lpf, table: Path) -> None:
     shown = lpf("ingest", table).stdout
     for part in ("line 4: credibility", "line 5: predicate", "rejects", "colour"):
         assert part in shown
-    (told,) = lpf.json("ingest", table)["files"]
-    assert {name: told[name] for name in ("read", "added", "unchanged", "rejected")} == {
+    (output,) = lpf.json("ingest", table)["files"]
+    assert {name: output[name] for name in ("read", "added", "unchanged", "rejected")} == {
         "read": 4,
         "added": 0,
         "unchanged": 2,
         "rejected": 2,
     }
-    assert told["problems"][0]["field"] == "credibility"
-    assert Path(told["rejects_file"]).exists()
+    assert output["problems"][0]["field"] == "credibility"
+    assert Path(output["rejects_file"]).exists()
     assert lpf.json("query", "C0003", "level")["evidence_chain"] == ["N1", "N2"]
 
 
 def test_a_mistyped_column_is_reported_with_a_suggestion(lpf, tmp_path: Path) -> None:
     path = tmp_path / "evidence.csv"
     path.write_text("entity_id,predicate,text,support_value,colour\nC3,level,A text,low,red\n")
-    told = "columns not used: colour, support_value (did you mean supports_value?)\n"
-    assert told in lpf("ingest", path).stdout
+    output = "columns not used: colour, support_value (did you mean supports_value?)\n"
+    assert output in lpf("ingest", path).stdout
     (document,) = lpf.json("ingest", path)["files"]
     assert document["ignored_columns"] == ["colour", "support_value"]
     assert document["did_you_mean"] == {"support_value": "supports_value"}
@@ -53,10 +53,10 @@ def test_a_data_set_is_refused_with_one_message(lpf, tmp_path: Path) -> None:
     path = tmp_path / "claims.jsonl"
     line = '{"entity_id": "K1", "label": "low", "evidence": [{"evidence_id": 1, "text": "a"}]}\n'
     path.write_text(line * 80)
-    told = lpf.error("ingest", path)
-    assert told.count("claims.jsonl") == 1
-    assert "this is a data set" in told
-    assert "'lpf train FILE'" in told
+    output = lpf.error("ingest", path)
+    assert output.count("claims.jsonl") == 1
+    assert "this is a data set" in output
+    assert "'lpf train FILE'" in output
     assert not (lpf.folder / "rejects").exists()
     assert lpf.json("evidence", "list", "--entity", "K1")["evidence"] == []
 
@@ -73,18 +73,18 @@ def test_an_unreadable_file_does_not_stop_the_others(lpf, table: Path, tmp_path:
     assert "evidence.csv" in done.stdout
     assert "missing.csv" in done.stderr
     assert "evidence.doc" in done.stderr
-    told = lpf.json("ingest", missing, table, code=2)
-    assert "missing.csv" in told["error"]["message"]
-    assert told["files"][0]["error"] == told["error"]
-    assert told["files"][1]["unchanged"] == 2
+    output = lpf.json("ingest", missing, table, code=2)
+    assert "missing.csv" in output["error"]["message"]
+    assert output["files"][0]["error"] == output["error"]
+    assert output["files"][1]["unchanged"] == 2
 
 
 def test_a_file_without_usable_rows_exits_with_1(lpf, table: Path) -> None:
     lines = CSV.splitlines()
     table.write_text("\n".join([lines[0], *lines[3:]]) + "\n")
     assert "line 2: credibility" in lpf("ingest", table, code=1).stdout
-    (told,) = lpf.json("ingest", table, code=1)["files"]
-    assert (told["added"], told["unchanged"], told["rejected"]) == (0, 0, 2)
+    (output,) = lpf.json("ingest", table, code=1)["files"]
+    assert (output["added"], output["unchanged"], output["rejected"]) == (0, 0, 2)
 
 
 def test_facts_from_a_file_are_added_once(lpf, tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_evidence_is_listed_and_shown(lpf) -> None:
 
 def test_an_unknown_predicate_is_an_error_and_not_an_empty_list(lpf) -> None:
     for words in (("list",), ("search", "late filings")):
-        told = lpf.error("evidence", *words, "--predicate", "nope")
-        assert "'nope' is not in the schema" in told
+        output = lpf.error("evidence", *words, "--predicate", "nope")
+        assert "'nope' is not in the schema" in output
     assert "blank" in lpf.error("evidence", "search", " ")
 
 

@@ -31,7 +31,7 @@ MEASURES = {"accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_
 
 @pytest.fixture(autouse=True)
 def search_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command puts the folder it stands in on it."""
+    """The command adds the current folder to it."""
     monkeypatch.setattr(sys, "path", [*sys.path])
 
 
@@ -273,7 +273,7 @@ def test_a_crashed_reference_is_reported(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("--methods", "lpf_robust,divination"),
@@ -300,19 +300,19 @@ def test_a_crashed_reference_is_reported(
     ],
 )
 def test_a_wrong_call_is_reported_and_nothing_is_stored(
-    words: tuple[str, ...], told: str, tmp_path: Path
+    words: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     rows = [
         {**{name: row[name] for name in row if name != "label"}, "labels": {"taste": row["label"]}}
         for row in in_splits(entities(60), all_three)
     ]
     path = written(tmp_path / "parts.jsonl", rows)
-    assert told in refused(path, *words, "--keep", tmp_path / "kept", "--workers", 1)
+    assert message in refused(path, *words, "--keep", tmp_path / "kept", "--workers", 1)
     assert not (tmp_path / "kept").exists()
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (None, "cannot be read (No such file or directory)"),
         (b"", "is empty"),
@@ -323,20 +323,20 @@ def test_a_wrong_call_is_reported_and_nothing_is_stored(
     ],
 )
 def test_a_file_that_is_not_a_data_set_is_refused(
-    content: bytes | None, told: str, tmp_path: Path
+    content: bytes | None, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "parts.jsonl"
     if content is not None:
         path.write_bytes(content)
-    assert told in refused(path, "--keep", tmp_path / "kept")
+    assert message in refused(path, "--keep", tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
 
 
 def test_too_few_entities(tmp_path: Path) -> None:
     path = written(tmp_path / "few.jsonl", entities(20))
-    told = refused(path, "--keep", tmp_path / "kept")
-    assert "has 20 labelled entities, and an evaluation needs at least 60" in told
-    assert "lpf train" in told
+    message = refused(path, "--keep", tmp_path / "kept")
+    assert "has 20 labelled entities, and an evaluation needs at least 60" in message
+    assert "lpf train" in message
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,9 @@ def test_an_interrupted_ingest_reports_its_progress(
     done = lpf("ingest", first, second, code=130)
     assert "interrupted; 1 rows of" in done.stderr
     assert "first.csv" in done.stdout
-    told = lpf.json("ingest", first, second, code=130)
-    assert told["error"]["kind"] == "Interrupted"
-    assert [one["read"] for one in told["files"]] == [1, 1]
+    output = lpf.json("ingest", first, second, code=130)
+    assert output["error"]["kind"] == "Interrupted"
+    assert [one["read"] for one in output["files"]] == [1, 1]
 
 
 def test_ctrl_c_at_a_confirmation_is_not_a_no(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,8 +93,8 @@ def test_the_first_model_added_is_used_and_others_only_with_use(lpf, tmp_path: P
     with Workspace.create(tmp_path / "other", workspaces.schema()) as other:
         second = workspaces.give_model(other, members=1)
     source = tmp_path / "other" / "models" / second
-    told = {"version": second, "active": False, "was_here": False, "lacks": []}
-    assert lpf.json("models", "add", source) == told
+    output = {"version": second, "active": False, "was_here": False, "lacks": []}
+    assert lpf.json("models", "add", source) == output
     assert f"lpf models use {second}" in lpf("models", "add", source).stdout
     assert lpf.json("models", "use", second)["active"]
     assert f"{second} is here already and answers." in lpf("models", "add", source).stdout
@@ -115,8 +115,8 @@ def test_a_model_that_lacks_a_predicate_is_used_only_with_use(lpf, tmp_path: Pat
     shown = lpf("models", "add", source).stdout
     assert "It lacks outcome" in shown
     assert f"lpf models use {partial}" in shown
-    told = lpf.json("models", "add", source)
-    assert (told["active"], told["was_here"], told["lacks"]) == (False, True, ["outcome"])
+    output = lpf.json("models", "add", source)
+    assert (output["active"], output["was_here"], output["lacks"]) == (False, True, ["outcome"])
     assert lpf.json("models", "add", source, "--use")["active"]
 
 

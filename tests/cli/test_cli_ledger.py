@@ -80,8 +80,8 @@ def test_a_learned_answer_is_shown_by_its_weights(asked) -> None:
 
 
 def test_an_intact_ledger_verifies(asked, tmp_path: Path) -> None:
-    told = asked.json("ledger", "verify")
-    assert (told["ok"], told["records"], told["findings"]) == (True, 3, [])
+    output = asked.json("ledger", "verify")
+    assert (output["ok"], output["records"], output["findings"]) == (True, 3, [])
     checkpoint, exported = tmp_path / "checkpoint.json", tmp_path / "ledger.jsonl"
     assert "3 records" in asked("ledger", "checkpoint", "--out", checkpoint).stdout
     assert asked.json("ledger", "export", exported)["records"] == 3
@@ -90,16 +90,16 @@ def test_an_intact_ledger_verifies(asked, tmp_path: Path) -> None:
     assert "The ledger is intact" in asked("ledger", "verify", *words).stdout
     assert "with itself only" not in asked("ledger", "verify", *words).stdout
     assert "with itself only; see --trusted" in asked("ledger", "verify").stdout
-    assert told["against_itself_only"]
+    assert output["against_itself_only"]
     assert asked.json("ledger", "verify", *words, "--export", exported)["ok"]
     assert asked.json("ledger", "verify", "--key", key.read_text().strip())["ok"]
 
 
 def test_a_changed_record_is_found_with_exit_code_1(asked) -> None:
     tamper(asked.folder)
-    told = asked.json("ledger", "verify", code=1)
-    assert not told["ok"]
-    assert any(RECORD in finding["where"] for finding in told["findings"])
+    output = asked.json("ledger", "verify", code=1)
+    assert not output["ok"]
+    assert any(RECORD in finding["where"] for finding in output["findings"])
     shown = asked("ledger", "verify", code=1).stdout
     assert "NOT INTACT" in shown
     assert RECORD in shown
@@ -150,9 +150,9 @@ def test_a_checkpoint_needs_a_record(lpf) -> None:
 
 @pytest.mark.parametrize("words", [[], ["--deep"]])
 def test_a_record_is_replayed(asked, words: list[str]) -> None:
-    told = asked.json("ledger", "replay", RECORD, *words)
-    assert told["agrees"]
-    assert told["exact"] or words
+    output = asked.json("ledger", "replay", RECORD, *words)
+    assert output["agrees"]
+    assert output["exact"] or words
     assert "the answer is the same" in asked("ledger", "replay", RECORD, *words).stdout
 
 

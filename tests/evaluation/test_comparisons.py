@@ -161,8 +161,9 @@ def test_the_interval_holds_the_truth_as_often_as_promised() -> None:
 
 
 def test_methods_that_are_alike_differ_by_group_less_often() -> None:
-    """No true difference, 20 groups of 10 that err alike: taken for 200 strangers, they seem to
-    differ in a third of cases; three standard errors of 150 repetitions at .1 are .073."""
+    """No true difference, 20 groups of 10 with equal errors: treated as 200 independent entities,
+    they seem to differ in a third of cases. Three standard errors of 150 repetitions at .1 are
+    .073."""
     generator, repetitions, seeming = np.random.default_rng(0), 150, np.zeros(2)
     groups = {f"e{place}": f"g{place // 10}" for place in range(200)}
     for _ in range(repetitions):

@@ -19,7 +19,7 @@ def evaluator(folder: Path, rows: Sequence[Entity], **changes: Any) -> Evaluator
     return Evaluator.of(EvaluationPlan(path, ("lpf_robust", "prior"), **changes))
 
 
-def told(folder: Path, rows: Sequence[Entity], **changes: Any) -> str:
+def refusal_message(folder: Path, rows: Sequence[Entity], **changes: Any) -> str:
     with pytest.raises((DatasetError, ConfigError)) as error:
         evaluator(folder, rows, **changes)
     return str(error.value)
@@ -27,20 +27,20 @@ def told(folder: Path, rows: Sequence[Entity], **changes: Any) -> str:
 
 def test_a_predicate_with_one_value_is_refused(tmp_path: Path) -> None:
     rows = [{**row, "label": "good"} for row in entities(70)]
-    assert "all 70 entities have the value 'good' of 'label'" in told(tmp_path, rows)
+    assert "all 70 entities have the value 'good' of 'label'" in refusal_message(tmp_path, rows)
 
 
 def test_claims_of_only_some_entities_are_refused(tmp_path: Path) -> None:
     rows = [{**row, "claim": "It works."} for row in entities(70)]
     rows[3]["claim"] = rows[9]["claim"] = None
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert "2 of 70 entities have no claim (first: e3)" in message
     assert "Nothing was evaluated. Give every entity a claim, or none" in message
 
 
 def test_splits_of_only_some_entities_are_refused_without_resplit(tmp_path: Path) -> None:
     rows = in_splits(entities(70), lambda place: all_three(place) if place < 65 else None)
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert "5 of 70 entities have no split (first: e65)" in message
     assert "--resplit" in message
     assert evaluator(tmp_path, rows, resplit=True).folds == 5
@@ -59,7 +59,7 @@ def test_more_folds_than_groups_are_refused(
     rows = [
         {**row, "group_id": f"g{place // 2 % groups}"} for place, row in enumerate(entities(72))
     ]
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert all(part in message for part in expected), message
 
 
@@ -74,7 +74,7 @@ def test_a_file_without_validation_entities_is_refused(tmp_path: Path) -> None:
         {**row, "group_id": "g", "split": "train"} if place < 50 else {**row, "split": "test"}
         for place, row in enumerate(entities(70))
     ]
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert "'validation' has no entities" in message
     assert "--resplit evaluates it in folds" in message
     assert "fold 1" not in message
@@ -86,8 +86,9 @@ def test_a_split_that_lacks_a_value_is_refused(split: str, place: int, tmp_path:
         {**row, "label": "good"} if row["split"] == split else row
         for row in in_splits(entities(70), all_three)
     ]
-    assert f"{('train', 'validation')[place]!r} has no entity of the value 'bad'" in told(
-        tmp_path, rows
+    assert (
+        f"{('train', 'validation')[place]!r} has no entity of the value 'bad'"
+        in refusal_message(tmp_path, rows)
     )
 
 
@@ -104,7 +105,7 @@ def test_the_fold_that_lacks_a_value_is_named(tmp_path: Path) -> None:
     rows = [
         {**row, "label": "good" if place > 2 else "bad"} for place, row in enumerate(entities(70))
     ]
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert ", fold 1 of 5: the training and validation entities do not suffice: " in message
     assert "of the value 'bad'" in message
 

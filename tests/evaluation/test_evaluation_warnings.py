@@ -108,9 +108,9 @@ def test_not_reading_claims_is_in_the_document(tmp_path: Path) -> None:
     assert evaluation_document(found)["claims_read"] is False
 
 
-@pytest.mark.parametrize(("strength", "told"), [(-3.0, True), (9.0, False)])
+@pytest.mark.parametrize(("strength", "is_warned"), [(-3.0, True), (9.0, False)])
 def test_the_warning_that_nothing_was_learned_comes_first(
-    strength: float, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    strength: float, is_warned: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = in_splits(entities(70), all_three)
     rows[-1] = with_text(rows[-1], rows[0]["evidence"][0]["text"])
@@ -119,5 +119,5 @@ def test_the_warning_that_nothing_was_learned_comes_first(
     show_evaluation(found)
     shown = " ".join(capsys.readouterr().out.split())
     for first in (warnings[0], shown[: shown.index("Lowest NLL")]):
-        assert ("LPF-SPN, robust ensemble: its probabilities for unseen" in first) is told
+        assert ("LPF-SPN, robust ensemble: its probabilities for unseen" in first) is is_warned
     assert unlearned(replace(found, runs={"prior": found.runs["prior"]})) == []

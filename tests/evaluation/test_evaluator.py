@@ -134,7 +134,7 @@ def test_folds_are_pooled_and_every_entity_is_answered_once(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         (
             {"methods": ("lpf_robust", "divination")},
@@ -149,10 +149,10 @@ def test_folds_are_pooled_and_every_entity_is_answered_once(tmp_path: Path) -> N
         ({"model": " "}, "model: is empty"),
     ],
 )
-def test_an_invalid_plan_is_refused(changes: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_an_invalid_plan_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         evaluator(tmp_path, **changes)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_too_few_entities(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_circular_references_are_handled() -> None:
 
 
 def test_all_networks_of_an_ensemble_are_counted() -> None:
-    """Tensors that are made for the weighing alone must not be taken for ones seen before."""
+    """Temporary tensors created while measuring must not be mistaken for ones seen before."""
     networks = [torch.nn.Linear(3, 2) for _ in range(50)]
     assert stored_bytes(networks) == 50 * 4 * (3 * 2 + 2)
     assert stored_bytes([*networks, networks[0]]) == 50 * 4 * (3 * 2 + 2)

@@ -73,16 +73,16 @@ def refusal(model: str) -> str:
 
 
 def test_an_unavailable_transformer_is_refused(tmp_path: Path) -> None:
-    told = refusal("nobody/has-this-one")
-    assert "model: 'nobody/has-this-one' cannot be loaded: there is no such folder" in told
-    assert "HF_HUB_OFFLINE is set" in told
+    message = refusal("nobody/has-this-one")
+    assert "model: 'nobody/has-this-one' cannot be loaded: there is no such folder" in message
+    assert "HF_HUB_OFFLINE is set" in message
     assert "no such folder" in refusal("./nobody-has-this-one")
     (tmp_path / "empty").mkdir()
-    told = refusal(str(tmp_path / "empty"))
-    assert "cannot be loaded. Nothing" in told
+    message = refusal(str(tmp_path / "empty"))
+    assert "cannot be loaded. Nothing" in message
 
 
 def test_a_transformer_with_too_few_tokens_is_refused(tmp_path: Path) -> None:
-    told = refusal(str(tiny_transformer(tmp_path, positions=128)))
-    assert "cannot be fine-tuned here" in told
-    assert "256 is more than the 128" in told
+    message = refusal(str(tiny_transformer(tmp_path, positions=128)))
+    assert "cannot be fine-tuned here" in message
+    assert "256 is more than the 128" in message

@@ -181,7 +181,7 @@ class Inherits(dict, Shares):
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         ("OneRow", "gave (1, 3) for 18 entities"),
         ("TwoColumns", "gave (18, 2) for 18 entities"),
@@ -191,9 +191,11 @@ class Inherits(dict, Shares):
         ("Sums", "sum"),
     ],
 )
-def test_answers_of_a_wrong_shape_become_an_error_row(kind: str, told: str, module: Write) -> None:
+def test_answers_of_a_wrong_shape_become_an_error_row(
+    kind: str, message: str, module: Write
+) -> None:
     found = answered(f"{module(BROKEN)}:{kind}")
-    assert told in (found.error or "")
+    assert message in (found.error or "")
     assert found.tempered is None
 
 
@@ -240,11 +242,11 @@ BAD_NAMES: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "told"), BAD_NAMES)
-def test_invalid_methods_are_refused(name: str, told: str) -> None:
+@pytest.mark.parametrize(("name", "message"), BAD_NAMES)
+def test_invalid_methods_are_refused(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match="Nothing was evaluated") as error:
         own_settings(name)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["def broken(:\n", "raise RuntimeError('not today')\n"])

@@ -84,9 +84,9 @@ def test_a_damaged_file_is_named(damage: str, tmp_path: Path) -> None:
         flipped = whole[:60] + bytes(byte ^ 0xFF for byte in whole[60:80]) + whole[80:]
         damaged = {"emptied": b"", "cut": whole[:middle], "other": b"junk", "flipped": flipped}
         path.write_bytes(damaged[damage])
-    with pytest.raises(StorageError, match="Remove it and repeat") as told:
+    with pytest.raises(StorageError, match="Remove it and repeat") as caught:
         store.load(FIRST)
-    assert str(path) in str(told.value)
+    assert str(path) in str(caught.value)
 
 
 def test_answers_of_another_format_are_refused(

@@ -24,8 +24,8 @@ TRAIN_SPEC = two_train_specs()[0].train_spec
 CHEAP = [Cell(TRAIN_SPEC, EvalSpec(), name) for name in ("prior", "oracle", "perfect_reader")]
 
 
-class Told:
-    """What a progress bar is told; it stops the run where asked to."""
+class ProgressLog:
+    """Records the calls of a progress callback; interrupts the run at ``stop_at``."""
 
     def __init__(self, stop_at: int | None = None) -> None:
         self.calls: list[tuple[int, int, str]] = []
@@ -38,10 +38,10 @@ class Told:
 
 
 def test_a_run_reports_every_cell_and_all_have_answers(tmp_path: Path) -> None:
-    told = Told()
-    Runner(tmp_path, workers=1, progress=told).run([*CHEAP, CHEAP[0]])
-    assert [(done, total) for done, total, _ in told.calls] == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert {last for _, _, last in told.calls[1:]} == {
+    progress = ProgressLog()
+    Runner(tmp_path, workers=1, progress=progress).run([*CHEAP, CHEAP[0]])
+    assert [(done, total) for done, total, _ in progress.calls] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert {last for _, _, last in progress.calls[1:]} == {
         "compliance: prior",
         "compliance: oracle",
         "compliance: perfect_reader",
@@ -52,10 +52,10 @@ def test_a_run_reports_every_cell_and_all_have_answers(tmp_path: Path) -> None:
 def test_a_second_run_computes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "again"
     shutil.copytree(finished(), folder)
-    before, told = times(folder), Told()
+    before, progress = times(folder), ProgressLog()
     assert any(path.name == "training.json" for path in before)
-    Runner(folder, workers=1, progress=told).run(two_train_specs())
-    assert told.calls == [(4, 4, "")]
+    Runner(folder, workers=1, progress=progress).run(two_train_specs())
+    assert progress.calls == [(4, 4, "")]
     assert times(folder) == before
 
 
@@ -66,9 +66,9 @@ def test_missing_cells_are_computed_with_stored_models(tmp_path: Path) -> None:
     robust = next(cell for cell in two_train_specs() if cell.method == "lpf_robust")
     first = store.load(robust)
     store.delete(robust)
-    told = Told()
-    Runner(folder, workers=1, progress=told).run(two_train_specs())
-    assert told.calls == [(3, 4, ""), (4, 4, "compliance: lpf_robust")]
+    progress = ProgressLog()
+    Runner(folder, workers=1, progress=progress).run(two_train_specs())
+    assert progress.calls == [(3, 4, ""), (4, 4, "compliance: lpf_robust")]
     np.testing.assert_array_equal(store.load(robust).answers, first.answers)
     changed = {path for path, moment in times(folder).items() if before.get(path) != moment}
     assert changed == {store._path(robust)}
@@ -76,12 +76,12 @@ def test_missing_cells_are_computed_with_stored_models(tmp_path: Path) -> None:
 
 def test_a_stopped_run_continues(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        Runner(tmp_path, workers=1, progress=Told(stop_at=2)).run(CHEAP)
+        Runner(tmp_path, workers=1, progress=ProgressLog(stop_at=2)).run(CHEAP)
     store = ResultStore(tmp_path)
     assert len(store.missing(CHEAP)) == 1
-    before, told = times(tmp_path / "answers"), Told()
-    Runner(tmp_path, workers=1, progress=told).run(CHEAP)
-    assert [done for done, _, _ in told.calls] == [2, 3]
+    before, progress = times(tmp_path / "answers"), ProgressLog()
+    Runner(tmp_path, workers=1, progress=progress).run(CHEAP)
+    assert [done for done, _, _ in progress.calls] == [2, 3]
     after = times(tmp_path / "answers")
     assert store.missing(CHEAP) == []
     assert before.items() < after.items()
@@ -118,10 +118,10 @@ def test_an_error_outside_a_method_ends_the_run_and_leaves_stored_results(
 
 
 def test_two_workers_answer_as_one_does(tmp_path: Path) -> None:
-    before, told = {name: os.environ.get(name) for name in THREAD_VARIABLES}, Told()
-    Runner(tmp_path, workers=2, progress=told).run(two_train_specs())
+    before, progress = {name: os.environ.get(name) for name in THREAD_VARIABLES}, ProgressLog()
+    Runner(tmp_path, workers=2, progress=progress).run(two_train_specs())
     assert {name: os.environ.get(name) for name in THREAD_VARIABLES} == before
-    assert [done for done, _, _ in told.calls] == [0, 1, 2, 3, 4]
+    assert [done for done, _, _ in progress.calls] == [0, 1, 2, 3, 4]
     for cell in two_train_specs():
         one, two = ResultStore(finished()).load(cell), ResultStore(tmp_path).load(cell)
         assert one.error is None
@@ -173,15 +173,15 @@ def test_ctrl_c_ends_two_workers_at_once_and_reports_stored_results(tmp_path: Pa
     assert run.stdout.readline() == "begun\n"
     time.sleep(1.0)  # workers are importing or training
     os.killpg(run.pid, signal.SIGINT)
-    _, told = run.communicate(timeout=30)
+    _, output = run.communicate(timeout=30)
     assert run.returncode != 0
-    assert "results are stored, and the same command continues from there" in told
-    assert told.count("Traceback") == 1  # the parent's own, which the command line replaces
+    assert "results are stored, and the same command continues from there" in output
+    assert output.count("Traceback") == 1  # the parent's own, which the command line replaces
     assert is_gone(run.pid)
 
 
 def is_gone(group: int) -> bool:
-    """Whether nobody of it is left; the tracker of resources goes a moment after the others."""
+    """Return True if no process of it is left; the resource tracker ends a moment later."""
     for _ in range(100):
         try:
             os.killpg(group, 0)

@@ -88,7 +88,8 @@ def test_folds_do_not_divide_groups(tmp_path: Path) -> None:
 
 
 def test_the_prior_is_that_of_the_training_entities(tmp_path: Path) -> None:
-    """The test has no bad ones at all, which nobody may be told. One more of each is counted."""
+    """The test split has no bad entities, and the prior must not reveal that. One is added to each
+    count."""
     rows = [
         {**row, "label": "bad" if place >= 60 else "good"} for place, row in enumerate(entities(80))
     ]

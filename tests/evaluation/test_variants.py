@@ -107,7 +107,7 @@ def test_not_dividing_counts_the_prior_once_per_item() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "told"),
+    ("name", "settings", "message"),
     [
         ("lpf_robust", {"colour": 1}, "unknown settings ['colour']"),
         ("lpf_robust", {"top_k": 3}, "unknown settings ['top_k']"),
@@ -121,11 +121,11 @@ def test_not_dividing_counts_the_prior_once_per_item() -> None:
     ],
 )
 def test_inapplicable_changes_are_refused(
-    name: str, settings: dict[str, Setting], told: str
+    name: str, settings: dict[str, Setting], message: str
 ) -> None:
     with pytest.raises(ConfigError) as error:
         variant(name, **settings)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_the_best_members_are_the_first() -> None:

@@ -121,9 +121,9 @@ def test_a_damaged_model_ends_the_run_and_is_no_result(content: bytes, tmp_path:
     for file in files:
         file.write_bytes(content)
     broken = Workbench(TRAIN_SPEC, folder)
-    with pytest.raises(ArtefactError, match="Remove the folder it is in and repeat") as told:
+    with pytest.raises(ArtefactError, match="Remove the folder it is in and repeat") as caught:
         broken.predict(Cell(TRAIN_SPEC, EvalSpec(), "lpf_robust"))
-    assert any(str(file) in str(told.value) for file in files)
+    assert any(str(file) in str(caught.value) for file in files)
     assert broken.predict(Cell(TRAIN_SPEC, EvalSpec(), "prior")).error is None
 
 

@@ -108,7 +108,7 @@ def test_the_queue_of_pending_records_is_limited(monkeypatch: pytest.MonkeyPatch
 
 
 def test_records_with_unknown_outcome_are_not_written_twice(tmp_path: Path) -> None:
-    """A connection that breaks in the commit itself leaves open whether the records were kept."""
+    """A connection that breaks in the commit itself leaves open if the records were written."""
     with opened(tmp_path / "store.db") as (database, ledger):
         commit = database._commit
 

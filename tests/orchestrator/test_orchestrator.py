@@ -183,13 +183,13 @@ def test_items_left_out_are_counted_by_reason(embedded: Workspace) -> None:
         *embedded.query_many([("C0081", "level")], options),
     ):
         assert result.left_out == LeftOut(later_than_as_of=1, below_credibility=1, beyond_top_k=1)
-        told = result.to_dict()
-        assert told["left_out"] == {
+        document = result.to_dict()
+        assert document["left_out"] == {
             "later_than_as_of": 1,
             "below_credibility": 1,
             "beyond_top_k": 1,
         }
-        assert (told["min_credibility"], told["top_k"]) == (0.78, 3)
+        assert (document["min_credibility"], document["top_k"]) == (0.78, 3)
         assert "left_out" not in embedded.records.get(result.audit_ptr or "").fields
 
 

@@ -68,7 +68,7 @@ def test_checking_changes_nothing(folder: Path) -> None:
 
 
 def test_checking_does_not_register_a_reader(tmp_path: Path) -> None:
-    """Evidence that nobody has read yet: the reader's number is given out when it is."""
+    """Evidence without features: a reader gets its number only when it reads."""
     with workspaces.Workspace.create(tmp_path, workspaces.schema()) as workspace:
         workspaces.add(workspace, workspaces.evidence("C0001"), read=False)
     before = dumped(tmp_path)
@@ -278,5 +278,5 @@ def test_doctor_exits_with_1_if_there_is_a_fault(folder: Path) -> None:
     code, shown = doctor("--full")
     assert (code, "→ train one: lpf train, or add one: lpf models add FOLDER" in shown) == (0, True)
     overwrite_store(folder)
-    code, told = doctor("--json")
-    assert (code, json.loads(told)["ok"]) == (1, False)
+    code, output = doctor("--json")
+    assert (code, json.loads(output)["ok"]) == (1, False)
