@@ -59,12 +59,12 @@ def list_items(
     """List items in the order they were added."""
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
-        found = space.evidence.page(entity, predicate, limit)
-    warn_if_cut(len(found), limit)
+        items = space.evidence.page(entity, predicate, limit)
+    warn_if_cut(len(items), limit)
     if as_json:
-        print_document({"evidence": [_document(stored) for stored in found]})
+        print_document({"evidence": [_document(stored) for stored in items]})
     else:
-        _show_list(found)
+        _show_list(items)
 
 
 @command(app, "lpf evidence show C0001_E001")
@@ -99,8 +99,8 @@ def search(
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
         hits = space.vectors.search(text, limit, entity_id=entity, predicate=predicate)
-        found = space.evidence.get_many([hit.evidence_id for hit in hits])
-    pairs = [(hit.similarity, found[hit.evidence_id]) for hit in hits if hit.evidence_id in found]
+        items = space.evidence.get_many([hit.evidence_id for hit in hits])
+    pairs = [(hit.similarity, items[hit.evidence_id]) for hit in hits if hit.evidence_id in items]
     if as_json:
         print_document(
             {"hits": [{"similarity": cosine, **_document(stored)} for cosine, stored in pairs]}
@@ -174,14 +174,14 @@ def _document(stored: StoredEvidence) -> dict[str, Any]:
     return {**plain, "ingested_at": iso(stored.ingested_at)}
 
 
-def _show_list(found: Sequence[StoredEvidence], similarities: Sequence[float] = ()) -> None:
+def _show_list(items: Sequence[StoredEvidence], similarities: Sequence[float] = ()) -> None:
     from lpf.cli.terminal import console, number, table
 
-    if not found:
+    if not items:
         typer.echo("No items found.")
         return
     names = ["item", "entity", "predicate", "credibility", "date", "text"]
-    rows = [_row(stored) for stored in found]
+    rows = [_row(stored) for stored in items]
     if similarities:
         names = ["cosine", *names]
         rows = [[number(cosine), *row] for cosine, row in zip(similarities, rows, strict=True)]

@@ -293,8 +293,8 @@ USUAL = frozenset({"precision=float32", "max_length=256", "graph=1"})
 
 def short_reader(reader_id: str) -> str:
     """``all-MiniLM-L6-v2 (53aa5117)``; an id of another form is returned unchanged."""
-    found = ID.fullmatch(reader_id.removesuffix(")"))
-    return reader_id if found is None else _shown(found)
+    match = ID.fullmatch(reader_id.removesuffix(")"))
+    return reader_id if match is None else _shown(match)
 
 
 def with_short_readers(text: str) -> str:
@@ -302,8 +302,8 @@ def with_short_readers(text: str) -> str:
     return re.sub(rf"{ID.pattern}\)?", _shown, text)
 
 
-def _shown(found: re.Match[str]) -> str:
-    settings = [one for one in found["rest"].split(";") if one and one not in USUAL]
-    inside = ", ".join([found["hash"][:8], *settings])
-    claims = ", with claims" if found["pair"] else ""
-    return f"{found['name']} ({inside}){claims}"
+def _shown(match: re.Match[str]) -> str:
+    settings = [one for one in match["rest"].split(";") if one and one not in USUAL]
+    inside = ", ".join([match["hash"][:8], *settings])
+    claims = ", with claims" if match["pair"] else ""
+    return f"{match['name']} ({inside}){claims}"
