@@ -37,7 +37,7 @@ def list_models(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> N
     """List the models, newest last, with their scores; a star marks the one that answers."""
     with open_workspace(workspace) as space:
         models = [_list_entry(space, version) for version in space.models.versions()]
-    models.sort(key=lambda one: one["made"] or "")
+    models.sort(key=lambda model: model["made"] or "")
     if as_json:
         print_document({"models": models})
     else:
@@ -290,7 +290,7 @@ def _held_out(card: ModelCard) -> dict[str, Any] | None:
         return None
     means: dict[str, float | None] = {}
     for name in ("accuracy", "nll"):  # a card written by another program may lack one
-        known = [one.metrics[name] for one in scores if name in one.metrics]
+        known = [score.metrics[name] for score in scores if name in score.metrics]
         means[name] = fmean(known) if known else None
     return {"judged_on": scores[0].place, **means}
 
@@ -308,11 +308,11 @@ def _show_list(models: list[dict[str, Any]]) -> None:
     numbers = ("entities", "accuracy", "NLL")
     names = ("", "version", "name", "created", "model", *numbers, "predicates")
     output.print(table(names, map(_row, models), right=numbers, flexible="predicates"))
-    if any(one.get("held_out") for one in models):
+    if any(model.get("held_out") for model in models):
         output.print("accuracy and NLL: on test entities, else validation entities, else folds")
-    for one in models:
-        if one["error"]:
-            output.print(f"{one['version']} cannot be loaded: {one['error']}", markup=False)
+    for model in models:
+        if model["error"]:
+            output.print(f"{model['version']} cannot be loaded: {model['error']}", markup=False)
 
 
 def _row(one: dict[str, Any]) -> list[str]:

@@ -303,7 +303,7 @@ def with_short_readers(text: str) -> str:
 
 
 def _shown(match: re.Match[str]) -> str:
-    settings = [one for one in match["rest"].split(";") if one and one not in USUAL]
+    settings = [setting for setting in match["rest"].split(";") if setting and setting not in USUAL]
     inside = ", ".join([match["hash"][:8], *settings])
     claims = ", with claims" if match["pair"] else ""
     return f"{match['name']} ({inside}){claims}"

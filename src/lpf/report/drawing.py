@@ -205,7 +205,7 @@ def _fit(figure: Figure, title: str, height: float, shown: Sequence[Artist], wid
 def _legend_lines(shown: Sequence[Artist], columns: int) -> int:
     """Lines of the legend's longest column. matplotlib fills columns one after the other; the
     first ones get one entry more if the number is not even."""
-    lines = [str(one.get_label()).count("\n") + 1 for one in shown]
+    lines = [str(entry.get_label()).count("\n") + 1 for entry in shown]
     return max(int(column.sum()) for column in np.array_split(lines, columns))
 
 

@@ -91,8 +91,8 @@ def convergence(run: RankedRun) -> Drawing:
         for seed in reversed(run.seeds):  # the best one last, on top of the others
             losses = [epoch.validation_loss for epoch in seed.history.epochs]
             paint_curve(axes, losses, LOOKS[seed.role], seed.history.best_epoch)
-        finish_axes(axes, "validation loss", max(len(one.history.epochs) for one in run.seeds))
-        lines = [line_key(LOOKS[one], ROLES[one]) for one in _roles(run)]
+        finish_axes(axes, "validation loss", max(len(seed.history.epochs) for seed in run.seeds))
+        lines = [line_key(LOOKS[role], ROLES[role]) for role in _roles(run)]
         return [*lines, dot_key("best epoch")]
 
     return draw(
@@ -144,7 +144,7 @@ def _paint_seeds(
 
 
 def _keys(run: RankedRun, mean: str) -> list[Artist]:
-    patches = [key(LOOKS[one].colour, ROLES[one]) for one in _roles(run)]
+    patches = [key(LOOKS[role].colour, ROLES[role]) for role in _roles(run)]
     return [*patches, line_key(MEAN, f"mean {mean}")]
 
 

@@ -171,7 +171,7 @@ def _changed_texts(workspace: Workspace) -> list[str]:
     changed, last = [], 0
     while page := workspace.evidence.page(limit=1000, after_row=last):
         last = page[-1].row_id
-        changed += [one.evidence.evidence_id for one in page if not _is_genuine(one)]
+        changed += [stored.evidence.evidence_id for stored in page if not _is_genuine(stored)]
     return changed
 
 
@@ -289,7 +289,7 @@ def _check_model(workspace: Workspace, _: bool) -> Iterator[Check]:
         return
     heads = {head.name: head.values for head in model.config.predicates}
     check_values_agree(workspace.schema, heads, "model")
-    unknown = {one.name for one in workspace.schema} - heads.keys()
+    unknown = {predicate.name for predicate in workspace.schema} - heads.keys()
     faults = list(_failing_predicates(workspace, model))
     if faults:
         yield from faults
@@ -350,7 +350,7 @@ def _check_circuit(workspace: Workspace, _: bool) -> Iterator[Check]:
         message = f"{workspace.folder / CIRCUIT_FILE}: {error}"
         yield Check("circuit", "fault", message, remedy)
         return
-    uncovered = [one.name for one in workspace.schema if not covers(one.name)]
+    uncovered = [predicate.name for predicate in workspace.schema if not covers(predicate.name)]
     if uncovered:
         yield Check("circuit", "warning", f"it does not cover {uncovered}", remedy)
     else:

@@ -87,7 +87,7 @@ def previous_model(models: Models, version: str, card: ModelCard) -> PreviousMod
     same_name = before.data_name is not None and before.data_name == card.data_name
     if not old or not new or old[0].data != new[0].data or not same_name:
         return PreviousModel(version)
-    old_nll = {one.predicate: one.metrics["nll"] for one in old if "nll" in one.metrics}
+    old_nll = {score.predicate: score.metrics["nll"] for score in old if "nll" in score.metrics}
     nll = {
         one.predicate: (old_nll[one.predicate], one.metrics["nll"])
         for one in new

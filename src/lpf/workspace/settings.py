@@ -191,10 +191,10 @@ def _fields_of(section: str) -> Iterator[None]:
 
 def _check_type(value: Any, hint: Any, name: str) -> None:
     """Raise ConfigError now for a value of the wrong type, not at the first question."""
-    allowed = [_plain(one) for one in (get_args(hint) if _is_union(hint) else (hint,))]
+    allowed = [_plain(kind) for kind in (get_args(hint) if _is_union(hint) else (hint,))]
     is_whole_number = float in allowed and type(value) is int
     if type(value) not in allowed and not is_whole_number:
-        kinds = " or ".join(one.__name__ for one in allowed if one is not NoneType)
+        kinds = " or ".join(kind.__name__ for kind in allowed if kind is not NoneType)
         raise ConfigError(f"must be of type {kinds}, got {value!r}.", field=name)
 
 

@@ -89,7 +89,7 @@ def require_domain(schema: Schema, domain: Domain, *names: str) -> None:
     own = domain.schema()
     for name in names:
         if name not in schema or schema[name].values != own[name].values:
-            known = {one.name: list(one.values) for one in schema}
+            known = {predicate.name: list(predicate.values) for predicate in schema}
             raise ConfigError(
                 f"domain {domain.name!r} needs the predicate {name!r} with the values "
                 f"{list(own[name].values)}, but this workspace's schema has {known}. Nothing was "
@@ -139,7 +139,7 @@ def _chosen(dataset: Dataset, wanted: Sequence[str]) -> tuple[str, ...]:
                 f"{sorted(labelled)}. Nothing was trained. Leave the predicate out, or label it."
             )
     chosen = set(wanted) or labelled
-    return tuple(one.name for one in dataset.schema if one.name in chosen)
+    return tuple(predicate.name for predicate in dataset.schema if predicate.name in chosen)
 
 
 def _labelled(dataset: Dataset, predicate: str) -> int:
