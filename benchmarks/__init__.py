@@ -1,1 +1,1 @@
-"""Speed and size, each as a ratio to something measured in the same run."""
+"""Benchmarks of speed and memory, each relative to a reference measured in the same run."""

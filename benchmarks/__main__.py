@@ -1,4 +1,6 @@
-"""``python -m benchmarks [name ...]``: runs all or the named ones and writes results.json."""
+"""``python -m benchmarks [name ...]``: run all benchmarks or the named ones. A run of all
+writes results.json.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ RESULTS = Path(__file__).parent / "results.json"
 def main(names: list[str]) -> int:
     unknown = set(names) - set(SUITES)
     if unknown:
-        print(f"unknown: {sorted(unknown)}; there are {SUITES}", file=sys.stderr)
+        print(f"unknown benchmarks {sorted(unknown)}; choose from {SUITES}", file=sys.stderr)
         return 2
     console = Console(stderr=True)
     rows: list[Row] = []

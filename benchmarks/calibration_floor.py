@@ -1,9 +1,9 @@
 """``python -m benchmarks.calibration_floor``: the best ECE that 135 validation entities allow.
 
-A perfect reader has a wrong temperature, which is fitted on the validation entities of a data set,
-as it is for every method, and is then scored on the large test set of its domain. The ECE that
-remains comes from fitting a single number on 135 entities; a method that fits as much or more
-cannot expect a lower one.
+A perfect reader is given a wrong temperature. The temperature is fitted on the validation entities
+of a data set, as for every method, and the reader is scored on the large test set of its domain.
+The remaining ECE comes from fitting a single number on 135 entities; a method that fits as much or
+more cannot expect a lower one.
 """
 
 from __future__ import annotations

@@ -30,18 +30,17 @@ from lpf.storage.facts import CANONICAL, NewFact
 from lpf.storage.values import now_micros
 from lpf.types import Evidence, Float32Array
 from lpf.workspace import Workspace
-from lpf.workspace.wiring import CIRCUIT_PARTS
 
 ITEMS, ENTITIES = 5, 200
 READER = "benchmark"
-# As in a busy service: a turn is long enough for the CPU's caches to be warm, on both sides.
+# Calls per turn: enough for the CPU's caches to be warm on both sides, as in a busy service.
 PER_TURN = 40
 THREADS, APPENDS = 32, 25
 CARD = ModelCard("benchmark", "none", "benchmarks", "anything else")
 
 
 def run() -> list[Row]:
-    with a_workspace() as workspace, appending(workspace.folder) as append:
+    with benchmark_workspace() as workspace, appending(workspace.folder) as append:
         return [
             one_query(workspace, append),
             cached_factors(workspace, append),
@@ -54,7 +53,7 @@ def run() -> list[Row]:
 
 
 @contextmanager
-def a_workspace() -> Iterator[Workspace]:
+def benchmark_workspace() -> Iterator[Workspace]:
     """Entities with five items each, one known fact, a model with the paper's layer widths."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         schema = Schema((Predicate("level", VALUES),))
@@ -97,7 +96,7 @@ def vectors(count: int, seed: int) -> Float32Array:
 
 @contextmanager
 def appending(folder: Path) -> Iterator[Callable[[], None]]:
-    """One durable append of a kilobyte, beside the store, with nothing around it."""
+    """A function that appends one kilobyte to a file next to the store and waits for the disk."""
     handle = os.open(folder / "append", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     kilobyte = os.urandom(1024)
 
@@ -110,7 +109,7 @@ def appending(folder: Path) -> Iterator[Callable[[], None]]:
 
 
 def rotating(workspace: Workspace) -> Callable[[], object]:
-    """Asks about the next entity at each call."""
+    """A function that asks about the next entity at each call."""
     ask = workspace.orchestrator.query
     state = {"entity": 0}
 
@@ -161,16 +160,16 @@ def at_mean(bare: BareNumPy, inputs: np.ndarray) -> np.ndarray:
 def without_cache(workspace: Workspace) -> Iterator[None]:
     cache = workspace.__dict__.pop("cache", None)
     workspace.__dict__["cache"] = NoCache()
-    workspace.invalidate(*CIRCUIT_PARTS)
+    workspace.invalidate(Workspace.engine, Workspace.orchestrator)
     yield
-    workspace.invalidate(*CIRCUIT_PARTS)
+    workspace.invalidate(Workspace.engine, Workspace.orchestrator)
     workspace.__dict__.pop("cache")
     if cache is not None:
         workspace.__dict__["cache"] = cache
 
 
 def cached_factors(workspace: Workspace, append: Callable[[], None]) -> Row:
-    """As asked in use: the factors of the items are in the cache."""
+    """As in normal use: the factors of the items are in the cache."""
     question = rotating(workspace)
     for _ in range(ENTITIES):
         question()
@@ -187,8 +186,8 @@ def cached_factors(workspace: Workspace, append: Callable[[], None]) -> Row:
 
 
 def parts(workspace: Workspace, append: Callable[[], None]) -> list[Row]:
-    """Where the time of a question goes: the database's own commit of a row, and everything
-    else without the wait for the disk."""
+    """The time of a question in parts: the database's own commit of a row, and everything
+    else without waiting for the disk."""
     connection = workspace.database.connection
     connection.execute("CREATE TABLE floor (seq INTEGER PRIMARY KEY, leaf BLOB, body BLOB)")
     leaf, body = os.urandom(32), os.urandom(1400)
@@ -201,14 +200,14 @@ def parts(workspace: Workspace, append: Callable[[], None]) -> list[Row]:
     bare = paired_ratio(commit, append, 25, PER_TURN, PER_TURN)
     connection.execute("DROP TABLE floor")
     connection.execute("PRAGMA synchronous=OFF")
-    unwaited = paired_ratio(rotating(workspace), append, 25, PER_TURN, PER_TURN)
+    no_wait = paired_ratio(rotating(workspace), append, 25, PER_TURN, PER_TURN)
     connection.execute("PRAGMA synchronous=FULL")
     against = "a 1 KB fdatasync'd append"
     return [
         Row("part: SQLite's own commit of such a row", 1e6 * bare.candidate_seconds, "us",
             against, 1.0 / bare.ratio, "", None),
         Row("part: a query with cached factors, without the wait for the disk",
-            1e6 * unwaited.candidate_seconds, "us", against, 1.0 / unwaited.ratio, "", None),
+            1e6 * no_wait.candidate_seconds, "us", against, 1.0 / no_wait.ratio, "", None),
     ]  # fmt: skip
 
 
@@ -245,14 +244,14 @@ def group_commit(workspace: Workspace, append: Callable[[], None]) -> list[Row]:
     record = {"entity_id": "C0001", "predicate": "level", "confidence": 0.5, "top_value": "high"}
     draft = Draft(record)
 
-    def many() -> None:
+    def from_many_threads() -> None:
         from_threads(lambda: workspace.ledger.append(draft))
 
-    def singly() -> None:
+    def one_by_one() -> None:
         for _ in range(THREADS * APPENDS):
             workspace.ledger.append(draft)
 
-    def bare() -> None:
+    def bare_appends() -> None:
         for _ in range(THREADS * APPENDS):
             append()
 
@@ -260,23 +259,23 @@ def group_commit(workspace: Workspace, append: Callable[[], None]) -> list[Row]:
         append()
         return [Receipt("", 0, b"") for _ in drafts]
 
-    sharing = GroupCommit(commit)
+    shared = GroupCommit(commit)
 
-    def waking() -> None:
-        from_threads(lambda: sharing.submit([draft]))
+    def shared_appends() -> None:
+        from_threads(lambda: shared.submit([draft]))
 
-    own = paired_ratio(many, singly, repeats=9)
-    woken = paired_ratio(waking, singly, repeats=9)
-    raw = paired_ratio(many, bare, repeats=9)
-    rate = THREADS * APPENDS / own.candidate_seconds
+    grouped = paired_ratio(from_many_threads, one_by_one, repeats=9)
+    floor = paired_ratio(shared_appends, one_by_one, repeats=9)
+    against_bare = paired_ratio(from_many_threads, bare_appends, repeats=9)
+    rate = THREADS * APPENDS / grouped.candidate_seconds
     return [
         Row(f"ledger appends, {THREADS} threads", rate, "per second",
-            "the same appends, one commit each", own.ratio, "", None),
+            "the same appends, one commit each", grouped.ratio, "", None),
         Row(f"ledger appends, {THREADS} threads", rate, "per second",
-            "one bare 1 KB append and fdatasync each", raw.ratio, "", None),
+            "one bare 1 KB append and fdatasync each", against_bare.ratio, "", None),
         Row(f"floor: {THREADS} threads sharing bare appends",
-            THREADS * APPENDS / woken.candidate_seconds, "per second",
-            "the same appends, one commit each", woken.ratio, "", None),
+            THREADS * APPENDS / floor.candidate_seconds, "per second",
+            "the same appends, one commit each", floor.ratio, "", None),
     ]  # fmt: skip
 
 
@@ -297,17 +296,17 @@ def batch(workspace: Workspace) -> Row:
     questions = [(f"C{number % ENTITIES:07d}", "level") for number in range(1000)]
     ask = workspace.orchestrator.query
 
-    def singly() -> None:
+    def one_by_one() -> None:
         for entity_id, predicate in questions:
             ask(entity_id, predicate)
 
-    paired = paired_ratio(lambda: workspace.query_many(questions), singly, repeats=5)
+    paired = paired_ratio(lambda: workspace.query_many(questions), one_by_one, repeats=5)
     rate = len(questions) / paired.candidate_seconds
     against = "the same questions one by one"
     return Row("a batch of 1,000 questions", rate, "per second", against, paired.ratio, "", None)
 
 
-# In a process of its own: this one has run other things.
+# Run in a new process, because this one has run other benchmarks.
 _ASKING = """
 import re, sys
 from pathlib import Path
@@ -315,7 +314,7 @@ from lpf.workspace import Workspace
 with Workspace.open(sys.argv[1]) as workspace:
     for number in range(200):
         workspace.query(f"C{number:07d}", "level")
-# Not ru_maxrss: that one remembers the process this one was forked from.
+# Not ru_maxrss, which includes the process that this one was forked from.
 print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
 """
 
@@ -323,5 +322,5 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[
 def memory(workspace: Workspace) -> Row:
     command = [sys.executable, "-c", _ASKING, str(workspace.folder)]
     peak = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    asked = "a fresh process that asked 200 questions"
-    return Row("peak memory of a process", peak, "MB", asked, None, "", None)
+    reference = "a fresh process that asked 200 questions"
+    return Row("peak memory of a process", peak, "MB", reference, None, "", None)

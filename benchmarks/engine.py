@@ -231,8 +231,8 @@ def flops(items: int, samples: int) -> float:
 
 
 def flops_done(items: int, samples: int) -> float:
-    """The operations really done: mirror pairs share their first product, and each item's mean is
-    decoded as well."""
+    """The operations that are carried out: mirror pairs share their first product, and each item's
+    mean is decoded as well."""
     encoder = 384 * 256 + 256 * 128 + 128 * 128
     mean = 64 * 128 + 128 * 64 + 64 * 3
     decoder = samples // 2 * 64 * 128 + samples * (128 * 64 + 64 * 3)

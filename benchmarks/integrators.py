@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import Row, paired_ratio
-from benchmarks.trained_model import made_up_features, train
+from benchmarks.trained_model import synthetic_features, train
 from lpf.factors import ConversionConfig, Converter
 from lpf.model.runtime import Runtime
 
@@ -19,7 +19,7 @@ SAMPLED = ("plain", "antithetic", "orthogonal", "sobol")
 
 def run() -> list[Row]:
     runtime = train()
-    inputs, _ = made_up_features(ITEMS, seed=99)
+    inputs, _ = synthetic_features(ITEMS, seed=99)
     exact = reference(runtime, inputs)
     plain = {m: rmse(runtime, inputs, exact, "plain", m) for m in (4, 16, 32)}
     rows = [

@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from benchmarks.durable import ENTITIES, ITEMS, a_workspace, add_evidence, without_cache
+from benchmarks.durable import ENTITIES, ITEMS, add_evidence, benchmark_workspace, without_cache
 from benchmarks.measure import Row
 from lpf.ledger.proofs import prove_inclusion
 from lpf.ledger.records import Draft, record_id
@@ -19,7 +19,7 @@ RECORDS = 1_000_000
 
 
 def run() -> list[Row]:
-    with a_workspace() as workspace, without_cache(workspace):
+    with benchmark_workspace() as workspace, without_cache(workspace):
         small = lookup_seconds(workspace, ENTITIES)
         for start in range(ENTITIES, ROWS // ITEMS, CHUNK):
             add_evidence(workspace, range(start, min(start + CHUNK, ROWS // ITEMS)))
@@ -83,8 +83,8 @@ def proof_rows(workspace: Workspace) -> list[Row]:
     return [
         Row(f"a proof of inclusion among {RECORDS:,} records", 1e3 * proof, "ms",
             "", None, "<= 2 ms", proof <= 2e-3),
-        Row("records appended in groups", rate, "a second", f"groups of {CHUNK:,}",
+        Row("records appended in groups", rate, "per second", f"groups of {CHUNK:,}",
             None, "", None),
-        Row("records verified", verified, "a second", "all rebuilt from raw records",
+        Row("records verified", verified, "per second", "all rebuilt from raw records",
             None, "", None),
     ]  # fmt: skip

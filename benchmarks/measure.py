@@ -1,7 +1,7 @@
-"""Timing two things against each other in one run.
+"""Time two functions against each other in one run.
 
-The machine is shared and its clock speed wanders, so a time alone means nothing: candidate and
-reference run in turns, and the figure is the median of the paired ratios.
+On a shared machine with a varying clock speed, absolute times cannot be compared: candidate and
+reference run in turns, and the result is the median of the paired ratios.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the results: a value, what it was compared with, and whether the goal is met.
+    """One line of the results: a value, what it was compared with, and if the goal is met.
 
-    ``met`` is None where there is no goal, only a figure.
+    ``met`` is None if there is no goal.
     """
 
     name: str
@@ -51,16 +51,16 @@ def paired_ratio(
 ) -> Paired:
     """How many times faster ``candidate`` is than ``reference``, run in turns after a warm-up.
 
-    ``settle`` seconds are slept before each run where one side leaves threads spinning that would
-    take a core from the other (OpenBLAS does, for about a tenth of a second).
+    Before each run it sleeps for ``settle`` seconds, in case one side leaves threads spinning that
+    would take a core from the other (OpenBLAS does, for about a tenth of a second).
     """
     candidate(), reference()
     pairs = []
     for _ in range(repeats):
         time.sleep(settle)
-        mine = _seconds(candidate, inner_candidate)
+        seconds = _seconds(candidate, inner_candidate)
         time.sleep(settle)
-        pairs.append((mine, _seconds(reference, inner_reference)))
+        pairs.append((seconds, _seconds(reference, inner_reference)))
     return Paired(
         statistics.median(pair[0] for pair in pairs),
         statistics.median(pair[1] for pair in pairs),
@@ -69,7 +69,7 @@ def paired_ratio(
 
 
 def _seconds(call: Callable[[], object], inner: int) -> float:
-    """Seconds of one call, the mean over ``inner`` calls, with the collector held back."""
+    """Seconds of one call, the mean over ``inner`` calls, without garbage collection."""
     gc.collect()
     gc.disable()
     try:

@@ -1,6 +1,6 @@
 """Which modules of the package one question passes through, in the order it first enters them.
 
-``python -m benchmarks.query_path`` prints the walk of one warm ``Workspace.query`` as a table. A
+``python -m benchmarks.query_path`` prints the path of one warm ``Workspace.query`` as a table. A
 module counts if one of its functions runs; modules that are only imported do not.
 """
 
@@ -51,9 +51,9 @@ def imported() -> int:
 
 
 def main() -> int:
-    from benchmarks.durable import a_workspace, without_cache
+    from benchmarks.durable import benchmark_workspace, without_cache
 
-    with a_workspace() as workspace:
+    with benchmark_workspace() as workspace:
 
         def ask() -> object:
             return workspace.query("C0000001", "level")

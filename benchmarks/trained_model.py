@@ -1,7 +1,7 @@
 """A small model with the paper's widths, trained in seconds on generated features.
 
 How hard q(z|e) is to integrate depends on what training does to sigma and the decoder, so random
-weights cannot take its place.
+weights would not be realistic.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from lpf.training.stage_one import StageOne, best_tensors
 VALUES = ("low", "medium", "high")
 
 
-def made_up_features(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def synthetic_features(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors around twelve wordings for each of three values, with 15 % contradictions."""
     world = np.random.default_rng(7)
     centres = world.standard_normal((3, 12, 384))
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, 3, count)
-    spoken = np.where(generator.random(count) < 0.15, generator.integers(0, 3, count), labels)
+    stated = np.where(generator.random(count) < 0.15, generator.integers(0, 3, count), labels)
     wording = generator.integers(0, 12, count)
-    drawn = centres[spoken, wording] + 1.2 * generator.standard_normal((count, 384))
+    drawn = centres[stated, wording] + 1.2 * generator.standard_normal((count, 384))
     unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
     return unit.astype(np.float32), labels
 
@@ -35,7 +35,7 @@ def train(epochs: int = 25, seed: int = 0) -> Runtime:
     """One member, trained for ``epochs`` on 3,000 items and validated on 300 others."""
     config = TrainingConfig(max_epochs=epochs, patience=epochs)
     model = ModelConfig((PredicateHead("level", VALUES),), seeds=(seed,))
-    inputs, labels = made_up_features(3300, seed=1)
+    inputs, labels = synthetic_features(3300, seed=1)
     rows = np.arange(3300)
     material = make_material(inputs, {"level": labels}, [rows[:3000]], [rows[3000:]], config)
     stage = StageOne(model, material, config, (seed,))

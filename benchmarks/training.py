@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.measure import Row, paired_ratio
-from benchmarks.trained_model import VALUES, made_up_features
+from benchmarks.trained_model import VALUES, synthetic_features
 from lpf.domains import generate, load_domain, preset
 from lpf.model.config import ModelConfig, PredicateHead
 from lpf.model.layout import fresh_tensors
@@ -42,7 +42,7 @@ class Search:
     """Stage 1 for a fixed number of epochs."""
 
     def __init__(self, seeds: tuple[int, ...]) -> None:
-        features, labels = made_up()
+        features, labels = synthetic_data()
         config = TrainingConfig(max_epochs=EPOCHS)
         model = ModelConfig((PredicateHead("level", VALUES),), members=len(seeds), seeds=seeds)
         train = [np.arange(TRAIN)] * len(seeds)
@@ -54,8 +54,8 @@ class Search:
         self.stage.run(self.stage.begin(fresh_tensors(self.stage.model, self.stage.seeds)))
 
 
-def made_up() -> tuple[np.ndarray, np.ndarray]:
-    train, validation = made_up_features(TRAIN, seed=1), made_up_features(VALIDATION, seed=2)
+def synthetic_data() -> tuple[np.ndarray, np.ndarray]:
+    train, validation = synthetic_features(TRAIN, seed=1), synthetic_features(VALIDATION, seed=2)
     return (
         np.concatenate([train[0], validation[0]]),
         np.concatenate([train[1], validation[1]]).astype(np.intp),
@@ -88,7 +88,7 @@ class Ordinary(nn.Module):
 
 
 def ordinary_loop() -> None:
-    features, labels = made_up()
+    features, labels = synthetic_data()
     inputs, targets = torch.from_numpy(features), torch.from_numpy(labels)
     model = Ordinary()
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def pytest_configure() -> None:
-    """A run that is told to end still takes its servers with it. A shell starts a job in the
-    background with SIGINT ignored, which tests of interrupts would wait for in vain."""
+    """Stop the servers also on SIGTERM. Enable SIGINT, which a shell ignores in background jobs:
+    tests of interrupts would hang."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,5 +1,5 @@
 """A reader without a network: features drawn from a hash of the text. Real as far as the seam
-goes (deterministic, unit length, one row an item), and as fast as a hash."""
+goes (deterministic, unit length, one row per item), and as fast as a hash."""
 
 from __future__ import annotations
 

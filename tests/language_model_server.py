@@ -1,4 +1,4 @@
-"""A chat completions server on this machine that answers as the evidence tells it to."""
+"""A chat completions server on this machine whose answers are controlled by the evidence."""
 
 from __future__ import annotations
 

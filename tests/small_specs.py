@@ -1,5 +1,5 @@
-"""Lessons that are taught in seconds: a little data set of a domain, and files whose short texts
-mostly tell the label. What is trained is trained once a test run."""
+"""Training data that take seconds: a small data set of a domain, and files whose short texts mostly
+reveal the label. Each model is trained once per test run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Reworded:
 
 @cache
 def bench() -> Workbench:
-    """``TRAIN_SPEC`` with its model, kept for as long as the tests run."""
+    """``TRAIN_SPEC`` with its model, shared by all tests."""
     return Workbench(TRAIN_SPEC, kept_folder("bench"))
 
 
@@ -79,7 +79,7 @@ def entities(number: int, *, items: int = 2, right: float = 0.85) -> list[Entity
     made = []
     for place in range(number):
         label = ("good", "bad")[place % 2]
-        told = [label if generator.random() < right else ("bad", "good")[place % 2]] * items
+        stated = [label if generator.random() < right else ("bad", "good")[place % 2]] * items
         made.append(
             {
                 "entity_id": f"e{place}",
@@ -89,7 +89,7 @@ def entities(number: int, *, items: int = 2, right: float = 0.85) -> list[Entity
                         "evidence_id": f"e{place}-{item}",
                         "text": f"Part {place}-{item} {generator.choice(WORDS[says])}.",
                     }
-                    for item, says in enumerate(told)
+                    for item, says in enumerate(stated)
                 ],
             }
         )

@@ -1,4 +1,4 @@
-"""The form that CONTRIBUTING.md asks for: unique class names, files one can hold in one's head."""
+"""The form that CONTRIBUTING.md asks for: unique class names and files of moderate size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_class_names_are_unique() -> None:
     assert not [name for name, count in names.items() if count > 1]
 
 
-def test_there_are_few_files_and_none_is_a_monster() -> None:
+def test_there_are_few_files_and_none_is_too_long() -> None:
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
     assert len(lines) <= 260
     assert not [str(path) for path, count in lines.items() if count > 600]

@@ -38,7 +38,7 @@ def test_no_import_goes_upwards(path: Path) -> None:
     assert not [name for name in imported_names(path) if name.startswith("lpf_paper")]
 
 
-def test_the_picture_shows_the_code_as_it_is() -> None:
+def test_the_diagram_matches_the_code() -> None:
     assert PICTURE.read_text(encoding="utf-8") == draw(), "run: python docs/draw_architecture.py"
 
 

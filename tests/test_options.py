@@ -93,7 +93,7 @@ def test_choices_are_those_of_the_algorithms() -> None:
     assert get_args(WeightForm) == get_args(paper.WeightForm)
 
 
-def test_earlier_names_are_no_names_of_other_options() -> None:
+def test_earlier_names_do_not_clash_with_other_options() -> None:
     for kind in (QueryOptions, TrainingConfig):
         names = [one.option.old_name for one in options_of(kind).values() if one.option.old_name]
         assert len(set(names)) == len(names)

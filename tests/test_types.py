@@ -15,7 +15,7 @@ def evidence(**changes: object) -> Evidence:
     return Evidence(**{**plain, **changes})
 
 
-def test_evidence_takes_what_is_right() -> None:
+def test_valid_evidence_is_accepted() -> None:
     item = evidence(credibility=1.0, timestamp=datetime(2026, 1, 1, tzinfo=UTC), claim="c")
     assert item.evidence_type == "text"
 
@@ -31,7 +31,7 @@ def test_evidence_takes_what_is_right() -> None:
         ("evidence_type", "image"),
     ],
 )
-def test_evidence_refuses_with_its_id_and_the_field(field: str, value: object) -> None:
+def test_invalid_evidence_is_refused_with_id_and_field(field: str, value: object) -> None:
     with pytest.raises(EvidenceError, match=rf"'E1': {field}"):
         evidence(**{field: value})
 
@@ -73,7 +73,7 @@ def test_the_published_settings() -> None:
     assert (best.n_samples, best.temperature, best.alpha, best.top_k) == (4, 0.8, 0.1, 5)
 
 
-def test_one_posterior_is_the_row_of_the_many() -> None:
+def test_a_single_posterior_equals_its_row_in_a_batch() -> None:
     posteriors = runtime(members=2).encode(features(3), ("a", "b", "c"))
     one = posteriors.item(1, member=1)
     assert one.evidence_id == "b"

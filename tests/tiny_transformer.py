@@ -1,4 +1,4 @@
-"""A transformer of one narrow layer that nobody has trained, in a folder of its own."""
+"""Writes an untrained transformer with one narrow layer to a folder."""
 
 from __future__ import annotations
 

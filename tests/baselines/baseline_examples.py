@@ -1,4 +1,4 @@
-"""Generated entities with features that show what each text says, and a small model of them."""
+"""Generated entities whose features encode what each text says, and a small model of them."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def small_items() -> ItemModels:
 
 @cache
 def small_transformer() -> Path:
-    """A folder with a transformer that nobody has trained: one narrow layer, and the words of the
-    default reader's."""
+    """A folder with an untrained transformer: one narrow layer, and the default reader's
+    vocabulary."""
     from transformers import AutoTokenizer, BertConfig, BertModel
 
     folder = Path(tempfile.mkdtemp(prefix="lpf-transformer-"))

@@ -1,4 +1,4 @@
-"""What every method promises, asked of each of them."""
+"""The contract of all methods, tested on each of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOUND = [name for name in COMPETITORS if name not in FAULTY]
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_answers_are_one_distribution_an_entity(name: str) -> None:
+def test_answers_are_one_distribution_per_entity(name: str) -> None:
     _, _, test = parts()
     assert len(np.unique(test.segments.counts)) > 1  # entities with different numbers of items
     found = fitted(1)[name].predict_proba(test)
@@ -62,7 +62,7 @@ def test_one_item_is_enough(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*COMPETITORS, "prior"])
-def test_no_method_looks_at_the_labels_of_what_it_is_asked(name: str) -> None:
+def test_no_method_uses_the_labels_of_test_entities(name: str) -> None:
     _, _, test = parts()
     found = fitted(1)[name].predict_proba(without_labels(test))
     np.testing.assert_array_equal(found, fitted(1)[name].predict_proba(test))

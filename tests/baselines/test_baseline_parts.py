@@ -1,4 +1,4 @@
-"""The pieces that methods are made of, against what they come to by hand."""
+"""The building blocks of methods, compared with results worked out by hand."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_individual_evidence_adds_up_over_items() -> None:
     np.testing.assert_allclose(together, expected, rtol=1e-5)
 
 
-def test_the_faulty_evidential_network_answers_all_alike_where_the_sound_one_learns() -> None:
+def test_the_correct_evidential_network_learns_and_the_broken_one_does_not() -> None:
     _, _, test = parts()
     labels = test.dataset.labels(predicate())
     sound, faulty = (
@@ -92,14 +92,14 @@ def test_item_answers_are_brought_back_to_the_natural_shares() -> None:
     )
 
 
-def test_a_model_trained_as_it_is_needs_no_correction() -> None:
+def test_a_model_trained_without_balancing_needs_no_correction() -> None:
     train, _, test = parts()
     items = ItemModel(model(), predicate(), natural_shares(train, predicate()))
     np.testing.assert_allclose(items.shares, items.natural)
     np.testing.assert_allclose(items.probabilities(test), items.factors(test))
 
 
-def test_the_classifier_is_trained_once_for_all_who_ask() -> None:
+def test_the_item_classifier_is_trained_once_for_all_methods() -> None:
     train, validation, _ = parts()
     items = small_items()
     first = items.model(train, validation, predicate(), 1)
@@ -169,7 +169,7 @@ def crowd(seed: int = 0) -> tuple[Votes, np.ndarray]:
     return Votes(np.array(votes).reshape(-1), workers, Segments.of_counts([4] * 2000)), truth
 
 
-def test_dawid_and_skene_find_who_can_be_trusted() -> None:
+def test_dawid_skene_finds_reliable_sources() -> None:
     votes, truth = crowd()
     found = fit_confusions(votes, 4, 3)
     chances = np.exp(found.log_chances)
@@ -182,7 +182,7 @@ def test_dawid_and_skene_find_who_can_be_trusted() -> None:
     assert right > (majority == truth).mean() + 0.05
 
 
-def test_a_source_nobody_knows_is_taken_for_an_average_one() -> None:
+def test_an_unknown_source_counts_as_an_average_one() -> None:
     votes, _ = crowd()
     found = fit_confusions(votes, 4, 3)
     stranger = Votes(np.array([0]), np.array([4]), Segments.of_counts([1]))
@@ -206,7 +206,7 @@ def test_plain_product_by_hand() -> None:
     np.testing.assert_allclose(product.predict_proba(few), expected)
 
 
-def test_robust_answers_are_those_of_the_model_as_it_is_shipped() -> None:
+def test_robust_answers_use_the_models_fitted_parameters() -> None:
     """Fitted again on the same validation entities, the numbers come out the same."""
     _, _, test = parts()
     shipped = answers(model(), test.dataset.schema, predicate(), test, QueryOptions())

@@ -1,4 +1,4 @@
-"""Temperatures after the fact, and what happens to methods that crash."""
+"""Temperatures fitted after a method, and methods that crash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rows = Callable[[Examples], FloatArray]
 
 @dataclass(frozen=True)
 class Told:
-    """Answers as it is told to."""
+    """A method with given answers."""
 
     rows: Rows
 
@@ -64,7 +64,7 @@ def test_a_temperature_that_depends_on_the_count_is_found() -> None:
     )
 
 
-def test_nothing_to_mend_leaves_temperatures_at_one() -> None:
+def test_calibrated_answers_keep_temperature_one() -> None:
     rows, labels = drawn(6000, seed=2)
     counts = np.random.default_rng(3).integers(1, 9, size=6000)
     found = fit_by_count(rows, labels, counts)
@@ -72,7 +72,7 @@ def test_nothing_to_mend_leaves_temperatures_at_one() -> None:
     assert abs(found.slope) < 0.08
 
 
-def test_few_entities_near_the_ceiling_do_not_run_away() -> None:
+def test_temperatures_of_few_almost_perfect_entities_stay_finite() -> None:
     rows = np.tile([0.8, 0.1, 0.1], (30, 1))
     found = fit_by_count(rows, np.zeros(30, np.intp), np.arange(30) % 5 + 1)
     assert abs(found.intercept) < 1.5
@@ -91,7 +91,7 @@ def test_a_label_of_probability_zero_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["logistic_mean", "edl_aggregated", "majority_vote"])
 @pytest.mark.parametrize("by_count", [False, True])
-def test_on_what_it_was_fitted_on_it_is_never_worse(name: str, by_count: bool) -> None:
+def test_tempering_never_worsens_the_fitted_entities(name: str, by_count: bool) -> None:
     """The posterior's maximum cannot lie below its value at T = 1, where the prior is highest."""
     train, validation, _ = parts(items_min=None)
     fitted = made(name).fit(train, validation, predicate(), 5)
@@ -108,7 +108,7 @@ def test_on_what_it_was_fitted_on_it_is_never_worse(name: str, by_count: bool) -
     assert mended <= raw + 1e-6
 
 
-def test_the_count_matters_only_where_counts_differ() -> None:
+def test_the_temperature_depends_on_the_count_only_if_counts_differ() -> None:
     for items_min, differ in ((None, False), (1, True)):
         train, validation, _ = parts(items_min)
         fitted = made("logistic_mean").fit(train, validation, predicate(), 5)

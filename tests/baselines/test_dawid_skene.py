@@ -1,4 +1,4 @@
-"""Our expectation-maximisation beside crowd-kit's, on the same votes."""
+"""Our expectation-maximisation compared with crowd-kit's on the same votes."""
 
 from __future__ import annotations
 

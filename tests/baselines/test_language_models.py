@@ -46,7 +46,7 @@ def test_a_stated_answer_becomes_a_distribution(server: ChatServer) -> None:
     assert answers.stated[1].reason == "The audit was clean."
 
 
-def test_what_is_sent(server: ChatServer) -> None:
+def test_the_request_has_the_documented_fields(server: ChatServer) -> None:
     fitted(config_for(server.url + "/", max_tokens=77)).predict_proba(saying("plainly"))
     [request] = server.received
     assert request.path == "/v1/chat/completions"
@@ -57,7 +57,7 @@ def test_what_is_sent(server: ChatServer) -> None:
     assert "Note 0, answered plainly." in request.prompt
 
 
-def test_making_and_fitting_send_nothing(server: ChatServer) -> None:
+def test_constructing_and_fitting_send_no_request(server: ChatServer) -> None:
     model = fitted(config_for(server.url))
     assert len(model.prompts(saying("plainly", "prose"))) == 2
     assert not server.received
@@ -74,7 +74,7 @@ def test_making_and_fitting_send_nothing(server: ChatServer) -> None:
         ("stranger", "not a chat completion", 1),
     ],
 )
-def test_what_fails_is_uniform_marked_and_never_right(
+def test_failed_answers_are_uniform_and_never_correct(
     server: ChatServer, word: str, problem: str, requests: int
 ) -> None:
     for label in VALUES:
@@ -91,7 +91,7 @@ def test_what_fails_is_uniform_marked_and_never_right(
         assert answers.accuracy(labels) == (0.5 if label == "high" else 0.0)
 
 
-def test_rows_alone_would_count_a_failed_answer_right_by_luck(server: ChatServer) -> None:
+def test_failed_answers_are_not_correct_by_chance(server: ChatServer) -> None:
     """Why accuracy is asked of the answers: the first value of a uniform row is sometimes right."""
     asked = saying("plainly", "prose", label="low")
     answers = fitted(config_for(server.url)).ask(asked)
@@ -126,7 +126,7 @@ def test_a_wait_longer_than_allowed_ends_the_run(server: ChatServer) -> None:
     assert len(server.received) == 1
 
 
-def test_an_answer_that_comes_too_late_failed(server: ChatServer) -> None:
+def test_a_late_answer_is_a_failure(server: ChatServer) -> None:
     config = config_for(server.url, timeout=0.3, retries=1)
     answers = fitted(config).ask(saying("slow", "plainly"))
     assert answers.failed.tolist() == [True, False]
@@ -154,7 +154,7 @@ def test_a_refusal_ends_the_run_at_once(server: ChatServer, word: str, said: str
     assert len(server.received) < 20
 
 
-def test_an_address_where_nobody_is_ends_the_run() -> None:
+def test_an_unreachable_address_ends_the_run() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but not listening
         config = config_for(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", retries=1)
@@ -199,7 +199,7 @@ def test_no_more_run_at_once_than_allowed(server: ChatServer) -> None:
     assert 2 <= server.most_open <= 3
 
 
-def test_nothing_is_asked_twice_but_what_failed(server: ChatServer, tmp_path: Path) -> None:
+def test_only_failed_requests_are_repeated(server: ChatServer, tmp_path: Path) -> None:
     asked = saying("plainly", "prose", "broken", "fenced")
     config = config_for(server.url, prices=Prices(1.0, 10.0))
     first = fitted(config, folder=tmp_path).ask(asked)
@@ -212,7 +212,7 @@ def test_nothing_is_asked_twice_but_what_failed(server: ChatServer, tmp_path: Pa
     assert replace(first.costs, kept=3) == second.costs
 
 
-def test_an_interrupted_run_goes_on_without_asking_again(
+def test_an_interrupted_run_continues_without_repeating_requests(
     server: ChatServer, tmp_path: Path
 ) -> None:
     model = fitted(config_for(server.url, concurrency=1), folder=tmp_path)
@@ -224,7 +224,7 @@ def test_an_interrupted_run_goes_on_without_asking_again(
     assert not server.received
 
 
-def test_kept_replies_need_neither_key_nor_server(
+def test_stored_replies_need_neither_key_nor_server(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "secret-1234")
@@ -238,7 +238,7 @@ def test_kept_replies_need_neither_key_nor_server(
 @pytest.mark.parametrize(
     "changed", [{"model": "large"}, {"temperature": 0.5}, {"max_tokens": 9}, {"base_url": "/v2"}]
 )
-def test_another_model_or_setting_is_asked_afresh(
+def test_another_model_or_setting_sends_new_requests(
     server: ChatServer, tmp_path: Path, changed: dict[str, object]
 ) -> None:
     if "base_url" in changed:
@@ -249,7 +249,7 @@ def test_another_model_or_setting_is_asked_afresh(
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"text": "high"}'])
-def test_a_damaged_kept_reply_is_named(server: ChatServer, tmp_path: Path, content: str) -> None:
+def test_a_damaged_stored_reply_is_named(server: ChatServer, tmp_path: Path, content: str) -> None:
     model = fitted(config_for(server.url), folder=tmp_path)
     model.ask(saying("plainly"))
     [path] = tmp_path.iterdir()
@@ -258,7 +258,7 @@ def test_a_damaged_kept_reply_is_named(server: ChatServer, tmp_path: Path, conte
         model.ask(saying("plainly"))
 
 
-def test_kept_replies_hold_no_evidence(server: ChatServer, tmp_path: Path) -> None:
+def test_stored_replies_contain_no_evidence(server: ChatServer, tmp_path: Path) -> None:
     fitted(config_for(server.url), folder=tmp_path).ask(saying("plainly"))
     [path] = tmp_path.iterdir()
     assert "Note 0" not in path.read_text()
@@ -286,7 +286,7 @@ def test_costs_add_up(server: ChatServer) -> None:
     assert json.loads(json.dumps(costs.to_dict()))["retries"] == 4
 
 
-def test_tokens_are_estimated_where_the_server_counts_none(server: ChatServer) -> None:
+def test_tokens_are_estimated_if_the_server_reports_none(server: ChatServer) -> None:
     model = fitted(config_for(server.url))
     asked = saying("uncounted")
     costs = model.ask(asked).costs
@@ -296,7 +296,7 @@ def test_tokens_are_estimated_where_the_server_counts_none(server: ChatServer) -
 
 
 def test_it_runs_among_the_other_methods(server: ChatServer, tmp_path: Path) -> None:
-    """Tempered on validation entities as they are, which are asked about too."""
+    """A temperature is fitted on validation entities, so requests are sent for them too."""
     method = LanguageModel("asked", config_for(server.url), folder=tmp_path)
     data = saying("plainly", "fenced")
     found = run_methods([method], data, data, data, "level", 0, by_count=False)["asked"]

@@ -1,4 +1,4 @@
-"""Prompts, parsing, distributions, samples and settings: what needs no server."""
+"""Prompts, parsing, distributions, samples and settings: the parts that need no server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_prompt_has_question_values_claim_and_evidence() -> None:
     assert '{"value": ' in prompt
 
 
-def test_a_prompt_without_a_claim_speaks_of_none() -> None:
+def test_a_prompt_without_a_claim_does_not_mention_one() -> None:
     assert "claim" not in prompt_of(saying("plainly"))
 
 
@@ -117,7 +117,7 @@ def test_anything_else_is_a_failed_parse(text: str, problem: str) -> None:
     assert len(found.problem) < 400
 
 
-def test_a_value_that_could_be_two_is_none() -> None:
+def test_an_ambiguous_value_is_not_parsed() -> None:
     text = '{"value": "LOW", "confidence": 0.5}'
     assert isinstance(parse_answer(text, ("low", "Low")), Unreadable)
     assert parse_answer(text.replace("LOW", "Low"), ("low", "Low")) == Stated("Low", 0.5, "")
@@ -178,7 +178,7 @@ def test_entities_without_a_value_keep_their_share() -> None:
     assert len(found.dataset) == 7
 
 
-def test_a_small_crowd_is_taken_whole_and_nobody_cannot_be_asked_for() -> None:
+def test_small_samples_are_complete_and_empty_ones_refused() -> None:
     everyone = crowd()
     assert sampled(everyone, "level", 100, np.random.default_rng(0)) is everyone
     with pytest.raises(ConfigError, match="limit: must be 1 or above, got 0"):

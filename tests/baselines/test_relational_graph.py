@@ -1,4 +1,4 @@
-"""The graph behind the relational network, and who hears whom in it."""
+"""The graph of the relational network, and which nodes send messages to which."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_edges_of_a_small_graph_by_hand() -> None:
     assert edges(SMALL.labelled(torch.tensor([2, 0]))) == asked | known
 
 
-def test_an_entity_that_is_asked_about_speaks_to_nobody() -> None:
+def test_test_entities_send_no_messages() -> None:
     pairs, _ = SMALL.edges(2)
     assert pairs[1].max() < 5  # no edge ends at a source or a value
 
@@ -103,7 +103,7 @@ def test_copies_count_for_less_or_more_but_not_for_nothing() -> None:
     assert np.abs(method.predict_proba(same) - method.predict_proba(test)).max() > 1e-4
 
 
-def test_values_know_what_their_entities_say() -> None:
+def test_value_nodes_receive_messages_of_their_entities() -> None:
     """Relabelled training entities move the states of values, by which answers are scored."""
     network = RelationalNetwork(4, 1, 3).eval()
     with torch.no_grad():

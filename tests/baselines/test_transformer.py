@@ -1,4 +1,4 @@
-"""The fine-tuned transformer: what it reads, what it trains, and what it leaves alone."""
+"""The fine-tuned transformer: its input, its training, and what it does not change."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_two_parts_together_are_the_whole_and_padding_changes_nothing() -> N
     np.testing.assert_allclose(cut, whole, atol=1e-5)
 
 
-def test_training_neither_speaks_nor_touches_the_global_generator(
+def test_training_prints_nothing_and_leaves_the_global_generator_alone(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     train, validation, test = parts()
@@ -121,6 +121,6 @@ def test_more_tokens_than_the_transformer_reads_are_refused() -> None:
         load_checkpoint(small_transformer()).budget(129)
 
 
-def test_layers_that_cannot_be_told_apart_are_refused() -> None:
+def test_unknown_architectures_are_refused() -> None:
     with pytest.raises(ConfigError, match="Linear is not built like BERT"):
         split_layers(torch.nn.Linear(2, 2), 1)

@@ -1,4 +1,4 @@
-"""Short texts about suppliers, each of them once, and settings that learn them in a second."""
+"""Short distinct texts about suppliers, and settings that learn them in a second."""
 
 from __future__ import annotations
 

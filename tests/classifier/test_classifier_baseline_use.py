@@ -1,4 +1,4 @@
-"""Baselines under scikit-learn's tools, and what is said where something is wrong."""
+"""Baselines with scikit-learn's tools, and their error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def quick(**parameters: object) -> BaselineClassifier:
     return BaselineClassifier(**{"method": "deep_sets", **parameters})
 
 
-def test_parameters_are_kept_as_given() -> None:
+def test_parameters_are_stored_unchanged() -> None:
     seeds = [1, 2]
     classifier = BaselineClassifier("stacking", seeds=seeds)
     assert classifier.get_params()["seeds"] is seeds
@@ -71,7 +71,7 @@ def test_a_search_chooses_between_methods() -> None:
     assert search.predict(texts_of(X)).shape == (40,)
 
 
-def test_groups_reach_fit_and_arrays_and_numbers_will_do() -> None:
+def test_fit_accepts_groups_arrays_and_numbers() -> None:
     X, y = suppliers(40)
     entities = np.empty(40, object)
     entities[:] = texts_of(X)
@@ -125,7 +125,7 @@ def test_too_few_entities_are_refused_with_what_to_do() -> None:
     assert few.predict(X).shape == (20,)
 
 
-def test_what_was_learned_stays_where_a_new_fit_fails() -> None:
+def test_an_earlier_fit_survives_a_failed_one() -> None:
     X, y = suppliers(20)
     classifier = quick().fit(X, y)
     before = classifier.predict_proba(X)
@@ -134,7 +134,7 @@ def test_what_was_learned_stays_where_a_new_fit_fails() -> None:
     np.testing.assert_array_equal(classifier.predict_proba(X), before)
 
 
-def test_settings_that_were_learned_with_cannot_be_changed_without_fitting() -> None:
+def test_settings_changed_after_fit_are_refused() -> None:
     X, y = suppliers(20)
     classifier = quick().fit(X, y)
     for changed in ({"method": "stacking"}, {"method": "deep_sets", "temperature": True}):
@@ -143,13 +143,13 @@ def test_settings_that_were_learned_with_cannot_be_changed_without_fitting() -> 
     assert classifier.set_params(temperature=False).predict(X).shape == (20,)
 
 
-def test_entities_are_asked_about_as_they_were_learned_from() -> None:
+def test_predict_needs_entities_in_the_form_of_fit() -> None:
     classifier = quick().fit(*suppliers(20))
     with pytest.raises(EvidenceError, match="fitted without claims"):
         classifier.predict([{"claim": "It is late.", "evidence": ["late"]}])
 
 
-def test_a_prior_that_is_given_reaches_the_circuit_and_the_silent() -> None:
+def test_a_given_prior_is_used_by_the_circuit_and_for_entities_without_evidence() -> None:
     X, y = suppliers(20)
     given = BaselineClassifier("spn_only", seeds=(1, 2), prior={"good": 0.1, "bad": 0.9})
     plain = clone(given).set_params(prior=None).fit(X, y)

@@ -1,4 +1,4 @@
-"""Every baseline gives through the classifier what it gives in a comparison of methods."""
+"""Every baseline answers the same through the classifier and in an evaluation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COUNT, ASKED = 60, 12
 
 
 def with_sources(X: Entities) -> Entities:
-    """Three sources, and some items of nobody's."""
+    """Three sources, and some items without one."""
     names = ("auditor", "press", "customer", None)
     return [
         [{**item, "source": names[(place + n) % 4]} for n, item in enumerate(entity)]
@@ -82,7 +82,7 @@ def compared() -> dict[str, MethodRun]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_answers_are_those_of_a_comparison(name: str) -> None:
+def test_answers_match_an_evaluation(name: str) -> None:
     wanted = compared()[name]
     found = fitted(name).predict_proba(asked())
     np.testing.assert_allclose(found, wanted.raw, rtol=0, atol=1e-9)
@@ -90,7 +90,7 @@ def test_answers_are_those_of_a_comparison(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEMPERED)
-def test_the_temperature_is_that_of_a_comparison_and_references_have_none(name: str) -> None:
+def test_temperatures_match_an_evaluation_and_references_have_none(name: str) -> None:
     wanted = compared()[name]
     found = fitted(name, tempered=True)
     np.testing.assert_allclose(found.predict_proba(asked()), wanted.tempered, rtol=0, atol=1e-9)
@@ -110,21 +110,21 @@ def test_an_entity_without_evidence_gets_the_prior_and_changes_no_other(name: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_items_say_they_support_is_no_hint(name: str) -> None:
+def test_supports_value_does_not_change_predictions(name: str) -> None:
     hinted = [[{**item, "supports_value": "good"} for item in entity] for entity in asked()]
     found = fitted(name).predict_proba(hinted)
     np.testing.assert_array_equal(found, fitted(name).predict_proba(asked()))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_can_be_sent_to_another_process(name: str) -> None:
+def test_it_can_be_pickled_to_another_process(name: str) -> None:
     copy = pickle.loads(pickle.dumps(fitted(name)))
     found = copy.predict_proba(asked()[:3])
     np.testing.assert_array_equal(found, fitted(name).predict_proba(asked()[:3]))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_sources_matter_to_methods_that_know_of_them(name: str) -> None:
+def test_sources_change_answers_of_methods_that_use_them(name: str) -> None:
     nobody = [[{**item, "source": None} for item in entity] for entity in asked()]
     change = fitted(name).predict_proba(nobody) - fitted(name).predict_proba(asked())
     assert (np.abs(change).max() > 1e-4) == (name in ("dawid_skene", "relational_graph"))
@@ -138,7 +138,7 @@ def test_every_other_method_is_refused_by_name(name: str) -> None:
     assert caught.value.field == "method"
 
 
-def test_given_validation_groups_and_claims_are_as_for_the_other_classifier() -> None:
+def test_validation_groups_and_claims_work_as_in_lpf_classifier() -> None:
     X, y = lesson()
     claim = "The supplier can be trusted."
     groups = [f"owner {place // 6}" for place in range(COUNT)]
@@ -160,7 +160,7 @@ def test_given_validation_groups_and_claims_are_as_for_the_other_classifier() ->
         assert np.abs(found - apart).max() > 1e-6
 
 
-def test_it_learns_what_the_texts_say() -> None:
+def test_it_learns_from_texts() -> None:
     classifier = fitted("majority_vote", tempered=True)
     texts = [["All came on time and the customer was happy."], ["Broken, late, invoices forged."]]
     assert classifier.predict(texts).tolist() == ["good", "bad"]

@@ -1,4 +1,4 @@
-"""The classifier gives what the same data give through the trainer and the engine."""
+"""The classifier answers the same as trainer and engine on the same data."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def answered(
     ],
     ids=["robust", "learned", "paper"],
 )
-def test_answers_are_those_of_trainer_and_engine(
+def test_answers_equal_those_of_trainer_and_engine(
     parameters: dict[str, object], options: QueryOptions
 ) -> None:
     X, y = suppliers(COUNT)
@@ -83,7 +83,7 @@ def test_few_entities_go_through_folds() -> None:
     assert any("12 were right" in warning for warning in classifier.warnings_)
 
 
-def test_validation_entities_can_be_given_whatever_their_number() -> None:
+def test_any_number_of_validation_entities_can_be_given() -> None:
     X, y = suppliers(30)
     more, labels = suppliers(10, seed=2, first=500)
     every = dataset_of(X + more, y + labels)
@@ -116,7 +116,7 @@ def test_a_group_on_both_sides_of_validation_is_refused() -> None:
         )
 
 
-def test_evidence_is_read_against_the_claim_where_there_is_one() -> None:
+def test_evidence_is_read_with_its_claim() -> None:
     X, y = suppliers(COUNT)
     claim = "The supplier can be trusted."
     dataset, reader = dataset_of(X, y, claim=claim), open_reader(with_claim=True)
@@ -156,7 +156,7 @@ def test_entities_without_evidence_are_left_out_of_training_and_counted() -> Non
     assert "1 entity has no evidence and was left out (first: X[3])." in classifier.warnings_
 
 
-def test_it_learns_what_the_texts_say() -> None:
+def test_it_learns_from_texts() -> None:
     X, y = suppliers(COUNT)
     assert fitted().predict([["All came on time and the customer was happy."]]) == ["good"]
     assert fitted().predict([["The goods were broken, late, the invoices forged."]]) == ["bad"]

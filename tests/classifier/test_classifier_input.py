@@ -1,4 +1,4 @@
-"""What can be written for X and y, and what is said where it cannot."""
+"""The accepted forms of X and y, and the errors for all others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def evidence(**more: object) -> Evidence:
     return Evidence("E1", "S1", "level", TEXT, **more)
 
 
-def test_every_way_to_write_evidence_says_the_same() -> None:
+def test_all_forms_of_evidence_give_the_same_answer() -> None:
     ways = [TEXT, {"text": TEXT}, evidence(), np.str_(TEXT)]
     read = read_entities([[way] for way in ways])
     assert {entity.evidence[0].text_content for entity in read} == {TEXT}
@@ -33,7 +33,7 @@ def test_every_way_to_write_evidence_says_the_same() -> None:
     assert read_entities(pd.Series([[TEXT], []]))[1].evidence == ()
 
 
-def test_fields_of_evidence_are_read_and_what_is_missing_is_unknown() -> None:
+def test_evidence_fields_are_read_and_missing_ones_are_none() -> None:
     full = {"text": TEXT, "credibility": 1, "timestamp": "2026-01-25", "report_id": 7}
     blank = {"text": TEXT, "credibility": np.nan, "timestamp": pd.NaT, "source": pd.NA}
     first, second = read_entities([[full, blank]])[0].evidence
@@ -64,7 +64,7 @@ def test_fields_of_evidence_are_read_and_what_is_missing_is_unknown() -> None:
         ([{"claim": "a", "evidence": [evidence(claim="b")]}], r"X\[0\]: its evidence has the"),
     ],
 )
-def test_what_is_no_evidence_is_refused_with_its_place(X: object, message: str) -> None:
+def test_invalid_evidence_is_refused_with_its_place(X: object, message: str) -> None:
     with pytest.raises(EvidenceError, match=message):
         read_entities(X)
     with pytest.raises(EvidenceError):
@@ -91,7 +91,7 @@ def test_what_is_no_evidence_is_refused_with_its_place(X: object, message: str) 
         ),
     ],
 )
-def test_labels_that_cannot_be_learned_from_are_refused(
+def test_invalid_labels_are_refused(
     X: list[object], y: object, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -212,7 +212,7 @@ def test_explanations_with_learned_weights_have_no_contributions() -> None:
         np.testing.assert_allclose(one.weight.sum(), 1.0)
 
 
-def test_all_questions_take_the_same_input() -> None:
+def test_all_methods_take_the_same_input() -> None:
     classifier = fitted()
     assert classifier.explain([]) == []
     assert classifier.uncertainty([], samples=2).entropy.shape == (0,)

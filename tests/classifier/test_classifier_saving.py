@@ -17,7 +17,7 @@ X, Y = suppliers(8)
 
 
 @pytest.mark.parametrize("mode", ["robust", "paper"])
-def test_what_is_loaded_answers_as_what_was_saved(mode: str, tmp_path: Path) -> None:
+def test_a_loaded_classifier_gives_the_saved_answers(mode: str, tmp_path: Path) -> None:
     labels = [label == "good" for label in Y]
     saved = LPFClassifier(
         **FAST,
@@ -53,7 +53,7 @@ def test_answering_after_loading_needs_neither_torch_nor_sklearn(tmp_path: Path)
     assert done.stdout.strip() == "bad"
 
 
-def test_a_reader_that_is_no_name_is_given_again(tmp_path: Path) -> None:
+def test_a_reader_object_is_passed_to_load(tmp_path: Path) -> None:
     reader = CountingReader()
     LPFClassifier(**FAST, reader=reader).fit(X, Y).save(tmp_path)
     assert LPFClassifier.load(tmp_path, reader=reader).reader is reader
@@ -62,14 +62,14 @@ def test_a_reader_that_is_no_name_is_given_again(tmp_path: Path) -> None:
     assert reader.count == 1
 
 
-def test_a_reader_that_is_not_the_models_is_refused(tmp_path: Path) -> None:
+def test_a_reader_other_than_the_models_is_refused(tmp_path: Path) -> None:
     class Other(CountingReader):
         @property
         def reader_id(self) -> str:
             return "other"
 
     fitted().save(tmp_path)
-    with pytest.raises(ConfigError, match="and this is other"):
+    with pytest.raises(ConfigError, match="this is other"):
         LPFClassifier.load(tmp_path, reader=Other()).predict(X)
 
 
@@ -79,7 +79,7 @@ def test_saving_again_replaces(tmp_path: Path) -> None:
     assert LPFClassifier.load(tmp_path).variant == "learned"
 
 
-def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_unsaveable_labels_are_refused_before_writing(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="not fitted"):
         LPFClassifier().save(tmp_path)
     pairs = [(label, 1) for label in Y]
@@ -108,7 +108,7 @@ def test_a_file_that_was_changed_is_refused(
         LPFClassifier.load(tmp_path)
 
 
-def test_a_folder_or_a_model_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+def test_an_incomplete_folder_or_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtefactFormatError, match="give the folder that"):
         LPFClassifier.load(tmp_path)
     fitted().save(tmp_path)

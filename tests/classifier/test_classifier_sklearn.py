@@ -1,4 +1,4 @@
-"""scikit-learn's own tools take the classifier for one of theirs."""
+"""scikit-learn's own tools accept the classifier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lpf import LPFClassifier
 from lpf.errors import ConfigError, TrainingError
 
 
-def test_parameters_are_kept_as_given() -> None:
+def test_parameters_are_stored_unchanged() -> None:
     hidden = [32, 16]
     classifier = LPFClassifier(hidden=hidden, mode="paper")
     assert classifier.get_params()["hidden"] is hidden
@@ -78,7 +78,7 @@ def test_a_search_over_parameters_sets_them_and_keeps_the_best() -> None:
     assert search.predict(texts_of(X)).shape == (12,)
 
 
-def test_groups_reach_fit_and_arrays_and_numbers_will_do() -> None:
+def test_fit_accepts_groups_arrays_and_numbers() -> None:
     X, y = suppliers(12)
     entities = np.empty(12, object)
     entities[:] = texts_of(X)
@@ -94,7 +94,7 @@ def test_groups_reach_fit_and_arrays_and_numbers_will_do() -> None:
     np.testing.assert_allclose(answers.sum(axis=1), 1.0)
 
 
-def test_it_can_be_sent_to_another_process() -> None:
+def test_it_can_be_pickled_to_another_process() -> None:
     X, _ = suppliers(5)
     copy = pickle.loads(pickle.dumps(fitted()))
     np.testing.assert_allclose(copy.predict_proba(X), fitted().predict_proba(X), atol=1e-6)

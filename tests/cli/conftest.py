@@ -1,4 +1,4 @@
-"""A real small workspace to run commands in, and a short way to run them."""
+"""A small real workspace, and a fixture that runs commands in it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Commands:
         """What standard error says about a wrong call; the JSON document must say the same."""
         done = self(*words, code=2)
         assert "Traceback" not in done.stderr
-        told = self.json(*words, code=2)["error"]
-        assert told["kind"]
-        assert told["message"] in done.stderr
+        output = self.json(*words, code=2)["error"]
+        assert output["kind"]
+        assert output["message"] in done.stderr
         return done.stderr
 
     def refused(self, *words: object) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def questions(tmp_path: Path) -> Path:
     return path
 
 
-def test_answers_stand_in_the_order_of_the_questions(lpf, questions: Path, tmp_path: Path) -> None:
+def test_answers_are_in_the_order_of_the_questions(lpf, questions: Path, tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"
     assert "3 answered" in lpf("batch", questions, out).stdout
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -50,25 +50,25 @@ def test_from_standard_input_to_standard_output(lpf) -> None:
     assert "3 answered" in done.stderr
 
 
-def test_json_tells_what_was_done(lpf, questions: Path, tmp_path: Path) -> None:
+def test_json_reports_the_counts(lpf, questions: Path, tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"
-    told = lpf.json("batch", questions, out)
-    assert told == {"answered": 3, "errors": 0, "file": str(out)}
-    told = lpf.json("batch", questions, "-", code=2)
-    assert told["error"]["field"] == "--json"
+    output = lpf.json("batch", questions, out)
+    assert output == {"answered": 3, "errors": 0, "file": str(out)}
+    output = lpf.json("batch", questions, "-", code=2)
+    assert output["error"]["field"] == "--json"
 
 
-def test_one_bad_line_and_nothing_is_answered(lpf, tmp_path: Path) -> None:
+def test_nothing_is_answered_if_a_line_is_bad(lpf, tmp_path: Path) -> None:
     bad, out = tmp_path / "bad.jsonl", tmp_path / "answers.jsonl"
     bad.write_text(lines(*BAD) + "nonsense\n")
-    told = lpf.error("batch", bad, out)
+    output = lpf.error("batch", bad, out)
     for part in ("3 of 5 lines", "line 2: entity_id", "line 3:", "line 5: is not valid JSON"):
-        assert part in told
+        assert part in output
     assert [path.name for path in tmp_path.iterdir() if "answers" in path.name] == []
     assert lpf.json("ledger", "show", "--last", 1)["records"] == []
 
 
-def test_bad_lines_become_rows_where_asked_for(lpf, tmp_path: Path) -> None:
+def test_bad_lines_become_error_rows_with_skip_bad(lpf, tmp_path: Path) -> None:
     bad, out = tmp_path / "bad.jsonl", tmp_path / "answers.jsonl"
     bad.write_text(lines(*BAD))
     assert "2 answered, 2 not" in lpf("batch", bad, out, "--skip-bad").stdout
@@ -98,28 +98,28 @@ def hopeless(lpf, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
-def test_a_question_that_fails_says_how_far_it_came(
+def test_a_failed_question_reports_progress(
     lpf, hopeless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     monkeypatch.setattr(batch_answers, "CHUNK", chunk)
     out = tmp_path / "answers.jsonl"
-    told = lpf("batch", hopeless, out, code=2).stderr
+    output = lpf("batch", hopeless, out, code=2).stderr
     for part in ("line 3 ended the batch", "outcome", "2 answered before it", "their records stay"):
-        assert part in told
-    assert f"{out} was not written" in told
-    assert "Nothing was answered" not in told
+        assert part in output
+    assert f"{out} was not written" in output
+    assert "Nothing was answered" not in output
     assert not out.exists()
     assert len(lpf.json("ledger", "show", "--last", 9)["records"]) == 2
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
-def test_a_question_that_fails_becomes_a_row_where_asked_for(
+def test_a_failed_question_becomes_an_error_row_with_skip_bad(
     lpf, hopeless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     monkeypatch.setattr(batch_answers, "CHUNK", chunk)
     out = tmp_path / "answers.jsonl"
-    told = lpf.json("batch", hopeless, out, "--skip-bad")
-    assert told == {"answered": 3, "errors": 1, "file": str(out)}
+    output = lpf.json("batch", hopeless, out, "--skip-bad")
+    assert output == {"answered": 3, "errors": 1, "file": str(out)}
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row.get("entity_id") for row in rows] == ["C0001", "C0002", None, "C0001"]
     assert rows[2]["error"]["line"] == 3
@@ -134,7 +134,7 @@ def test_answers_that_are_recorded_are_printed(lpf, hopeless: Path) -> None:
 
 
 @pytest.mark.parametrize("together", [StoreFullError, EvidenceError])
-def test_a_store_that_fails_ends_the_batch_even_so(
+def test_a_failing_store_ends_the_batch_even_with_skip_bad(
     lpf, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: type[Exception]
 ) -> None:
     """It would fail with every other line too, whether it fails at once or when asked singly."""
@@ -143,9 +143,9 @@ def test_a_store_that_fails_ends_the_batch_even_so(
         raise together("not these.") if len(asked) > 1 else StoreFullError("no space is left.")
 
     monkeypatch.setattr(Workspace, "query_many", full)
-    told = lpf("batch", questions, tmp_path / "answers.jsonl", "--skip-bad", code=2).stderr
-    assert "line 1 ended the batch" in told
-    assert "0 answered before it" in told
+    output = lpf("batch", questions, tmp_path / "answers.jsonl", "--skip-bad", code=2).stderr
+    assert "line 1 ended the batch" in output
+    assert "0 answered before it" in output
 
 
 def test_nothing_is_printed_before_it_is_recorded(

@@ -1,4 +1,4 @@
-"""ingest, facts, evidence: what goes into the store and how it is looked at."""
+"""ingest, facts, evidence: adding to the store and showing what it has."""
 
 from __future__ import annotations
 
@@ -23,68 +23,68 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_ingest_counts_and_says_what_was_put_aside(lpf, table: Path) -> None:
+def test_ingest_reports_counts_and_rejected_rows(lpf, table: Path) -> None:
     shown = lpf("ingest", table).stdout
     for part in ("line 4: credibility", "line 5: predicate", "rejects", "colour"):
         assert part in shown
-    (told,) = lpf.json("ingest", table)["files"]
-    assert {name: told[name] for name in ("read", "added", "unchanged", "rejected")} == {
+    (output,) = lpf.json("ingest", table)["files"]
+    assert {name: output[name] for name in ("read", "added", "unchanged", "rejected")} == {
         "read": 4,
         "added": 0,
         "unchanged": 2,
         "rejected": 2,
     }
-    assert told["problems"][0]["field"] == "credibility"
-    assert Path(told["rejects_file"]).exists()
+    assert output["problems"][0]["field"] == "credibility"
+    assert Path(output["rejects_file"]).exists()
     assert lpf.json("query", "C0003", "level")["evidence_chain"] == ["N1", "N2"]
 
 
-def test_a_mistyped_column_is_told_with_the_name_meant(lpf, tmp_path: Path) -> None:
+def test_a_mistyped_column_is_reported_with_a_suggestion(lpf, tmp_path: Path) -> None:
     path = tmp_path / "evidence.csv"
     path.write_text("entity_id,predicate,text,support_value,colour\nC3,level,A text,low,red\n")
-    told = "columns not used: colour, support_value (did you mean supports_value?)\n"
-    assert told in lpf("ingest", path).stdout
+    output = "columns not used: colour, support_value (did you mean supports_value?)\n"
+    assert output in lpf("ingest", path).stdout
     (document,) = lpf.json("ingest", path)["files"]
     assert document["ignored_columns"] == ["colour", "support_value"]
     assert document["did_you_mean"] == {"support_value": "supports_value"}
 
 
-def test_a_data_set_is_refused_once_and_by_its_name(lpf, tmp_path: Path) -> None:
+def test_a_data_set_is_refused_with_one_message(lpf, tmp_path: Path) -> None:
     path = tmp_path / "claims.jsonl"
     line = '{"entity_id": "K1", "label": "low", "evidence": [{"evidence_id": 1, "text": "a"}]}\n'
     path.write_text(line * 80)
-    told = lpf.error("ingest", path)
-    assert told.count("claims.jsonl") == 1
-    assert "this is a data set" in told
-    assert "'lpf train FILE'" in told
+    output = lpf.error("ingest", path)
+    assert output.count("claims.jsonl") == 1
+    assert "this is a data set" in output
+    assert "'lpf train FILE'" in output
     assert not (lpf.folder / "rejects").exists()
     assert lpf.json("evidence", "list", "--entity", "K1")["evidence"] == []
 
 
-def test_strict_takes_nothing(lpf, table: Path) -> None:
+def test_strict_adds_nothing_from_a_file_with_errors(lpf, table: Path) -> None:
     assert "2 of 4 rows are invalid" in lpf.error("ingest", table, "--strict")
     assert lpf.json("evidence", "list", "--entity", "C0003")["evidence"] == []
 
 
-def test_a_file_that_cannot_be_read_keeps_no_other_out(lpf, table: Path, tmp_path: Path) -> None:
+def test_an_unreadable_file_does_not_stop_the_others(lpf, table: Path, tmp_path: Path) -> None:
     missing, broken = tmp_path / "missing.csv", tmp_path / "evidence.doc"
     broken.write_text("x")
     done = lpf("ingest", missing, broken, table, code=2)
     assert "evidence.csv" in done.stdout
     assert "missing.csv" in done.stderr
     assert "evidence.doc" in done.stderr
-    told = lpf.json("ingest", missing, table, code=2)
-    assert "missing.csv" in told["error"]["message"]
-    assert told["files"][0]["error"] == told["error"]
-    assert told["files"][1]["unchanged"] == 2
+    output = lpf.json("ingest", missing, table, code=2)
+    assert "missing.csv" in output["error"]["message"]
+    assert output["files"][0]["error"] == output["error"]
+    assert output["files"][1]["unchanged"] == 2
 
 
-def test_a_file_of_nothing_usable_is_a_no(lpf, table: Path) -> None:
+def test_a_file_without_usable_rows_exits_with_1(lpf, table: Path) -> None:
     lines = CSV.splitlines()
     table.write_text("\n".join([lines[0], *lines[3:]]) + "\n")
     assert "line 2: credibility" in lpf("ingest", table, code=1).stdout
-    (told,) = lpf.json("ingest", table, code=1)["files"]
-    assert (told["added"], told["unchanged"], told["rejected"]) == (0, 0, 2)
+    (output,) = lpf.json("ingest", table, code=1)["files"]
+    assert (output["added"], output["unchanged"], output["rejected"]) == (0, 0, 2)
 
 
 def test_facts_from_a_file_are_added_once(lpf, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_fact_is_set_corrected_and_withdrawn(lpf) -> None:
     assert f"see {better['fact_id']}" in shown
 
 
-def test_facts_are_learned_from(lpf) -> None:
+def test_a_circuit_is_learned_from_facts(lpf) -> None:
     assert "there are none to learn from" in lpf.error("facts", "learn")
     lpf("facts", "set", "C0001", "outcome", "clean")
     assert lpf.json("facts", "learn")["entities"] == 1
@@ -135,10 +135,10 @@ def test_evidence_is_listed_and_shown(lpf) -> None:
     assert "is not in the store" in lpf.error("evidence", "show", "nothing")
 
 
-def test_a_predicate_nobody_knows_is_refused_and_not_found_empty(lpf) -> None:
+def test_an_unknown_predicate_is_an_error_and_not_an_empty_list(lpf) -> None:
     for words in (("list",), ("search", "late filings")):
-        told = lpf.error("evidence", *words, "--predicate", "nope")
-        assert "'nope' is not in the schema" in told
+        output = lpf.error("evidence", *words, "--predicate", "nope")
+        assert "'nope' is not in the schema" in output
     assert "blank" in lpf.error("evidence", "search", " ")
 
 
@@ -149,7 +149,7 @@ def test_evidence_is_found_by_its_meaning(lpf) -> None:
     assert "regulator" in lpf("evidence", "search", "inquiry", "--entity", "C0002").stdout
 
 
-def test_erasing_needs_a_yes_and_is_for_good(lpf) -> None:
+def test_erasing_needs_confirmation_and_is_permanent(lpf) -> None:
     assert "with --yes" in lpf.error("evidence", "erase", "C0001_E001")
     shown = lpf("evidence", "erase", "C0001_E001", "C0002_E001", "--yes").stdout
     assert "Erased: C0001_E001, C0002_E001." in shown
@@ -158,13 +158,13 @@ def test_erasing_needs_a_yes_and_is_for_good(lpf) -> None:
     assert "C0001_E001" not in lpf.json("query", "C0001", "level")["evidence_chain"]
 
 
-def test_an_erasure_that_was_interrupted_may_be_asked_for_again(lpf) -> None:
+def test_an_interrupted_erasure_can_be_repeated(lpf) -> None:
     with Workspace.open(lpf.folder) as workspace:
         workspace.evidence.erase("C0001_E001")
     assert "with --yes" in lpf.error("evidence", "erase", "C0001_E001")
 
 
-def test_what_is_dated_in_the_future_or_separated_otherwise_is_said(lpf, tmp_path: Path) -> None:
+def test_future_dates_and_other_separators_are_reported(lpf, tmp_path: Path) -> None:
     path = tmp_path / "later.csv"
     path.write_text("entity_id;predicate;text;timestamp\nC0009;level;It will be fine.;2099-01-01\n")
     shown = lpf("ingest", path).stdout

@@ -28,7 +28,7 @@ def first(folder: Path) -> dict[str, Any]:
     return document
 
 
-def test_the_company_is_asked_about_three_ways(first: dict[str, Any]) -> None:
+def test_the_demo_shows_three_answers(first: dict[str, Any]) -> None:
     assert first["query"] == {
         "entity_id": "C0001",
         "predicate": "compliance_level",
@@ -45,7 +45,7 @@ def test_the_company_is_asked_about_three_ways(first: dict[str, Any]) -> None:
     assert first["spn"]["confidence"] < 0.99, "its notes contradict each other"
 
 
-def test_the_model_is_good_and_the_ledger_holds(first: dict[str, Any]) -> None:
+def test_the_demo_model_is_accurate_and_the_ledger_valid(first: dict[str, Any]) -> None:
     assert first["metrics"]["compliance_level/test/spn/accuracy"] > 0.95
     assert first["metrics"]["compliance_level/test/learned/accuracy"] > 0.9
     assert first["ledger"] == {"ok": True, "records": 3}

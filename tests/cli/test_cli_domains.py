@@ -1,4 +1,4 @@
-"""``lpf domains``: what is listed, shown and written, and what is refused."""
+"""``lpf domains``: lists, shown domains, written files, and errors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def run(*words: object, code: int = 0) -> Any:
 
 def refused(*words: object) -> str:
     """What is said of a wrong call; its JSON says the same."""
-    told = run(*words, code=2).stderr
+    message = run(*words, code=2).stderr
     document = json.loads(run(*words, "--json", code=2).stdout)
-    assert document["error"]["message"] in told
-    return told
+    assert document["error"]["message"] in message
+    return message
 
 
 def test_list_names_every_domain() -> None:
@@ -57,32 +57,34 @@ def test_generate_writes_a_data_set_and_its_facts(tmp_path: Path) -> None:
         *("--items", 4, "--extra-test", 20, "--prefix", "x-", "--set", "fact_share=0.5"),
         *("--set", "missing=0", "--facts", facts, "--json"),
     )
-    told = json.loads(run(*words).stdout)
+    document = json.loads(run(*words).stdout)
     made = read_dataset(file, schema=load_domain("finance").schema())
-    assert told["digest"] == made.digest
-    assert (told["entities"], told["items"]) == (len(made), len(list(made.items))) == (80, 320)
-    assert told["values"] == {"low_risk": 28, "medium_risk": 32, "high_risk": 20}
-    assert sum(told["splits"].values()) == 80
-    assert told["splits"]["test"] >= 28
-    assert told["facts"] == len(list(read_facts(facts))) > 20
-    assert told["parameters"]["fact_share"] == 0.5
+    assert document["digest"] == made.digest
+    assert (
+        (document["entities"], document["items"]) == (len(made), len(list(made.items))) == (80, 320)
+    )
+    assert document["values"] == {"low_risk": 28, "medium_risk": 32, "high_risk": 20}
+    assert sum(document["splits"].values()) == 80
+    assert document["splits"]["test"] >= 28
+    assert document["facts"] == len(list(read_facts(facts))) > 20
+    assert document["parameters"]["fact_share"] == 0.5
     assert made.entities[0].entity_id == "x-B0001"
     assert perfect_answers(made).shape == (80, 3)
 
 
-def test_generate_says_what_it_wrote(tmp_path: Path) -> None:
+def test_generate_reports_what_it_wrote(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     shown = run("generate", "legal", file, "--entities", 40).stdout
     assert "40 entities with 200 items" in shown.replace("\n", " ")
     assert "train 28 · validation 6 · test 6" in shown
 
 
-def test_a_file_that_is_there_is_replaced_only_when_told(tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced_only_with_force(tmp_path: Path) -> None:
     file, facts = tmp_path / "out.jsonl", tmp_path / "facts.jsonl"
     facts.write_text("mine")
-    told = refused("generate", "legal", file, "--facts", facts)
-    assert "facts.jsonl: exists already" in told
-    assert "--force" in told
+    message = refused("generate", "legal", file, "--facts", facts)
+    assert "facts.jsonl: exists already" in message
+    assert "--force" in message
     assert not file.exists()
     assert facts.read_text() == "mine"
     run("generate", "legal", file, "--entities", 40, "--facts", facts, "--force")
@@ -90,7 +92,7 @@ def test_a_file_that_is_there_is_replaced_only_when_told(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("generate", "astrology"), "unknown domain 'astrology'"),
         (("generate", "legal", "--set", "colour=1"), "generator.colour: unknown parameter"),
@@ -100,9 +102,9 @@ def test_a_file_that_is_there_is_replaced_only_when_told(tmp_path: Path) -> None
         (("generate", "legal", "--extra-test", "-1"), "extra_test: must be at least 0"),
     ],
 )
-def test_a_wrong_call_writes_nothing(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_a_wrong_call_writes_nothing(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
-    assert told in refused(*words, file)
+    assert message in refused(*words, file)
     assert not file.exists()
 
 

@@ -31,7 +31,7 @@ MEASURES = {"accuracy", "nll", "brier", "ece", "ece_null", "macro_f1", "runtime_
 
 @pytest.fixture(autouse=True)
 def search_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command puts the folder it stands in on it."""
+    """The command adds the current folder to it."""
     monkeypatch.setattr(sys, "path", [*sys.path])
 
 
@@ -86,7 +86,7 @@ def test_the_document_has_the_promised_shape(document: dict[str, Any]) -> None:
     assert (document["asked"], document["folds"]) == (12, 0)
 
 
-def test_the_same_command_again_only_tells(
+def test_a_repeated_evaluation_computes_nothing(
     document: dict[str, Any], words: tuple[object, ...], folder: Path
 ) -> None:
     before = times(folder / "kept")
@@ -127,7 +127,7 @@ def test_the_verdict_leads_and_statistics_are_shown_on_request(
     assert HEADINGS in verbose
 
 
-def test_what_a_narrow_terminal_has_no_room_for_is_said(
+def test_hidden_columns_of_a_narrow_terminal_are_named(
     document: dict[str, Any], words: tuple[object, ...]
 ) -> None:
     shown = run(*words, "--verbose", columns=66).stdout
@@ -140,7 +140,7 @@ def test_what_a_narrow_terminal_has_no_room_for_is_said(
     )
 
 
-def test_several_seeds_have_a_spread_and_no_network_is_trained_for_nothing(tmp_path: Path) -> None:
+def test_several_seeds_have_a_spread_and_unused_networks_are_not_trained(tmp_path: Path) -> None:
     path = written(tmp_path / "parts.jsonl", in_splits(entities(60, items=1), all_three))
     words = (
         path,
@@ -188,7 +188,7 @@ def test_folds_and_a_protected_field(tmp_path: Path) -> None:
     assert all(len(line) <= 80 for line in shown.splitlines()), shown
 
 
-def test_a_method_of_your_own_from_the_folder_you_stand_in(
+def test_an_own_method_is_imported_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -213,7 +213,7 @@ def test_a_method_of_your_own_from_the_folder_you_stand_in(
     assert all(len(line) <= 80 for line in shown.splitlines()), shown
 
 
-def test_a_transformer_of_your_own_is_added_and_kept_under_its_name(
+def test_an_own_transformer_is_added_and_stored_under_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -232,7 +232,7 @@ def test_a_transformer_of_your_own_is_added_and_kept_under_its_name(
     assert len(times(Path("kept"))) == len(before) + 1
 
 
-def test_who_could_not_be_compared_is_said(
+def test_methods_that_could_not_be_compared_are_named(
     document: dict[str, Any],
     words: tuple[object, ...],
     folder: Path,
@@ -255,7 +255,7 @@ def test_who_could_not_be_compared_is_said(
     assert shown.count("not compared") == 1
 
 
-def test_a_reference_that_crashed_is_said(
+def test_a_crashed_reference_is_reported(
     document: dict[str, Any], words: tuple[object, ...], folder: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(folder / "kept", tmp_path / "kept")
@@ -273,7 +273,7 @@ def test_a_reference_that_crashed_is_said(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("--methods", "lpf_robust,divination"),
@@ -299,20 +299,20 @@ def test_a_reference_that_crashed_is_said(
         ),
     ],
 )
-def test_a_wrong_call_is_told_and_nothing_is_kept(
-    words: tuple[str, ...], told: str, tmp_path: Path
+def test_a_wrong_call_is_reported_and_nothing_is_stored(
+    words: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     rows = [
         {**{name: row[name] for name in row if name != "label"}, "labels": {"taste": row["label"]}}
         for row in in_splits(entities(60), all_three)
     ]
     path = written(tmp_path / "parts.jsonl", rows)
-    assert told in refused(path, *words, "--keep", tmp_path / "kept", "--workers", 1)
+    assert message in refused(path, *words, "--keep", tmp_path / "kept", "--workers", 1)
     assert not (tmp_path / "kept").exists()
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (None, "cannot be read (No such file or directory)"),
         (b"", "is empty"),
@@ -322,19 +322,21 @@ def test_a_wrong_call_is_told_and_nothing_is_kept(
         (b'{"entity_id": "a", "label": "x"}\n', "evidence: is missing"),
     ],
 )
-def test_a_file_that_is_no_data_set(content: bytes | None, told: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_data_set_is_refused(
+    content: bytes | None, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "parts.jsonl"
     if content is not None:
         path.write_bytes(content)
-    assert told in refused(path, "--keep", tmp_path / "kept")
+    assert message in refused(path, "--keep", tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
 
 
 def test_too_few_entities(tmp_path: Path) -> None:
     path = written(tmp_path / "few.jsonl", entities(20))
-    told = refused(path, "--keep", tmp_path / "kept")
-    assert "has 20 labelled entities, and an evaluation needs at least 60" in told
-    assert "lpf train" in told
+    message = refused(path, "--keep", tmp_path / "kept")
+    assert "has 20 labelled entities, and an evaluation needs at least 60" in message
+    assert "lpf train" in message
 
 
 @pytest.mark.parametrize(
@@ -345,7 +347,7 @@ def test_seeds_are_a_number_of_them_or_a_list(text: str, seeds: int | list[int])
     assert parsed_seeds(text) == seeds
 
 
-def test_all_is_all_of_ours_and_more_may_be_named() -> None:
+def test_all_means_all_built_in_methods_and_others_can_be_added() -> None:
     ours = (*(name for name in OURS if name != "perfect_reader"), "lpf_chosen")
     for text, names in {
         "all": ours,
@@ -358,7 +360,7 @@ def test_all_is_all_of_ours_and_more_may_be_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ",", "-1", "0", "1,-2", "1.5", "one"])
-def test_seeds_that_are_none(text: str) -> None:
+def test_invalid_seeds_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--seeds: must be"):
         parsed_seeds(text)
 
@@ -374,7 +376,7 @@ class Optimist(ChatServer):
 GOOD_OF_ALL = '{"value": "good", "confidence": 0.9, "reason": "It looks fine."}'
 
 
-def test_a_language_model_is_asked_about_a_few(
+def test_a_language_model_answers_some_entities(
     document: dict[str, Any], words: tuple[object, ...]
 ) -> None:
     server = Optimist()

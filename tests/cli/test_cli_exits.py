@@ -1,4 +1,4 @@
-"""How commands end where output fails, nobody reads on, or somebody interrupts."""
+"""How commands end if output fails, a pipe is closed, or the user interrupts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_terminal_of_ascii_only_gets_ascii_bars(lpf) -> None:
 
 
 @pytest.mark.parametrize("words", [["--json"], [], ["--help"]])
-def test_a_reader_who_left_is_no_failure(lpf, words: list[str]) -> None:
+def test_a_closed_pipe_is_not_a_failure(lpf, words: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as nobody:
@@ -72,7 +72,7 @@ def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_an_interruption_is_one_sentence(lpf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_prints_one_sentence(lpf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Workspace, "query", interrupted)
     done = lpf("query", "C0001", "level", code=130)
     assert (done.stdout, done.stderr) == ("", "lpf: interrupted.\n")
@@ -80,7 +80,7 @@ def test_an_interruption_is_one_sentence(lpf, monkeypatch: pytest.MonkeyPatch) -
     assert (error["kind"], error["message"]) == ("Interrupted", "interrupted.")
 
 
-def test_an_interruption_before_any_command_is_one_too(
+def test_an_interruption_before_any_command_prints_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(typer.Typer, "__call__", interrupted)
@@ -90,7 +90,7 @@ def test_an_interruption_before_any_command_is_one_too(
     assert capsys.readouterr().err == "lpf: interrupted.\n"
 
 
-def test_an_interrupted_ingest_says_how_far_it_came(
+def test_an_interrupted_ingest_reports_its_progress(
     lpf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = tmp_path / "first.csv", tmp_path / "second.csv"
@@ -108,12 +108,12 @@ def test_an_interrupted_ingest_says_how_far_it_came(
     done = lpf("ingest", first, second, code=130)
     assert "interrupted; 1 rows of" in done.stderr
     assert "first.csv" in done.stdout
-    told = lpf.json("ingest", first, second, code=130)
-    assert told["error"]["kind"] == "Interrupted"
-    assert [one["read"] for one in told["files"]] == [1, 1]
+    output = lpf.json("ingest", first, second, code=130)
+    assert output["error"]["kind"] == "Interrupted"
+    assert [one["read"] for one in output["files"]] == [1, 1]
 
 
-def test_an_interruption_of_the_question_is_not_its_no(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_at_a_confirmation_is_not_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(common.sys.stdin, "isatty", lambda: True, raising=False)
 
     def at_the_prompt(*_: object, **__: object) -> None:
@@ -127,7 +127,7 @@ def test_an_interruption_of_the_question_is_not_its_no(monkeypatch: pytest.Monke
         common.confirm("E001", yes=False)
 
 
-def test_names_that_are_no_text_are_shown_too(tmp_path: Path) -> None:
+def test_file_names_that_are_not_utf8_are_shown(tmp_path: Path) -> None:
     """A name of bytes that are no letters, as file systems allow."""
     name = os.fsdecode(b"no\xff.csv")
     done = program(["query", "C", "--workspace", str(tmp_path / name), "--json"])

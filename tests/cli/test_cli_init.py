@@ -1,4 +1,4 @@
-"""init and models: making a workspace fit to answer."""
+"""init and models: creating a workspace and giving it a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def init(folder: Path, *words: object, code: int = 0) -> Any:
     return done
 
 
-def test_says_what_was_made_and_what_to_do_next(tmp_path: Path) -> None:
+def test_init_shows_the_workspace_and_the_next_steps(tmp_path: Path) -> None:
     done = init(tmp_path / "new", "--predicate", "level=low,medium,high")
     for part in ("lpf.toml", "ledger.key", "level: low, medium, high", "lpf ingest"):
         assert part in done.stdout
@@ -41,7 +41,7 @@ def test_predicates_priors_and_relations_reach_the_settings(tmp_path: Path) -> N
     assert schema.related("level") == ("outcome",)
 
 
-def test_the_next_step_names_a_predicate_where_one_must_be_named(tmp_path: Path) -> None:
+def test_the_next_step_names_a_predicate_if_there_are_several(tmp_path: Path) -> None:
     one, more = ("--predicate", "level=low,high"), ("--predicate", "outcome=clean,qualified")
     assert "lpf query ENTITY        ask a question" in init(tmp_path / "one", *one).stdout
     assert "lpf query ENTITY PREDICATE" in init(tmp_path / "two", *one, *more).stdout
@@ -70,7 +70,7 @@ def test_a_schema_file_does_the_same(tmp_path: Path) -> None:
         (["--predicate", "level=low,high", "--store", "mysql://x/y"], "store.url"),
     ],
 )
-def test_what_cannot_be_made_is_told_and_leaves_nothing(
+def test_a_failed_init_is_reported_and_leaves_nothing(
     words: list[str], message: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "new"
@@ -79,22 +79,22 @@ def test_what_cannot_be_made_is_told_and_leaves_nothing(
     assert not (folder / "lpf.toml").exists()
 
 
-def test_a_workspace_is_not_made_twice(tmp_path: Path) -> None:
+def test_a_workspace_is_not_created_twice(tmp_path: Path) -> None:
     init(tmp_path, "--predicate", "level=low,high")
     done = init(tmp_path, "--predicate", "other=a,b", code=2)
     assert "is a workspace already" in done.stderr
     assert "level" in (tmp_path / "lpf.toml").read_text()
 
 
-def test_the_first_model_added_answers_and_others_when_told(lpf, tmp_path: Path) -> None:
+def test_the_first_model_added_is_used_and_others_only_with_use(lpf, tmp_path: Path) -> None:
     (first,) = lpf.json("models", "list")["models"]
     assert first["active"]
     assert first["predicates"] == ["level", "outcome"]
     with Workspace.create(tmp_path / "other", workspaces.schema()) as other:
         second = workspaces.give_model(other, members=1)
     source = tmp_path / "other" / "models" / second
-    told = {"version": second, "active": False, "was_here": False, "lacks": []}
-    assert lpf.json("models", "add", source) == told
+    output = {"version": second, "active": False, "was_here": False, "lacks": []}
+    assert lpf.json("models", "add", source) == output
     assert f"lpf models use {second}" in lpf("models", "add", source).stdout
     assert lpf.json("models", "use", second)["active"]
     assert f"{second} is here already and answers." in lpf("models", "add", source).stdout
@@ -107,7 +107,7 @@ def test_the_first_model_added_answers_and_others_when_told(lpf, tmp_path: Path)
     assert there.json("models", "add", tmp_path / second)["active"]
 
 
-def test_a_model_that_lacks_a_predicate_answers_only_when_told(lpf, tmp_path: Path) -> None:
+def test_a_model_that_lacks_a_predicate_is_used_only_with_use(lpf, tmp_path: Path) -> None:
     with Workspace.create(tmp_path / "other", workspaces.schema()) as other:
         partial = workspaces.give_model(other, predicates=model_config().predicates[:1])
     source = tmp_path / "other" / "models" / partial
@@ -115,8 +115,8 @@ def test_a_model_that_lacks_a_predicate_answers_only_when_told(lpf, tmp_path: Pa
     shown = lpf("models", "add", source).stdout
     assert "It lacks outcome" in shown
     assert f"lpf models use {partial}" in shown
-    told = lpf.json("models", "add", source)
-    assert (told["active"], told["was_here"], told["lacks"]) == (False, True, ["outcome"])
+    output = lpf.json("models", "add", source)
+    assert (output["active"], output["was_here"], output["lacks"]) == (False, True, ["outcome"])
     assert lpf.json("models", "add", source, "--use")["active"]
 
 

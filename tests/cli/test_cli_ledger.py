@@ -42,7 +42,7 @@ def test_records_are_shown(asked) -> None:
     assert "give the ID" in asked.error("ledger", "show")
 
 
-def test_the_words_of_a_question_are_shown_until_they_are_erased(lpf) -> None:
+def test_a_query_text_is_shown_until_it_is_erased(lpf) -> None:
     lpf("query", "C0001", "level", "--query-text", "late filings")
     lpf("query", "C0001", "level")
     first, second = "INF00000001", RECORD
@@ -58,7 +58,7 @@ def test_the_words_of_a_question_are_shown_until_they_are_erased(lpf) -> None:
     assert "is not in the ledger" in lpf.error("ledger", "forget", "INF00000009")
 
 
-def test_words_that_were_changed_can_be_forgotten(lpf) -> None:
+def test_a_changed_query_text_can_be_erased(lpf) -> None:
     lpf("query", "C0001", "level", "--query-text", "late filings")
     with closing(sqlite3.connect(lpf.folder / "store.db")) as connection, connection:
         connection.execute("UPDATE query_texts SET text = 'early filings'")
@@ -79,9 +79,9 @@ def test_a_learned_answer_is_shown_by_its_weights(asked) -> None:
     assert "weight" in asked("ledger", "show", "INF00000004").stdout
 
 
-def test_a_sound_ledger_verifies(asked, tmp_path: Path) -> None:
-    told = asked.json("ledger", "verify")
-    assert (told["ok"], told["records"], told["findings"]) == (True, 3, [])
+def test_an_intact_ledger_verifies(asked, tmp_path: Path) -> None:
+    output = asked.json("ledger", "verify")
+    assert (output["ok"], output["records"], output["findings"]) == (True, 3, [])
     checkpoint, exported = tmp_path / "checkpoint.json", tmp_path / "ledger.jsonl"
     assert "3 records" in asked("ledger", "checkpoint", "--out", checkpoint).stdout
     assert asked.json("ledger", "export", exported)["records"] == 3
@@ -90,22 +90,22 @@ def test_a_sound_ledger_verifies(asked, tmp_path: Path) -> None:
     assert "The ledger is intact" in asked("ledger", "verify", *words).stdout
     assert "with itself only" not in asked("ledger", "verify", *words).stdout
     assert "with itself only; see --trusted" in asked("ledger", "verify").stdout
-    assert told["against_itself_only"]
+    assert output["against_itself_only"]
     assert asked.json("ledger", "verify", *words, "--export", exported)["ok"]
     assert asked.json("ledger", "verify", "--key", key.read_text().strip())["ok"]
 
 
-def test_a_changed_record_is_found_and_the_answer_is_no(asked) -> None:
+def test_a_changed_record_is_found_with_exit_code_1(asked) -> None:
     tamper(asked.folder)
-    told = asked.json("ledger", "verify", code=1)
-    assert not told["ok"]
-    assert any(RECORD in finding["where"] for finding in told["findings"])
+    output = asked.json("ledger", "verify", code=1)
+    assert not output["ok"]
+    assert any(RECORD in finding["where"] for finding in output["findings"])
     shown = asked("ledger", "verify", code=1).stdout
     assert "NOT INTACT" in shown
     assert RECORD in shown
 
 
-def test_another_key_or_a_ledger_cut_short_is_a_no(asked, tmp_path: Path) -> None:
+def test_another_key_or_a_truncated_ledger_exits_with_1(asked, tmp_path: Path) -> None:
     assert "public key" in asked("ledger", "verify", "--key", "0" * 64, code=1).stdout
     checkpoint, exported = tmp_path / "checkpoint.json", tmp_path / "ledger.jsonl"
     asked("ledger", "export", exported)
@@ -115,7 +115,7 @@ def test_another_key_or_a_ledger_cut_short_is_a_no(asked, tmp_path: Path) -> Non
     assert "truncated" in asked(*words, code=1).stdout
 
 
-def test_what_cannot_be_looked_at_is_a_wrong_call(asked, tmp_path: Path) -> None:
+def test_unreadable_input_exits_with_2(asked, tmp_path: Path) -> None:
     assert "cannot be read" in asked.error("ledger", "verify", "--export", tmp_path / "none")
     assert "cannot be read" in asked.error("ledger", "verify", "--key", tmp_path / "none.pub")
     assert "hexadecimal" in asked.error("ledger", "verify", "--key", "x" * 64)
@@ -130,7 +130,7 @@ def test_a_record_is_proved(asked, tmp_path: Path) -> None:
     assert "give the ID" in asked.error("ledger", "prove")
 
 
-def test_a_checkpoint_continues_another(asked, tmp_path: Path) -> None:
+def test_a_checkpoint_is_proved_to_extend_another(asked, tmp_path: Path) -> None:
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     asked("ledger", "checkpoint", "--out", first)
     asked("query", "C0001", "level")
@@ -150,13 +150,13 @@ def test_a_checkpoint_needs_a_record(lpf) -> None:
 
 @pytest.mark.parametrize("words", [[], ["--deep"]])
 def test_a_record_is_replayed(asked, words: list[str]) -> None:
-    told = asked.json("ledger", "replay", RECORD, *words)
-    assert told["agrees"]
-    assert told["exact"] or words
+    output = asked.json("ledger", "replay", RECORD, *words)
+    assert output["agrees"]
+    assert output["exact"] or words
     assert "the answer is the same" in asked("ledger", "replay", RECORD, *words).stdout
 
 
-def test_a_replay_that_differs_is_a_no(asked) -> None:
+def test_a_replay_that_differs_exits_with_1(asked) -> None:
     with closing(sqlite3.connect(asked.folder / "store.db")) as connection, connection:
         body = bytes(connection.execute("SELECT body FROM ledger WHERE seq = 2").fetchone()[0])
         fields = json.loads(body)
@@ -169,7 +169,7 @@ def test_a_replay_that_differs_is_a_no(asked) -> None:
     assert "DIFFERS by" in asked("ledger", "replay", RECORD, code=1).stdout
 
 
-def test_an_erased_text_cannot_be_read_again(asked) -> None:
+def test_an_erased_text_cannot_be_replayed_deeply(asked) -> None:
     asked("evidence", "erase", "C0002_E001", "--yes")
     assert "was erased at" in asked.error("ledger", "replay", RECORD, "--deep")
     assert asked.json("ledger", "replay", RECORD)["exact"]

@@ -74,7 +74,7 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_outside_a_workspace_it_says_how_to_make_one(
+def test_outside_a_workspace_the_error_says_how_to_create_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -84,14 +84,14 @@ def test_outside_a_workspace_it_says_how_to_make_one(
     assert done.stdout == ""
 
 
-def test_the_nearest_workspace_upwards_is_taken(lpf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nearest_workspace_above_is_used(lpf, monkeypatch: pytest.MonkeyPatch) -> None:
     (lpf.folder / "deep" / "deeper").mkdir(parents=True)
     monkeypatch.chdir(lpf.folder / "deep" / "deeper")
     done = RUN.invoke(app, ["evidence", "list", "--json"])
     assert len(json.loads(done.stdout)["evidence"]) == 8
 
 
-def test_as_a_program_of_its_own(lpf) -> None:
+def test_lpf_runs_as_a_program(lpf) -> None:
     """Exit codes and streams as a shell sees them."""
 
     def program(*words: str) -> subprocess.CompletedProcess[str]:
@@ -119,34 +119,34 @@ def test_as_a_program_of_its_own(lpf) -> None:
         (["--colour", "query"], "--colour"),
     ],
 )
-def test_a_call_that_is_refused_at_once_is_a_document_too(words: list[str], part: str) -> None:
-    told = RUN.invoke(app, [*words, "--json"])
-    assert told.exit_code == 2
-    error = json.loads(told.stdout)["error"]
+def test_usage_errors_are_json_documents_too(words: list[str], part: str) -> None:
+    output = RUN.invoke(app, [*words, "--json"])
+    assert output.exit_code == 2
+    error = json.loads(output.stdout)["error"]
     assert error["kind"] == "UsageError"
     assert part in error["message"]
-    assert part in told.stderr
+    assert part in output.stderr
     plain = RUN.invoke(app, words)
     assert (plain.exit_code, plain.stdout) == (2, "")
 
 
-def test_a_fault_of_the_program_is_none_of_the_answers(
+def test_a_bug_has_its_own_exit_code_and_prints_no_answer(
     lpf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by nought")
 
     monkeypatch.setattr(Workspace, "query", broken)
-    told = lpf("query", "C0001", "level", code=3)
-    assert told.stdout == ""
-    assert "Traceback" in told.stderr
-    assert "ZeroDivisionError: by nought" in told.stderr
+    output = lpf("query", "C0001", "level", code=3)
+    assert output.stdout == ""
+    assert "Traceback" in output.stderr
+    assert "ZeroDivisionError: by nought" in output.stderr
     error = lpf.json("query", "C0001", "level", code=3)["error"]
     assert error["kind"] == "InternalError"
     assert "report it" in error["message"]
 
 
-def test_a_full_disk_is_no_fault_of_the_program(lpf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_reported_as_a_bug(lpf, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -154,7 +154,7 @@ def test_a_full_disk_is_no_fault_of_the_program(lpf, monkeypatch: pytest.MonkeyP
     assert "No space left" in lpf.error("query", "C0001", "level")
 
 
-def test_as_of_goes_by_dates() -> None:
+def test_as_of_selects_by_date() -> None:
     for name in ("query", "batch"):
         assert "dated later" in RUN.invoke(app, [name, "--help"], terminal_width=200).output
 

@@ -45,7 +45,7 @@ def test_a_plug_in_adds_its_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "greeting" in run("--help").stdout
 
 
-def test_a_broken_plug_in_is_a_warning_and_all_else_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_plug_in_causes_only_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, broken="no_such_module:app", greeting=f"{__name__}:GREETING")
     shown = run("--help")
     assert "'broken'" in shown.stderr
@@ -55,7 +55,7 @@ def test_a_broken_plug_in_is_a_warning_and_all_else_works(monkeypatch: pytest.Mo
     assert "'broken'" in error["message"]
 
 
-def test_an_object_that_is_no_typer_is_a_broken_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_that_is_not_a_typer_is_a_broken_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, broken="json:dumps")
     assert "json:dumps" in run("broken", code=2).stderr.replace("\n", "")
 

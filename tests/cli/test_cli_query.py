@@ -74,8 +74,8 @@ def test_uncertainty_and_text(lpf) -> None:
 def test_a_wrong_setting_in_the_file_is_named_by_the_file(lpf) -> None:
     settings = lpf.folder / "lpf.toml"
     settings.write_text(settings.read_text() + '\n[query]\nsampler = "plain"\nn_samples = 4\n')
-    told = lpf.error("query", "C0001", "level", "--variant", "learned")
-    assert "lpf.toml: query.sampler: does not apply to the variant" in told
+    printed = lpf.error("query", "C0001", "level", "--variant", "learned")
+    assert "lpf.toml: query.sampler: does not apply to the variant" in printed
     error = lpf.refused("query", "C0001", "level", "--variant", "learned")
     assert error["field"] == "lpf.toml: query.sampler"
 
@@ -141,11 +141,11 @@ def test_known_facts_answer_or_take_part(lpf) -> None:
     assert "a known fact answers" in lpf("query", "C0002", "outcome").stdout
 
 
-def test_a_prior_is_shown_and_not_called_an_answer(lpf) -> None:
-    told = lpf("query", "C0099", "outcome").stdout
-    assert told.startswith("C0099 · outcome: nothing is known\n")
-    assert "prior" in told
-    assert "50.00 %" in told
+def test_a_prior_is_not_presented_as_an_answer(lpf) -> None:
+    printed = lpf("query", "C0099", "outcome").stdout
+    assert printed.startswith("C0099 · outcome: nothing is known\n")
+    assert "prior" in printed
+    assert "50.00 %" in printed
     assert "outcome: nothing is known" in lpf("ledger", "show", "INF00000001").stdout
 
 
@@ -154,10 +154,10 @@ def test_help_names_the_defaults_that_leave_items_out(
     lpf, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    told = " ".join(lpf(command, "--help").stdout.replace("│", " ").split())
+    printed = " ".join(lpf(command, "--help").stdout.replace("│", " ").split())
     defaults = QueryOptions()
-    assert f"credibility; 0 uses all. [default: {defaults.min_credibility:g}]" in told
-    assert f"at most this many items. [default: {defaults.top_k}]" in told
+    assert f"credibility; 0 uses all. [default: {defaults.min_credibility:g}]" in printed
+    assert f"at most this many items. [default: {defaults.top_k}]" in printed
 
 
 def test_what_was_left_out_is_in_the_document_and_on_the_terminal(lpf) -> None:
@@ -167,48 +167,48 @@ def test_what_was_left_out_is_in_the_document_and_on_the_terminal(lpf) -> None:
         "below_credibility": 1,
         "beyond_top_k": 1,
     }
-    told = " ".join(lpf(*asked).stdout.split())
+    printed = " ".join(lpf(*asked).stdout.split())
     remedy = "--min-credibility 0 --top-k 5"
     reasons = "1 below credibility 0.78, 1 beyond the best 3"
-    assert f"left out: {reasons} ({remedy} includes them)" in told
+    assert f"left out: {reasons} ({remedy} includes them)" in printed
     assert len(lpf.json("query", "C0001", "level", *remedy.split())["evidence_chain"]) == 5
 
 
 def test_an_unknown_entity_is_reported_with_similar_names(lpf) -> None:
-    told = lpf("query", "C00O2", "level").stdout
-    assert "no item and no fact is about 'C00O2'" in told
-    assert "did you mean C0002 or C0001?" in told
-    told = lpf("query", "Quux", "level").stdout
-    assert "no item and no fact is about 'Quux'" in told
-    assert "did you mean" not in told
+    printed = lpf("query", "C00O2", "level").stdout
+    assert "no item and no fact is about 'C00O2'" in printed
+    assert "did you mean C0002 or C0001?" in printed
+    printed = lpf("query", "Quux", "level").stdout
+    assert "no item and no fact is about 'Quux'" in printed
+    assert "did you mean" not in printed
 
 
 def test_an_entity_without_items_about_the_question_is_not_called_unknown(lpf) -> None:
-    told = lpf("query", "C0001", "outcome").stdout
-    assert "no item about outcome and no fact counts" in told
-    assert "is about" not in told
+    printed = lpf("query", "C0001", "outcome").stdout
+    assert "no item about outcome and no fact counts" in printed
+    assert "is about" not in printed
     lpf("facts", "set", "F1", "outcome", "clean", "--at", "2026-01-01")
     assert "is about" not in lpf("query", "F1", "outcome", "--as-of", "2025-01-01").stdout
 
 
 def test_items_that_were_all_left_out_are_reported(lpf) -> None:
-    told = " ".join(lpf("query", "C0001", "level", "--min-credibility", "0.99").stdout.split())
-    assert "5 below credibility 0.99 (--min-credibility 0 includes them)" in told
-    assert "no fact counts either" in told
-    assert told.count("5 below credibility") == 1
-    told = lpf("query", "C0001", "level", "--as-of", "2000-01-01").stdout
-    assert "5 dated later" in told
-    assert "C0001 · level: nothing is known" in told
+    printed = " ".join(lpf("query", "C0001", "level", "--min-credibility", "0.99").stdout.split())
+    assert "5 below credibility 0.99 (--min-credibility 0 includes them)" in printed
+    assert "no fact counts either" in printed
+    assert printed.count("5 below credibility") == 1
+    printed = lpf("query", "C0001", "level", "--as-of", "2000-01-01").stdout
+    assert "5 dated later" in printed
+    assert "C0001 · level: nothing is known" in printed
 
 
 def test_facts_alone_answer_and_items_left_out_are_reported(lpf) -> None:
     lpf("facts", "set", "C0001", "level", "low", "--confidence", "0.5")
-    told = lpf("query", "C0001", "level", "--min-credibility", "0.99").stdout
-    assert "based on 1 known fact alone" in told
-    assert "left out: 5 below credibility 0.99 (--min-credibility 0 includes them)\n" in told
+    printed = lpf("query", "C0001", "level", "--min-credibility", "0.99").stdout
+    assert "based on 1 known fact alone" in printed
+    assert "left out: 5 below credibility 0.99 (--min-credibility 0 includes them)\n" in printed
 
 
-def test_whole_texts_with_source_and_date_on_request(lpf) -> None:
+def test_full_shows_texts_with_source_and_date(lpf) -> None:
     words = ("query", "C0001", "level")
     sentence = "C0001: The auditor found two late payments and one missing form."
     assert sentence not in lpf(*words).stdout
@@ -292,7 +292,7 @@ def test_everything_is_shown_within_the_width(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_whole_texts_wrap_to_the_width(width: int) -> None:
+def test_full_texts_wrap_to_the_width(width: int) -> None:
     text = shown(width, result(), {"E001": "source: registry, 2026-01-01"})
     lines = [line.rstrip() for line in text.splitlines()]
     assert max(map(len, lines)) <= width
@@ -307,7 +307,7 @@ def test_whole_texts_wrap_to_the_width(width: int) -> None:
     assert lines[first].index("0.95") + 4 == heading.index("credibility") + len("credibility")
 
 
-def test_names_are_whole_and_numbers_are_not_cut() -> None:
+def test_names_and_numbers_are_not_cut() -> None:
     text = shown(80, result())
     assert "a-name-of-thirty-six" in text
     assert "-characters-or-so" in text
@@ -327,7 +327,7 @@ def test_below_80_columns_names_lose_their_middle_before_numbers_wrap(width: int
     assert re.match(r" *a-\S*(…\S*so|thirty-six) ", row)
 
 
-def test_dates_and_numbers_stay_whole_in_a_narrow_list() -> None:
+def test_dates_and_numbers_are_not_cut_in_a_narrow_list() -> None:
     output = io.StringIO()
     names = ("near", "item", "entity", "credible", "date", "text")
     row = ["0.68", "a-name-of-thirty-six-characters-or-so", "C0001", "0.87", "2026-02-01", "A text"]

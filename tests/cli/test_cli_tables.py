@@ -44,11 +44,11 @@ def test_a_list_of_records_never_loses_what_it_is_about(width: int) -> None:
     assert legend.startswith("* ")
 
 
-def test_a_legend_only_where_there_is_a_star() -> None:
+def test_the_legend_is_shown_only_with_a_star() -> None:
     assert len(listed(80, record())) == 2
 
 
-def test_optional_columns_go_in_their_order_and_only_for_want_of_room() -> None:
+def test_optional_columns_are_dropped_in_order_if_there_is_no_room() -> None:
     made = table(("a", "b", "c"), [["x" * 10] * 3], optional=("c", "a"))
 
     def kept(width: int) -> list[str]:
@@ -58,9 +58,7 @@ def test_optional_columns_go_in_their_order_and_only_for_want_of_room() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 70, 80])
-def test_the_ids_of_items_stay_whole_before_texts(
-    lpf, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
+def test_texts_are_cut_before_item_ids(lpf, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     for words in (("list", "--entity", "C0002"), ("search", "an inquiry", "--entity", "C0002")):
         _, *lines = lpf("evidence", *words).stdout.splitlines()
@@ -72,7 +70,7 @@ def test_the_ids_of_items_stay_whole_before_texts(
         assert max(map(len, lines)) <= width
 
 
-def test_where_nothing_else_can_give_way_ids_lose_their_middle() -> None:
+def test_ids_are_shortened_last() -> None:
     made = table(("item", "entity"), [["C0001_E001_original", "a-company-of-renown"]])
     assert [width for _, width in made.fitted(40)] == [19, 19]
     assert [width for _, width in made.fitted(20)] == [9, 9]

@@ -1,4 +1,4 @@
-"""Ids of readers as people see them."""
+"""Reader IDs as the terminal shows them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_a_reader_by_its_name(reader_id: str, shown: str) -> None:
 
 
 def test_readers_within_a_sentence() -> None:
-    told = f"the model was trained with pair({MINILM}), the workspace reads with {MINILM}"
-    assert with_short_readers(told) == (
+    output = f"the model was trained with pair({MINILM}), the workspace reads with {MINILM}"
+    assert with_short_readers(output) == (
         "the model was trained with all-MiniLM-L6-v2 (53aa5117), with claims, the workspace reads "
         "with all-MiniLM-L6-v2 (53aa5117)"
     )

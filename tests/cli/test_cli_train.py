@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
 from lpf.cli.main import app
-from lpf.cli.progress import TrainingDisplay, best_course, sparkline
+from lpf.cli.progress import TrainingDisplay, best_seed, sparkline
 from lpf.schema import Predicate, Schema
 from lpf.training.history import Epoch
 from lpf.workspace import Workspace
@@ -78,12 +78,12 @@ def test_the_same_command_again_gives_the_same_model(lpf, data: Path, tmp_path: 
         "--name",
         "mine",
     )
-    words = (*words, "--report", tmp_path / "told")
+    words = (*words, "--report", tmp_path / "report")
     first, second = lpf.json(*words), lpf.json(*words)
     assert first == second
     assert not first["active"]
     assert first["name"] == "mine"
-    assert Path(first["report"]).parent == tmp_path / "told"
+    assert Path(first["report"]).parent == tmp_path / "report"
     kept = lpf("train", data, *QUICK, "--no-use")
     assert "lpf models use" in kept.stdout
     other = lpf.json("train", data, *QUICK, "--beta", 0.5)
@@ -92,26 +92,26 @@ def test_the_same_command_again_gives_the_same_model(lpf, data: Path, tmp_path: 
 
 
 def test_the_document_holds_all_that_is_shown(lpf, data: Path) -> None:
-    told = lpf.json("train", data, *QUICK, "--members", 1)
-    assert [one["member"] for one in told["seeds"]] == [True, False]
-    assert {one["seed"] for one in told["seeds"]} == {1, 2}
-    assert all(one["epochs"] == 3 for one in told["seeds"])
-    best = told["seeds"][0]
-    assert told["spread"]["accuracy"]["selected"] == best["accuracy"]
-    numbers = told["fitted"]["level"]["numbers"]
+    output = lpf.json("train", data, *QUICK, "--members", 1)
+    assert [one["member"] for one in output["seeds"]] == [True, False]
+    assert {one["seed"] for one in output["seeds"]} == {1, 2}
+    assert all(one["epochs"] == 3 for one in output["seeds"])
+    best = output["seeds"][0]
+    assert output["spread"]["accuracy"]["selected"] == best["accuracy"]
+    numbers = output["fitted"]["level"]["numbers"]
     assert numbers["learned_temperature"] > 0
-    assert set(told["fitted"]["level"]["meaning"]) == {
+    assert set(output["fitted"]["level"]["meaning"]) == {
         *("temperature", "rho", "epsilon", "slope", "learned_temperature")
     }
     places = ("validation/spn", "validation/learned", "test/spn", "test/learned")
-    assert set(told["scores"]) == set(places)
+    assert set(output["scores"]) == set(places)
     for place in places:
-        scores = told["scores"][place]["level"]
+        scores = output["scores"][place]["level"]
         assert scores["entities"] == 9
         assert scores["calibrated"] == (scores["ece"] <= scores["ece_null"])
-    assert told["config"]["max_epochs"] == 3
-    assert told["config"]["hidden"] == [8]
-    assert told["cautions"]
+    assert output["config"]["max_epochs"] == 3
+    assert output["config"]["hidden"] == [8]
+    assert output["cautions"]
 
 
 @pytest.mark.parametrize(
@@ -129,23 +129,23 @@ def test_the_document_holds_all_that_is_shown(lpf, data: Path) -> None:
 def test_options_reach_the_training(
     words: list, field: str, value: object, lpf, data: Path
 ) -> None:
-    told = lpf.json("train", data, "--single", 5, *SMALL, "--no-report", *words)
-    assert told["config"][field] == value
-    assert [one["seed"] for one in told["seeds"]] == [5]
-    assert told["config"]["members"] == 1
+    output = lpf.json("train", data, "--single", 5, *SMALL, "--no-report", *words)
+    assert output["config"][field] == value
+    assert [one["seed"] for one in output["seeds"]] == [5]
+    assert output["config"]["members"] == 1
 
 
 def test_unfreezing_reaches_the_second_stage(lpf, data: Path) -> None:
-    told = lpf.json("train", data, *QUICK, "--unfreeze")
-    assert told["config"]["stage_two"]["unfreeze"]
+    output = lpf.json("train", data, *QUICK, "--unfreeze")
+    assert output["config"]["stage_two"]["unfreeze"]
 
 
 @pytest.mark.parametrize(("text", "count"), [("3", 3), ("seven", 7), ("fifteen", 15), ("8,", 1)])
 def test_seeds_are_a_name_a_number_or_a_list(text: str, count: int, lpf, data: Path) -> None:
     words = ("--max-epochs", 1, *SMALL, "--no-aggregator", "--no-report")
-    told = lpf.json("train", data, "--seeds", text, *words)
-    assert len(told["seeds"]) == count
-    assert sum(one["member"] for one in told["seeds"]) == min(count, 5)
+    output = lpf.json("train", data, "--seeds", text, *words)
+    assert len(output["seeds"]) == count
+    assert sum(one["member"] for one in output["seeds"]) == min(count, 5)
 
 
 BAD_CALLS = {
@@ -206,7 +206,9 @@ def test_data_that_cannot_be_used_is_refused_with_the_place(
     assert message in lpf.error("train", file, *QUICK)
 
 
-def test_an_interrupt_says_how_to_go_on(lpf, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_says_how_to_continue(
+    lpf, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from lpf.training.stage_one import StageOne
 
     whole = lpf.json("train", data, *QUICK, "--no-use")["version"]
@@ -222,8 +224,8 @@ def test_an_interrupt_says_how_to_go_on(lpf, data: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("lpf.training.search.CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(StageOne, "one_epoch", interrupted)
-    told = lpf("train", data, *QUICK, code=130)
-    assert "the same command continues from its checkpoint" in told.stderr
+    output = lpf("train", data, *QUICK, code=130)
+    assert "the same command continues from its checkpoint" in output.stderr
     assert lpf.json("train", data, *QUICK)["version"] == whole
     assert done == [0, 1, 1, 2]
 
@@ -261,9 +263,9 @@ def test_a_head_is_added_to_a_model_and_its_answers_stay(
 
 def test_few_entities_are_trained_on_too(lpf, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "few.jsonl", lines(12))
-    told = lpf.json("train", file, *QUICK)
-    assert told["data"]["few"]
-    assert told["data"]["splits"] == {}
+    output = lpf.json("train", file, *QUICK)
+    assert output["data"]["few"]
+    assert output["data"]["splits"] == {}
     assert "in folds" in lpf("train", file, *QUICK).stdout
 
 
@@ -296,7 +298,7 @@ def test_a_model_without_anything_fitted_is_shown(pristine: Path) -> None:
     assert "robust mode uses its defaults" in done.stdout
 
 
-def test_init_takes_a_domains_questions(tmp_path: Path) -> None:
+def test_init_takes_the_predicates_of_a_domain(tmp_path: Path) -> None:
     from lpf.domains import load_domain
 
     folder = tmp_path / "try"
@@ -336,11 +338,11 @@ def test_a_domain_is_generated_and_trained_on(
     monkeypatch.setattr("lpf.domains.parameters.PRESETS", small)
     there = type(lpf)(tmp_path / "try")
     CliRunner().invoke(app, ["init", str(there.folder), "--domain", "compliance"])
-    told = there.json("train", "compliance", *QUICK)
-    assert told["predicates"] == ["compliance_level"]
-    assert told["data"]["entities"] == 90
+    output = there.json("train", "compliance", *QUICK)
+    assert output["predicates"] == ["compliance_level"]
+    assert output["data"]["entities"] == 90
     hard = there.json("train", "compliance", *QUICK, "--preset", "hard", "--data-seed", 7)
-    assert hard["data"]["digest"] != told["data"]["digest"]
+    assert hard["data"]["digest"] != output["data"]["digest"]
     assert there.json("evidence", "list")["evidence"] == []
 
 
@@ -352,10 +354,10 @@ def test_the_live_display_shows_epochs_and_the_best_seed() -> None:
         seeds, active = (1, 2, 3), [0, 2]
         epochs = ([epoch(1.0, 0.5), epoch(0.5, 0.9)], [epoch(0.4, 0.8)], [])
 
-    assert best_course(State.epochs) is State.epochs[0]
+    assert best_seed(State.epochs) is State.epochs[0]
     display = TrainingDisplay()
     display.reading(50, 100)
-    display.tell("training all seeds together")
+    display.status("training all seeds together")
     display.epoch(2, 100, State())  # type: ignore[arg-type]
     written = StringIO()
     Console(width=80, file=written).print(display)

@@ -1,5 +1,5 @@
-"""What train, models and evaluate tell beside the numbers: claims, the prior, what has no effect,
-what answered before and how to go on."""
+"""What train, models and evaluate report besides scores: claims, the prior, ignored options, the
+previous model and the next step."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ def test_the_output_says_if_claims_were_read(
         "60 entities have one; not read (with_claim = false in lpf.toml)"
         in lpf("train", claims, *QUICK).stdout
     )
-    told = lpf.json("train", claims, *QUICK)["data"]["claims"]
-    assert told == {"entities": 60, "read": False}
+    output = lpf.json("train", claims, *QUICK)["data"]["claims"]
+    assert output == {"entities": 60, "read": False}
     monkeypatch.setattr("lpf.workspace.wiring.open_reader", lambda *_, **__: ClaimReader())
     shown = flat(lpf("train", claims, *QUICK))
     assert "60 entities have one; read with the evidence (with_claim = true in lpf.toml)" in shown
 
 
-def test_the_prior_stands_beside_the_model(lpf, data: Path) -> None:
-    told = lpf.json("train", data, *QUICK)
+def test_the_prior_is_listed_with_the_models_scores(lpf, data: Path) -> None:
+    output = lpf.json("train", data, *QUICK)
     rows = [one.split() for one in lpf("train", data, *QUICK).stdout.splitlines()]
     for split in ("validation", "test"):
-        prior = told["scores"][f"{split}/spn"]["level"]["prior_nll"]
+        prior = output["scores"][f"{split}/spn"]["level"]["prior_nll"]
         assert [split, "prior", f"{prior:.4f}"] in rows
     assert [split, "prior", f"{prior:.4f}"] in [
         one.split() for one in lpf("models", "show").stdout.splitlines()
@@ -97,15 +97,15 @@ def test_a_model_that_learned_nothing_is_the_first_warning(lpf, tmp_path: Path) 
 def test_options_without_effect_on_few_entities_are_reported(lpf, few: Path) -> None:
     words = ("train", few, "--max-epochs", 3, *SMALL, "--no-report", "--members", 2)
     assert lpf.json(*words, "--seeds", "1,2")["ignored"] == []
-    told = lpf.json(*words, "--seeds", "1,2,3", "--patience", 2)["ignored"]
-    assert told == ["--patience", "1 of 3 --seeds (members: 2)"]
+    output = lpf.json(*words, "--seeds", "1,2,3", "--patience", 2)["ignored"]
+    assert output == ["--patience", "1 of 3 --seeds (members: 2)"]
     shown = flat(lpf(*words, "--seeds", "1,2,3", "--patience", 2))
     assert "not used --patience, 1 of 3 --seeds (members: 2): few entities" in shown
     shown = flat(lpf(*words, "--seeds", "1,2", "--verbose"))
     assert "Seeds, best first, scored on held-out items of folds" in shown
 
 
-def test_patience_has_its_effect_where_there_are_splits(lpf, data: Path) -> None:
+def test_patience_is_not_reported_as_ignored_with_splits(lpf, data: Path) -> None:
     assert lpf.json("train", data, *QUICK, "--patience", 2)["ignored"] == []
 
 
@@ -117,9 +117,9 @@ def test_one_seed_has_no_spread(lpf, data: Path) -> None:
 
 
 def test_the_next_command_can_be_run(lpf, data: Path, tmp_path: Path) -> None:
-    told = lpf.json("train", data, *QUICK)
-    assert told["next"] == "lpf ingest EVIDENCE, then lpf query ENTITY level"
-    assert told["next"] in lpf("train", data, *QUICK).stdout
+    output = lpf.json("train", data, *QUICK)
+    assert output["next"] == "lpf ingest EVIDENCE, then lpf query ENTITY level"
+    assert output["next"] in lpf("train", data, *QUICK).stdout
     evidence = tmp_path / "evidence.csv"
     evidence.write_text("evidence_id,entity_id,predicate,text\nE1,C1,level,low low\n")
     lpf("ingest", evidence)
@@ -131,9 +131,9 @@ def test_the_next_command_can_be_run(lpf, data: Path, tmp_path: Path) -> None:
 def test_a_csv_file_is_not_a_data_set(lpf, tmp_path: Path) -> None:
     table = tmp_path / "evidence.CSV"
     table.write_text("evidence_id,entity_id,text\n")
-    told = lpf.error("train", table)
-    assert "a data set is JSONL" in told
-    assert "lpf ingest" in told
+    output = lpf.error("train", table)
+    assert "a data set is JSONL" in output
+    assert "lpf ingest" in output
 
 
 def test_the_model_that_answered_before_is_compared(lpf, data: Path, tmp_path: Path) -> None:
@@ -150,10 +150,10 @@ def test_the_model_that_answered_before_is_compared(lpf, data: Path, tmp_path: P
     lpf("models", "use", first["version"])
     again = lpf.json("train", data, *QUICK, "--beta", 0.5)
     assert again["version"] == second
-    told = again["earlier"]
-    assert (told["version"], told["judged_on"]) == (first["version"], "test/spn")
-    assert told["same_data"]
-    assert told["nll"]["level"]["earlier"] == losses["earlier"]
+    output = again["earlier"]
+    assert (output["version"], output["judged_on"]) == (first["version"], "test/spn")
+    assert output["same_data"]
+    assert output["nll"]["level"]["earlier"] == losses["earlier"]
     still = flat(lpf("train", data, *QUICK, "--beta", 0.2, "--no-use"))
     assert f"still {second}: NLL of level" in still
     assert "back" not in still
@@ -162,14 +162,14 @@ def test_the_model_that_answered_before_is_compared(lpf, data: Path, tmp_path: P
     assert "not scored on the same data" in flat(lpf("train", data, *QUICK, "--beta", 0.3))
 
 
-def test_data_of_the_same_name_may_be_others(lpf, data: Path) -> None:
+def test_data_of_the_same_name_may_differ(lpf, data: Path) -> None:
     lpf("train", data, *QUICK)
     write_lines(data, lines(66))
-    told = lpf.json("train", data, *QUICK)["earlier"]
-    assert (bool(told["nll"]), told["same_data"]) == (True, False)
+    output = lpf.json("train", data, *QUICK)["earlier"]
+    assert (bool(output["nll"]), output["same_data"]) == (True, False)
 
 
-def test_models_can_be_told_apart_by_the_list(lpf, data: Path, few: Path) -> None:
+def test_the_list_distinguishes_models(lpf, data: Path, few: Path) -> None:
     linear = (
         "--seeds",
         "1,2",
@@ -213,17 +213,17 @@ def test_a_model_that_cannot_be_loaded_is_listed_with_what_is_wrong(lpf, data: P
     assert f"{version} cannot be loaded" in shown
 
 
-def test_the_card_of_few_entities_says_what_is_so(lpf, few: Path) -> None:
+def test_the_card_of_few_entities_describes_folds(lpf, few: Path) -> None:
     words = ("--seeds", "5,4", "--max-epochs", 2, "--hidden", 8, "--latent-width", 4, "--no-report")
-    told = lpf.json("train", few, *words)
-    assert told["reading"]["chosen"] == "linear"
+    output = lpf.json("train", few, *words)
+    assert output["reading"]["chosen"] == "linear"
     card = lpf("models", "card").stdout
     assert "few: 12 entities, all trained on, judged in folds, 24 items" in card
     assert "members: one for each of the seeds [5, 4]" in card
     assert "best first" not in card
     assert "item_validation_accuracy" not in card
     assert "- level: low, medium, high" in card
-    fitted = told["fitted"]["level"]
+    fitted = output["fitted"]["level"]
     assert f"{fitted['nll_after']:.4f} after, {fitted['nll_cross_fitted']:.4f} on held-out" in card
     assert lpf.json("models", "card")["predicates"] == {"level": list(LEVELS)}
     shown = flat(lpf("models", "show", "--verbose"))

@@ -75,7 +75,7 @@ def test_groups_are_transitive_and_independent_of_order() -> None:
     assert page_groups(pages[::-1]) == groups[::-1]
 
 
-def test_fever_labels_can_be_kept() -> None:
+def test_fevers_own_labels_can_be_used() -> None:
     data = read_fever(CLAIMS, WIKI, mapping=FEVER_LABELS, nei="sample", seed=1)
     assert data.schema["verdict"].values == ("REFUTES", "NOT ENOUGH INFO", "SUPPORTS")
     assert data.entities[0].labels == {"verdict": "SUPPORTS"}

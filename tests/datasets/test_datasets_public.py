@@ -1,4 +1,4 @@
-"""Public data sets as dataset files, if they are available beside this repository."""
+"""Public data sets as dataset files, if they are available next to this repository."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_stances_of_replies_are_not_labels() -> None:
     assert not any(item.labels for item in data.items)
 
 
-def test_labels_of_single_sentences_are_kept() -> None:
+def test_labels_of_single_sentences_are_read() -> None:
     data = read("climate_fever")
     values = Counter(item.labels["label"] for item in data.items)
     assert values == {"NOT_ENOUGH_INFO": 4930, "SUPPORTS": 1943, "REFUTES": 802}

@@ -111,7 +111,7 @@ def test_groups_are_never_split(groups: Sequence[Sequence[str]], seed: int) -> N
         assert size <= room + largest
 
 
-def test_given_splits_are_kept() -> None:
+def test_given_splits_are_used() -> None:
     splits = ["train", "validation", "test", "test"] * 5
     data = dataset([entity(i, LEVELS[i % 3], split=s) for i, s in enumerate(splits)])
     assert assign_splits(data, "level", seed=0) is data

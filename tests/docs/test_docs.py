@@ -1,4 +1,4 @@
-"""Documentation cannot drift: its Python runs, its commands exist, every command is described."""
+"""The documentation matches the code: its Python runs, and every command is described."""
 
 from __future__ import annotations
 

@@ -212,10 +212,12 @@ def test_fact_share_holds_and_facts_help() -> None:
         assert entity.facts == {"panel_recommendation": entity.truth["related"]}
     labels = made.labels("approval_likelihood")
     rows = np.arange(4000)
-    without, told = perfect_answers(made), perfect_answers(made, with_facts=True)
-    assert np.log(told[rows, labels]).mean() > np.log(without[rows, labels]).mean() + 0.02
+    without, with_facts_known = perfect_answers(made), perfect_answers(made, with_facts=True)
+    assert (
+        np.log(with_facts_known[rows, labels]).mean() > np.log(without[rows, labels]).mean() + 0.02
+    )
     unknown = [place for place, entity in enumerate(made) if not entity.facts]
-    assert without[unknown] == pytest.approx(told[unknown])
+    assert without[unknown] == pytest.approx(with_facts_known[unknown])
     for value, row in enumerate(domain.related.table):
         seen = Counter(made.entities[i].truth["related"] for i in np.flatnonzero(labels == value))
         shares = [seen[related] / seen.total() for related in domain.related.values]
@@ -323,10 +325,10 @@ def test_generated_texts_do_not_change(compliance: Dataset) -> None:
     assert compliance.digest == generate(load_domain("compliance"), HARD, seed=42).digest
     assert compliance.digest != generate(load_domain("compliance"), HARD, seed=43).digest
     made = generate_test(load_domain("compliance"), HARD, seed=42, entities=20)
-    told = [[item.evidence_id, item.text, item.credibility, item.source] for item in made.items]
-    digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    content = [[item.evidence_id, item.text, item.credibility, item.source] for item in made.items]
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     assert digest[:16] == "11cb38b0ec44648a"
-    assert told[0][1] == (
+    assert content[0][1] == (
         "Warnings from the accounting software are suppressed, because, we were told, "
         "they get in the way."
     )

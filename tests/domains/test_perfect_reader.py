@@ -222,9 +222,9 @@ def test_many_items_do_not_underflow() -> None:
 def test_known_fact_multiplies_the_posterior() -> None:
     posterior = np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
     table = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
-    told = with_fact(posterior, table, np.array([1, 1]), np.array([True, False]))
+    updated = with_fact(posterior, table, np.array([1, 1]), np.array([True, False]))
     joint = np.array([0.05, 0.15, 0.18])
-    assert told == pytest.approx(np.array([joint / joint.sum(), posterior[1]]))
+    assert updated == pytest.approx(np.array([joint / joint.sum(), posterior[1]]))
 
 
 def test_data_without_truth_have_no_perfect_answers() -> None:

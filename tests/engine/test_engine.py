@@ -150,14 +150,14 @@ def test_contradictory_hard_facts_are_a_named_error() -> None:
         engine.answer(items([1]), "level", facts=[Facts(hard={"outcome": "qualified"})])
 
 
-def test_where_the_circuit_does_not_cover_the_predicate_factors_are_averaged() -> None:
+def test_factors_are_averaged_if_the_circuit_lacks_the_predicate() -> None:
     circuit = compile_circuit(prior_circuit([Variable("outcome", ("clean", "qualified"))], None))
     answers = Engine(runtime(), schema(), circuit).answer(items([3]), "level")
     assert answers.method == "average"
     np.testing.assert_allclose(answers.distribution[0], answers.factors.potential.mean(axis=0))
 
 
-def test_fitted_numbers_kept_with_the_model_are_used() -> None:
+def test_fitted_parameters_of_the_model_are_used() -> None:
     fitted = RobustParameters(2.0, 0.3, 0.2, 0.5, 0.1, True)
     config = model_config(calibration={"level": fitted.to_dict()})
     model = Runtime(config, sharp_tensors(config))
@@ -201,7 +201,7 @@ def test_no_entities_give_no_answers(engine: Engine) -> None:
     assert engine.answer(nothing, "level").distribution.shape == (0, 3)
 
 
-def test_what_an_answer_rests_on_is_said() -> None:
+def test_the_basis_of_an_answer_is_reported() -> None:
     engine = Engine(runtime(), schema(), related_circuit())
     facts = [Facts(), Facts(hard={"outcome": "clean"}), Facts()]
     answers = engine.answer(items([2, 0, 0]), "level", facts=facts)
@@ -217,7 +217,7 @@ def test_facts_that_cannot_count_are_refused(case: str) -> None:
         engine.answer(items([2]), "level", options, [Facts(hard={"outcome": "clean"})])
 
 
-def test_a_result_cannot_spoil_the_next(engine: Engine) -> None:
+def test_changing_a_result_does_not_affect_the_next(engine: Engine) -> None:
     answers = engine.answer(items([2]), "level")
     with pytest.raises(ValueError, match="read-only"):
         answers.combined.base[0, 0] = 5.0
@@ -232,7 +232,7 @@ def test_a_network_that_overflows_is_refused_in_every_variant(engine: Engine, wa
 
 @pytest.mark.parametrize("variant", ["spn", "learned"])
 @pytest.mark.parametrize("with_keys", [True, False])
-def test_uncertainty_does_not_depend_on_the_company(
+def test_uncertainty_does_not_depend_on_other_entities(
     engine: Engine, variant: str, with_keys: bool
 ) -> None:
     whole = items([3, 4])
@@ -319,7 +319,7 @@ def test_a_thousand_items_about_one_entity(engine: Engine) -> None:
         assert distribution.sum() == pytest.approx(1.0)
 
 
-def test_every_intermediate_of_an_item_is_there(engine: Engine) -> None:
+def test_every_intermediate_result_of_an_item_is_returned(engine: Engine) -> None:
     answers = engine.answer(items([5, 2]), "level")
     parts = answers.combined.parts
     assert parts.keys() == {"epsilon", "discount", "exponent", "log_ratio"}

@@ -1,4 +1,4 @@
-"""Made-up answers to measure and compare."""
+"""Artificial answers to measure and compare."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VALUES = ("low", "medium", "high")
 
 
 def a_run(rows: object, labels: Sequence[int], **changes: object) -> Predictions:
-    """Answers at the fitted temperature, with entities e0, e1, ... unless told otherwise."""
+    """Answers at the fitted temperature, with entities e0, e1, ... by default."""
     tempered = np.asarray(rows, dtype=np.float64)
     size = len(labels)
     given: dict[str, object] = {

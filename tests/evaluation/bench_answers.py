@@ -1,4 +1,4 @@
-"""What methods answer on the bench of the little train_spec, and somewhere else to ask them."""
+"""Answers of methods on a small training data set, and other test sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several folders of these tests share stands beside this file, and is found from each."""
+"""Puts the helper modules of this folder on the path of all its tests."""
 
 import sys
 from pathlib import Path

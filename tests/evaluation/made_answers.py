@@ -1,5 +1,4 @@
-"""Answers to all cells of a study without a single network: plausible, and as good as a test wants
-them."""
+"""Artificial answers to all cells of a study, without networks and of any quality."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ VALUES = ("low", "medium", "high")
 
 @dataclass(frozen=True)
 class Skill:
-    """``signal`` is how far the truth stands out of noise, ``sharpness`` what answers are raised to
-    before a temperature of it is found again; ``error`` is what ended the run instead."""
+    """``signal`` is the distance of the truth from noise, ``sharpness`` the power that answers are
+    raised to before a temperature is fitted; ``error`` is the error of a crashed run."""
 
     signal: float = 2.0
     sharpness: float = 1.0

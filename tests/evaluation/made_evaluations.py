@@ -1,4 +1,4 @@
-"""Evaluations of little files, with made answers in the place of methods."""
+"""Evaluations of small files, with artificial answers instead of methods."""
 
 from __future__ import annotations
 

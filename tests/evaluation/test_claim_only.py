@@ -1,4 +1,4 @@
-"""What the claim alone gives away, and that nothing else is looked at."""
+"""Prediction from the claim alone, and that nothing else is used."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def asked() -> Examples:
     return claimed().test_examples(EvalSpec())
 
 
-def test_claims_that_tell_their_label_are_found_out() -> None:
+def test_claims_that_reveal_their_label_are_detected() -> None:
     bench = claimed()
     found = bench.predict(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY))
     assert found.error is None
@@ -54,7 +54,7 @@ def test_it_never_sees_the_evidence() -> None:
     np.testing.assert_array_equal(fitted.predict_proba(changed), fitted.predict_proba(asked()))
 
 
-def test_it_keeps_a_regression_and_nothing_of_what_was_read() -> None:
+def test_it_stores_a_regression_and_no_texts() -> None:
     bench = claimed()
     costs = bench.predict(Cell(bench.train_spec, EvalSpec(), CLAIM_ONLY)).costs
     width = bench.feature_cache.open_reader(with_claim=False).width

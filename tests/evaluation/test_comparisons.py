@@ -60,7 +60,7 @@ def test_below_zero_the_reference_is_better() -> None:
         assert difference_of(found).mean == pytest.approx(expected, rel=0, abs=1e-12)
 
 
-def test_one_run_of_the_reference_stands_beside_every_run_of_another() -> None:
+def test_a_single_reference_run_is_paired_with_every_run() -> None:
     reference, other = runs_of(1.0, seeds=1), runs_of(3.0)
     once = compare(reference, {"sharp": other, "one": other[:1]}, draws=500)
     thrice = compare(reference * 3, {"sharp": other}, draws=500)
@@ -107,7 +107,7 @@ def test_seeds_of_other_entities_are_drawn_then_entities_inside_each() -> None:
     assert found.entities == 80
 
 
-def test_a_seed_counts_once_however_many_entities_it_has() -> None:
+def test_seeds_count_equally_whatever_their_size() -> None:
     first = a_run(np.tile([0.0, 1.0], (10, 1)), [0] * 10, entity_ids=own_entities("a", 10))
     second = a_run(np.tile([1.0, 0.0], (90, 1)), [0] * 90, entity_ids=own_entities("b", 90))
     others = [
@@ -122,7 +122,7 @@ def test_a_seed_counts_once_however_many_entities_it_has() -> None:
     assert difference_of(found).mean == pytest.approx(0.5)
 
 
-def test_the_same_ids_for_other_entities_are_not_taken_for_the_same() -> None:
+def test_equal_ids_of_different_entities_are_not_paired() -> None:
     """Generated data of three seeds: e0, e1, ... each time, with other labels. Three times as many
     entities know more than the same ones asked three times."""
     same, others = (_width_with(labels) for labels in ((0, 0, 0), (0, 1, 2)))
@@ -161,8 +161,9 @@ def test_the_interval_holds_the_truth_as_often_as_promised() -> None:
 
 
 def test_methods_that_are_alike_differ_by_group_less_often() -> None:
-    """No true difference, 20 groups of 10 that err alike: taken for 200 strangers, they seem to
-    differ in a third of cases; three standard errors of 150 repetitions at .1 are .073."""
+    """No true difference, 20 groups of 10 with equal errors: treated as 200 independent entities,
+    they seem to differ in a third of cases. Three standard errors of 150 repetitions at .1 are
+    .073."""
     generator, repetitions, seeming = np.random.default_rng(0), 150, np.zeros(2)
     groups = {f"e{place}": f"g{place // 10}" for place in range(200)}
     for _ in range(repetitions):
@@ -200,7 +201,7 @@ def test_crashed_runs_are_left_out_of_both() -> None:
     np.testing.assert_array_equal([partly.adjusted, whole.adjusted], holm(p_values))
 
 
-def test_methods_without_a_common_run_are_told() -> None:
+def test_methods_without_a_common_run_are_reported() -> None:
     reference = [a_crash([0, 1]), *runs_of(1.0, seeds=1)]
     gone, there = compare(
         reference,
@@ -212,7 +213,7 @@ def test_methods_without_a_common_run_are_told() -> None:
     assert there.adjusted == difference_of(there).p_value
 
 
-def test_infinite_log_losses_are_told_and_leave_the_rest_alone() -> None:
+def test_infinite_log_losses_are_reported_and_do_not_affect_others() -> None:
     reference = runs_of(1.0, entities=30)
     labels = reference[0].labels
     ruled_out = [a_run(np.eye(3)[(labels + (np.arange(30) < 4)) % 3], labels.tolist())] * 3
@@ -247,7 +248,7 @@ def test_other_entities_cannot_be_paired(changes) -> None:
         compare(runs_of(1.0), {"other": runs_of(1.0, **changes)}, draws=10)
 
 
-def test_runs_that_lost_their_place_are_refused() -> None:
+def test_different_numbers_of_runs_are_refused() -> None:
     with pytest.raises(EvidenceError, match="other: 2 runs cannot be paired with 3"):
         compare(runs_of(1.0), {"other": runs_of(1.0, seeds=2)})
 
@@ -261,5 +262,5 @@ def test_settings_out_of_range_are_refused() -> None:
         compare(runs_of(1.0), {"other": runs_of(2.0)}, level=0.0)
 
 
-def test_nobody_to_compare_with() -> None:
+def test_a_method_without_others_has_no_comparisons() -> None:
     assert compare(runs_of(1.0), {}) == []

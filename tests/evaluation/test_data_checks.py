@@ -1,4 +1,4 @@
-"""What is shared between those asked about and those learned from, and groups that are too few."""
+"""Warnings about content shared by test and training entities, and about too few groups."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def with_text(row: Entity, text: str) -> Entity:
     return {**row, "evidence": [{**first, "text": text}, *rest]}
 
 
-def test_where_nothing_is_shared_nothing_is_said(tmp_path: Path) -> None:
+def test_no_warning_if_nothing_is_shared(tmp_path: Path) -> None:
     found = made(evaluator(tmp_path, seeds=(1,)), tmp_path)
     assert (found.warnings, found.unshared_ids) == ((), None)
     assert found.unshared_scores("prior") is None
     assert "unshared" not in evaluation_document(found)["methods"]["prior"]
 
 
-def test_shared_texts_are_said_and_the_others_judged_beside(tmp_path: Path) -> None:
+def test_shared_texts_are_reported_and_unshared_entities_scored_separately(tmp_path: Path) -> None:
     rows = in_splits(entities(70), all_three)
     asked = [place for place, row in enumerate(rows) if row["split"] == "test"]
     for place in (0, *asked[:4]):
         rows[place] = with_text(rows[place], "The same old story.")
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
     assert found.unshared_ids == {rows[place]["entity_id"] for place in asked[4:]}
-    (caution,) = found.warnings
-    assert "4 of 14 test entities share a text, claim or group" in caution
-    assert "1 text of 'test' is also in 'train'" in caution
+    (warning,) = found.warnings
+    assert "4 of 14 test entities share a text, claim or group" in warning
+    assert "1 text of 'test' is also in 'train'" in warning
     (run,) = found.runs["prior"]
     clean = [name in found.unshared_ids for name in run.entity_ids]
     assert evaluation_document(found)["methods"]["prior"]["unshared"]["nll"] == pytest.approx(
@@ -45,7 +45,7 @@ def test_shared_texts_are_said_and_the_others_judged_beside(tmp_path: Path) -> N
     )
 
 
-def test_a_claim_that_is_anothers_evidence_is_shared_too(tmp_path: Path) -> None:
+def test_a_claim_that_is_evidence_elsewhere_is_shared_too(tmp_path: Path) -> None:
     rows = [
         {**row, "claim": f"Claim {place}."}
         for place, row in enumerate(in_splits(entities(70), all_three))
@@ -59,7 +59,7 @@ def test_a_claim_that_is_anothers_evidence_is_shared_too(tmp_path: Path) -> None
     )
 
 
-def test_where_all_share_there_are_no_others(tmp_path: Path) -> None:
+def test_no_unshared_scores_if_all_entities_share(tmp_path: Path) -> None:
     rows = [with_text(row, "The same.") for row in in_splits(entities(70), all_three)]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
     assert found.unshared_ids == frozenset()
@@ -91,33 +91,33 @@ def test_too_few_groups_have_neither_intervals_nor_p_values(tmp_path: Path) -> N
     assert "nll_interval" not in evaluation_document(found)["methods"]["prior"]
 
 
-def test_that_claims_are_read_is_said(tmp_path: Path) -> None:
+def test_reading_claims_is_reported(tmp_path: Path) -> None:
     rows = [
         {**row, "claim": f"Claim {place}."}
         for place, row in enumerate(in_splits(entities(70), all_three))
     ]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
-    (caution,) = found.warnings
-    assert caution.startswith("Texts were read together with their entities' claims.")
-    assert "with_claim = true" in caution
+    (warning,) = found.warnings
+    assert warning.startswith("Texts were read together with their entities' claims.")
+    assert "with_claim = true" in warning
     assert evaluation_document(found)["claims_read"]
 
 
-def test_that_none_are_read_is_in_the_document(tmp_path: Path) -> None:
+def test_not_reading_claims_is_in_the_document(tmp_path: Path) -> None:
     found = made(evaluator(tmp_path, seeds=(1,)), tmp_path)
     assert evaluation_document(found)["claims_read"] is False
 
 
-@pytest.mark.parametrize(("strength", "told"), [(-3.0, True), (9.0, False)])
-def test_that_nothing_was_learned_comes_first(
-    strength: float, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("strength", "is_warned"), [(-3.0, True), (9.0, False)])
+def test_the_warning_that_nothing_was_learned_comes_first(
+    strength: float, is_warned: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = in_splits(entities(70), all_three)
     rows[-1] = with_text(rows[-1], rows[0]["evidence"][0]["text"])
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path, lpf_robust=strength, prior=0.0)
-    cautions = evaluation_document(found)["cautions"]
+    warnings = evaluation_document(found)["cautions"]
     show_evaluation(found)
     shown = " ".join(capsys.readouterr().out.split())
-    for first in (cautions[0], shown[: shown.index("Lowest NLL")]):
-        assert ("LPF-SPN, robust ensemble: its probabilities for unseen" in first) is told
+    for first in (warnings[0], shown[: shown.index("Lowest NLL")]):
+        assert ("LPF-SPN, robust ensemble: its probabilities for unseen" in first) is is_warned
     assert unlearned(replace(found, runs={"prior": found.runs["prior"]})) == []

@@ -1,4 +1,4 @@
-"""Entities asked about that have nothing in common with those learned from."""
+"""Test entities that share nothing with training entities."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def test_a_claim_that_is_a_text_elsewhere_is_shared() -> None:
     assert found(*LEARNED, an_entity("t", "test", "It shone.", claim="It rained.")) == ()
 
 
-def test_those_asked_about_may_share_among_themselves() -> None:
+def test_test_entities_may_share_with_each_other() -> None:
     asked = [an_entity(name, "test", "It shone.", group="g2") for name in ("t1", "t2")]
     assert found(*LEARNED, *asked) == ("t1", "t2")
 
 
-def test_a_group_is_no_text() -> None:
+def test_a_group_equal_to_a_text_is_not_shared() -> None:
     assert found(*LEARNED, an_entity("t", "test", "g1", group="It rained.")) == ("t",)

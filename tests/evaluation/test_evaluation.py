@@ -1,4 +1,4 @@
-"""What comes of a file's evaluation: summaries, comparisons and parts."""
+"""The results of evaluating a file: summaries, comparisons and subsets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_entities_of_a_group_are_drawn_together(tmp_path: Path) -> None:
     assert grouped.scores("prior") != summarise(grouped.runs["prior"])
 
 
-def test_who_wins_is_said_by_nll(tmp_path: Path) -> None:
+def test_the_verdict_goes_by_nll(tmp_path: Path) -> None:
     rows = in_splits(entities(400), all_three)
     asking = evaluator(tmp_path, rows, seeds=(1,))
     found = made(asking, tmp_path, lpf_robust=4.0, logistic_mean=0.0)
@@ -68,7 +68,7 @@ def test_who_wins_is_said_by_nll(tmp_path: Path) -> None:
     assert alone.comparisons() == []
 
 
-def test_others_are_held_against_what_training_leaves(tmp_path: Path) -> None:
+def test_methods_are_compared_with_the_trained_model(tmp_path: Path) -> None:
     rows = in_splits(entities(100), all_three)
     named = {
         "lpf_chosen": ("prior", "lpf_robust", "lpf_chosen"),

@@ -78,7 +78,7 @@ def test_a_method_that_crashed_is_a_row_with_its_error(tmp_path: Path) -> None:
     assert against["note"]
 
 
-def test_losses_that_are_infinite_are_null_and_said(tmp_path: Path) -> None:
+def test_infinite_losses_are_null_and_reported(tmp_path: Path) -> None:
     asking = evaluator(tmp_path, seeds=(1,))
     made(asking, tmp_path)
     store = ResultStore(tmp_path / "kept")
@@ -99,7 +99,7 @@ def test_losses_that_are_infinite_are_null_and_said(tmp_path: Path) -> None:
     assert {part["nll"] for part in numbers["by_label"].values()} == {None}
 
 
-def test_a_repetition_that_crashed_is_a_note_where_another_has_answers(tmp_path: Path) -> None:
+def test_a_crashed_repetition_is_a_note_if_another_has_answers(tmp_path: Path) -> None:
     asking = evaluator(tmp_path, seeds=(1, 2))
     made(asking, tmp_path)
     store = crash_of(asking, tmp_path, "logistic_mean", 2)
@@ -109,7 +109,7 @@ def test_a_repetition_that_crashed_is_a_note_where_another_has_answers(tmp_path:
     assert np.sum(numbers["confusion"]) == 14
 
 
-def test_an_error_of_several_folds_is_told_once(tmp_path: Path) -> None:
+def test_an_error_of_several_folds_is_reported_once(tmp_path: Path) -> None:
     asking = evaluator(tmp_path, entities(70), seeds=(1, 2), folds=3)
     made(asking, tmp_path)
     crash_of(asking, tmp_path, "logistic_mean", 1)
@@ -130,7 +130,7 @@ def labels_of(run: Predictions) -> metrics.LabelArray:
     return run.labels.astype(np.int64)
 
 
-def test_confusions_are_summed_over_runs_and_tell_the_mean_accuracy(
+def test_confusions_are_summed_over_runs_and_give_the_mean_accuracy(
     pair: tuple[dict[str, Any], list[Predictions]],
 ) -> None:
     document, runs = pair
@@ -141,7 +141,7 @@ def test_confusions_are_summed_over_runs_and_tell_the_mean_accuracy(
     assert np.trace(confusion) / confusion.sum() == pytest.approx(document["accuracy"])
 
 
-def test_parts_by_label_and_credibility_make_up_the_whole(
+def test_subsets_by_label_and_credibility_cover_all_entities(
     pair: tuple[dict[str, Any], list[Predictions]],
 ) -> None:
     document, _ = pair
@@ -153,7 +153,7 @@ def test_parts_by_label_and_credibility_make_up_the_whole(
         assert nll == pytest.approx(document["nll"])
 
 
-def test_quarters_by_credibility_are_told_lowest_first(tmp_path: Path) -> None:
+def test_quarters_by_credibility_are_listed_lowest_first(tmp_path: Path) -> None:
     found = made(evaluator(tmp_path, seeds=(1,)), tmp_path)
     (run,) = found.runs["prior"]
     found.runs["prior"][0] = replace(run, credibility=np.linspace(0.2, 0.9, 14))
@@ -185,7 +185,7 @@ def test_long_curves_are_cut_to_few_points(tmp_path: Path) -> None:
     assert curve["coverage"][-1] == 1.0
 
 
-def test_results_are_told_apart_by_a_protected_field(tmp_path: Path) -> None:
+def test_results_are_reported_by_a_protected_field(tmp_path: Path) -> None:
     rows = [
         {**row, "fields": {"region": ("north", "south")[place // 10 % 2]}}
         for place, row in enumerate(in_splits(entities(70), all_three))

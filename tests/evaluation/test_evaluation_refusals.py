@@ -1,4 +1,4 @@
-"""Files that cannot be evaluated: told before anything is run, with what to do about it."""
+"""Files that cannot be evaluated are refused before anything is run, with advice."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ def evaluator(folder: Path, rows: Sequence[Entity], **changes: Any) -> Evaluator
     return Evaluator.of(EvaluationPlan(path, ("lpf_robust", "prior"), **changes))
 
 
-def told(folder: Path, rows: Sequence[Entity], **changes: Any) -> str:
+def refusal_message(folder: Path, rows: Sequence[Entity], **changes: Any) -> str:
     with pytest.raises((DatasetError, ConfigError)) as error:
         evaluator(folder, rows, **changes)
     return str(error.value)
 
 
-def test_one_value_is_nothing_to_tell_apart(tmp_path: Path) -> None:
+def test_a_predicate_with_one_value_is_refused(tmp_path: Path) -> None:
     rows = [{**row, "label": "good"} for row in entities(70)]
-    assert "all 70 entities have the value 'good' of 'label'" in told(tmp_path, rows)
+    assert "all 70 entities have the value 'good' of 'label'" in refusal_message(tmp_path, rows)
 
 
-def test_claims_of_some_only(tmp_path: Path) -> None:
+def test_claims_of_only_some_entities_are_refused(tmp_path: Path) -> None:
     rows = [{**row, "claim": "It works."} for row in entities(70)]
     rows[3]["claim"] = rows[9]["claim"] = None
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert "2 of 70 entities have no claim (first: e3)" in message
     assert "Nothing was evaluated. Give every entity a claim, or none" in message
 
 
-def test_splits_of_some_only_unless_they_are_to_be_forgotten(tmp_path: Path) -> None:
+def test_splits_of_only_some_entities_are_refused_without_resplit(tmp_path: Path) -> None:
     rows = in_splits(entities(70), lambda place: all_three(place) if place < 65 else None)
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert "5 of 70 entities have no split (first: e65)" in message
     assert "--resplit" in message
     assert evaluator(tmp_path, rows, resplit=True).folds == 5
@@ -53,43 +53,46 @@ def test_splits_of_some_only_unless_they_are_to_be_forgotten(tmp_path: Path) -> 
         (1, ("has 1 group of entities", "Give some entities a test split")),
     ],
 )
-def test_more_folds_than_groups(groups: int, expected: tuple[str, ...], tmp_path: Path) -> None:
+def test_more_folds_than_groups_are_refused(
+    groups: int, expected: tuple[str, ...], tmp_path: Path
+) -> None:
     rows = [
         {**row, "group_id": f"g{place // 2 % groups}"} for place, row in enumerate(entities(72))
     ]
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert all(part in message for part in expected), message
 
 
-def test_as_many_folds_as_groups_will_do(tmp_path: Path) -> None:
+def test_as_many_folds_as_groups_are_accepted(tmp_path: Path) -> None:
     rows = [{**row, "group_id": f"g{place // 2 % 5}"} for place, row in enumerate(entities(70))]
     assert len(evaluator(tmp_path, rows).fold_datasets) == 5
 
 
-def test_nobody_to_validate_on(tmp_path: Path) -> None:
+def test_a_file_without_validation_entities_is_refused(tmp_path: Path) -> None:
     """One group cannot be in two splits."""
     rows = [
         {**row, "group_id": "g", "split": "train"} if place < 50 else {**row, "split": "test"}
         for place, row in enumerate(entities(70))
     ]
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert "'validation' has no entities" in message
     assert "--resplit evaluates it in folds" in message
     assert "fold 1" not in message
 
 
 @pytest.mark.parametrize(("split", "place"), [("train", 0), ("dev", 1)])
-def test_a_split_that_lacks_a_value(split: str, place: int, tmp_path: Path) -> None:
+def test_a_split_that_lacks_a_value_is_refused(split: str, place: int, tmp_path: Path) -> None:
     rows = [
         {**row, "label": "good"} if row["split"] == split else row
         for row in in_splits(entities(70), all_three)
     ]
-    assert f"{('train', 'validation')[place]!r} has no entity of the value 'bad'" in told(
-        tmp_path, rows
+    assert (
+        f"{('train', 'validation')[place]!r} has no entity of the value 'bad'"
+        in refusal_message(tmp_path, rows)
     )
 
 
-def test_those_asked_about_may_lack_one(tmp_path: Path) -> None:
+def test_test_entities_may_lack_a_value(tmp_path: Path) -> None:
     rows = [
         {**row, "label": "good"} if row["split"] == "test" else row
         for row in in_splits(entities(70), all_three)
@@ -102,7 +105,7 @@ def test_the_fold_that_lacks_a_value_is_named(tmp_path: Path) -> None:
     rows = [
         {**row, "label": "good" if place > 2 else "bad"} for place, row in enumerate(entities(70))
     ]
-    message = told(tmp_path, rows)
+    message = refusal_message(tmp_path, rows)
     assert ", fold 1 of 5: the training and validation entities do not suffice: " in message
     assert "of the value 'bad'" in message
 

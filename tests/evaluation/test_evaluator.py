@@ -1,4 +1,4 @@
-"""A file evaluated: which cells that takes, and what is refused beforehand."""
+"""Evaluating a file: the cells it needs, and what is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REAL = {
 }
 
 
-def test_a_file_with_its_own_test_is_one_lesson_a_seed(tmp_path: Path) -> None:
+def test_a_file_with_a_test_split_has_one_train_spec_per_seed(tmp_path: Path) -> None:
     found = evaluator(tmp_path, seeds=(1, 2))
     cells = found.cells()
     assert found.folds == 0
@@ -41,14 +41,14 @@ def test_a_file_with_its_own_test_is_one_lesson_a_seed(tmp_path: Path) -> None:
     assert all(len(cell.train_spec.seeds) == 7 for cell in cells)
 
 
-def test_without_one_there_are_folds(tmp_path: Path) -> None:
+def test_a_file_without_a_test_split_has_folds(tmp_path: Path) -> None:
     rows = in_splits(entities(70), lambda place: "dev" if place < 20 else "train")
     found = evaluator(tmp_path, rows, seeds=(1,), folds=3)
     assert (found.folds, len(found.cells())) == (3, 9)
     assert [part.fold for part in found.fold_data()] == [0, 1, 2]
 
 
-def test_splits_can_be_forgotten(tmp_path: Path) -> None:
+def test_splits_can_be_ignored(tmp_path: Path) -> None:
     found = evaluator(tmp_path, resplit=True, seeds=(1,))
     assert (found.folds, len(found.cells())) == (5, 15)
 
@@ -61,7 +61,7 @@ def test_a_moved_file_has_the_same_cells_and_a_changed_one_others(tmp_path: Path
     assert not set(keys) & {cell.key for cell in evaluator(tmp_path, rows).cells()}
 
 
-def test_where_there_are_claims_they_are_asked_alone_as_well(tmp_path: Path) -> None:
+def test_claim_only_is_added_if_there_are_claims(tmp_path: Path) -> None:
     rows = [{**row, "claim": "It works."} for row in in_splits(entities(70), all_three)]
     assert evaluator(tmp_path, rows).methods == (*METHODS, "claim_only")
     assert evaluator(tmp_path, rows, methods=("claim_only",)).methods == ("claim_only",)
@@ -76,7 +76,7 @@ def test_a_relative_path_is_the_same_file(tmp_path: Path, monkeypatch: pytest.Mo
     assert one == other
 
 
-def test_a_method_of_yours_that_is_edited_meanwhile_keeps_its_cells(
+def test_editing_an_own_method_during_a_run_does_not_change_its_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
@@ -90,7 +90,7 @@ def test_a_method_of_yours_that_is_edited_meanwhile_keeps_its_cells(
     assert Evaluator.of(plan).cells() != before
 
 
-def test_a_transformer_that_is_named_is_added_and_known_by_its_name(tmp_path: Path) -> None:
+def test_a_named_transformer_is_added_under_its_name(tmp_path: Path) -> None:
     before = [cell.key for cell in evaluator(tmp_path, methods=(*METHODS, "transformer")).cells()]
     found = evaluator(tmp_path, model="bert-base-uncased")
     assert found.methods == (*METHODS, "transformer")
@@ -103,7 +103,7 @@ def test_a_transformer_that_is_named_is_added_and_known_by_its_name(tmp_path: Pa
     assert twice.methods == ("transformer",)
 
 
-def test_a_transformer_is_wanted_only_while_answers_are_missing(tmp_path: Path) -> None:
+def test_a_transformer_is_loaded_only_if_answers_are_missing(tmp_path: Path) -> None:
     (tmp_path / "no-transformer").mkdir()
     asking = evaluator(tmp_path, seeds=(1,), model=str(tmp_path / "no-transformer"))
     store = ResultStore(tmp_path / "kept")
@@ -114,7 +114,7 @@ def test_a_transformer_is_wanted_only_while_answers_are_missing(tmp_path: Path) 
     evaluator(tmp_path, seeds=(2,)).require_model(store)  # none is named
 
 
-def test_a_transformer_that_is_named_is_called_by_its_name(tmp_path: Path) -> None:
+def test_a_named_transformer_is_shown_by_its_name(tmp_path: Path) -> None:
     found = made(evaluator(tmp_path, seeds=(1,), model="bert-base-uncased"), tmp_path)
     assert found.title("transformer") == "Fine-tuned bert-base-uncased"
     assert found.title("prior") == "Prior alone"
@@ -123,7 +123,7 @@ def test_a_transformer_that_is_named_is_called_by_its_name(tmp_path: Path) -> No
     assert default.title("transformer") == "BERT-style (MiniLM's top layer)"
 
 
-def test_folds_are_pooled_so_that_everybody_is_asked_once(tmp_path: Path) -> None:
+def test_folds_are_pooled_and_every_entity_is_answered_once(tmp_path: Path) -> None:
     found = made(evaluator(tmp_path, entities(70), seeds=(1,), folds=3), tmp_path)
     (run,) = found.runs["prior"]
     assert sorted(run.entity_ids) == sorted(entity.entity_id for entity in found.dataset)
@@ -134,7 +134,7 @@ def test_folds_are_pooled_so_that_everybody_is_asked_once(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         (
             {"methods": ("lpf_robust", "divination")},
@@ -149,10 +149,10 @@ def test_folds_are_pooled_so_that_everybody_is_asked_once(tmp_path: Path) -> Non
         ({"model": " "}, "model: is empty"),
     ],
 )
-def test_a_plan_that_makes_no_sense(changes: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_an_invalid_plan_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         evaluator(tmp_path, **changes)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_too_few_entities(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_too_few_entities(tmp_path: Path) -> None:
         evaluator(tmp_path, unlabelled)
 
 
-def test_entities_without_the_value_asked_about_are_not_counted(tmp_path: Path) -> None:
+def test_entities_without_a_label_of_the_predicate_are_not_counted(tmp_path: Path) -> None:
     rows = [
         {**row, "label": None, "labels": {"a": row["label"]} if place < 40 else {"b": "x"}}
         for place, row in enumerate(entities(80))

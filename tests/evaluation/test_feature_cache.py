@@ -1,4 +1,4 @@
-"""Texts are read once, and with the claim where there is one."""
+"""Texts are read once, and with their claim if there is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods by name: what they are made of, and that each is fitted once."""
+"""Methods by name: what they are built from, and that each is fitted once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lpf.training import Trainer, TrainingConfig
 from small_specs import DATA, TRAIN_SPEC, bench
 
 
-def test_a_method_that_is_none_and_settings_that_do_not_apply_are_rows() -> None:
+def test_unknown_methods_and_inapplicable_settings_become_error_rows() -> None:
     assert "unknown methods ['divination']" in (answered("divination").error or "")
     assert "logistic_mean: has no settings, got ['rho']" in (
         answered("logistic_mean", rho=0.5).error or ""
@@ -25,7 +25,7 @@ def test_a_method_that_is_none_and_settings_that_do_not_apply_are_rows() -> None
     assert "unknown settings ['colour']" in (answered("lpf_robust", colour=1).error or "")
 
 
-def test_the_chosen_reading_is_what_training_leaves() -> None:
+def test_lpf_chosen_is_the_model_that_training_chooses() -> None:
     """Trained by its own recipe, in a folder of its own, and asked as the engine is asked."""
     part = bench()
     config = TrainingConfig(members=len(TRAIN_SPEC.seeds))
@@ -43,7 +43,7 @@ def test_the_chosen_reading_is_what_training_leaves() -> None:
     assert any(folder.name.endswith("-chosen") for folder in part.model_cache.folder.iterdir())
 
 
-def test_what_failed_to_fit_is_not_fitted_again_for_the_next_exam(
+def test_a_failed_fit_is_not_repeated_for_the_next_test_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "falling_method.py").write_text(

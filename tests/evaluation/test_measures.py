@@ -65,7 +65,7 @@ def test_measures_by_hand() -> None:
         assert found[name] == exactly(value), name
 
 
-def test_before_the_temperature_is_told_apart_from_after() -> None:
+def test_measures_before_and_after_the_temperature_differ() -> None:
     raw = np.asarray(ROWS)
     tempered = np.sqrt(raw) / np.sqrt(raw).sum(axis=1, keepdims=True)
     found = measure(a_run(tempered, LABELS, raw=raw))
@@ -101,7 +101,7 @@ def test_the_null_is_that_of_the_seed() -> None:
     assert measure(run, seed=8)["ece_null"] != found["ece_null"]
 
 
-def test_calibrated_and_overconfident_answers_are_told_apart() -> None:
+def test_calibrated_and_overconfident_answers_are_distinguished() -> None:
     honest = calibrated_run(1500, 0)
     sharper = calibrated_run(1500, 0, sharpness=4.0)
     assert measure(sharper)["ece_p"] == exactly(1 / 1001)
@@ -109,7 +109,7 @@ def test_calibrated_and_overconfident_answers_are_told_apart() -> None:
     assert measure(honest)["ece"] < 0.5 * measure(sharper)["ece"]
 
 
-def test_an_infinite_log_loss_is_kept_and_has_no_place_in_json() -> None:
+def test_an_infinite_log_loss_is_stored_and_null_in_json() -> None:
     found = measure(a_run([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25]], [1, 0]))
     assert (found["nll"], found["raw_nll"]) == (math.inf, math.inf)
     assert found["labels_ruled_out"] == 0.5
@@ -135,7 +135,7 @@ def referees():
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_others_libraries_agree(referees, seed: int) -> None:
+def test_other_libraries_agree(referees, seed: int) -> None:
     theirs, torch, torchmetrics = referees
     run = calibrated_run(400, seed, sharpness=1.5, data=seed)
     rows, labels, found = run.answers, run.labels, measure(run)
@@ -239,7 +239,7 @@ def test_parts_by_protected_field() -> None:
 
 @given(seed=st.integers(0, 9999), entities=st.integers(1, 40))
 @settings(max_examples=25, deadline=None)
-def test_parts_make_up_the_whole(seed: int, entities: int) -> None:
+def test_parts_cover_all_entities(seed: int, entities: int) -> None:
     generator = np.random.default_rng(seed)
     credibility = np.round(generator.random(entities), 1)
     credibility[generator.random(entities) < 0.2] = np.nan

@@ -1,4 +1,4 @@
-"""What is measured of a method, and when."""
+"""The measured costs of a method, and when they are measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lpf.evaluation.specs import EvalSpec
 from small_specs import Reworded, bench
 
 
-def test_costs_are_measured_and_training_is_charged_to_all_who_share_it() -> None:
+def test_costs_are_measured_and_shared_training_counts_for_every_method() -> None:
     robust, single, cheap = (
         answered(name).costs for name in ("lpf_robust", "lpf_robust_single", "prior")
     )
@@ -20,7 +20,7 @@ def test_costs_are_measured_and_training_is_charged_to_all_who_share_it() -> Non
     assert robust.stored_bytes > 2.5 * single.stored_bytes > cheap.stored_bytes > 0
 
 
-def test_of_evidence_that_was_spoilt_only_the_rate_is_measured() -> None:
+def test_only_the_rate_is_measured_on_changed_evidence() -> None:
     for found in (
         answered("lpf_robust", EvalSpec(change=Reworded(1))),
         answered("lpf_robust", rho=0.5),

@@ -1,4 +1,4 @@
-"""Which transformer is fine-tuned: what its results are kept under, and what is refused."""
+"""Choosing the transformer that is fine-tuned: the name of its results, and refused ones."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_transformer(tmp_path_factory.mktemp("tiny"))
 
 
-def test_a_name_is_kept_as_it_is() -> None:
+def test_a_name_is_stored_unchanged() -> None:
     settings = checkpoint_settings("bert-base-uncased")
     assert settings == (("checkpoint", "bert-base-uncased"),)
     assert checkpoint_of(dict(settings)) == "bert-base-uncased"
 
 
-def test_settings_that_are_none_of_a_transformer() -> None:
+def test_invalid_transformer_settings_are_refused() -> None:
     assert checkpoint_of({}) is None
     assert checkpoint_of({"checkpoint": "a", "rho": 0.5}) is None
     assert "transformer: has no settings, got ['rho']" in (
@@ -41,7 +41,7 @@ def test_settings_that_are_none_of_a_transformer() -> None:
     )
 
 
-def test_a_folder_is_known_by_what_it_holds(
+def test_a_folder_is_identified_by_its_content(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = Path(shutil.copytree(folder, tmp_path / "copied"))
@@ -53,14 +53,14 @@ def test_a_folder_is_known_by_what_it_holds(
     assert checkpoint_settings("copied") != before
 
 
-def test_the_chosen_one_answers_and_no_other(folder: Path) -> None:
+def test_only_the_chosen_transformer_answers(folder: Path) -> None:
     chosen = answered("transformer", **dict(checkpoint_settings(str(folder))))
     assert chosen.error is None
     np.testing.assert_allclose(chosen.answers.sum(axis=1), 1)
     assert chosen.costs.stored_bytes is None or chosen.costs.stored_bytes < 10_000_000  # no MiniLM
 
 
-def test_one_that_can_be_fine_tuned_is_not_refused(folder: Path) -> None:
+def test_a_usable_transformer_is_accepted(folder: Path) -> None:
     require_loadable(str(folder))
 
 
@@ -72,17 +72,17 @@ def refusal(model: str) -> str:
     return str(error.value)
 
 
-def test_what_is_neither_a_folder_nor_on_this_machine_is_refused(tmp_path: Path) -> None:
-    told = refusal("nobody/has-this-one")
-    assert "model: 'nobody/has-this-one' cannot be loaded: there is no such folder" in told
-    assert "HF_HUB_OFFLINE is set" in told
+def test_an_unavailable_transformer_is_refused(tmp_path: Path) -> None:
+    message = refusal("nobody/has-this-one")
+    assert "model: 'nobody/has-this-one' cannot be loaded: there is no such folder" in message
+    assert "HF_HUB_OFFLINE is set" in message
     assert "no such folder" in refusal("./nobody-has-this-one")
     (tmp_path / "empty").mkdir()
-    told = refusal(str(tmp_path / "empty"))
-    assert "cannot be loaded. Nothing" in told
+    message = refusal(str(tmp_path / "empty"))
+    assert "cannot be loaded. Nothing" in message
 
 
-def test_one_that_reads_too_little_is_refused(tmp_path: Path) -> None:
-    told = refusal(str(tiny_transformer(tmp_path, positions=128)))
-    assert "cannot be fine-tuned here" in told
-    assert "256 is more than the 128" in told
+def test_a_transformer_with_too_few_tokens_is_refused(tmp_path: Path) -> None:
+    message = refusal(str(tiny_transformer(tmp_path, positions=128)))
+    assert "cannot be fine-tuned here" in message
+    assert "256 is more than the 128" in message

@@ -1,4 +1,4 @@
-"""A method from outside: named, fitted, asked and, where it does wrong, told so."""
+"""A user's own method: naming, fitting, answering, and its errors."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def answered(name: str) -> Predictions:
     return bench().predict(cell)
 
 
-def test_a_name_with_a_colon_is_of_your_own() -> None:
+def test_a_name_with_a_colon_is_an_own_method() -> None:
     assert is_own("package.module:Name")
     assert not is_own("lpf_robust")
 
 
-def test_your_own_method_is_fitted_asked_and_tempered_like_others(module: Write) -> None:
+def test_an_own_method_is_fitted_and_tempered_like_others(module: Write) -> None:
     found = answered(f"{module(SHARES)}:Shares")
     assert found.error is None
     labels = bench().train.dataset.labels(bench().predicate)
@@ -128,7 +128,7 @@ class Watches(Shares):
 
 @pytest.mark.parametrize("name", ["seed", "random_state"])
 @pytest.mark.parametrize("where", ["Made", "Fitted", "Both"])
-def test_it_gets_the_seed_where_it_takes_one(name: str, where: str, module: Write) -> None:
+def test_an_own_method_gets_the_seed_if_it_takes_one(name: str, where: str, module: Write) -> None:
     written = module(
         SHARES
         + f"""
@@ -159,7 +159,7 @@ class Both(Fitted):
     assert seen == [TRAIN_SPEC.seed] * (2 if where == "Both" else 1)
 
 
-def test_what_it_does_not_name_is_not_given(module: Write) -> None:
+def test_arguments_that_an_own_method_does_not_take_are_not_passed(module: Write) -> None:
     name = module(
         SHARES
         + """
@@ -181,7 +181,7 @@ class Inherits(dict, Shares):
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         ("OneRow", "gave (1, 3) for 18 entities"),
         ("TwoColumns", "gave (18, 2) for 18 entities"),
@@ -191,15 +191,15 @@ class Inherits(dict, Shares):
         ("Sums", "sum"),
     ],
 )
-def test_answers_of_a_wrong_shape_are_a_row_that_says_so(
-    kind: str, told: str, module: Write
+def test_answers_of_a_wrong_shape_become_an_error_row(
+    kind: str, message: str, module: Write
 ) -> None:
     found = answered(f"{module(BROKEN)}:{kind}")
-    assert told in (found.error or "")
+    assert message in (found.error or "")
     assert found.tempered is None
 
 
-def test_a_class_that_lacks_values_gives_them_nothing(module: Write) -> None:
+def test_values_that_an_own_method_lacks_get_probability_zero(module: Write) -> None:
     name = module(
         """
 class Medium:
@@ -222,7 +222,7 @@ class Medium:
     assert "probability zero" in (found.note or "")
 
 
-def test_another_text_is_another_method(module: Write, tmp_path: Path) -> None:
+def test_changed_source_code_is_another_method(module: Write, tmp_path: Path) -> None:
     name = module(SHARES)
     (before,) = own_cells(TRAIN_SPEC, f"{name}:Shares")
     assert own_cells(TRAIN_SPEC, f"{name}:Shares") == [before]
@@ -242,11 +242,11 @@ BAD_NAMES: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "told"), BAD_NAMES)
-def test_what_cannot_be_a_method_is_refused(name: str, told: str) -> None:
+@pytest.mark.parametrize(("name", "message"), BAD_NAMES)
+def test_invalid_methods_are_refused(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match="Nothing was evaluated") as error:
         own_settings(name)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["def broken(:\n", "raise RuntimeError('not today')\n"])
@@ -255,6 +255,6 @@ def test_a_module_that_fails_while_it_is_imported_is_refused(text: str, module: 
         own_settings(f"{module(text)}:Name")
 
 
-def test_a_class_that_cannot_be_called_without_arguments_is_a_row(module: Write) -> None:
+def test_a_class_that_needs_arguments_becomes_an_error_row(module: Write) -> None:
     name = module("class Asks:\n    def __init__(self, size): ...\n")
     assert (answered(f"{name}:Asks").error or "").startswith("TypeError")

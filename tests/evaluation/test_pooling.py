@@ -56,7 +56,7 @@ def test_folds_of_other_values_and_no_folds_are_refused() -> None:
         pooled([])
 
 
-def test_a_crashed_fold_leaves_no_answers_but_keeps_the_entities() -> None:
+def test_a_crashed_fold_has_entities_but_no_answers() -> None:
     good = a_run(np.eye(3), [0, 1, 2], entity_ids=("a", "b", "c"))
     found = pooled([good, a_crash([0, 1])])
     assert found.error == "fold 2: TrainingError: it broke"
@@ -70,7 +70,7 @@ def test_what_is_in_no_fold_has_no_number() -> None:
     assert pooled([a_crash([0, 1])]).error == "TrainingError: it broke"
 
 
-def test_what_is_said_of_folds_is_said_once() -> None:
+def test_notes_of_folds_are_not_repeated() -> None:
     runs = [
         a_run([[1.0, 0.0]], [0], entity_ids=(name,), note=note)
         for name, note in (("a", "hot"), ("b", None), ("c", "hot"), ("d", "cold"))
@@ -113,12 +113,12 @@ def a_fold(name: str, error: str | None = None) -> Predictions:
     return a_run(rows, [0, 1, 2], entity_ids=ids, raw=None, tempered=None, error=error)
 
 
-def test_the_same_error_is_said_once_with_how_many_folds_have_it() -> None:
+def test_the_same_error_is_reported_once_with_its_number_of_folds() -> None:
     every = pooled([a_fold(name, "it broke") for name in "abcde"])
     assert every.error == "in 5 of 5 folds: it broke"
     assert len(every.entity_ids) == 15
 
 
-def test_different_errors_are_all_said_and_a_single_fold_is_named() -> None:
+def test_different_errors_are_all_reported_and_a_single_fold_is_named() -> None:
     folds = [a_fold("a"), a_fold("b", "hot"), a_fold("c", "cold"), a_fold("d", "hot")]
     assert pooled(folds).error == "in 2 of 4 folds: hot; fold 3: cold"

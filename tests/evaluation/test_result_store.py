@@ -1,4 +1,4 @@
-"""What is kept comes back as it was; what was damaged says so and where."""
+"""Stored results are read back unchanged, and damaged ones are named."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def assert_same(one: Predictions, other: Predictions) -> None:
             assert found == value
 
 
-def test_answers_come_back_to_the_last_digit(tmp_path: Path) -> None:
+def test_answers_are_read_back_exactly(tmp_path: Path) -> None:
     ResultStore(tmp_path).save(FIRST, ANSWERED)
     assert_same(ANSWERED, ResultStore(tmp_path).load(FIRST))
 
 
-def test_a_crash_is_kept_with_its_error(tmp_path: Path) -> None:
+def test_a_crash_is_stored_with_its_error(tmp_path: Path) -> None:
     crash = a_crash([0, 1], "TrainingError: it broke ∞")
     ResultStore(tmp_path).save(FIRST, crash)
     found = ResultStore(tmp_path).load(FIRST)
@@ -52,7 +52,7 @@ def test_a_crash_is_kept_with_its_error(tmp_path: Path) -> None:
     assert (found.raw, found.tempered) == (None, None)
 
 
-def test_missing_names_each_once_in_order_and_crashes_are_results(tmp_path: Path) -> None:
+def test_missing_lists_cells_once_in_order_and_crashes_count_as_results(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     store.save(SECOND, a_crash([0]))
     assert store.missing([THIRD, SECOND, FIRST, THIRD]) == [THIRD, FIRST]
@@ -61,7 +61,7 @@ def test_missing_names_each_once_in_order_and_crashes_are_results(tmp_path: Path
     assert store.missing([SECOND]) == [SECOND]
 
 
-def test_nothing_half_written_is_left(tmp_path: Path) -> None:
+def test_no_partial_files_are_left(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     store.save(FIRST, ANSWERED)
     unwritable = a_run([[1.0]], [0], costs=Costs(fit_seconds=float("nan")))
@@ -84,9 +84,9 @@ def test_a_damaged_file_is_named(damage: str, tmp_path: Path) -> None:
         flipped = whole[:60] + bytes(byte ^ 0xFF for byte in whole[60:80]) + whole[80:]
         damaged = {"emptied": b"", "cut": whole[:middle], "other": b"junk", "flipped": flipped}
         path.write_bytes(damaged[damage])
-    with pytest.raises(StorageError, match="Remove it and repeat") as told:
+    with pytest.raises(StorageError, match="Remove it and repeat") as caught:
         store.load(FIRST)
-    assert str(path) in str(told.value)
+    assert str(path) in str(caught.value)
 
 
 def test_answers_of_another_format_are_refused(
@@ -100,6 +100,6 @@ def test_answers_of_another_format_are_refused(
         store.load(FIRST)
 
 
-def test_a_result_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_result_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"is missing: there is no result of 'prior'"):
         ResultStore(tmp_path).load(FIRST)

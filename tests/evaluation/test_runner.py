@@ -1,4 +1,4 @@
-"""Nothing is computed twice, whatever ends a run and however many processes share it."""
+"""Nothing is computed twice, after interruptions and with several processes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ TRAIN_SPEC = two_train_specs()[0].train_spec
 CHEAP = [Cell(TRAIN_SPEC, EvalSpec(), name) for name in ("prior", "oracle", "perfect_reader")]
 
 
-class Told:
-    """What a progress bar is told; it stops the run where asked to."""
+class ProgressLog:
+    """Records the calls of a progress callback; interrupts the run at ``stop_at``."""
 
     def __init__(self, stop_at: int | None = None) -> None:
         self.calls: list[tuple[int, int, str]] = []
@@ -37,11 +37,11 @@ class Told:
             raise KeyboardInterrupt
 
 
-def test_a_run_tells_of_every_cell_and_all_have_answers(tmp_path: Path) -> None:
-    told = Told()
-    Runner(tmp_path, workers=1, progress=told).run([*CHEAP, CHEAP[0]])
-    assert [(done, total) for done, total, _ in told.calls] == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert {last for _, _, last in told.calls[1:]} == {
+def test_a_run_reports_every_cell_and_all_have_answers(tmp_path: Path) -> None:
+    progress = ProgressLog()
+    Runner(tmp_path, workers=1, progress=progress).run([*CHEAP, CHEAP[0]])
+    assert [(done, total) for done, total, _ in progress.calls] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert {last for _, _, last in progress.calls[1:]} == {
         "compliance: prior",
         "compliance: oracle",
         "compliance: perfect_reader",
@@ -52,42 +52,42 @@ def test_a_run_tells_of_every_cell_and_all_have_answers(tmp_path: Path) -> None:
 def test_a_second_run_computes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "again"
     shutil.copytree(finished(), folder)
-    before, told = times(folder), Told()
+    before, progress = times(folder), ProgressLog()
     assert any(path.name == "training.json" for path in before)
-    Runner(folder, workers=1, progress=told).run(two_train_specs())
-    assert told.calls == [(4, 4, "")]
+    Runner(folder, workers=1, progress=progress).run(two_train_specs())
+    assert progress.calls == [(4, 4, "")]
     assert times(folder) == before
 
 
-def test_what_is_missing_is_computed_from_the_models_that_are_there(tmp_path: Path) -> None:
+def test_missing_cells_are_computed_with_stored_models(tmp_path: Path) -> None:
     folder = tmp_path / "again"
     shutil.copytree(finished(), folder)
     store, before = ResultStore(folder), times(folder)
     robust = next(cell for cell in two_train_specs() if cell.method == "lpf_robust")
     first = store.load(robust)
     store.delete(robust)
-    told = Told()
-    Runner(folder, workers=1, progress=told).run(two_train_specs())
-    assert told.calls == [(3, 4, ""), (4, 4, "compliance: lpf_robust")]
+    progress = ProgressLog()
+    Runner(folder, workers=1, progress=progress).run(two_train_specs())
+    assert progress.calls == [(3, 4, ""), (4, 4, "compliance: lpf_robust")]
     np.testing.assert_array_equal(store.load(robust).answers, first.answers)
     changed = {path for path, moment in times(folder).items() if before.get(path) != moment}
     assert changed == {store._path(robust)}
 
 
-def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_stopped_run_continues(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        Runner(tmp_path, workers=1, progress=Told(stop_at=2)).run(CHEAP)
+        Runner(tmp_path, workers=1, progress=ProgressLog(stop_at=2)).run(CHEAP)
     store = ResultStore(tmp_path)
     assert len(store.missing(CHEAP)) == 1
-    before, told = times(tmp_path / "answers"), Told()
-    Runner(tmp_path, workers=1, progress=told).run(CHEAP)
-    assert [done for done, _, _ in told.calls] == [2, 3]
+    before, progress = times(tmp_path / "answers"), ProgressLog()
+    Runner(tmp_path, workers=1, progress=progress).run(CHEAP)
+    assert [done for done, _, _ in progress.calls] == [2, 3]
     after = times(tmp_path / "answers")
     assert store.missing(CHEAP) == []
     assert before.items() < after.items()
 
 
-def test_a_crash_is_a_row_that_is_kept_and_not_tried_again(
+def test_a_crash_is_stored_and_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "crashing_method.py").write_text(
@@ -107,7 +107,7 @@ def test_a_crash_is_a_row_that_is_kept_and_not_tried_again(
     assert sys.modules["crashing_method"].Crashes.fits == 1
 
 
-def test_what_goes_wrong_outside_a_method_ends_the_run_and_leaves_what_is_there(
+def test_an_error_outside_a_method_ends_the_run_and_leaves_stored_results(
     tmp_path: Path,
 ) -> None:
     missing = EvalSpec(DomainData("compliance"), entities=0)  # nobody to ask
@@ -118,10 +118,10 @@ def test_what_goes_wrong_outside_a_method_ends_the_run_and_leaves_what_is_there(
 
 
 def test_two_workers_answer_as_one_does(tmp_path: Path) -> None:
-    before, told = {name: os.environ.get(name) for name in THREAD_VARIABLES}, Told()
-    Runner(tmp_path, workers=2, progress=told).run(two_train_specs())
+    before, progress = {name: os.environ.get(name) for name in THREAD_VARIABLES}, ProgressLog()
+    Runner(tmp_path, workers=2, progress=progress).run(two_train_specs())
     assert {name: os.environ.get(name) for name in THREAD_VARIABLES} == before
-    assert [done for done, _, _ in told.calls] == [0, 1, 2, 3, 4]
+    assert [done for done, _, _ in progress.calls] == [0, 1, 2, 3, 4]
     for cell in two_train_specs():
         one, two = ResultStore(finished()).load(cell), ResultStore(tmp_path).load(cell)
         assert one.error is None
@@ -130,7 +130,7 @@ def test_two_workers_answer_as_one_does(tmp_path: Path) -> None:
         np.testing.assert_allclose(one.raw, two.raw, atol=1e-6)
 
 
-def test_jobs_are_lessons_the_longest_first() -> None:
+def test_jobs_are_train_specs_and_the_longest_come_first() -> None:
     other = replace(TRAIN_SPEC, seed=2)
     cells = [
         Cell(TRAIN_SPEC, EvalSpec(), "prior"),
@@ -148,7 +148,7 @@ def test_cells_are_described_by_data_and_method() -> None:
     assert described(Cell(file, EvalSpec(), "prior")) == "fever: prior"
 
 
-def test_ctrl_c_ends_two_workers_at_once_and_says_what_is_kept(tmp_path: Path) -> None:
+def test_ctrl_c_ends_two_workers_at_once_and_reports_stored_results(tmp_path: Path) -> None:
     """In a process of its own, interrupted as a terminal does it: the whole group."""
     program = (
         "import sys\n"
@@ -173,15 +173,15 @@ def test_ctrl_c_ends_two_workers_at_once_and_says_what_is_kept(tmp_path: Path) -
     assert run.stdout.readline() == "begun\n"
     time.sleep(1.0)  # workers are importing or training
     os.killpg(run.pid, signal.SIGINT)
-    _, told = run.communicate(timeout=30)
+    _, output = run.communicate(timeout=30)
     assert run.returncode != 0
-    assert "results are stored, and the same command continues from there" in told
-    assert told.count("Traceback") == 1  # the parent's own, which the command line replaces
+    assert "results are stored, and the same command continues from there" in output
+    assert output.count("Traceback") == 1  # the parent's own, which the command line replaces
     assert is_gone(run.pid)
 
 
 def is_gone(group: int) -> bool:
-    """Whether nobody of it is left; the tracker of resources goes a moment after the others."""
+    """Return True if no process of it is left; the resource tracker ends a moment later."""
     for _ in range(100):
         try:
             os.killpg(group, 0)

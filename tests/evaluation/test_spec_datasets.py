@@ -23,7 +23,7 @@ def domain() -> Dataset:
     return train_dataset(TRAIN_SPEC)[0]
 
 
-def test_the_lessons_own_test_entities(domain: Dataset) -> None:
+def test_the_train_specs_own_test_entities_are_used(domain: Dataset) -> None:
     asked = eval_dataset(EvalSpec(), domain, PREDICATE)
     assert {entity.entity_id for entity in asked} == ids(domain, "test")
 
@@ -40,7 +40,7 @@ def test_new_entities_of_a_domain(domain: Dataset) -> None:
     assert perfect_answers(asked).shape == (25, 3)
 
 
-def test_the_best_items_alone(domain: Dataset) -> None:
+def test_only_the_best_items_are_used(domain: Dataset) -> None:
     whole = eval_dataset(EvalSpec(), domain, PREDICATE)
     cut = eval_dataset(EvalSpec(top_k=2), domain, PREDICATE)
     assert [len(entity.evidence) for entity in cut] == [2] * len(whole)
@@ -68,7 +68,7 @@ def test_top_k_below_one_is_refused(domain: Dataset) -> None:
         eval_dataset(EvalSpec(top_k=0), domain, PREDICATE)
 
 
-def test_entities_of_another_domain_are_asked_in_our_words_by_place(domain: Dataset) -> None:
+def test_labels_of_another_domain_are_mapped_by_position(domain: Dataset) -> None:
     eval_spec = EvalSpec(DomainData("legal", seed=1000), entities=30)
     asked = eval_dataset(eval_spec, domain, PREDICATE)
     theirs = load_domain("legal")
@@ -83,7 +83,7 @@ def test_entities_of_another_domain_are_asked_in_our_words_by_place(domain: Data
     assert all(item.truth is None and not item.labels for item in asked.items)
 
 
-def test_a_domain_of_more_values_cannot_be_asked_in_the_words_of_fewer(tmp_path: Path) -> None:
+def test_a_domain_with_more_values_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "two.jsonl", in_splits(entities(60), all_three))
     train_spec, predicate = file_dataset(file_data(path))
     with pytest.raises(DatasetError, match="has 2 values and 'litigation_outcome' 3"):

@@ -28,19 +28,19 @@ def kept(dataset: Dataset, top_k: int) -> list[str]:
     return [item.evidence_id for item in best_items(dataset, top_k).items]
 
 
-def test_the_most_credible_stay_in_the_order_they_stood_in() -> None:
+def test_the_most_credible_items_keep_their_order() -> None:
     dataset = a_dataset(an_item("a", 0.2), an_item("b", 0.9), an_item("c", 0.5), an_item("d", 0.95))
     assert kept(dataset, 1) == ["d"]
     assert kept(dataset, 2) == ["b", "d"]
     assert kept(dataset, 3) == ["b", "c", "d"]
 
 
-def test_of_equally_credible_ones_the_newest() -> None:
+def test_equally_credible_items_are_chosen_by_date() -> None:
     dataset = a_dataset(an_item("old", 0.8, 2010), an_item("new", 0.8, 2020))
     assert kept(dataset, 1) == ["new"]
 
 
-def test_what_a_generator_knows_is_dropped_where_items_are() -> None:
+def test_the_truth_is_dropped_if_items_are_dropped() -> None:
     dataset = a_dataset(an_item("a", 0.2), an_item("b", 0.9))
     assert best_items(dataset, 1).entities[0].truth is None
     assert best_items(dataset, 2) == dataset

@@ -1,4 +1,4 @@
-"""Who is learned from: all of a domain, or fewer."""
+"""Training entities of a domain: all of them, or fewer."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def test_fewer_entities_keep_shares_and_validation_and_are_among_more(domain: Da
 
 
 @pytest.mark.parametrize("enough", [84, 500])
-def test_as_many_as_there_are_is_all(enough: int, domain: Dataset) -> None:
+def test_a_limit_of_all_entities_changes_nothing(enough: int, domain: Dataset) -> None:
     assert train_dataset(replace(TRAIN_SPEC, entities=enough))[0] == domain

@@ -19,7 +19,7 @@ def labelled(path: Path, predicate: str | None) -> tuple[Dataset, str]:
     return labelled_dataset(read_dataset(path), predicate)
 
 
-def test_a_file_with_all_splits_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_file_with_all_splits_is_used_unchanged(tmp_path: Path) -> None:
     path = written(tmp_path / "own.jsonl", in_splits(entities(80), all_three))
     dataset, predicate = file_dataset(file_data(path))
     assert predicate == "label"
@@ -38,7 +38,7 @@ def test_train_and_test_have_validation_taken_out_of_train(tmp_path: Path) -> No
     assert 8 <= sizes["validation"] <= 14
 
 
-def test_dev_and_test_alone_learn_from_dev(tmp_path: Path) -> None:
+def test_dev_is_divided_if_there_is_no_train(tmp_path: Path) -> None:
     rows = in_splits(entities(80), lambda place: "test" if place < 20 else "dev")
     dataset, _ = file_dataset(file_data(written(tmp_path / "dev.jsonl", rows)))
     assert ids(dataset, "test") == {f"e{place}" for place in range(20)}
@@ -57,7 +57,7 @@ def test_dev_and_test_alone_learn_from_dev(tmp_path: Path) -> None:
         (lambda place: "test" if place < 9 else None, False),
     ],
 )
-def test_whether_a_file_says_whom_to_ask(split: object, own: bool, tmp_path: Path) -> None:
+def test_a_file_with_a_test_split_is_recognised(split: object, own: bool, tmp_path: Path) -> None:
     rows = in_splits(entities(60), split)  # type: ignore[arg-type]
     path = written(tmp_path / "file.jsonl", rows)
     assert has_own_test(labelled(path, None)[0]) is own
@@ -77,7 +77,7 @@ def test_folds_are_disjoint_and_together_all(tmp_path: Path) -> None:
         assert len(dataset) == 83
 
 
-def test_folds_keep_groups_whole(tmp_path: Path) -> None:
+def test_folds_do_not_divide_groups(tmp_path: Path) -> None:
     rows = [{**row, "group_id": f"g{place // 4}"} for place, row in enumerate(entities(80))]
     path = written(tmp_path / "groups.jsonl", rows)
     for fold in range(5):
@@ -87,8 +87,9 @@ def test_folds_keep_groups_whole(tmp_path: Path) -> None:
             assert not groups[0] & groups[1]
 
 
-def test_the_prior_is_that_of_who_is_learned_from(tmp_path: Path) -> None:
-    """The test has no bad ones at all, which nobody may be told. One more of each is counted."""
+def test_the_prior_is_that_of_the_training_entities(tmp_path: Path) -> None:
+    """The test split has no bad entities, and the prior must not reveal that. One is added to each
+    count."""
     rows = [
         {**row, "label": "bad" if place >= 60 else "good"} for place, row in enumerate(entities(80))
     ]
@@ -102,7 +103,7 @@ def test_the_prior_is_that_of_who_is_learned_from(tmp_path: Path) -> None:
     np.testing.assert_allclose(flat(dataset.schema)[predicate].prior, (0.5, 0.5))
 
 
-def test_of_several_predicates_one_is_learned_and_who_lacks_it_left_out(tmp_path: Path) -> None:
+def test_one_predicate_is_trained_and_entities_without_it_are_left_out(tmp_path: Path) -> None:
     rows = [
         {
             **{name: value for name, value in row.items() if name != "label"},
@@ -120,7 +121,7 @@ def test_of_several_predicates_one_is_learned_and_who_lacks_it_left_out(tmp_path
         labelled(path, "label")
 
 
-def test_a_plain_label_is_called_label_and_by_no_other_name(tmp_path: Path) -> None:
+def test_a_plain_label_belongs_to_the_predicate_label(tmp_path: Path) -> None:
     path = written(tmp_path / "plain.jsonl", entities(60))
     assert labelled(path, "label") == labelled(path, None)
     with pytest.raises(ConfigError, match=r"no entity of .* has a label of 'lable'; they have"):

@@ -1,4 +1,4 @@
-"""Keys: what is the same has one, what differs in anything has another."""
+"""Keys of cells: equal cells have equal keys, different cells different ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_equal_cells_have_one_key() -> None:
     assert again.train_spec.key == TRAIN_SPEC.key != CELL.key
 
 
-def test_a_setting_is_the_same_however_it_is_written() -> None:
+def test_the_form_of_a_setting_does_not_change_the_key() -> None:
     whole, real = (replace(CELL, settings=(("temperature", one),)) for one in (2, 2.0))
     assert whole == real
     assert whole.key == real.key
@@ -71,7 +71,7 @@ CHANGED = {
 }
 
 
-def test_anything_changed_is_another_key() -> None:
+def test_any_change_gives_another_key() -> None:
     keys = {name: cell.key for name, cell in CHANGED.items()} | {"unchanged": CELL.key}
     assert len(set(keys.values())) == len(keys), keys
 

@@ -75,7 +75,7 @@ def test_the_order_of_entities_within_a_run_does_not_matter() -> None:
     assert _width([one, shuffled]) == pytest.approx(_width([one, one]), rel=1e-9)
 
 
-def test_twins_count_as_one() -> None:
+def test_repeated_entities_of_a_group_count_as_one() -> None:
     """Each entity four times over: by group the interval is that of the quarter."""
     quarter = calibrated_run(100, 0)
     whole = a_run(np.repeat(quarter.answers, 4, axis=0), np.repeat(quarter.labels, 4).tolist())
@@ -149,7 +149,7 @@ def test_an_ece_interval_ends_at_zero() -> None:
     assert spread.high > 0.0
 
 
-def test_infinite_losses_are_told_and_not_bounded() -> None:
+def test_infinite_losses_are_reported_and_have_no_interval() -> None:
     sure = a_run(np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 1])
     found = summarise([sure, calibrated_run(4, 0)], draws=100)
     assert found.spreads["nll"].mean == math.inf
@@ -161,7 +161,7 @@ def test_infinite_losses_are_told_and_not_bounded() -> None:
     )
 
 
-def test_crashed_runs_are_left_out_and_told() -> None:
+def test_crashed_runs_are_left_out_and_reported() -> None:
     runs = [calibrated_run(50, 0), a_crash([0, 1]), calibrated_run(50, 1), a_crash([0])]
     found = summarise(runs, draws=100)
     assert (found.runs, found.all_runs) == (2, 4)
@@ -173,7 +173,7 @@ def test_crashed_runs_are_left_out_and_told() -> None:
     assert nothing.notes == ("1 of 1 runs have no answers: no memory",)
 
 
-def test_what_is_noted_of_runs_is_told() -> None:
+def test_notes_of_runs_are_reported() -> None:
     runs = [calibrated_run(30, seed, note=note) for seed, note in enumerate(("hot", None, "hot"))]
     assert summarise(runs, draws=50).notes == ("2 of 3 runs: hot",)
 

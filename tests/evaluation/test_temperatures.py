@@ -1,4 +1,4 @@
-"""Who gets a temperature on top, and who keeps answers as they came."""
+"""Which methods get a temperature, and which keep their raw answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from small_specs import DATA, TRAIN_SPEC, bench
 
 
 @pytest.mark.parametrize("name", ["lpf_robust", "lpf_robust_single", "prior", "oracle"])
-def test_no_temperature_is_put_on_top_of_what_has_its_own(name: str) -> None:
+def test_methods_with_their_own_temperature_get_no_other(name: str) -> None:
     found = answered(name)
     assert found.temperature is None
     np.testing.assert_array_equal(found.answers, found.raw)
@@ -30,7 +30,7 @@ def test_every_other_method_gets_one_and_keeps_its_raw_answers(name: str) -> Non
     np.testing.assert_array_equal(found.answers.argmax(1), found.raw.argmax(1))
 
 
-def test_where_numbers_of_items_vary_the_temperature_depends_on_them() -> None:
+def test_the_temperature_depends_on_the_number_of_items_if_it_varies() -> None:
     varying = EvalSpec(replace(DATA, seed=1000, changes=("items=3", "items_min=1")), entities=20)
     found = answered("vae_only", varying)
     assert len(set(found.counts.tolist())) > 1
@@ -50,7 +50,7 @@ class Hardliner:
         return [[1.0] + [0.0] * (len(self.classes_) - 1) for _ in X]
 
 
-def test_a_method_that_rules_out_what_is_true_keeps_its_answers(
+def test_a_method_with_zero_probability_of_a_label_is_not_tempered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = ModuleType("hardliners")

@@ -1,4 +1,4 @@
-"""LPF unchanged is LPF; changed, it says something else; what does not apply is refused."""
+"""Variants of LPF: unchanged, changed, and with inapplicable settings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def unchanged(name: str) -> FloatArray:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name in METHODS])
-def test_unchanged_it_is_the_method_of_that_name(name: str) -> None:
+def test_an_unchanged_variant_equals_the_method(name: str) -> None:
     method = METHODS[name].build(name, Shared(model=bench().model.runtime))
     np.testing.assert_allclose(unchanged(name), asked(method), atol=1e-12)
 
@@ -63,7 +63,7 @@ def test_unchanged_it_is_the_method_of_that_name(name: str) -> None:
         ("lpf_learned", {"ensemble": 1}),
     ],
 )
-def test_changed_it_says_something_else(name: str, settings: dict[str, Setting]) -> None:
+def test_a_changed_variant_answers_differently(name: str, settings: dict[str, Setting]) -> None:
     found = variant(name, **settings)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     assert np.abs(found - unchanged(name)).max() > 1e-4
@@ -75,7 +75,7 @@ def test_the_best_member_alone_is_the_single_network() -> None:
     np.testing.assert_allclose(one, unchanged("lpf_robust_single"), atol=1e-12)
 
 
-def test_numbers_given_take_the_place_of_the_fitted_ones_and_leave_the_others() -> None:
+def test_given_parameters_replace_the_fitted_ones() -> None:
     default, changed = (
         fitted(LpfVariant("lpf_robust", bench().model.runtime, settings)).engine.runtime  # type: ignore[attr-defined]
         for settings in ({}, {"rho": 0.25})
@@ -87,13 +87,13 @@ def test_numbers_given_take_the_place_of_the_fitted_ones_and_leave_the_others() 
     assert after == before
 
 
-def test_unfitted_with_a_number_has_that_number_alone() -> None:
+def test_unfitted_with_a_parameter_sets_only_that_parameter() -> None:
     settings = {"fitted": False, "rho": 0.25}
     engine = fitted(LpfVariant("lpf_robust", bench().model.runtime, settings)).engine  # type: ignore[attr-defined]
     assert dict(engine.runtime.config.calibration) == {bench().predicate: {"rho": 0.25}}
 
 
-def test_not_dividing_counts_the_prior_once_an_item() -> None:
+def test_not_dividing_counts_the_prior_once_per_item() -> None:
     """One network in robust mode without floor, ρ or temperature: three items, three times π."""
     shares = bench().model.runtime.config.predicates[0].training_shares
     bare: dict[str, Setting] = {"rho": 0.0, "epsilon": 0.0, "slope": 0.0, "temperature": 1.0}
@@ -107,7 +107,7 @@ def test_not_dividing_counts_the_prior_once_an_item() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "told"),
+    ("name", "settings", "message"),
     [
         ("lpf_robust", {"colour": 1}, "unknown settings ['colour']"),
         ("lpf_robust", {"top_k": 3}, "unknown settings ['top_k']"),
@@ -120,12 +120,12 @@ def test_not_dividing_counts_the_prior_once_an_item() -> None:
         ("lpf_robust", {"alpha": 1.0}, "applies in paper mode only"),
     ],
 )
-def test_what_it_cannot_be_changed_by_is_refused(
-    name: str, settings: dict[str, Setting], told: str
+def test_inapplicable_changes_are_refused(
+    name: str, settings: dict[str, Setting], message: str
 ) -> None:
     with pytest.raises(ConfigError) as error:
         variant(name, **settings)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_the_best_members_are_the_first() -> None:

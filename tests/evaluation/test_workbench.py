@@ -1,4 +1,4 @@
-"""Answers on the bench are those of the methods themselves, with who was asked."""
+"""The workbench gives the methods' own answers, with the entities they are about."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_answers_are_those_of_the_methods_themselves(name: str, of_the_room: dic
         np.testing.assert_allclose(found.answers, expected.tempered, atol=1e-9)
 
 
-def test_who_was_asked_is_kept_with_the_answers() -> None:
+def test_the_test_entities_are_stored_with_the_answers() -> None:
     found, asked = answered("prior"), bench().test_examples(EvalSpec()).dataset
     assert found.entity_ids == tuple(entity.entity_id for entity in asked)
     assert found.values == ("low", "medium", "high")
@@ -84,7 +84,7 @@ def test_the_perfect_reader_knows_its_domain_and_refuses_elsewhere() -> None:
     assert spoilt.error is not None
 
 
-def test_entities_of_another_domain_are_answered_in_our_words() -> None:
+def test_entities_of_another_domain_are_answered_with_our_values() -> None:
     found = answered("lpf_robust", ELSEWHERE)
     assert found.error is None
     assert found.answers.shape == (20, 3)
@@ -105,7 +105,7 @@ def test_a_model_is_trained_once_for_all_seeds_of_other_methods() -> None:
     assert sorted(trained.runtime.config.seeds) == list(TRAIN_SPEC.seeds)
 
 
-def test_training_never_sees_who_is_asked() -> None:
+def test_training_never_sees_test_entities() -> None:
     from lpf.evaluation.model_cache import _learned
 
     chosen = bench().examples.select(_learned(bench().examples))
@@ -121,13 +121,13 @@ def test_a_damaged_model_ends_the_run_and_is_no_result(content: bytes, tmp_path:
     for file in files:
         file.write_bytes(content)
     broken = Workbench(TRAIN_SPEC, folder)
-    with pytest.raises(ArtefactError, match="Remove the folder it is in and repeat") as told:
+    with pytest.raises(ArtefactError, match="Remove the folder it is in and repeat") as caught:
         broken.predict(Cell(TRAIN_SPEC, EvalSpec(), "lpf_robust"))
-    assert any(str(file) in str(told.value) for file in files)
+    assert any(str(file) in str(caught.value) for file in files)
     assert broken.predict(Cell(TRAIN_SPEC, EvalSpec(), "prior")).error is None
 
 
-def test_a_protected_field_is_kept_with_the_answers(tmp_path: Path) -> None:
+def test_a_protected_field_is_stored_with_the_answers(tmp_path: Path) -> None:
     rows = in_splits(entities(60), all_three)
     fields = ({"region": "north"}, {"region": 7}, {})
     rows = [{**row, "fields": fields[place % 3]} for place, row in enumerate(rows)]
@@ -142,7 +142,7 @@ def test_a_protected_field_is_kept_with_the_answers(tmp_path: Path) -> None:
     assert set(found.groups) == {"north", "7", None}
 
 
-def test_an_exam_that_cannot_be_made_ends_the_run(tmp_path: Path) -> None:
+def test_a_test_set_that_cannot_be_built_ends_the_run(tmp_path: Path) -> None:
     path = written(tmp_path / "two.jsonl", in_splits(entities(60), all_three))
     train_spec = TrainSpec(file_data(path), seeds=(1,))
     with pytest.raises(DatasetError, match="has 2 values"):
@@ -151,7 +151,7 @@ def test_an_exam_that_cannot_be_made_ends_the_run(tmp_path: Path) -> None:
         )
 
 
-def test_a_missing_package_ends_the_run_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_ends_the_run_and_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
     with pytest.raises(MissingPackageError, match="pip install"):
         bench().predict(Cell(TRAIN_SPEC, EvalSpec(), "relational_graph"))

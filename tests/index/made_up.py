@@ -1,4 +1,4 @@
-"""A store filled in one line, and a reader of made-up texts."""
+"""A helper that fills a store in one line, and a reader of artificial texts."""
 
 from __future__ import annotations
 

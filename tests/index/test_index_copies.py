@@ -1,4 +1,4 @@
-"""Groups of copies against a plain union-find, and the cut that keeps them from crowding."""
+"""Groups of copies compared with a plain union-find, and the cut that limits copies."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_groups_are_those_of_a_plain_union_find(drawn: list) -> None:
 
 
 @given(items, st.randoms(use_true_random=False))
-def test_groups_are_an_equivalence_whatever_the_order(drawn: list, random) -> None:
+def test_groups_do_not_depend_on_the_order(drawn: list, random) -> None:
     places = list(range(len(drawn)))
     random.shuffle(places)
     before, after = labels_of(drawn), labels_of([drawn[place] for place in places])
@@ -89,7 +89,7 @@ def test_copies_of_copies_are_copies() -> None:
     assert labels_of(chain) == [0, 0, 0, 0]
 
 
-def test_thousands_of_items_that_are_all_alike() -> None:
+def test_thousands_of_equal_items_are_one_group() -> None:
     texts = np.ones((5000, 4), np.float32)
     keys = [place.to_bytes(16, "big") for place in range(5000)]
     labels = copy_labels(keys, [None] * 5000, texts, 0.97)
@@ -113,7 +113,7 @@ def test_the_cut_fills_up_with_the_best_copies_in_order() -> None:
 
 
 @given(items, st.integers(1, 30))
-def test_the_cut_loses_no_group_while_it_keeps_a_copy(drawn: list, top_k: int) -> None:
+def test_the_cut_keeps_every_group_before_any_copy(drawn: list, top_k: int) -> None:
     labels = np.array(labels_of(drawn))
     kept = take_best(list(range(len(drawn))), labels, top_k)
     assert kept == sorted(set(kept))

@@ -23,7 +23,7 @@ def test_with_a_query_text_all_three_count() -> None:
     assert scores == pytest.approx([0.5 * 0.8 + 0.3 * 0.9 + 0.2 * 0.25])
 
 
-def test_what_nobody_knows_counts_as_the_settings_say() -> None:
+def test_missing_values_get_the_configured_score() -> None:
     config = RankingConfig(unknown_credibility=0.4, unknown_age_days=730)
     assert Ranker(config).scores([None], [None], AS_OF) == pytest.approx(
         [(0.3 * 0.4 + 0.2 * 0.25) / 0.5]

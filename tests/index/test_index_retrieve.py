@@ -34,7 +34,7 @@ def ask(index: EvidenceIndex, **changes) -> Items:
     return index.retrieve("E", "p", **asked)
 
 
-def test_items_come_best_first_with_all_that_goes_with_them(filled: Filled) -> None:
+def test_items_come_best_first_with_all_their_fields(filled: Filled) -> None:
     reader = MadeUpReader()
     filled.add("old", reader=reader, credibility=0.8, timestamp=NOW - 365 * DAY, source="x")
     filled.add("new", reader=reader, credibility=0.8, timestamp=NOW, source="y")
@@ -55,7 +55,7 @@ def test_items_come_best_first_with_all_that_goes_with_them(filled: Filled) -> N
     assert (found.considered, found.below_credibility, found.cut) == (3, 0, 0)
 
 
-def test_the_minimum_leaves_out_what_is_known_to_be_below_it(filled: Filled) -> None:
+def test_items_below_min_credibility_are_left_out(filled: Filled) -> None:
     reader = MadeUpReader()
     filled.add("at", reader=reader, credibility=0.5)
     filled.add("below", reader=reader, credibility=0.49)
@@ -65,7 +65,7 @@ def test_the_minimum_leaves_out_what_is_known_to_be_below_it(filled: Filled) -> 
     assert (found.considered, found.below_credibility) == (3, 1)
 
 
-def test_what_came_later_is_not_known_yet(filled: Filled) -> None:
+def test_items_dated_after_as_of_are_left_out(filled: Filled) -> None:
     reader = MadeUpReader()
     filled.add("later", reader=reader, timestamp=NOW + DAY)
     found = ask(index_of(filled))
@@ -74,7 +74,7 @@ def test_what_came_later_is_not_known_yet(filled: Filled) -> None:
     assert (found.considered, found.dated_later) == (1, 1)
 
 
-def test_copies_do_not_crowd_out_what_is_independent(filled: Filled) -> None:
+def test_copies_do_not_crowd_out_independent_items(filled: Filled) -> None:
     reader = MadeUpReader()
     for number in range(4):
         filled.add(f"copy{number}", reader=reader, credibility=0.9, text_content="the same words")
@@ -111,7 +111,7 @@ def test_a_query_text_ranks_by_relevance(filled: Filled) -> None:
     assert found.scores[0] == pytest.approx(0.5 * 1 + 0.3 * 0.9 + 0.2 * 0.5)
 
 
-def test_the_order_of_ingestion_plays_no_part(tmp_path: Path) -> None:
+def test_the_order_of_ingestion_does_not_matter(tmp_path: Path) -> None:
     """Not even in the last bit, and not where all scores are equal."""
     answers = []
     for number, order in enumerate(permutations(["a", "b", "c", "d"])):
@@ -136,7 +136,7 @@ def test_the_reader_is_opened_only_when_it_is_needed(
     assert ask(index).ids == ("a",)
 
 
-def test_items_another_reader_read_are_read_once_and_kept(filled: Filled) -> None:
+def test_items_read_by_another_reader_are_read_once_and_stored(filled: Filled) -> None:
     filled.add("a", "b", reader=MadeUpReader())
     filled.add("c")
     newer = MadeUpReader("newer", width=6)
@@ -148,7 +148,7 @@ def test_items_another_reader_read_are_read_once_and_kept(filled: Filled) -> Non
     assert again.texts_read == 0
 
 
-def test_all_that_lacks_features_can_be_read_at_once(filled: Filled) -> None:
+def test_all_missing_features_can_be_read_in_one_call(filled: Filled) -> None:
     filled.add("a", "b", "c", reader=MadeUpReader())
     source, steps = index_of(filled, MadeUpReader("newer", width=6)).source, []
     assert source.read_missing(lambda done, total: steps.append((done, total))) == 3
@@ -164,7 +164,7 @@ def test_an_item_erased_while_it_was_to_be_read_is_left_out(filled: Filled) -> N
     assert [row[1] for row in index.source.completed(rows)] == ["b"]
 
 
-def test_the_places_in_a_candidate_are_where_the_store_puts_them(filled: Filled) -> None:
+def test_candidate_columns_match_the_statement(filled: Filled) -> None:
     given = {"credibility": 0.7, "timestamp": NOW, "source": "x", "report_id": "r"}
     filled.add("a", reader=MadeUpReader(), **given)
     index = index_of(filled)
@@ -184,7 +184,7 @@ def test_an_item_the_reader_cannot_read_is_named(filled: Filled) -> None:
         ask(index_of(filled, PairReader(MadeUpReader())))
 
 
-def test_another_reader_than_promised_is_refused(filled: Filled) -> None:
+def test_a_reader_with_another_id_is_refused(filled: Filled) -> None:
     index = EvidenceIndex(filled.store, "promised", WIDTH, MadeUpReader)
     with pytest.raises(ConfigError, match="made-up of width 8 was opened"):
         index.query_vector("anything")

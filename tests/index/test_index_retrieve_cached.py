@@ -1,4 +1,4 @@
-"""What an index remembers is what it would look up."""
+"""Cached results of an index equal fresh lookups."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def add_some(filled: Filled) -> None:
     filled.add("unsure", reader=reader, credibility=0.2, timestamp=NOW)
 
 
-def test_at_every_moment_it_is_what_a_fresh_index_finds(filled: Filled) -> None:
+def test_cached_results_always_equal_a_fresh_lookup(filled: Filled) -> None:
     add_some(filled)
     index, found = index_of(filled), set()
     for days in (0, 1, 19, 20, 21, 400, 3000, 0, -100, -1000, 0):
@@ -78,7 +78,7 @@ def test_the_same_items_share_arrays_that_cannot_be_written_to(filled: Filled) -
     assert ask(index, as_of=AS_OF + 3000 * MICROS_PER_DAY).features is not first.features
 
 
-def test_a_question_with_words_is_ranked_by_them(filled: Filled) -> None:
+def test_a_query_text_changes_the_ranking(filled: Filled) -> None:
     add_some(filled)
     index = index_of(filled)
     plain = ask(index)
@@ -87,7 +87,7 @@ def test_a_question_with_words_is_ranked_by_them(filled: Filled) -> None:
     assert same(ask(index), plain)
 
 
-def test_what_is_added_or_erased_elsewhere_counts_at_once(filled: Filled, store_url: str) -> None:
+def test_changes_by_other_processes_count_at_once(filled: Filled, store_url: str) -> None:
     add_some(filled)
     index = index_of(filled)
     ask(index)
@@ -100,7 +100,7 @@ def test_what_is_added_or_erased_elsewhere_counts_at_once(filled: Filled, store_
         assert "fresh" not in ask(index).ids
 
 
-def test_a_change_in_the_store_past_this_package_counts_at_once(filled: Filled) -> None:
+def test_direct_changes_of_the_store_count_at_once(filled: Filled) -> None:
     add_some(filled)
     index = index_of(filled)
     assert "new" in ask(index).ids
@@ -109,7 +109,7 @@ def test_a_change_in_the_store_past_this_package_counts_at_once(filled: Filled) 
     assert "new" not in ask(index).ids
 
 
-def test_within_a_transaction_nothing_is_remembered(filled: Filled) -> None:
+def test_nothing_is_cached_inside_a_transaction(filled: Filled) -> None:
     add_some(filled)
     index = index_of(filled)
     with suppress(KeyError), filled.store.database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""Small ledgers for tests, made the same way everywhere."""
+"""Small ledgers for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records written a moment later, when the store fails for a while and when the process forks."""
+"""Records written in the background, with a failing store and with forks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def large(number: int):
     return draft(number, note="x" * 20_000)
 
 
-def test_a_disk_that_was_full_for_a_moment_loses_nothing(tmp_path: Path) -> None:
+def test_a_temporarily_full_disk_loses_nothing(tmp_path: Path) -> None:
     with opened(tmp_path / "store.db") as (database, ledger):
         ledger.append(draft())
         disk = Disk(database, ledger)
@@ -56,9 +56,7 @@ def test_a_disk_that_was_full_for_a_moment_loses_nothing(tmp_path: Path) -> None
         verify(database, public_bytes(KEY)).require_ok()
 
 
-def test_the_store_is_tried_again_without_being_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writing_is_retried_automatically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(later_module, "RETRY_SECONDS", 0.01)
     written, outcomes = threading.Event(), iter([StoreFullError("full"), None])
 
@@ -73,7 +71,7 @@ def test_the_store_is_tried_again_without_being_asked(
     later.close()
 
 
-def test_closing_tells_how_many_were_not_written_and_may_be_repeated(tmp_path: Path) -> None:
+def test_closing_reports_unwritten_records_and_can_be_repeated(tmp_path: Path) -> None:
     with created(tmp_path / "store.db") as database:
         ledger = Ledger(database, KEY)
         ledger.append(draft())
@@ -87,7 +85,7 @@ def test_closing_tells_how_many_were_not_written_and_may_be_repeated(tmp_path: P
         assert LedgerReader(database).size == 4
 
 
-def test_not_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queue_of_pending_records_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(later_module, "MOST_KEPT", 5)
     full = True
 
@@ -109,8 +107,8 @@ def test_not_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch
     later.close()
 
 
-def test_what_may_have_been_written_is_not_written_again(tmp_path: Path) -> None:
-    """A connection that breaks in the commit itself leaves open whether the records were kept."""
+def test_records_with_unknown_outcome_are_not_written_twice(tmp_path: Path) -> None:
+    """A connection that breaks in the commit itself leaves open if the records were written."""
     with opened(tmp_path / "store.db") as (database, ledger):
         commit = database._commit
 
@@ -163,7 +161,7 @@ def test_a_fork_appends_with_a_thread_of_its_own(store_url: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_what_is_pending_in_a_fork_is_its_parents(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_write_pending_records(tmp_path: Path) -> None:
     """The fork comes while a commit is under way, with all locks of it held."""
     with opened(tmp_path / "store.db") as (database, ledger):
         entered, go = threading.Event(), threading.Event()

@@ -30,13 +30,13 @@ VALUES = st.recursive(ATOMS, lambda inner: st.lists(inner) | st.dictionaries(TEX
 
 @given(VALUES)
 @settings(max_examples=150)
-def test_agrees_with_the_referee(value: Any) -> None:
+def test_canonical_json_agrees_with_rfc8785(value: Any) -> None:
     assert canonical(value) == rfc8785.dumps(value)
 
 
 @given(st.integers(0, 2**64 - 1))
 @settings(max_examples=1000)
-def test_every_double_is_written_as_the_referee_does(bits: int) -> None:
+def test_every_double_is_written_as_rfc8785_does(bits: int) -> None:
     (number,) = struct.unpack("<d", struct.pack("<Q", bits))
     if math.isfinite(number):
         assert canonical(number) == rfc8785.dumps(number)
@@ -108,12 +108,12 @@ def test_subclasses_are_written_as_their_bases() -> None:
         np.float32(1.0),
     ],
 )
-def test_what_json_cannot_hold_is_refused(value: Any) -> None:
+def test_values_without_a_json_form_are_refused(value: Any) -> None:
     with pytest.raises(LedgerError, match="nothing was written"):
         canonical([value])
 
 
-def test_a_value_that_holds_itself_is_refused() -> None:
+def test_a_circular_value_is_refused() -> None:
     value: list[Any] = []
     value.append(value)
     with pytest.raises(LedgerError, match="nested"):

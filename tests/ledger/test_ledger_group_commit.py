@@ -1,4 +1,4 @@
-"""Leaders and followers, with a commit that the test holds up."""
+"""Leaders and followers of a group commit, with a commit that the test delays."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def interrupted_at(step: int) -> bool:
     return isinstance(victim.outcome, KeyboardInterrupt)
 
 
-def test_an_interrupt_at_any_line_leaves_nobody_waiting() -> None:
+def test_an_interrupt_at_any_line_leaves_no_thread_waiting() -> None:
     step = 1
     while interrupted_at(step):
         step += 1

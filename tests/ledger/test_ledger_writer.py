@@ -1,4 +1,4 @@
-"""Appending: order, durability, sharing of commits, failures, what others do meanwhile."""
+"""Appending: order, durability, shared commits, failures, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_record_comes_back_as_it_was_given(store_url: str) -> None:
         assert [found.seq for found in reader.records()] == [1]
 
 
-def test_ids_grow_beyond_eight_digits_and_nonsense_is_no_id() -> None:
+def test_ids_can_exceed_eight_digits_and_invalid_ids_are_refused() -> None:
     assert record_id(42) == "INF00000042"
     assert sequence_of(record_id(123_456_789)) == 123_456_789
     for nonsense in ("", "INF42", "INF00000000", "INF000000042", "inf00000042", "INF٠٠٠٠٠٠٤٢"):
@@ -127,7 +127,7 @@ def test_two_ledgers_of_one_store_take_turns_across_tiles(store_url: str) -> Non
             assert again.append(draft()).seq == 1723
 
 
-def test_catching_up_looks_for_checkpoints_only_where_new_ones_can_be(
+def test_catching_up_reads_only_new_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with created(tmp_path / "store.db") as database:
@@ -234,7 +234,7 @@ def test_a_draft_that_could_not_be_verified_is_refused(
         assert LedgerReader(database).size == 0
 
 
-def test_a_blob_is_stored_once_and_known_again(tmp_path: Path) -> None:
+def test_a_blob_is_stored_once(tmp_path: Path) -> None:
     with opened(tmp_path / "store.db") as (database, ledger):
         ledger.append_many([draft(1), draft(2)])
         ledger.append(Draft({"settings": reference(SETTINGS)}))
@@ -269,7 +269,7 @@ def fill(database: Database) -> None:
     database.connection.execute(f"PRAGMA max_page_count={pages}")
 
 
-def test_a_full_disk_fails_all_of_the_group_and_nothing_is_kept(tmp_path: Path) -> None:
+def test_a_full_disk_fails_the_whole_group_and_stores_nothing(tmp_path: Path) -> None:
     with opened(tmp_path / "store.db") as (database, ledger):
         ledger.append(draft())
         errors, started = [], threading.Barrier(8)
@@ -322,7 +322,7 @@ def test_later_wakes_up_again_after_a_pause(tmp_path: Path) -> None:
             assert LedgerReader(database).size == size
 
 
-def test_a_failure_later_is_told_and_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_a_failed_async_record_is_reported_and_others_are_written(tmp_path: Path) -> None:
     with opened(tmp_path / "store.db") as (database, ledger):
         ledger.append_later(draft)
         ledger.append_later(lambda: Draft({"a": float("nan")}))
@@ -351,7 +351,7 @@ def test_history_rewritten_under_an_open_ledger_is_noticed(store_url: str) -> No
             ledger.append(draft())
 
 
-def test_nothing_is_signed_on_top_of_a_tree_that_does_not_fit(tmp_path: Path) -> None:
+def test_a_tree_that_does_not_match_is_not_signed(tmp_path: Path) -> None:
     with opened(tmp_path / "store.db") as (database, ledger):
         ledger.append_many([draft(number) for number in range(300)])
         ledger.checkpoint()

@@ -169,7 +169,7 @@ def test_an_observed_ece_counts_draws_that_equal_it() -> None:
     assert null.p_value(observed) == pytest.approx(exact, abs=0.03)
 
 
-def test_a_sure_predictor_has_a_null_of_zero() -> None:
+def test_a_certain_predictor_has_a_null_of_zero() -> None:
     null = ece_null(np.eye(3), np.random.default_rng(0), draws=50)
     np.testing.assert_array_equal(null.draws, np.zeros(50))
     assert null.p_value(1e-6) == exactly(1 / 51)
@@ -217,7 +217,7 @@ def test_settings_that_make_no_bins_are_refused(settings_given, words: str) -> N
         ece_null(ROWS, np.random.default_rng(0), **settings_given)
 
 
-def test_a_null_needs_draws_and_a_number_to_judge() -> None:
+def test_invalid_arguments_of_the_null_are_refused() -> None:
     with pytest.raises(ConfigError, match="draws: must be 1 or above, got 0"):
         ece_null(ROWS, np.random.default_rng(0), draws=0)
     with pytest.raises(ConfigError, match="observed: must be finite"):

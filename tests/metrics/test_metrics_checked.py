@@ -52,7 +52,7 @@ UNLABELLED = [
         (np.array([[0.5, 0.5], [0.5, 0.500002]]), r"probabilities\[1\]: sums to 1\.000002;"),
     ],
 )
-def test_what_is_no_table_of_distributions_is_refused(rows: np.ndarray, words: str) -> None:
+def test_invalid_distributions_are_refused(rows: np.ndarray, words: str) -> None:
     with pytest.raises(EvidenceError, match=words):
         metrics.checked(rows, LABELS)
 
@@ -68,12 +68,12 @@ def test_what_is_no_table_of_distributions_is_refused(rows: np.ndarray, words: s
         (np.array([-1, 0]), r"labels\[0\]: -1 is not in 0 to 1"),
     ],
 )
-def test_labels_that_are_no_places_in_the_rows_are_refused(labels: np.ndarray, words: str) -> None:
+def test_labels_out_of_range_are_refused(labels: np.ndarray, words: str) -> None:
     with pytest.raises(EvidenceError, match=words):
         metrics.checked(FINE, labels)
 
 
-def test_narrow_types_and_rounded_sums_are_taken_as_they_are_meant() -> None:
+def test_narrow_types_and_rounded_sums_are_accepted() -> None:
     rows = np.array([[0.3, 0.7 + 5e-7], [0.25, 0.75]])
     found, labels = metrics.checked(rows, np.array([1, 0], dtype=np.uint8))
     np.testing.assert_array_equal(found, rows)

@@ -79,7 +79,7 @@ def test_the_interval_holds_the_truth_as_often_as_promised() -> None:
     assert held / repetitions == pytest.approx(0.95, abs=0.035)
 
 
-def test_pairs_seen_together_are_what_each_is_alone() -> None:
+def test_pairs_have_the_same_results_together_and_alone() -> None:
     """Seeds of their own entities, two pairs at once."""
     generator = np.random.default_rng(3)
     losses = [generator.normal(size=(size, 2)) for size in (20, 35)]
@@ -96,7 +96,7 @@ def test_pairs_seen_together_are_what_each_is_alone() -> None:
         assert found.p_value == expected.p_value
 
 
-def test_p_values_are_as_rare_as_they_say_where_nothing_differs() -> None:
+def test_p_values_are_uniform_without_a_difference() -> None:
     generator, repetitions = np.random.default_rng(4), 400
     small = sum(
         paired_difference(*generator.normal(size=(2, 80)), generator, draws=400).p_value <= 0.05
@@ -113,7 +113,7 @@ def test_losses_that_cannot_be_paired_are_refused(first, second) -> None:
         compared(first, second)
 
 
-def test_infinite_losses_are_refused_even_where_both_are() -> None:
+def test_infinite_losses_are_refused_even_if_both_are_infinite() -> None:
     with pytest.raises(NonFiniteError, match="a log loss is infinite where"):
         compared([np.inf, 1.0], [np.inf, 1.0])
 
@@ -137,6 +137,6 @@ def test_holm_by_hand() -> None:
 
 
 @pytest.mark.parametrize("given", [[-0.1], [1.1], [np.nan], [[0.1]], 0.1])
-def test_what_is_no_row_of_p_values_is_refused(given) -> None:
+def test_invalid_p_values_are_refused(given) -> None:
     with pytest.raises(EvidenceError, match="p_values: must be a row"):
         holm(np.array(given))

@@ -1,4 +1,4 @@
-"""Other people's libraries as referees: scikit-learn on scores, torchmetrics on calibration."""
+"""Compared with other libraries: scikit-learn on scores, torchmetrics on calibration."""
 
 from __future__ import annotations
 

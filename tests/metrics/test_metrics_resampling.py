@@ -63,7 +63,7 @@ def test_seeds_are_drawn_with_replacement() -> None:
         assert (np.abs(means - expected) < 1e-9).mean() == pytest.approx(chance, abs=0.01)
 
 
-def test_seeds_with_few_entities_are_never_left_without() -> None:
+def test_every_draw_has_entities_of_every_seed() -> None:
     """One entity of its own and one of many shared: drawing would often miss both."""
     names = [list(range(100)), [99, 100]]
     drawn = resampled(

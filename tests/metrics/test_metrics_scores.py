@@ -62,7 +62,7 @@ def test_a_label_that_was_ruled_out_costs_infinitely_much() -> None:
     )
 
 
-def test_a_perfect_answer_loses_nothing_and_not_minus_nothing() -> None:
+def test_a_perfect_answer_has_loss_zero_and_not_minus_zero() -> None:
     losses = metrics.log_losses(np.eye(2), np.array([0, 1]))
     np.testing.assert_array_equal(losses, [0.0, 0.0])
     assert not np.signbit(losses).any()

@@ -35,7 +35,7 @@ def resealed(folder: Path) -> Path:
     return folder.rename(folder.parent / artefact._version(contents))
 
 
-def test_what_is_loaded_is_what_was_saved(saved: Path) -> None:
+def test_a_saved_model_is_loaded_unchanged(saved: Path) -> None:
     loaded = load_model(saved)
     config = model_config(2, seeds=(0, 1), calibration={"level": {"rho": 0.07}})
     assert loaded.config == config
@@ -46,7 +46,7 @@ def test_what_is_loaded_is_what_was_saved(saved: Path) -> None:
     assert loaded.runtime().encode(features(2)).mu.shape == (2, 2, 64)
 
 
-def test_the_same_model_is_the_same_version_and_another_is_not(tmp_path: Path) -> None:
+def test_the_version_depends_on_the_content(tmp_path: Path) -> None:
     config = model_config()
     one = save_model(tmp_path, config, sharp_tensors(config), CARD)
     again = save_model(tmp_path, config, sharp_tensors(config), CARD)
@@ -145,7 +145,7 @@ def test_the_stored_form_of_a_card_does_not_change() -> None:
         ("made by hand", None, None, None),
     ],
 )
-def test_what_a_card_says_of_its_data(
+def test_a_card_describes_its_data(
     data: str, name: str | None, entities: int | None, digest: str | None
 ) -> None:
     card = ModelCard("name", data, "use", "misuse")

@@ -71,6 +71,6 @@ def test_a_wrong_setting_is_named(build: object, named: str) -> None:
         build()
 
 
-def test_an_unknown_predicate_says_what_the_model_knows() -> None:
+def test_an_unknown_predicate_lists_the_models_predicates() -> None:
     with pytest.raises(UnknownPredicateError, match="level"):
         runtime().decoder("nothing")

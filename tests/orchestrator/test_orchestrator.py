@@ -1,4 +1,4 @@
-"""Algorithm 5 on a real workspace: what answers when, and what is said about it."""
+"""Algorithm 5 on a real workspace: which source answers when, and the notes on it."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_nothing_known_gives_the_prior_and_says_so(workspace: Workspace) -> None
     assert workspace.records.get(result.audit_ptr or "").fields["query_type"] == "none"
 
 
-def test_evidence_below_the_minimum_is_left_out_and_said(embedded: Workspace) -> None:
+def test_evidence_below_the_minimum_is_left_out_and_counted(embedded: Workspace) -> None:
     options = replace(QueryOptions(), min_credibility=0.99)
     result = embedded.query("C0001", "level", options)
     assert result.source == "none"
@@ -173,7 +173,7 @@ def test_evidence_below_the_minimum_is_left_out_and_said(embedded: Workspace) ->
     assert result.left_out == LeftOut(below_credibility=5)
 
 
-def test_what_was_left_out_is_told_by_reason(embedded: Workspace) -> None:
+def test_items_left_out_are_counted_by_reason(embedded: Workspace) -> None:
     add(embedded, evidence("C0081", 1, timestamp=NOW + timedelta(days=30)))
     items = [replace(one, evidence_id=f"{one.evidence_id}x") for one in evidence("C0081", 5)]
     add(embedded, items)  # of credibility 0.95, 0.9, ... 0.75
@@ -183,13 +183,13 @@ def test_what_was_left_out_is_told_by_reason(embedded: Workspace) -> None:
         *embedded.query_many([("C0081", "level")], options),
     ):
         assert result.left_out == LeftOut(later_than_as_of=1, below_credibility=1, beyond_top_k=1)
-        told = result.to_dict()
-        assert told["left_out"] == {
+        document = result.to_dict()
+        assert document["left_out"] == {
             "later_than_as_of": 1,
             "below_credibility": 1,
             "beyond_top_k": 1,
         }
-        assert (told["min_credibility"], told["top_k"]) == (0.78, 3)
+        assert (document["min_credibility"], document["top_k"]) == (0.78, 3)
         assert "left_out" not in embedded.records.get(result.audit_ptr or "").fields
 
 
@@ -201,7 +201,7 @@ def test_a_fact_that_answers_at_once_leaves_nothing_out(embedded: Workspace) -> 
     assert result.to_dict()["left_out"] is None
 
 
-def test_probabilities_fitted_on_few_are_called_rough_by_as_much(embedded: Workspace) -> None:
+def test_probabilities_fitted_on_few_entities_have_a_warning(embedded: Workspace) -> None:
     give_model(embedded, calibrated_on={"level": 25})
     (note,) = embedded.query("C0001", "level").notes
     assert note == (
@@ -224,7 +224,7 @@ def uncovered(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("fallback", ["average", "learned"])
-def test_where_the_circuit_does_not_cover_another_way_answers_and_is_named(
+def test_a_predicate_outside_the_circuit_is_averaged_and_noted(
     embedded: Workspace, fallback: str
 ) -> None:
     uncovered(embedded)
@@ -235,7 +235,7 @@ def test_where_the_circuit_does_not_cover_another_way_answers_and_is_named(
     assert embedded.replay(result.audit_ptr or "").exact
 
 
-def test_the_variant_learned_says_that_it_left_facts_out(embedded: Workspace) -> None:
+def test_the_learned_variant_notes_that_facts_are_ignored(embedded: Workspace) -> None:
     related(embedded)
     embedded.facts.add([fact("qualified", days=1, predicate="outcome")])
     result = embedded.query("C0001", "level", QueryOptions(variant="learned"))
@@ -263,7 +263,7 @@ def comparable(result: QueryResult) -> tuple[object, ...]:
     return result.source, result.method, result.top_value, result.evidence_chain, result.notes
 
 
-def test_kept_factors_change_nothing(embedded: Workspace) -> None:
+def test_cached_factors_change_nothing(embedded: Workspace) -> None:
     first = embedded.query("C0001", "level")
     before = embedded.cache.stats().hits
     add(embedded, evidence("C0003", 1))  # so that the outcome itself is forgotten
@@ -272,7 +272,7 @@ def test_kept_factors_change_nothing(embedded: Workspace) -> None:
     np.testing.assert_allclose(first.probabilities, again.probabilities, atol=1e-12)
 
 
-def test_an_answer_can_go_ahead_of_its_record(workspace: Workspace) -> None:
+def test_an_answer_can_be_returned_before_its_record(workspace: Workspace) -> None:
     result = workspace.query("C0001", "level", audit="async")
     assert (result.audit, result.audit_ptr) == ("pending", None)
     workspace.ledger.flush()
@@ -283,7 +283,7 @@ def test_an_answer_can_go_ahead_of_its_record(workspace: Workspace) -> None:
     assert workspace.records.size == 1
 
 
-def test_the_words_of_a_question_are_kept_beside_the_record(embedded: Workspace) -> None:
+def test_query_texts_are_stored_outside_the_record(embedded: Workspace) -> None:
     words = "late payments by Jane Roe"
     result = embedded.query("C0001", "level", QueryOptions(query_text=words))
     record = embedded.records.get(result.audit_ptr or "")

@@ -1,4 +1,4 @@
-"""What the making of records holds on to."""
+"""The memory that recording uses."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def result_of(items: int, seed: int) -> QueryResult:
 @pytest.mark.parametrize(
     ("items", "count", "most_bytes"), [(500, 20, 100_000), (INLINE_ITEMS, 1500, 7_000_000)]
 )
-def test_records_that_were_made_leave_little_behind(
-    items: int, count: int, most_bytes: int
-) -> None:
+def test_recording_uses_little_memory(items: int, count: int, most_bytes: int) -> None:
     context = Context({})
     draft_of(result_of(items, count), context)
     tracemalloc.start()

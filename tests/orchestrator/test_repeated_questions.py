@@ -1,4 +1,4 @@
-"""A question asked again: answered and recorded every time, from what is in the store then."""
+"""Repeated questions are answered and recorded each time, from the current store."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_same_answer_is_recorded_each_time(workspace: Workspace, way: str) -
         assert workspace.replay(again.audit_ptr or "").exact
 
 
-def test_its_record_differs_in_its_times_alone_and_verifies(workspace: Workspace) -> None:
+def test_repeated_records_differ_only_in_times_and_verify(workspace: Workspace) -> None:
     results = [workspace.query("C0001", "level") for _ in range(3)]
     records = [record_of(workspace, result) for result in results]
     for result, record in zip(results, records, strict=True):
@@ -89,7 +89,7 @@ def test_a_batch_gives_the_same_answers_and_consecutive_records(embedded: Worksp
         assert one.evidence_chain == other.evidence_chain
 
 
-def test_what_the_caller_changes_stays_with_the_caller(embedded: Workspace) -> None:
+def test_changing_a_result_does_not_change_later_answers(embedded: Workspace) -> None:
     first = embedded.query("C0001", "level")
     expected = list(first.probabilities)
     first.probabilities[0] = 7.0  # type: ignore[index]
@@ -109,7 +109,7 @@ def test_new_evidence_counts_at_once(workspace: Workspace) -> None:
     assert again.evidence_chain == (*first.evidence_chain, "C0001_E006")
 
 
-def test_what_another_process_erased_is_gone(workspace: Workspace) -> None:
+def test_items_erased_by_another_process_are_not_used(workspace: Workspace) -> None:
     first = workspace.query("C0001", "level")
     with Workspace.open(workspace.folder) as another:
         another.erase("C0001_E001")
@@ -140,7 +140,7 @@ def test_other_options_and_another_model_count_at_once(embedded: Workspace) -> N
     assert version["versions"]["model"] == embedded.models.active()
 
 
-def test_a_fallback_says_that_it_is_one(embedded: Workspace) -> None:
+def test_a_fallback_is_noted(embedded: Workspace) -> None:
     """Both answer the learned way; only one says that it had to."""
     variables = [Variable("outcome", ("clean", "qualified"))]
     circuit = compile_circuit(prior_circuit(variables, {"outcome": (0.5, 0.5)}))
@@ -194,7 +194,7 @@ def change(result: QueryResult) -> None:
 
 @pytest.mark.parametrize("entity", ["C0001", "C0404", "known"])
 @pytest.mark.parametrize("together", [False, True])
-def test_what_the_caller_changes_is_not_recorded(
+def test_changes_by_the_caller_are_not_recorded(
     embedded: Workspace, entity: str, together: bool
 ) -> None:
     """From evidence, from nothing and from a fact; each first record is written later."""

@@ -48,7 +48,7 @@ def test_a_changed_record_does_not_replay(workspace: Workspace) -> None:
     assert not replay(forged).exact
 
 
-def test_a_missing_text_is_said_plainly(workspace: Workspace) -> None:
+def test_a_missing_text_is_reported(workspace: Workspace) -> None:
     result = workspace.query("C0001", "level")
     workspace.erase("C0001_E002")
     with pytest.raises(ReplayError, match=r"C0001_E002.*erased"):
@@ -71,7 +71,7 @@ def test_a_text_that_was_changed_in_the_store_is_named(workspace: Workspace) -> 
     assert "C0001_E003" in checks[1].message
 
 
-def test_a_missing_model_is_said_plainly(workspace: Workspace) -> None:
+def test_a_missing_model_is_reported(workspace: Workspace) -> None:
     result = workspace.query("C0001", "level")
     version = workspace.models.active()
     shutil.rmtree(workspace.folder / "models" / str(version))

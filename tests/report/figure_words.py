@@ -1,4 +1,4 @@
-"""Every figure that is drawn, and whether its words can be read."""
+"""Collects all drawn figures and checks that their texts can be read."""
 
 from __future__ import annotations
 

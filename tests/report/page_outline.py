@@ -1,4 +1,4 @@
-"""What a page is made of, and how large a picture is."""
+"""Parses the structure of a page and the size of a picture."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return Written(run, folder, report(run, folder))
 
 
-def test_the_page_needs_nothing_but_itself(written: Written) -> None:
+def test_the_page_needs_no_other_file(written: Written) -> None:
     for outside in ("http", "src=", "<link", "<script", "@import", "xlink"):
         assert outside not in written.html
     assert re.findall(r"url\((?!#)", written.html) == []

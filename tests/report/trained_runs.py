@@ -1,4 +1,4 @@
-"""Training runs put together by hand, so that a report of any shape costs nothing to make."""
+"""Training runs built by hand, so that reports can be tested without training."""
 
 from __future__ import annotations
 

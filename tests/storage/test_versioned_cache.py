@@ -81,7 +81,7 @@ def test_facts_and_failed_transactions_do_not_change_the_version(store: Evidence
     assert store.version() == before
 
 
-def test_values_are_kept_for_one_version() -> None:
+def test_values_are_cached_for_one_version() -> None:
     memory: VersionedCache[str, int] = VersionedCache(2)
     assert memory.get(1, "a") is None
     memory.put(1, "a", 5)
@@ -90,7 +90,7 @@ def test_values_are_kept_for_one_version() -> None:
     assert memory.get(1, "a") is None, "an earlier version brings nothing back"
 
 
-def test_what_came_first_makes_room() -> None:
+def test_the_oldest_value_is_dropped_first() -> None:
     memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(1, "a")
     for number, name in enumerate("abc"):
@@ -98,7 +98,7 @@ def test_what_came_first_makes_room() -> None:
     assert [memory.get(1, name) for name in "abc"] == [None, 1, 2]
 
 
-def test_what_was_read_before_a_change_is_not_taken_after_it() -> None:
+def test_values_read_before_a_change_are_not_stored_after_it() -> None:
     memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(1, "a")
     memory.forget_before(2)
@@ -174,7 +174,7 @@ def test_a_store_restored_from_a_backup_is_read_again() -> None:
     assert memory.get(3, "a") == 2
 
 
-def test_an_erasure_in_such_a_store_empties_the_memory_too() -> None:
+def test_an_erasure_in_a_restored_store_clears_the_cache_too() -> None:
     memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(5, "a")
     memory.put(5, "a", 1)
@@ -182,7 +182,7 @@ def test_an_erasure_in_such_a_store_empties_the_memory_too() -> None:
     assert not memory._state[1]
 
 
-def test_a_late_look_brings_nothing_back_that_was_erased() -> None:
+def test_a_late_look_up_does_not_restore_erased_values() -> None:
     memory: VersionedCache[str, int] = VersionedCache(2)
     memory.get(1, "a")
     memory.forget_before(2)

@@ -37,7 +37,7 @@ def test_every_fold_leaves_all_values_of_all_predicates_for_training() -> None:
     assert sorted(together.tolist()) == list(range(len(examples.dataset)))
 
 
-def test_no_group_is_on_both_sides_whatever_its_entities_lack() -> None:
+def test_no_group_is_in_two_folds_even_with_missing_labels() -> None:
     examples = one_predicate_each()
     groups = [entity.group_id for entity in examples.dataset]
     folds = Folds(examples, ("level", "outcome"))

@@ -33,7 +33,7 @@ def train(examples: Examples, **changes: object) -> Trained:
 
 
 def hard_to_learn() -> Examples:
-    """Hundreds of numbers an item, each with a little to say: networks learn them by heart."""
+    """Hundreds of weak features per item: networks memorise them."""
     examples = made_up(150, 4)
     labels = examples.dataset.item_labels("level")
     drawn = np.random.default_rng(2)
@@ -57,8 +57,8 @@ def with_a_corner() -> Examples:
 
 
 def mostly_silent(entities: int = 160, items: int = 5) -> Examples:
-    """One item of an entity speaks, and is labelled; the others say nothing, which is the label of
-    those about whom nothing is known too (medium)."""
+    """One item per entity is informative and has its label; the others say nothing and are labelled
+    medium, which is also a value of entities."""
     plain = made_up(entities, items, noise=0.3)
     of_entities = np.repeat(plain.dataset.labels("level"), items)
     own = np.where(np.arange(len(of_entities)) % items == 0, of_entities, 1)
@@ -190,7 +190,7 @@ def test_networks_are_chosen_if_values_are_not_linearly_separable() -> None:
     assert any(note.startswith("reading: networks") for note in model.card.notes)
 
 
-def test_nothing_is_compared_if_networks_are_asked_for() -> None:
+def test_no_comparison_with_model_networks() -> None:
     assert train(hard_to_learn(), model="networks").choice is None
 
 
@@ -250,7 +250,7 @@ def test_a_channel_of_a_hand_worked_case() -> None:
 
 
 def test_uninformative_items_do_not_outvote_an_informative_one(silent: Examples) -> None:
-    """Taken for their entities', the labels of silent items bury what is known."""
+    """If labels of silent items counted as their entities', they would hide the others."""
     mapped, plain = train(silent), train(silent, model="networks")
     ours, theirs = (one.scores_on("test")["level"] for one in (mapped, plain))
     assert mapped.config.head("level").channel

@@ -108,7 +108,7 @@ def test_the_linear_model_is_scored_out_of_fold_too() -> None:
 
 
 def test_factors_come_from_networks_that_were_not_trained_on_the_item() -> None:
-    """Labels without any relation to the features can be learned by heart, not out of fold."""
+    """Labels without any relation to the features can be memorised, but not out of fold."""
     few = made_up(40, noise=0.4, splits=False)
     shuffled = np.random.default_rng(0).permutation(len(few.features))
     lost = made_up(40, noise=0.4, splits=False)
@@ -120,8 +120,8 @@ def test_factors_come_from_networks_that_were_not_trained_on_the_item() -> None:
 
 
 def test_channels_are_not_estimated_on_the_entities_that_are_scored() -> None:
-    """Items' own labels have nothing to do with their entities': a channel that was counted on the
-    entities judged would find something all the same."""
+    """Items' labels are unrelated to their entities': a channel estimated on the scored entities
+    would still find a relation."""
     losses = []
     for seed in range(4):
         plain = made_up(24, 2, seed=seed, splits=False)

@@ -48,7 +48,7 @@ def test_training_lowers_the_loss_and_reads_the_items() -> None:
     )
 
 
-def test_a_seed_trains_beside_others_as_it_does_alone() -> None:
+def test_a_seed_trains_the_same_alone_and_with_others() -> None:
     """All that is drawn depends on the seed alone; sums differ in their last bits only."""
     examples = made_up()
     alone = trained(staged(examples, (7,)))
@@ -115,7 +115,7 @@ def test_a_deterministic_encoder_has_no_divergence() -> None:
     assert history.best.validation_accuracy > 0.9
 
 
-def test_only_what_is_named_is_trained() -> None:
+def test_only_the_named_tensors_are_trained() -> None:
     stage = staged(made_up(), (1, 2))
     begun = fresh_tensors(stage.model, stage.seeds)
     head = [name for name in begun if name.startswith("decoder.head")]
@@ -133,7 +133,7 @@ def test_only_what_is_named_is_trained() -> None:
         ((0.3, 0.4, 0.3), "always", True),
     ],
 )
-def test_unequal_classes_are_drawn_alike(
+def test_unequal_classes_are_balanced(
     shares: tuple[float, ...], balance: str, is_balanced: bool
 ) -> None:
     examples = made_up(200, shares=shares)

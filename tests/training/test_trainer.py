@@ -179,7 +179,9 @@ def test_balancing_is_advised_only_if_it_may_help() -> None:
     never_high = np.array([[0.6, 0.3, 0.1]] * 6)
     labels = np.array([0, 0, 1, 1, 2, 2])
     (plain,) = (
-        told for told in answer_warnings(LEVEL, never_high, labels, False) if "'high'" in told
+        warning
+        for warning in answer_warnings(LEVEL, never_high, labels, False)
+        if "'high'" in warning
     )
     assert plain.endswith("Get more evidence of such.")
     advised = " ".join(answer_warnings(LEVEL, never_high, labels, True))

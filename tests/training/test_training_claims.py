@@ -1,4 +1,4 @@
-"""What training promises, on a domain read by the real encoder and entities nobody has seen."""
+"""Quality of trained models on unseen entities of a domain, with the real encoder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEVEL = "compliance_level"
 
 
 def test_robust_mode_is_calibrated_and_no_rival_is_better() -> None:
-    """Beside averaging and paper mode, each with a temperature fitted on the same entities."""
+    """Compared with averaging and paper mode, with temperatures fitted on the same entities."""
     domain, parameters, reader = load_domain("compliance"), preset("paper"), open_reader()
     made = generate(domain, parameters, seed=1)
     examples = make_examples(made, read_features(made, reader))
@@ -60,7 +60,7 @@ def test_robust_mode_is_calibrated_and_no_rival_is_better() -> None:
 
 
 def test_with_forty_entities_training_leaves_more_than_networks() -> None:
-    """The reading is chosen in folds of the forty; judged by entities nobody has seen."""
+    """The model is chosen in folds of the forty entities and scored on unseen ones."""
     domain, parameters, reader = load_domain("compliance"), preset("paper"), open_reader()
     made = generate(domain, parameters, seed=1)
     learned = make_examples(made, read_features(made, reader)).split("train")

@@ -1,4 +1,4 @@
-"""Labelled entities whose features are drawn around one centre a value: quick to learn."""
+"""Labelled entities whose features are drawn around one centre per value: quick to learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``asking_worker.py FOLDER COUNT``: waits for a line, asks COUNT questions, says the ids."""
+"""``asking_worker.py FOLDER COUNT``: wait for a line, ask COUNT questions, print the IDs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every part of a workspace, broken in turn: a line says so, and nothing is raised or changed."""
+"""Each part of a workspace is broken in turn: it is reported, and nothing is raised or changed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def change(folder: Path, statement: str, *values: object) -> None:
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_a_sound_workspace_is_sound(folder: Path, full: bool) -> None:
+def test_an_intact_workspace_has_no_faults(folder: Path, full: bool) -> None:
     checks = check_workspace(folder, full=full)
     assert {check.state for check in checks} == {"ok"}, checks
     assert {check.name for check in checks} == {
@@ -60,15 +60,15 @@ def test_a_sound_workspace_is_sound(folder: Path, full: bool) -> None:
     }
 
 
-def test_looking_changes_nothing(folder: Path) -> None:
+def test_checking_changes_nothing(folder: Path) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     check_workspace(folder, full=True)
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert after == before
 
 
-def test_looking_does_not_make_a_reader_known(tmp_path: Path) -> None:
-    """Evidence that nobody has read yet: the reader's number is given out when it is."""
+def test_checking_does_not_register_a_reader(tmp_path: Path) -> None:
+    """Evidence without features: a reader gets its number only when it reads."""
     with workspaces.Workspace.create(tmp_path, workspaces.schema()) as workspace:
         workspaces.add(workspace, workspaces.evidence("C0001"), read=False)
     before = dumped(tmp_path)
@@ -150,7 +150,7 @@ def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
         (lambda folder: (folder / "circuit.json").write_text("{"), "circuit", "circuit.json: Not"),
     ],
 )
-def test_harm_is_a_fault(
+def test_damage_is_reported_as_a_fault(
     folder: Path, harm: Callable[[Path], object], name: str, part: str
 ) -> None:
     harm(folder)
@@ -213,7 +213,7 @@ def stop_an_erasure(folder: Path) -> None:
         ),
     ],
 )
-def test_what_only_deserves_a_warning(
+def test_minor_problems_are_warnings(
     folder: Path, harm: Callable[[Path], object], name: str, part: str
 ) -> None:
     harm(folder)
@@ -234,7 +234,7 @@ def test_a_model_that_cannot_answer_is_named_with_a_remedy(folder: Path) -> None
     assert "lpf models use" in found.remedy
 
 
-def test_the_reader_is_short_for_people_and_whole_for_programs(folder: Path) -> None:
+def test_reader_ids_are_short_on_the_terminal_and_complete_in_json(folder: Path) -> None:
     words = ["doctor", "--workspace", str(folder)]
     shown = CliRunner().invoke(app, words, env={"COLUMNS": "80"}).stdout
     assert "all-MiniLM-L6-v2 (53aa5117) opens" in shown
@@ -268,7 +268,7 @@ def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert worst(check_workspace(folder), "disk").state == "fault"
 
 
-def test_the_command_says_no_where_there_is_a_fault(folder: Path) -> None:
+def test_doctor_exits_with_1_if_there_is_a_fault(folder: Path) -> None:
     def doctor(*words: str) -> tuple[int, str]:
         done = CliRunner().invoke(app, ["doctor", "--workspace", str(folder), *words])
         return done.exit_code, done.stdout
@@ -278,5 +278,5 @@ def test_the_command_says_no_where_there_is_a_fault(folder: Path) -> None:
     code, shown = doctor("--full")
     assert (code, "→ train one: lpf train, or add one: lpf models add FOLDER" in shown) == (0, True)
     overwrite_store(folder)
-    code, told = doctor("--json")
-    assert (code, json.loads(told)["ok"]) == (1, False)
+    code, output = doctor("--json")
+    assert (code, json.loads(output)["ok"]) == (1, False)

@@ -32,7 +32,7 @@ def ask_at_once(folder: Path) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_no_gap_no_double(tmp_path: Path, store_url: str) -> None:
+def test_records_have_no_gaps_and_no_duplicates(tmp_path: Path, store_url: str) -> None:
     folder = tmp_path / "workspace"
     prepare(folder, store_url)
     said = ask_at_once(folder)

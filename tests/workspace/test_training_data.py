@@ -88,7 +88,7 @@ def test_an_entity_has_the_value_that_most_of_its_items_support(space: Workspace
     assert dataset.item_labels("level").tolist() == [position[value] for value in given]
 
 
-def test_the_newest_fact_that_is_half_sure_wins_at_any_age(space: Workspace) -> None:
+def test_the_newest_fact_with_confidence_half_wins_at_any_age(space: Workspace) -> None:
     ingest(space, ("A", "one", "low"), ("B", "two", "low"), ("C", "three", "low"))
     know(space, "A", "medium", days=4000)
     know(space, "A", "high", days=3000, confidence=0.5)
@@ -168,7 +168,7 @@ def test_features_are_the_stored_ones_and_missing_ones_are_read(
     assert asked == [5]
 
 
-def test_copies_are_found_as_the_workspace_says(tmp_path: Path, space: Workspace) -> None:
+def test_copies_are_found_with_the_workspaces_threshold(tmp_path: Path, space: Workspace) -> None:
     ingest(space, ("A", "low low low one", "low"), ("A", "low low low low one", "low"))
     assert own_examples(space).groups.tolist() == [0, 0]
 
@@ -337,7 +337,7 @@ def test_the_grid_uses_its_best_and_lists_the_others(
     assert len(list((space.folder / "searches").iterdir())) == searched
 
 
-def test_a_domain_is_added_once_and_under_other_ids_where_these_are_taken(
+def test_a_domain_is_added_once_and_under_a_prefix_if_ids_are_taken(
     tmp_path: Path, reads_words: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""The folder as a whole: made, opened, set up, and what its parts do together."""
+"""The workspace as a whole: creating, opening, settings, and how its parts work together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ SECRET = "Ms Ruth Quillfeather, born 4 May 1961, admitted to the ward with gangr
 SETTINGS = "lpf.toml"
 
 
-def test_a_workspace_is_found_upwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workspace_is_found_in_a_parent_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Workspace.create(tmp_path / "here", workspaces.schema()).close()
     below = tmp_path / "here" / "a" / "b"
     below.mkdir(parents=True)
@@ -54,7 +56,7 @@ def test_settings_survive_the_round_trip(tmp_path: Path) -> None:
         assert made.schema.hash == schema.hash
 
 
-def test_making_one_twice_is_refused(tmp_path: Path) -> None:
+def test_creating_a_workspace_twice_is_refused(tmp_path: Path) -> None:
     Workspace.create(tmp_path, workspaces.schema()).close()
     before = (tmp_path / SETTINGS).read_bytes()
     with pytest.raises(WorkspaceError, match="already"):
@@ -62,7 +64,7 @@ def test_making_one_twice_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / SETTINGS).read_bytes() == before
 
 
-def test_the_key_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_key(tmp_path: Path) -> None:
     Workspace.create(tmp_path, workspaces.schema()).close()
     key = tmp_path / "keys" / "ledger.key"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
@@ -104,7 +106,7 @@ def test_a_wrong_setting_is_named_with_its_file(tmp_path: Path, text: str, expec
     assert expected in str(caught.value)
 
 
-def test_the_environment_names_another_store(
+def test_an_environment_variable_selects_another_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Workspace.create(tmp_path / "here", workspaces.schema()).close()
@@ -121,14 +123,14 @@ def test_a_lost_store_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
     assert not (tmp_path / "store.db").exists()
 
 
-def test_a_folder_of_any_name_keeps_its_store_within(tmp_path: Path) -> None:
+def test_a_store_is_created_inside_a_folder_of_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "what?now#100%"
     Workspace.create(folder, workspaces.schema()).close()
     assert (folder / "store.db").is_file()
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
-def test_a_closed_workspace_answers_no_more(tmp_path: Path) -> None:
+def test_a_closed_workspace_cannot_be_used(tmp_path: Path) -> None:
     with workspaces.make(tmp_path) as workspace:
         workspace.query("C0001", "level")
     with pytest.raises(WorkspaceError, match="was closed"):
@@ -136,7 +138,7 @@ def test_a_closed_workspace_answers_no_more(tmp_path: Path) -> None:
     workspace.close()
 
 
-def test_a_key_that_the_environment_names_must_be_there(
+def test_a_key_file_named_by_the_environment_must_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Workspace.create(tmp_path, workspaces.schema()):
@@ -146,14 +148,14 @@ def test_a_key_that_the_environment_names_must_be_there(
         opened.ledger  # noqa: B018
 
 
-def test_learning_from_too_little_says_so(tmp_path: Path) -> None:
+def test_learning_from_too_few_facts_is_reported(tmp_path: Path) -> None:
     with workspaces.make(tmp_path) as workspace:
         workspace.facts.add([NewFact("K1", "level", "high", workspaces.days_ago(1))])
         learned = workspace.learn_circuit()
         assert (learned.entities, learned.found_nothing) == (1, True)
 
 
-def test_parts_are_made_once_for_all_threads(tmp_path: Path) -> None:
+def test_parts_are_built_once_for_all_threads(tmp_path: Path) -> None:
     workspaces.make(tmp_path).close()
     with Workspace.open(tmp_path) as workspace:
         with ThreadPoolExecutor(8) as pool:
@@ -211,7 +213,7 @@ def with_secret(workspace: Workspace, folder: Path) -> None:
     assert (outcome.added, outcome.rejected) == (2, 1)
 
 
-def test_erased_means_erased_and_every_proof_holds(tmp_path: Path) -> None:
+def test_erased_items_are_gone_and_proofs_stay_valid(tmp_path: Path) -> None:
     folder = tmp_path / "here"
     with workspaces.make(folder) as workspace:
         with_secret(workspace, tmp_path)
@@ -243,7 +245,7 @@ def test_erased_means_erased_and_every_proof_holds(tmp_path: Path) -> None:
         assert verify(reopened.database).ok
 
 
-def test_the_words_of_a_question_can_be_erased(tmp_path: Path) -> None:
+def test_a_query_text_can_be_erased(tmp_path: Path) -> None:
     with workspaces.make(tmp_path / "here") as workspace:
         workspace.__dict__["reader"] = workspaces.reader()
         result = workspace.query("C0001", "level", QueryOptions(query_text=SECRET))
@@ -260,7 +262,7 @@ def holders(folder: Path, vector: np.ndarray) -> list[Path]:
     return [path for path, content in every_file(folder).items() if run in content]
 
 
-def test_erasing_what_is_not_there_changes_nothing(tmp_path: Path) -> None:
+def test_erasing_an_unknown_item_changes_nothing(tmp_path: Path) -> None:
     with (
         workspaces.make(tmp_path) as workspace,
         pytest.raises(UnknownEvidenceError, match="nobody"),
@@ -353,7 +355,7 @@ def ask_until_full(workspace: Workspace) -> int:
     raise AssertionError("the disk never filled up")
 
 
-def test_a_full_disk_is_said_and_leaves_an_intact_workspace(
+def test_a_full_disk_is_reported_and_leaves_an_intact_workspace(
     tmp_path: Path, small_disk: Path
 ) -> None:
     folder = small_disk / "here"
@@ -399,7 +401,7 @@ except LPFError as error:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user without rights")
-def test_a_folder_that_may_not_be_written_is_said(open_to_all: Path) -> None:
+def test_an_unwritable_folder_is_reported(open_to_all: Path) -> None:
     folder = open_to_all / "here"
     with workspaces.make(folder) as workspace:
         workspace.query("C0001", "level")

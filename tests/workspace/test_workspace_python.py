@@ -127,7 +127,7 @@ def test_times_and_record_ids_have_plain_names(tmp_path: Path) -> None:
         assert len(repr(result)) < 200
 
 
-def test_entity_ids_alone_are_questions_where_there_is_one_predicate(workspace: Workspace) -> None:
+def test_entity_ids_are_enough_if_there_is_one_predicate(workspace: Workspace) -> None:
     assert [r.predicate for r in workspace.query_many(["C1", "C2"])] == ["level", "level"]
 
 
@@ -142,7 +142,7 @@ def test_notebooks_get_escaped_text(tmp_path: Path) -> None:
     assert "and 40 more" in results._repr_html_()
 
 
-def test_evidence_shows_in_notebooks_with_what_it_says(tmp_path: Path) -> None:
+def test_answers_are_shown_in_notebooks_with_their_evidence(tmp_path: Path) -> None:
     with workspaces.make(tmp_path) as workspace:
         html = workspace.query("C0001", "level")._repr_html_()
         assert "C0001_E001" in html

@@ -59,12 +59,12 @@ def paper(
     from lpf.workspace import require_torch
 
     require_torch()
-    from lpf.cli import keeping_folder, watched
+    from lpf.cli import results_folder, watched
     from lpf_paper.experiment import ExperimentRun, command_line
     from lpf_paper.plan import full_plan, quick_plan
 
     plan = (quick_plan if quick else full_plan)(tuple(data or ()))
-    folder = keeping_folder(keep)
+    folder = results_folder(keep)
     with watched("experiment") as progress:
         run = ExperimentRun(
             plan,

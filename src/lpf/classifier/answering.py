@@ -40,7 +40,7 @@ class FittedModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the engine, which cannot be pickled and is built from the rest."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def engine(self) -> Engine:
@@ -119,7 +119,7 @@ class EntityBatch:
         """Each field [E]. The prior is all aleatoric: it is the same in every draw."""
         answers = np.tile(fitted.prior, (len(self.entities), 1))
         of_prior = decompose(answers, answers[None])
-        parts = {one.name: getattr(of_prior, one.name) for one in fields(Uncertainty)}
+        parts = {field.name: getattr(of_prior, field.name) for field in fields(Uncertainty)}
         if self._has_evidence.any():
             of_evidence = fitted.answer(self._items, options).uncertainty
             for name, values in parts.items():

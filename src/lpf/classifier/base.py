@@ -1,5 +1,5 @@
-"""What all classifiers of entities share: parameters, prediction, and what scikit-learn asks of an
-estimator, without needing scikit-learn."""
+"""Base class of the classifiers: parameters, prediction, and the methods that scikit-learn expects
+of an estimator. scikit-learn itself is not needed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EntityClassifier(ABC):
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters. Answers follow them from now on; what was learned does not change."""
+        """Change parameters. Later answers use them; the fitted model does not change."""
         known = self._parameters()
         unknown = sorted(parameters.keys() - known.keys())
         if unknown:
@@ -113,16 +113,16 @@ class EntityClassifier(ABC):
     ) -> Float32Array:
         """Features of all items [N, width], from the reader that ``fit`` used."""
         if any(e.evidence for e in entities) and claims_in(entities) != with_claim:
-            fitted, given = ("with", "without") if with_claim else ("without", "with")
+            fitted, given = ("with", "no claims") if with_claim else ("without", "claims")
             raise EvidenceError(
-                f"this model was fitted {fitted} claims, and these entities are {given}. Nothing "
+                f"this model was fitted {fitted} claims, but these entities have {given}. Nothing "
                 "was answered; give entities in the form that fit was given.",
                 field="X",
             )
         reader = choose_reader(self.reader, with_claim)
         if reader.reader_id != reader_id:
             raise ConfigError(
-                f"the model was fitted with {reader_id}, and this is {reader.reader_id}. Nothing "
+                f"the model was fitted with {reader_id}, but this is {reader.reader_id}. Nothing "
                 "was answered; set reader= to the one it was fitted with (a loaded classifier: "
                 "load(folder, reader=...)), or fit again.",
                 field="reader",

@@ -1,6 +1,6 @@
 """``BaselineClassifier``: the methods of ``lpf.baselines`` with the interface of ``LPFClassifier``.
 
-``BaselineRecipe`` says which method is trained and with what, ``FittedBaseline`` holds the result.
+``BaselineRecipe`` says which method is trained and how, ``FittedBaseline`` holds the result.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LEAST = {"train": LEAST_IN_TRAIN, "validation": 1}  # entities of each class
 
 @dataclass(frozen=True)
 class BaselineRecipe:
-    """A method by name, and what it is built with. ``len(seeds)`` item classifiers are tried; a
+    """A method's name and settings. ``len(seeds)`` item classifiers are tried; a
     variational model starts from the seeds themselves. ``seed`` is for everything else."""
 
     name: str
@@ -62,8 +62,8 @@ class BaselineRecipe:
         for setting, value in given.items():
             if value is not None and self.name != TRANSFORMER:
                 raise ConfigError(
-                    f"is only for the method {TRANSFORMER!r}, and this is {self.name!r}. Nothing "
-                    "was trained; leave it out.",
+                    f"is only for the method {TRANSFORMER!r}, but the method is {self.name!r}. "
+                    "Nothing was trained; leave it out.",
                     field=setting,
                 )
 
@@ -75,7 +75,7 @@ class BaselineRecipe:
         count = len({entity.group_id or entity.entity_id for entity in train})
         if needs_of(self.name) == "item folds" and count < FOLDS:
             raise DatasetError(
-                f"{count} training entities of different groups, and {self.name!r} needs "
+                f"the training entities have {count} groups, but {self.name!r} needs at least "
                 f"{FOLDS}. Nothing was trained; label more, or choose another method.",
                 field="X",
             )
@@ -199,8 +199,8 @@ def _require_enough_per_class(dataset: Dataset, classes: Classes) -> None:
             if count < least:
                 raise DatasetError(
                     f"{count} of the {counts.sum()} {split} entities are of the class {label!r}, "
-                    f"and at least {least} must be. Nothing was trained; label more, set another "
-                    "validation_share, or give validation entities.",
+                    f"but at least {least} are needed. Nothing was trained; label more, set "
+                    "another validation_share, or give validation entities.",
                     field="X",
                 )
 

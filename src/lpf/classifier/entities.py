@@ -91,18 +91,18 @@ def _with_claim(entity: Mapping[str, Any], place: str) -> Entity:
     within = f"{place}['evidence']"
     if isinstance(entity["evidence"], Mapping):
         raise EvidenceError("is a dict; it must be a list. Nothing was read.", field=within)
-    found = _read_entity(entity["evidence"], within)
+    unclaimed = _read_entity(entity["evidence"], within)
     claim = entity.get("claim")
     if claim is None:
-        return found
+        return unclaimed
     _check_text(claim, f"{place}['claim']", "leave it out if there is none")
-    if found.claim not in (None, claim):
+    if unclaimed.claim not in (None, claim):
         raise EvidenceError(
-            f"its evidence has the claim {found.claim!r}, the entity {claim!r}. Nothing was read; "
-            "give one of them.",
+            f"its evidence has the claim {unclaimed.claim!r}, the entity {claim!r}. Nothing was "
+            "read; give only one of them.",
             field=place,
         )
-    return Entity(found.evidence, claim)
+    return Entity(unclaimed.evidence, claim)
 
 
 def _evidence(item: EvidenceLike, place: str) -> Evidence:

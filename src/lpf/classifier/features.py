@@ -42,7 +42,9 @@ class TextFeatureCache:
             for entity in entities
             for item in entity.evidence
         ]
-        keys = [(reader.reader_id, content_key(one.text, one.claim)) for one in requests]
+        keys = [
+            (reader.reader_id, content_key(request.text, request.claim)) for request in requests
+        ]
         with self._lock:
             rows = {key: self._rows[key] for key in keys if key in self._rows}
         missing = {k: one for k, one in zip(keys, requests, strict=True) if k not in rows}

@@ -1,4 +1,4 @@
-"""What ``fit`` does: make a labelled data set of X and y, and train on it as ``lpf train`` does."""
+"""Build a labelled data set from X and y, and train on it as ``lpf train`` does."""
 
 from __future__ import annotations
 
@@ -41,12 +41,16 @@ class LabelledPart:
 
     @classmethod
     def training(
-        cls, X: Iterable[EntityLike], y: Iterable[Any], groups: Iterable[Any] | None, apart: bool
+        cls,
+        X: Iterable[EntityLike],
+        y: Iterable[Any],
+        groups: Iterable[Any] | None,
+        has_validation: bool,
     ) -> LabelledPart:
-        """``apart`` is True if validation entities are given separately."""
+        """``has_validation`` is True if validation entities are given separately."""
         entities = read_entities(X)
         count = len(entities)
-        split: Split | None = "train" if apart else None
+        split: Split | None = "train" if has_validation else None
         return cls(
             "X", entities, read_labels(y, count), read_groups(groups, count, "groups"), split
         )
@@ -55,8 +59,8 @@ class LabelledPart:
     def validation(cls, given: Sequence[Any]) -> LabelledPart:
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
             raise DatasetError(
-                "validation: must be (X, y) or (X, y, groups). Nothing was trained; leave it out, "
-                "and some of the entities are held back."
+                "validation: must be (X, y) or (X, y, groups). Nothing was trained; leave it out "
+                "to hold back some of the entities."
             )
         X, y, *rest = given
         entities = read_entities(X, "validation X")

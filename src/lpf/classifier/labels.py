@@ -28,15 +28,15 @@ class Classes:
     @classmethod
     def of(cls, labels: Iterable[Hashable]) -> Classes:
         """DatasetError if there are fewer than two, or they cannot be sorted."""
-        different = set(labels)
-        if len(different) < 2:
+        distinct = set(labels)
+        if len(distinct) < 2:
             raise DatasetError(
-                f"all labels are {next(iter(different), None)!r}. Nothing was trained; add "
+                f"all labels are {next(iter(distinct), None)!r}. Nothing was trained; add "
                 "entities of another class.",
                 field="y",
             )
         try:
-            return cls(tuple(sorted(different)))  # type: ignore[type-var]
+            return cls(tuple(sorted(distinct)))  # type: ignore[type-var]
         except TypeError as error:
             raise DatasetError(
                 f"labels cannot be sorted ({error}). Nothing was trained; use labels of one type, "
@@ -77,8 +77,8 @@ class Classes:
             given = [prior[label] for label in self.labels] if named else []
         else:
             given = list(prior)
-        whole = len(given) == len(self.labels) and all(_is_share(number) for number in given)
-        if not whole or abs(sum(given) - 1.0) > _PRIOR_TOLERANCE:
+        is_valid = len(given) == len(self.labels) and all(_is_share(number) for number in given)
+        if not is_valid or abs(sum(given) - 1.0) > _PRIOR_TOLERANCE:
             raise ConfigError(
                 f"must have a number above 0 for each of the classes {list(self.labels)}, in this "
                 f"order or by name, with a sum of 1, got {prior!r}. Nothing was trained; None "

@@ -13,10 +13,10 @@ from lpf.errors import TrainingError
 if TYPE_CHECKING or find_spec("sklearn") is None:
 
     class NotFittedError(TrainingError, ValueError, AttributeError):
-        """An estimator was asked before it was fitted."""
+        """An estimator was used before it was fitted."""
 
 else:
     from sklearn import exceptions
 
     class NotFittedError(TrainingError, exceptions.NotFittedError):
-        """An estimator was asked before it was fitted."""
+        """An estimator was used before it was fitted."""

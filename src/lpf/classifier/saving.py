@@ -1,4 +1,4 @@
-"""A fitted classifier on disk: one JSON file, and the model in a folder beside it.
+"""A fitted classifier on disk: one JSON file, and a folder with the model.
 
     classifier.json   classes, prior, hyper-parameters, and the version of the model
     <version>/        the model's own folder (see ``model.artefact``)
@@ -80,17 +80,17 @@ def _document(path: Path) -> dict[str, Any]:
         ) from None
     except ValueError as error:
         raise ArtefactFormatError(f"{path}: not valid JSON: {error}.") from error
-    found = document.get("format") if isinstance(document, dict) else None
-    if found != FORMAT:
-        raise ArtefactFormatError(f"{path}: format is {found!r}, this version reads {FORMAT!r}.")
+    written = document.get("format") if isinstance(document, dict) else None
+    if written != FORMAT:
+        raise ArtefactFormatError(f"{path}: format is {written!r}, this version reads {FORMAT!r}.")
     return dict(document)
 
 
 def _check_values(path: Path, predicate: Predicate, values: tuple[str, ...]) -> None:
     if predicate.values != values:
         raise ArtefactFormatError(
-            f"{path}: lists {list(predicate.values)}, the model {list(values)}. Nothing was "
-            "loaded; save the classifier again where it was fitted."
+            f"{path}: the classes are {list(predicate.values)}, the model's {list(values)}. "
+            "Nothing was loaded; save the classifier again where it was fitted."
         )
 
 

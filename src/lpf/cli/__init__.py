@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lpf.cli.common import AsJson, command, group, print_document
     from lpf.cli.evaluate import Keep, Workers
-    from lpf.cli.progress import keeping_folder, watched
+    from lpf.cli.progress import results_folder, watched
     from lpf.cli.terminal import console, table
 
 _HOMES = {
@@ -21,8 +21,8 @@ _HOMES = {
     "command": "lpf.cli.common",
     "console": "lpf.cli.terminal",
     "group": "lpf.cli.common",
-    "keeping_folder": "lpf.cli.progress",
     "print_document": "lpf.cli.common",
+    "results_folder": "lpf.cli.progress",
     "table": "lpf.cli.terminal",
     "watched": "lpf.cli.progress",
 }
@@ -34,8 +34,8 @@ __all__ = [
     "command",
     "console",
     "group",
-    "keeping_folder",
     "print_document",
+    "results_folder",
     "table",
     "watched",
 ]

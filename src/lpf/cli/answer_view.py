@@ -1,4 +1,4 @@
-"""An answer on the terminal: the verdict, what it is based on, each item's part, the record.
+"""Show an answer on the terminal: verdict, basis, contribution of each item, and record.
 
 Contributions and entropies are shown in bits; ``QueryResult`` and its JSON have natural logarithms.
 """
@@ -32,7 +32,7 @@ from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
 NAT = 1.0 / math.log(2.0)  # in bits
-BARS_FROM = 100  # columns: a terminal this wide has room for bars beside the numbers
+BARS_FROM = 100  # columns: a terminal this wide has room for bars next to the numbers
 BAR_WIDTH = 8
 ERASED = "(erased)"
 
@@ -61,8 +61,8 @@ def show_answer(
     verbose: bool = False,
 ) -> None:
     """``texts`` are the items' texts by id; an erased one is missing. With ``origins`` (source and
-    date by id) texts are shown in full. ``similar`` is given if the entity is unknown and has the
-    names that are like its own."""
+    date by id) texts are shown in full. ``similar`` has the known entity IDs that are like an
+    unknown one; None if the entity is known."""
     output.print(
         Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_verdict(result), "bold"))
     )
@@ -86,7 +86,7 @@ def show_answer(
 
 
 def _verdict(result: QueryResult) -> str:
-    """The answer; the prior alone is none."""
+    """The top value and its probability; the prior alone is not an answer."""
     if result.source == "none":
         return "nothing is known"
     return f"{result.top_value}, {percent(result.confidence)}"
@@ -145,7 +145,7 @@ def _show_evidence(
         below = [_full_text(texts.get(name, ERASED), origins.get(name)) for name in used.ids]
     rows = list(zip(*columns.values(), strict=True))
     right = ("bits", "weight", "credibility")
-    optional = () if bits is None else ("weight",)  # the bits have it in them
+    optional = () if bits is None else ("weight",)  # the bits include it
     body = table(list(columns), rows, right=right, flexible="text", optional=optional, below=below)
     print_table(output, title, body)
 
@@ -191,7 +191,8 @@ def runner_up(result: QueryResult) -> str:
 
 
 def _bars(bits: FloatArray) -> list[str | Text]:
-    """Longest for the strongest item; lighter blocks for items against, also without colour."""
+    """One bar per item, longest for the strongest; items against have lighter blocks, so that
+    colour is not needed."""
     sizes = np.abs(bits)
     largest = max(sizes[np.isfinite(sizes)], default=0.0) or 1.0
     bars: list[str | Text] = []
@@ -208,7 +209,7 @@ def _says(result: QueryResult, potential: FloatArray) -> str:
 
 
 def _left_out(result: QueryResult) -> str:
-    """Empty if nothing was left out, or the lines at the top say it."""
+    """Empty if nothing was left out, or if the lines at the top say so already."""
     left_out = result.left_out
     if left_out is None or not left_out.count or result.source == "none":
         return ""
@@ -216,7 +217,7 @@ def _left_out(result: QueryResult) -> str:
 
 
 def _remedy(result: QueryResult, left_out: LeftOut) -> str:
-    """The options that would include the items left out; a later date cannot be helped."""
+    """The options that would include the items left out; no option includes items dated later."""
     waiting = left_out.below_credibility + left_out.beyond_top_k
     needed = len(result.evidence_chain) + waiting
     options = ["--min-credibility 0"] if left_out.below_credibility else []
@@ -252,13 +253,13 @@ def _closing(result: QueryResult, verbose: bool) -> list[tuple[str, str]]:
 
 
 def _said_above(result: QueryResult) -> tuple[str, ...]:
-    """Notes that the lines at the top, or below the items, say in more detail."""
+    """Notes that other lines repeat in more detail."""
     left_out = result.left_out
     return (NOTHING, none_counts(left_out, result.options)) if left_out else ()
 
 
 def _uncertainty(result: QueryResult) -> list[tuple[str, str]]:
-    """The entropy; if draws were asked for, also how far the answer varies over them."""
+    """The entropy; with ``uncertainty_samples``, also how far the answer varies over the draws."""
     most = math.log2(len(result.values)) or 1.0
     bits = abs(NAT * float(entropy(np.array(result.probabilities))))  # never -0.00
     words = _in_words(bits / most, UNCERTAINTIES)
@@ -266,7 +267,7 @@ def _uncertainty(result: QueryResult) -> list[tuple[str, str]]:
     parts = result.uncertainty
     if parts is not None:
         aleatoric, epistemic = NAT * parts["aleatoric"], NAT * parts["epistemic"]
-        # A single draw says less than the mean that answers: the two entropies differ.
+        # The answer uses the mean code, not these draws, so its entropy differs from theirs.
         draws = (
             f"{result.options.uncertainty_samples} draws of the items' latent codes: entropy "
             f"{aleatoric + epistemic:.2f} bits, of which {aleatoric:.2f} because the items are "

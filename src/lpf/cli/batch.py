@@ -102,7 +102,7 @@ class BatchAnswerer:
             yield next(outcomes) if line.error is None else line
 
     def _together(self, lines: Sequence[BatchLine]) -> Sequence[QueryResult]:
-        """All answers; no answer and no record if one of the questions cannot be answered."""
+        """Answer all lines at once; nothing is answered or recorded if one of them fails."""
         try:
             return self._ask(lines)
         except (StorageError, LedgerError) as error:
@@ -126,7 +126,7 @@ class BatchAnswerer:
         return results
 
     def _with_place(self, line: BatchLine, error: LPFError) -> LPFError:
-        """The error, which also says where it ended the batch and what was done before it."""
+        """Add to the error where it ended the batch and what was done before it."""
         # With async records, writing one may be what failed.
         stay = "their records stay" if self._audit == "sync" else "what was recorded of them stays"
         done = f"{self.answered:,} answered before it; {stay}, and {self._after_failure}"
@@ -223,7 +223,7 @@ def _after_failure(target: str, held_back: bool) -> str:
 
 @contextmanager
 def _questions_file(source: str) -> Iterator[Path]:
-    """Standard input is copied to a file first: all of it is checked before anything is asked."""
+    """Standard input is copied to a file first: all of it is checked before the first answer."""
     if source != STANDARD:
         yield Path(source)
         return

@@ -1,4 +1,4 @@
-"""What commands share: the options of all commands, and where output goes."""
+"""Options and output functions that all commands share."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def exit_check_failed() -> None:
 
 
 def confirm(what: str, yes: bool) -> None:
-    """Ask before something is erased; where there is no terminal to ask on, require --yes."""
+    """Ask before something is erased; without a terminal, require --yes."""
     if yes:
         return
     if not sys.stdin.isatty():

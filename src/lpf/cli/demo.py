@@ -97,18 +97,18 @@ def _show_metrics(output: Console, done: Demonstration) -> None:
     predicate = done.spn.predicate
     rows = []
     for variant in ("spn", "learned"):
-        found = {
+        scores = {
             name: done.metrics[f"{predicate}/test/{variant}/{name}"]
             for name in ("accuracy", "nll", "brier", "ece", "ece_null")
         }
         rows.append(
             [
                 f"LPF-{'SPN' if variant == 'spn' else 'Learned'}",
-                f"{found['accuracy']:.3f}",
-                f"{found['nll']:.3f}",
-                f"{found['brier']:.3f}",
-                f"{found['ece']:.3f}",
-                f"{found['ece_null']:.3f}",
+                f"{scores['accuracy']:.3f}",
+                f"{scores['nll']:.3f}",
+                f"{scores['brier']:.3f}",
+                f"{scores['ece']:.3f}",
+                f"{scores['ece_null']:.3f}",
             ]
         )
     names = ("135 test companies", "accuracy", "NLL", "Brier", "ECE", "chance")

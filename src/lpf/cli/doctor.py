@@ -62,6 +62,6 @@ def _verdict(checks: list[Check]) -> str:
     faults, warnings = (
         sum(check.state == state for check in checks) for state in ("fault", "warning")
     )
-    found = [f"{number} {name}{'s' * (number > 1)}" for number, name in
-             ((faults, "fault"), (warnings, "warning")) if number]  # fmt: skip
-    return f"{' and '.join(found)} found" if found else "Everything is in order"
+    counts = [f"{number} {name}{'s' * (number > 1)}" for number, name in
+              ((faults, "fault"), (warnings, "warning")) if number]  # fmt: skip
+    return f"{' and '.join(counts)} found" if counts else "Everything is in order"

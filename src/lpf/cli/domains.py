@@ -30,14 +30,14 @@ def list_domains(as_json: AsJson = False) -> None:
     """List the domains with their predicate, values and number of sentences."""
     from lpf.domains import domain_names, load_domain
 
-    found = [_summary(load_domain(name)) for name in domain_names()]
+    summaries = [_summary(load_domain(name)) for name in domain_names()]
     if as_json:
-        print_document({"domains": found})
+        print_document({"domains": summaries})
         return
     from lpf.cli.terminal import console, table
 
     headings = ("name", "predicate", "values", "aspects", "sentences", "wordings")
-    rows = ([_cell(value) for value in one.values()] for one in found)
+    rows = ([_cell(value) for value in summary.values()] for summary in summaries)
     numbers = ("aspects", "sentences", "wordings")
     console().print(table(headings, rows, right=numbers, flexible="values"))
 

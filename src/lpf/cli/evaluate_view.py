@@ -50,7 +50,7 @@ def show_evaluation(evaluation: Evaluation, *, verbose: bool = False) -> None:
     output.print(indented(shown))
     _show_subsets(evaluation, ranked)
     details = (*_conclusions(evaluation), *_unshared(evaluation)) if verbose else ()
-    remarks = (
+    hints = (
         LEGEND if verbose else BRIEF_LEGEND,
         *_left_out(shown, output.width - INDENT),
         *details,
@@ -62,21 +62,21 @@ def show_evaluation(evaluation: Evaluation, *, verbose: bool = False) -> None:
         ),
         *(() if verbose else ("All measures and comparisons: --verbose, or --json.",)),
     )
-    for sentence in remarks:
+    for sentence in hints:
         output.print(Text(f"· {sentence}"))
     if evaluation.language_model is not None:
         _show_language_model(evaluation, evaluation.language_model)
 
 
 def _show_language_model(evaluation: Evaluation, run: LanguageModelRun) -> None:
-    """A language model beside the other methods, on the entities that it answered."""
+    """A language model and the other methods, on the entities that it answered."""
     output, costs = console(), run.answers.costs
     failed = int(run.answers.failed.sum())
     head = f"{run.name}: {count(len(run.labels), 'entity', 'entities')} asked, {failed} failed"
     output.print(Text(head, style="bold"))
     rows = [
-        [evaluation.title(name), *(_plain(found[measure]) for measure in MODEL_MEASURES)]
-        for name, found in {run.name: run.measures, **run.beside}.items()
+        [evaluation.title(name), *(_plain(scores[measure]) for measure in MODEL_MEASURES)]
+        for name, scores in {run.name: run.measures, **run.beside}.items()
     ]
     output.print(indented(table(("method", *MODEL_HEADINGS), rows, right=MODEL_HEADINGS)))
     money = "" if costs.money is None else f", {costs.money:.4f} dollars"
@@ -92,8 +92,8 @@ def _show_language_model(evaluation: Evaluation, run: LanguageModelRun) -> None:
 
 def _left_out(shown: FittedTable, width: int) -> list[str]:
     """Columns that a narrow terminal has no room for."""
-    kept = {column.heading for column, _ in shown.fitted(width)}
-    missing = [column.heading for column in shown.columns if column.heading not in kept]
+    visible = {column.heading for column, _ in shown.fitted(width)}
+    missing = [column.heading for column in shown.columns if column.heading not in visible]
     if not missing:
         return []
     return [f"No room for {' and '.join(missing)}: a wider terminal or --json shows all."]
@@ -140,12 +140,12 @@ def _conclusions(evaluation: Evaluation) -> list[str]:
     """Which methods LPF beats and which beat it, beyond chance."""
     if evaluation.ours is None:
         return []
-    every = evaluation.comparisons()
+    comparisons = evaluation.comparisons()
     title, ours = evaluation.title, evaluation.title(evaluation.ours)
     compared = [
-        (one.name, one.difference.mean, one.adjusted)
-        for one in every
-        if one.difference is not None and one.adjusted is not None
+        (each.name, each.difference.mean, each.adjusted)
+        for each in comparisons
+        if each.difference is not None and each.adjusted is not None
     ]
     better = [title(name) for name, mean, p in compared if p < SIGNIFICANT and mean < 0]
     worse = [title(name) for name, mean, p in compared if p < SIGNIFICANT and mean > 0]
@@ -158,22 +158,25 @@ def _conclusions(evaluation: Evaluation) -> list[str]:
     if rest:
         methods = count(rest, "method")
         sentences.append(f"No difference beyond chance to {methods} by NLL (Holm, 5 %).")
-    if every and not evaluation.scores(evaluation.ours).runs:
+    if comparisons and not evaluation.scores(evaluation.ours).runs:
         return [*sentences, f"Nothing was compared with {ours}, which has no predictions."]
-    return [*sentences, *_not_compared(evaluation, every, ours)]
+    return [*sentences, *_not_compared(evaluation, comparisons, ours)]
 
 
-def _not_compared(evaluation: Evaluation, every: Sequence[Comparison], ours: str) -> list[str]:
-    """Includes methods that were compared on some repetitions only."""
+def _not_compared(
+    evaluation: Evaluation, comparisons: Sequence[Comparison], ours: str
+) -> list[str]:
+    """Methods that were not compared, or only on some repetitions."""
     noted: dict[str, list[str]] = {}
-    for one in every:
-        if one.note is not None:
-            noted.setdefault(one.note, []).append(evaluation.title(one.name))
+    for each in comparisons:
+        if each.note is not None:
+            noted.setdefault(each.note, []).append(evaluation.title(each.name))
     return [f"{ours} against {', '.join(names)}: {note}." for note, names in noted.items()]
 
 
 def _show_subsets(evaluation: Evaluation, ranked: Sequence[str]) -> None:
-    """By the protected field: LPF and the best rival, or the best of all without them."""
+    """Scores by the protected field, of LPF and the best rival; of the best method if neither was
+    evaluated."""
     rows = [
         [evaluation.title(name), scores.name, f"{scores.entities:,}", *_subset_numbers(scores)]
         for name in _main_methods(evaluation) or ranked[:1]
@@ -200,11 +203,11 @@ def _unshared(evaluation: Evaluation) -> list[str]:
     """The main methods on test entities that share nothing with training entities."""
     parts = []
     for name in _main_methods(evaluation):
-        found = evaluation.unshared_scores(name)
-        if found is not None and found.spreads:
+        scores = evaluation.unshared_scores(name)
+        if scores is not None and scores.spreads:
             parts.append(
-                f"{evaluation.title(name)} {found.spreads['accuracy'].mean:.3f} accuracy, "
-                f"{found.spreads['nll'].mean:.3f} NLL"
+                f"{evaluation.title(name)} {scores.spreads['accuracy'].mean:.3f} accuracy, "
+                f"{scores.spreads['nll'].mean:.3f} NLL"
             )
     if not parts or evaluation.unshared_ids is None:
         return []

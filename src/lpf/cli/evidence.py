@@ -59,19 +59,19 @@ def list_items(
     """List items in the order they were added."""
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
-        found = space.evidence.page(entity, predicate, limit)
-    warn_if_cut(len(found), limit)
+        items = space.evidence.page(entity, predicate, limit)
+    warn_if_cut(len(items), limit)
     if as_json:
-        print_document({"evidence": [_document(stored) for stored in found]})
+        print_document({"evidence": [_document(stored) for stored in items]})
     else:
-        _show_list(found)
+        _show_list(items)
 
 
 @command(app, "lpf evidence show C0001_E001")
 def show(
     evidence_id: EvidenceId, workspace: WorkspaceFolder = None, as_json: AsJson = False
 ) -> None:
-    """Show one item with all its fields, and the salted hash that stands for it in records."""
+    """Show one item with all its fields, and the salted hash by which records refer to it."""
     with open_workspace(workspace) as space:
         stored = space.evidence.get(evidence_id)
     document = {**_document(stored), "commitment": stored.commitment.hex()}
@@ -99,11 +99,11 @@ def search(
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
         hits = space.vectors.search(text, limit, entity_id=entity, predicate=predicate)
-        found = space.evidence.get_many([hit.evidence_id for hit in hits])
-    pairs = [(hit.similarity, found[hit.evidence_id]) for hit in hits if hit.evidence_id in found]
+        items = space.evidence.get_many([hit.evidence_id for hit in hits])
+    pairs = [(hit.similarity, items[hit.evidence_id]) for hit in hits if hit.evidence_id in items]
     if as_json:
         print_document(
-            {"hits": [{"similarity": one, **_document(stored)} for one, stored in pairs]}
+            {"hits": [{"similarity": cosine, **_document(stored)} for cosine, stored in pairs]}
         )
     else:
         _show_list([stored for _, stored in pairs], [similarity for similarity, _ in pairs])
@@ -157,7 +157,8 @@ def _require_predicate(workspace: Workspace, predicate: str | None) -> None:
 
 
 def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
-    """Raise an error before asking. An erasure that was interrupted may be repeated."""
+    """Raise UnknownEvidenceError before asking for confirmation. An interrupted erasure may be
+    repeated."""
     unfinished = {item.evidence_id for item in workspace.evidence.pending_erasures()}
     for evidence_id in evidence_ids:
         if evidence_id not in unfinished:
@@ -173,17 +174,17 @@ def _document(stored: StoredEvidence) -> dict[str, Any]:
     return {**plain, "ingested_at": iso(stored.ingested_at)}
 
 
-def _show_list(found: Sequence[StoredEvidence], similarities: Sequence[float] = ()) -> None:
+def _show_list(items: Sequence[StoredEvidence], similarities: Sequence[float] = ()) -> None:
     from lpf.cli.terminal import console, number, table
 
-    if not found:
+    if not items:
         typer.echo("No items found.")
         return
     names = ["item", "entity", "predicate", "credibility", "date", "text"]
-    rows = [_row(stored) for stored in found]
+    rows = [_row(stored) for stored in items]
     if similarities:
         names = ["cosine", *names]
-        rows = [[number(one), *row] for one, row in zip(similarities, rows, strict=True)]
+        rows = [[number(cosine), *row] for cosine, row in zip(similarities, rows, strict=True)]
     right, optional = ("cosine", "credibility"), ("predicate", "date")
     console().print(table(names, rows, right=right, flexible="text", optional=optional))
 

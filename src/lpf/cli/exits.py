@@ -1,6 +1,6 @@
 """How a command ends when something goes wrong: the message, the JSON document, the exit code.
 
-Also what happens to standard output that cannot show or cannot take what is written to it.
+Also handles a terminal without Unicode, a closed pipe and a full disk.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ EXIT_SIGPIPE = 141
 REPORT_IT = "this is a bug in lpf. Please report it with the traceback on standard error."
 # What a full or failing device reports, without naming a file.
 DEVICE_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EBADF})
-# Older versions of Typer raise Click's errors, newer ones their own; the parent of the one that is
-# exported is right for all of them.
+# Older versions of Typer raise Click's errors, newer ones their own; this base class covers both.
 USAGE_ERROR = cast(type[Exception], typer.BadParameter.__mro__[1])
 
 AS_JSON = "lpf.as_json"
@@ -44,7 +43,7 @@ REPLACEMENTS = str.maketrans("█▉▊▋▌▍▎▏░━·…→—αΦσ", 
 
 @dataclass(frozen=True)
 class Failure:
-    """How a command failed. ``details`` go into the JSON document beside the error."""
+    """How a command failed. ``details`` are added to the JSON document."""
 
     kind: str
     message: str
@@ -63,7 +62,7 @@ class Failure:
 
 
 class InterruptedCommand(KeyboardInterrupt):
-    """Ctrl-C, with a message and what else belongs into the JSON document."""
+    """Ctrl-C, with a message and more fields for the JSON document."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -71,7 +70,7 @@ class InterruptedCommand(KeyboardInterrupt):
 
 
 class PartlyFailedError(Exception):
-    """Some of what was asked for failed; ``details`` say what."""
+    """A command failed in part; ``details`` say in which."""
 
     def __init__(self, failure: Failure, **details: Any) -> None:
         super().__init__(failure.message)
@@ -79,7 +78,7 @@ class PartlyFailedError(Exception):
 
 
 class InterruptibleTyper(typer.Typer):
-    """Handles Ctrl-C also while the commands are being put together."""
+    """Also handles Ctrl-C while the commands are being loaded."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -123,7 +122,7 @@ def _errors_reported(as_json: bool) -> Iterator[None]:
         silence_stdout()
         raise typer.Exit(EXIT_SIGPIPE) from None
     except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # how Rich ends where help is cut off
+        if isinstance(error.__context__, BrokenPipeError):  # how Rich exits if help is cut off
             raise typer.Exit(EXIT_SIGPIPE) from None
         raise
     except KeyboardInterrupt as error:
@@ -136,7 +135,7 @@ def _errors_reported(as_json: bool) -> Iterator[None]:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Whether an error is the user's to fix or a bug, and what to say about it."""
+    """Classify an error: one that the user can fix, or a bug."""
     if isinstance(error, PartlyFailedError):
         first = error.failure
         return Failure(
@@ -209,5 +208,5 @@ def flush_output() -> None:
 def _replace_characters(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    lost = error.object[error.start : error.end].translate(REPLACEMENTS)
-    return lost.encode("ascii", "replace").decode("ascii"), error.end
+    replaced = error.object[error.start : error.end].translate(REPLACEMENTS)
+    return replaced.encode("ascii", "replace").decode("ascii"), error.end

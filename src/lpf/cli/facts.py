@@ -87,9 +87,9 @@ def list_facts(
 ) -> None:
     """List the facts in force."""
     with open_workspace(workspace) as space:
-        found = space.facts.page(entity, predicate, limit)
-    warn_if_cut(len(found), limit)
-    _show_facts(found, as_json, if_none="No facts found.")
+        facts = space.facts.page(entity, predicate, limit)
+    warn_if_cut(len(facts), limit)
+    _show_facts(facts, as_json, if_none="No facts found.")
 
 
 @command(app, "lpf facts history C0001 audit_outcome")
@@ -101,8 +101,8 @@ def history(
 ) -> None:
     """Show all facts of an entity, including corrected and withdrawn ones."""
     with open_workspace(workspace) as space:
-        found = space.facts.history(entity, predicate)
-    _show_facts(found, as_json, if_none="No facts found.")
+        facts = space.facts.history(entity, predicate)
+    _show_facts(facts, as_json, if_none="No facts found.")
 
 
 @command(app, "lpf facts correct 17 --value qualified")

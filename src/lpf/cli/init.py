@@ -152,7 +152,7 @@ def _document(workspace: Workspace) -> dict[str, Any]:
         "settings": str(workspace.folder / FILE_NAME),
         "store": workspace.database.name,
         "reader": settings.reader.name,
-        "predicates": {one.name: list(one.values) for one in workspace.schema},
+        "predicates": {predicate.name: list(predicate.values) for predicate in workspace.schema},
         "ledger": identity.origin,
         "key": str(settings.key_file) if settings.key_file.exists() else None,
         "public_key": identity.public_key.hex(),

@@ -68,7 +68,7 @@ def show(
 
 
 def _newest_records(workspace: Workspace, count: int) -> list[dict[str, Any]]:
-    """Newest first, without what they refer to."""
+    """Newest first, without the contexts they refer to."""
     size = workspace.records.size
     records = workspace.records.records(max(1, size - count + 1), size)
     return [{**record.fields, **_seal(record)} for record in records][::-1]
@@ -154,26 +154,26 @@ def verify(
 ) -> None:
     """Recompute every hash and check every signature. Exit code 1 if anything is wrong.
 
-    Without --trusted or --key the ledger is only compared with itself: whoever can write the store
-    and has the signing key could have rewritten all of it.
+    Without --trusted or --key the ledger is only compared with itself: anyone who can write the
+    store and has the signing key could have rewritten all of it.
     """
     from lpf.ledger import verify as verify_ledger
 
     public_key = None if key is None else _public_key(key)
     checkpoint = None if trusted is None else trusted.read_bytes()
     if export is not None:
-        found = verify_ledger(export, public_key, checkpoint)
+        verification = verify_ledger(export, public_key, checkpoint)
     else:
         with open_workspace(workspace) as space:
-            found = verify_ledger(space.database, public_key, checkpoint)
+            verification = verify_ledger(space.database, public_key, checkpoint)
     itself_only = public_key is None and checkpoint is None
     if as_json:
-        print_document({**_verification_document(found), "against_itself_only": itself_only})
+        print_document({**_verification_document(verification), "against_itself_only": itself_only})
     else:
-        _show_verification(found)
+        _show_verification(verification)
         if itself_only:
             typer.echo("  compared with itself only; see --trusted and --key")
-    if not found.ok:
+    if not verification.ok:
         exit_check_failed()
 
 
@@ -191,31 +191,34 @@ def _public_key(given: str) -> bytes:
     return load_public(Path(given))
 
 
-def _verification_document(found: Verification) -> dict[str, Any]:
+def _verification_document(verification: Verification) -> dict[str, Any]:
     return {
-        "ok": found.ok,
-        "records": found.records,
-        "checkpoints": found.checkpoints,
-        "unsigned_tail": found.unsigned_tail,
-        "root": found.root.hex(),
-        "findings": [{"where": one.where, "what": one.what} for one in found.findings],
+        "ok": verification.ok,
+        "records": verification.records,
+        "checkpoints": verification.checkpoints,
+        "unsigned_tail": verification.unsigned_tail,
+        "root": verification.root.hex(),
+        "findings": [
+            {"where": finding.where, "what": finding.what} for finding in verification.findings
+        ],
     }
 
 
-def _show_verification(found: Verification) -> None:
+def _show_verification(verification: Verification) -> None:
     from rich.markup import escape
 
     from lpf.cli.terminal import console, count
 
     output = console()
-    verdict = "The ledger is intact" if found.ok else "THE LEDGER IS NOT INTACT"
-    checked = f"{count(found.records, 'record')}, {count(found.checkpoints, 'checkpoint')}"
-    output.print(f"[bold]{verdict}[/bold]: {checked}")
-    output.print(f"  root {found.root.hex()}", soft_wrap=True)
-    if found.ok and found.unsigned_tail:
-        tail = count(found.unsigned_tail, "record is", "records are")
+    verdict = "The ledger is intact" if verification.ok else "THE LEDGER IS NOT INTACT"
+    records = count(verification.records, "record")
+    checkpoints = count(verification.checkpoints, "checkpoint")
+    output.print(f"[bold]{verdict}[/bold]: {records}, {checkpoints}")
+    output.print(f"  root {verification.root.hex()}", soft_wrap=True)
+    if verification.ok and verification.unsigned_tail:
+        tail = count(verification.unsigned_tail, "record is", "records are")
         output.print(f"  the last {tail} not signed yet: lpf ledger checkpoint")
-    for finding in found.findings:
+    for finding in verification.findings:
         output.print(f"  {escape(str(finding))}", soft_wrap=True)
 
 
@@ -231,7 +234,9 @@ def prove(
     ] = None,
     later: Annotated[
         Path | None,
-        typer.Option("--to", metavar="CHECKPOINT", help="A later one; by default the newest."),
+        typer.Option(
+            "--to", metavar="CHECKPOINT", help="A later checkpoint; by default the newest."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the bundle to this file.")] = None,
     workspace: WorkspaceFolder = None,
@@ -355,12 +360,12 @@ def forget(
 ) -> None:
     """Erase the text that questions were asked with (--query-text). The records stay valid.
 
-    A record holds a salted hash of the text; the text and the salt are stored beside it and erased.
+    A record holds only a salted hash of the text; text and salt are stored separately and erased.
     """
     from lpf.cli.terminal import count
 
     with open_workspace(workspace) as space:
-        without = {one: why for one in record_ids if (why := _why_no_text(space, one))}
+        without = {name: why for name in record_ids if (why := _why_no_text(space, name))}
         if len(without) < len(record_ids):
             confirm(f"the query text of {', '.join(record_ids)}", yes)
         erased, warnings = space.erase_query_texts(*record_ids)
@@ -368,8 +373,8 @@ def forget(
         print_document({"erased": erased, "without_words": without, "warnings": list(warnings)})
         return
     typer.echo(f"Erased the text of {count(erased, 'question')}.")
-    for one, why in without.items():
-        typer.echo(f"{one}: {why}.")
+    for record_id, why in without.items():
+        typer.echo(f"{record_id}: {why}.")
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
 

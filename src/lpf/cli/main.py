@@ -1,4 +1,4 @@
-"""The command ``lpf``: all commands, in the order in which a user meets them."""
+"""The command ``lpf``: all commands, in the order in which a new user needs them."""
 
 from __future__ import annotations
 

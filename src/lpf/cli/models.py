@@ -37,7 +37,7 @@ def list_models(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> N
     """List the models, newest last, with their scores; a star marks the one that answers."""
     with open_workspace(workspace) as space:
         models = [_list_entry(space, version) for version in space.models.versions()]
-    models.sort(key=lambda one: one["made"] or "")
+    models.sort(key=lambda model: model["made"] or "")
     if as_json:
         print_document({"models": models})
     else:
@@ -168,10 +168,10 @@ def model_document(artefact: Artefact) -> dict[str, Any]:
 
 def _scores_document(card: ModelCard) -> dict[str, dict[str, dict[str, float]]]:
     """Metrics by predicate, then by place such as "test/spn"."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for one in card.scores():
-        found.setdefault(one.predicate, {})[one.place] = dict(one.metrics)
-    return found
+    by_predicate: dict[str, dict[str, dict[str, float]]] = {}
+    for scores in card.scores():
+        by_predicate.setdefault(scores.predicate, {})[scores.place] = dict(scores.metrics)
+    return by_predicate
 
 
 def kind_of_model(config: ModelConfig) -> str:
@@ -258,11 +258,11 @@ def _fitted_pairs(fitted: Mapping[str, float | None]) -> Iterator[tuple[str, str
 
 def _list_entry(workspace: Workspace, version: str) -> dict[str, Any]:
     """A model that cannot be loaded is listed too, with its error."""
-    made = workspace.models.made(version)
+    created = workspace.models.created_at(version)
     entry: dict[str, Any] = {
         "version": version,
         "active": version == workspace.models.active(),
-        "made": None if made is None else made.isoformat(timespec="seconds"),
+        "made": None if created is None else created.isoformat(timespec="seconds"),
         "error": None,
     }
     try:
@@ -284,13 +284,13 @@ def _list_entry(workspace: Workspace, version: str) -> dict[str, Any]:
 
 
 def _held_out(card: ModelCard) -> dict[str, Any] | None:
-    """The scores on the entities it has seen least of, as means over its predicates."""
+    """The scores on the most independent held-out entities, as means over the predicates."""
     scores = card.held_out()
     if not scores:
         return None
     means: dict[str, float | None] = {}
-    for name in ("accuracy", "nll"):  # a card written by others may lack one of them
-        known = [one.metrics[name] for one in scores if name in one.metrics]
+    for name in ("accuracy", "nll"):  # a card written by another program may lack one
+        known = [score.metrics[name] for score in scores if name in score.metrics]
         means[name] = fmean(known) if known else None
     return {"judged_on": scores[0].place, **means}
 
@@ -308,24 +308,24 @@ def _show_list(models: list[dict[str, Any]]) -> None:
     numbers = ("entities", "accuracy", "NLL")
     names = ("", "version", "name", "created", "model", *numbers, "predicates")
     output.print(table(names, map(_row, models), right=numbers, flexible="predicates"))
-    if any(one.get("held_out") for one in models):
+    if any(model.get("held_out") for model in models):
         output.print("accuracy and NLL: on test entities, else validation entities, else folds")
-    for one in models:
-        if one["error"]:
-            output.print(f"{one['version']} cannot be loaded: {one['error']}", markup=False)
+    for model in models:
+        if model["error"]:
+            output.print(f"{model['version']} cannot be loaded: {model['error']}", markup=False)
 
 
 def _row(one: dict[str, Any]) -> list[str]:
-    made = "" if one["made"] is None else one["made"][:10]
+    created = "" if one["made"] is None else one["made"][:10]
     start = ["*" if one["active"] else "", one["version"]]
     if one["error"]:
-        return [*start, "broken", made, *[""] * 5]
+        return [*start, "broken", created, *[""] * 5]
     held_out, entities = one["held_out"] or {}, one["entities"]
     accuracy, nll = held_out.get("accuracy"), held_out.get("nll")
     return [
         *start,
         one["name"],
-        made,
+        created,
         one["reading"],
         "" if entities is None else f"{entities:,}",
         "" if accuracy is None else f"{100 * accuracy:.1f} %",

@@ -1,7 +1,7 @@
-"""Command-line options made from the declarations in ``lpf.options``.
+"""Command-line options built from the declarations in ``lpf.options``.
 
-``@with_options(QueryOptions)`` gives a command one option per declared field. The command gets
-those that were given in its parameter ``given``, by field name. Errors about a field are
+``@with_options(QueryOptions)`` gives a command one option per declared field. The options
+that the user gave are passed to the command as ``given``, by field name. Errors about a field are
 translated to the option, or to the key in ``lpf.toml`` the value came from.
 """
 
@@ -49,7 +49,7 @@ def with_options(kind: type, without: tuple[str, ...] = ()) -> Callable[[Command
             else:
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return command
 
     return decorate

@@ -6,8 +6,8 @@ is the command's name, and its object is a ``typer.Typer``::
     [project.entry-points."lpf.commands"]
     experiment = "lpf_paper.commands:app"
 
-A plug-in is loaded only when its command is used or help lists it. One that cannot be loaded costs
-a warning and its own command, nothing else.
+A plug-in is loaded only when its command is used or help lists it. If it cannot
+be loaded, lpf prints a warning, and only that command is missing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def load_plugin(name: str) -> Any:
         if not isinstance(app, typer.Typer):
             raise TypeError(f"{point.value} is not a typer.Typer")
         group = get_group(app)
-    except Exception as error:  # whatever a plug-in does must not end lpf with a traceback
+    except Exception as error:  # a broken plug-in must not end lpf with a traceback
         package = "" if point.dist is None else f" of the package {point.dist.name}"
         raise ConfigError(
             f"the plug-in {name!r}{package} cannot be loaded: {type(error).__name__}: {error}. "
@@ -74,7 +74,7 @@ def _plugins() -> dict[str, EntryPoint]:
 
 
 def _is_usable(name: str) -> bool:
-    """Warns if it is not."""
+    """Return True if the plug-in can be loaded; print a warning if not."""
     try:
         load_plugin(name)
     except ConfigError as error:

@@ -36,7 +36,7 @@ def training_progress() -> Iterator[TrainingCallbacks]:
         return
     display = TrainingDisplay()
     with Live(display, console=Console(stderr=True), transient=True, refresh_per_second=8):
-        yield TrainingCallbacks(display.reading, display.epoch, display.tell)
+        yield TrainingCallbacks(display.reading, display.epoch, display.status)
 
 
 @dataclass
@@ -54,20 +54,19 @@ class TrainingDisplay:
     def reading(self, done: int, total: int) -> None:
         self.done, self.total, self.unit = done, total, "texts"
 
-    def tell(self, what: str) -> None:
-        self.step, self.total, self.running = what, None, ""
+    def status(self, step: str) -> None:
+        self.step, self.total, self.running = step, None, ""
 
     def epoch(self, done: int, total: int, state: StageOneState) -> None:
         self.done, self.total, self.unit = done, total, "epochs"
         seeds = len(state.active)
         self.running = f"{seeds} of {len(state.seeds)} still running"
-        course = best_course(state.epochs)
-        epoch = min(course, key=lambda one: one.validation_loss)
+        epochs = best_seed(state.epochs)
+        best = min(epochs, key=lambda epoch: epoch.validation_loss)
         self.best = (
-            f"best so far: accuracy {epoch.validation_accuracy:.4f}, "
-            f"loss {epoch.validation_loss:.4f}"
+            f"best so far: accuracy {best.validation_accuracy:.4f}, loss {best.validation_loss:.4f}"
         )
-        self.losses = [one.validation_loss for one in course]
+        self.losses = [epoch.validation_loss for epoch in epochs]
 
     def __rich__(self) -> RenderableType:
         lines: list[RenderableType] = [Text(self.step)]
@@ -84,14 +83,14 @@ class TrainingDisplay:
         return row
 
 
-def best_course(courses: Sequence[Sequence[Epoch]]) -> Sequence[Epoch]:
+def best_seed(by_seed: Sequence[Sequence[Epoch]]) -> Sequence[Epoch]:
     """The epochs of the best seed so far: by accuracy at its lowest loss, then by that loss."""
 
-    def standing(course: Sequence[Epoch]) -> tuple[float, float]:
-        best = min(course, key=lambda one: one.validation_loss)
+    def rank(epochs: Sequence[Epoch]) -> tuple[float, float]:
+        best = min(epochs, key=lambda epoch: epoch.validation_loss)
         return -best.validation_accuracy, best.validation_loss
 
-    return min((course for course in courses if course), key=standing)
+    return min((epochs for epochs in by_seed if epochs), key=rank)
 
 
 def sparkline(numbers: Sequence[float], width: int = MOST_SPARKS) -> str:
@@ -99,14 +98,14 @@ def sparkline(numbers: Sequence[float], width: int = MOST_SPARKS) -> str:
     last = numbers[-width:]
     low, high = min(last), max(last)
     span = (high - low) or 1.0
-    return "".join(SPARKS[round((len(SPARKS) - 1) * (one - low) / span)] for one in last)
+    return "".join(SPARKS[round((len(SPARKS) - 1) * (number - low) / span)] for number in last)
 
 
 Progress = Callable[[int, int, str], None]
 
 
-def keeping_folder(given: Path | None) -> Path:
-    """The folder given, or the user's cache folder."""
+def results_folder(given: Path | None) -> Path:
+    """The folder of stored results: the given one, or one in the user's cache folder."""
     if given is not None:
         return given
     from platformdirs import user_cache_path

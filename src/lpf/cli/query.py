@@ -77,8 +77,8 @@ def query(
 
 
 def _items(workspace: Workspace, result: QueryResult) -> dict[str, Evidence]:
-    found = workspace.evidence.get_many(result.evidence_chain)
-    return {name: stored.evidence for name, stored in found.items()}
+    stored_items = workspace.evidence.get_many(result.evidence_chain)
+    return {name: stored.evidence for name, stored in stored_items.items()}
 
 
 def _similar_names(workspace: Workspace, result: QueryResult) -> Sequence[str] | None:

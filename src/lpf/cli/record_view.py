@@ -36,7 +36,7 @@ def show_records(output: Console, records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_record(output: Console, record: Mapping[str, Any]) -> None:
-    """One record with what it refers to."""
+    """One record with its context."""
     answer = "nothing is known"
     if record["method"] != PRIOR:
         answer = f"{record['top_value']}, {percent(record['confidence'])}"
@@ -70,7 +70,7 @@ def _in_schema_order(record: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _items(record: Mapping[str, Any]) -> FittedTable:
-    """What each item says, and the hash that stands for its text."""
+    """What each item says, and the salted hash of its text."""
     factors, values = record["factors"], record["context"]["values"]
     rows = [
         [evidence_id, _factor(values, factors, place), commitment]

@@ -49,7 +49,7 @@ def print_table(output: Console, title: str, body: RenderableType) -> None:
 
 
 def print_pairs(output: Console, pairs: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, one pair per line; long values wrap beside their name."""
+    """Print names and values, one pair per line; long values wrap in their own column."""
     body = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     body.add_column(style="dim", no_wrap=True)
     body.add_column(overflow="fold")
@@ -82,7 +82,7 @@ def distribution(probabilities: Mapping[str, float], width: int) -> Table:
 
 
 def percent(probability: float) -> str:
-    """Two digits; only 0 and 1 look impossible and certain."""
+    """Two decimals; only exactly 0 and 1 are shown as 0 % and 100 %."""
     if 0.0 < probability < 0.00005:
         return "< 0.01 %"
     if 0.99995 <= probability < 1.0:
@@ -146,7 +146,7 @@ class TextColumn:
 
     @property
     def least(self) -> int:
-        """The width it needs beside others; a text needs no more than its heading."""
+        """The smallest width next to other columns; for a text, that of its heading."""
         if self.is_text:
             return len(self.heading)
         is_whole = self.heading in IDS and self.longest <= LONGEST_NAME
@@ -190,7 +190,7 @@ class FittedTable:
     def fitted(self, available: int) -> list[tuple[TextColumn, int]]:
         """The columns and their widths. First the text is cut, then the widest of the names, one
         letter at a time; then columns are left out; ids are shortened last."""
-        columns = self._kept(available)
+        columns = self._columns_that_fit(available)
         names = [column for column in columns if not column.is_text]
         widths = {column.heading: column.wanted for column in columns}
         _shrink(widths, {column.heading: column.least for column in names}, available)
@@ -201,31 +201,31 @@ class FittedTable:
         _shrink(widths, {column.heading: column.shortest for column in names}, available)
         return [(column, widths[column.heading]) for column in columns]
 
-    def _kept(self, available: int) -> list[TextColumn]:
+    def _columns_that_fit(self, available: int) -> list[TextColumn]:
         """Drop the optional columns in their order, while the others do not fit at their smallest
-        widths beside the start of a text; then the text, if there is still no room."""
-        kept = list(self.columns)
+        widths with a readable width for the text; then the text, if there is still no room."""
+        columns = list(self.columns)
         for heading in self.optional:
-            needed = [READABLE_TEXT if one.is_text else one.least for one in kept]
+            needed = [READABLE_TEXT if column.is_text else column.least for column in columns]
             if _total(needed) > available:
-                kept = [column for column in kept if column.heading != heading]
-        if _total(column.least for column in kept) > available:
-            kept = [column for column in kept if not column.is_text]
-        return kept
+                columns = [column for column in columns if column.heading != heading]
+        if _total(column.least for column in columns) > available:
+            columns = [column for column in columns if not column.is_text]
+        return columns
 
 
 def _layout(
     fitted: Sequence[tuple[TextColumn, int]], rows: Iterable[Sequence[Text]], heading: bool = True
 ) -> Table:
-    made = Table(
+    body = Table(
         box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim", show_header=heading
     )
     for column, width in fitted:
         justify: JustifyMethod = "right" if column.is_number else "left"
-        made.add_column(column.heading, justify=justify, width=width, overflow="fold")
+        body.add_column(column.heading, justify=justify, width=width, overflow="fold")
     for row in rows:
-        made.add_row(*row)
-    return made
+        body.add_row(*row)
+    return body
 
 
 def _shrink(widths: dict[str, int], least: Mapping[str, int], available: int) -> None:
@@ -281,7 +281,7 @@ def _cut_off(cell: Text) -> Text:
 
 
 def _cell(content: str | Text) -> Text:
-    """Texts of users are never taken for markup."""
+    """Text from users is never interpreted as markup."""
     return content if isinstance(content, Text) else Text(content)
 
 
@@ -292,9 +292,9 @@ USUAL = frozenset({"precision=float32", "max_length=256", "graph=1"})
 
 
 def short_reader(reader_id: str) -> str:
-    """``all-MiniLM-L6-v2 (53aa5117)``; an id of another form stays as it is."""
-    found = ID.fullmatch(reader_id.removesuffix(")"))
-    return reader_id if found is None else _shown(found)
+    """``all-MiniLM-L6-v2 (53aa5117)``; an id of another form is returned unchanged."""
+    match = ID.fullmatch(reader_id.removesuffix(")"))
+    return reader_id if match is None else _shown(match)
 
 
 def with_short_readers(text: str) -> str:
@@ -302,8 +302,8 @@ def with_short_readers(text: str) -> str:
     return re.sub(rf"{ID.pattern}\)?", _shown, text)
 
 
-def _shown(found: re.Match[str]) -> str:
-    settings = [one for one in found["rest"].split(";") if one and one not in USUAL]
-    inside = ", ".join([found["hash"][:8], *settings])
-    claims = ", with claims" if found["pair"] else ""
-    return f"{found['name']} ({inside}){claims}"
+def _shown(match: re.Match[str]) -> str:
+    settings = [setting for setting in match["rest"].split(";") if setting and setting not in USUAL]
+    inside = ", ".join([match["hash"][:8], *settings])
+    claims = ", with claims" if match["pair"] else ""
+    return f"{match['name']} ({inside}){claims}"

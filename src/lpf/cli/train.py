@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lpf.workspace.training_runs import TrainingOutcome, TrainingRun
 
 DATA, RESULT = "What it is trained on", "What happens to the model"
-# Options whose values --grid tries itself.
+# Options for which --grid tries several values.
 IN_GRID = ("learning_rate", "latent_width", "hidden")
 
 
@@ -78,10 +78,11 @@ Seeds = Annotated[
 ]
 SingleSeed = Annotated[
     int | None,
-    _option(HOW, "--single", metavar="SEED", help="Train and keep this seed alone."),
+    _option(HOW, "--single", metavar="SEED", help="Train only this seed."),
 ]
 Paper = Annotated[
-    bool, _option(HOW, "--paper", help="As published: patience 5, one seed, networks, no balance.")
+    bool,
+    _option(HOW, "--paper", help="As published: patience 5, one seed, networks, no balancing."),
 ]
 NoAggregator = Annotated[
     bool, _option(HOW, "--no-aggregator", help="Leave out the learned aggregator.")

@@ -46,10 +46,10 @@ def show_training(document: Mapping[str, Any], *, verbose: bool = False) -> None
     output = console()
     _show_head(output, document)
     for predicate in document["predicates"]:
-        found = {place: scores[predicate] for place, scores in document["scores"].items()}
+        by_place = {place: scores[predicate] for place, scores in document["scores"].items()}
         output.print()
-        print_table(output, f"Scores for {predicate}, over whole entities", scores_table(found))
-        output.print(indented(Text(_calibration_verdict(found))))
+        print_table(output, f"Scores for {predicate}, over whole entities", scores_table(by_place))
+        output.print(indented(Text(_calibration_verdict(by_place))))
     if document["grid"]:
         output.print()
         print_table(output, "Grid: the best seed of each configuration", _grid(document))
@@ -81,7 +81,7 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
 
 
 def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Whether texts were read with their claims; nothing if there are none."""
+    """The row about claims; none if the data has no claims."""
     if not claims["entities"]:
         return []
     read, setting = ("read with the evidence", "true") if claims["read"] else ("not read", "false")
@@ -110,27 +110,29 @@ def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
     """One row per place, such as "test/spn", and the NLL of the prior for each part of the data.
     ``chance`` is how high an ECE may be by chance alone."""
     by_data: dict[str, list[list[str]]] = {}
-    for place, found in scores.items():
+    for place, measures in scores.items():
         data, variant = place.split("/")
-        by_data.setdefault(data, []).append([data, variant, *_score_cells(found)])
+        by_data.setdefault(data, []).append([data, variant, *_score_cells(measures)])
     for data, rows in by_data.items():
         prior = scores[f"{data}/{rows[0][1]}"].get("prior_nll")
         if prior is not None:  # cards of earlier versions do not have it
             rows.append([data, "prior", "", "", f"{prior:.4f}", "", "", ""])
-    every = [row for rows in by_data.values() for row in rows]
-    return table(("data", "variant", *SCORES), every, right=SCORES, optional=("Brier", "entities"))
+    all_rows = [row for rows in by_data.values() for row in rows]
+    return table(
+        ("data", "variant", *SCORES), all_rows, right=SCORES, optional=("Brier", "entities")
+    )
 
 
-def _score_cells(found: Mapping[str, Any]) -> list[str]:
+def _score_cells(measures: Mapping[str, Any]) -> list[str]:
     return [
-        f"{found['entities']:,.0f}",
-        percent(found["accuracy"]),
-        *(f"{found[name]:.4f}" for name in ("nll", "brier", "ece", "ece_null")),
+        f"{measures['entities']:,.0f}",
+        percent(measures["accuracy"]),
+        *(f"{measures[name]:.4f}" for name in ("nll", "brier", "ece", "ece_null")),
     ]
 
 
 def _calibration_verdict(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    off = [place for place, found in scores.items() if found["ece"] > found["ece_null"]]
+    off = [place for place, one in scores.items() if one["ece"] > one["ece_null"]]
     if not off:
         return "Calibration: no ECE is above what a perfectly calibrated model gets by chance."
     return (
@@ -184,7 +186,7 @@ def _compared_on(earlier: Mapping[str, Any], losses: Sequence[str]) -> str:
 
 
 def _show_details(output: Console, document: Mapping[str, Any]) -> None:
-    """What a researcher looks at: the seeds and the fitted parameters."""
+    """Details for researchers: the seeds and the fitted parameters."""
     scored_on = "held-out items of folds" if document["data"]["few"] else "validation items"
     output.print()
     title = f"Seeds, best first, scored on {scored_on}; * marks those in the model"
@@ -198,11 +200,11 @@ def _show_details(output: Console, document: Mapping[str, Any]) -> None:
 
 def _grid(document: Mapping[str, Any]) -> FittedTable:
     config = document["config"]
-    kept = (config["learning_rate"], config["latent_width"], tuple(config["hidden"]))
+    chosen = (config["learning_rate"], config["latent_width"], tuple(config["hidden"]))
     rows = [
         [
             "*"
-            if (one["learning_rate"], one["latent_width"], tuple(one["hidden"])) == kept
+            if (one["learning_rate"], one["latent_width"], tuple(one["hidden"])) == chosen
             else "",
             f"{one['learning_rate']:g}",
             str(one["latent_width"]),
@@ -259,7 +261,7 @@ def _fitted(fitted: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def parameter_help(numbers: Mapping[str, float | None]) -> Iterator[tuple[str, float, str]]:
-    """Name, value and meaning of each fitted parameter that is there."""
+    """Name, value and meaning of each fitted parameter that is given."""
     meanings = {
         "temperature": _temperature,
         "rho": _rho,
@@ -283,7 +285,7 @@ def _learned_temperature(number: float) -> str:
 
 def _correction(temperature: float) -> str:
     if abs(temperature - 1.0) < 0.02:
-        return "are used as they are"
+        return "are used unchanged"
     if temperature > 1:
         return "were overconfident and are softened"
     return "were underconfident and are sharpened"
@@ -330,10 +332,12 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
         "spread": {
             name: asdict(spread(trained.histories, field)) for name, field in SPREAD.items()
         },
-        "fitted": {name: _fitted_document(found) for name, found in trained.fitted.items()},
+        "fitted": {name: _fitted_document(fitted) for name, fitted in trained.fitted.items()},
         "scores": {
-            one.place: {name: _scores_document(found) for name, found in one.by_predicate.items()}
-            for one in trained.scores
+            held_out.place: {
+                name: _scores_document(scores) for name, scores in held_out.by_predicate.items()
+            }
+            for held_out in trained.scores
         },
         "cautions": list(trained.warnings),
         "earlier": None if outcome.earlier is None else _earlier_document(outcome.earlier),
@@ -358,7 +362,7 @@ def _data_document(run: TrainingRun) -> dict[str, Any]:
 
 
 def _choice_document(choice: ModelChoice | None) -> dict[str, Any] | None:
-    """Networks against a linear model: what was compared and chosen; None if nothing was."""
+    """The comparison of networks with a linear model; None if they were not compared."""
     if choice is None:
         return None
     return {
@@ -391,9 +395,9 @@ def _seed_document(history: SeedHistory, member: bool) -> dict[str, Any]:
     }
 
 
-def _fitted_document(found: FittedParameters) -> dict[str, Any]:
-    robust = found.robust
-    numbers = robust.parameters.to_dict() | {"learned_temperature": found.learned_temperature}
+def _fitted_document(fitted: FittedParameters) -> dict[str, Any]:
+    robust = fitted.robust
+    numbers = robust.parameters.to_dict() | {"learned_temperature": fitted.learned_temperature}
     return {
         "entities": robust.entities,
         "nll_before": robust.nll_before,
@@ -405,8 +409,8 @@ def _fitted_document(found: FittedParameters) -> dict[str, Any]:
     }
 
 
-def _scores_document(found: Scores) -> dict[str, Any]:
-    return {**found.to_dict(), "calibrated": found.ece <= found.ece_null}
+def _scores_document(scores: Scores) -> dict[str, Any]:
+    return {**scores.to_dict(), "calibrated": scores.ece <= scores.ece_null}
 
 
 def _earlier_document(model: PreviousModel) -> dict[str, Any]:

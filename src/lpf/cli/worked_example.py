@@ -127,12 +127,12 @@ def as_json() -> str:
 def show() -> None:
     console = Output()
     console.print(f"\n[bold]{QUESTION}[/bold]  five items, three answers\n")
-    found = answers()
-    for answer in found:
+    all_answers = answers()
+    for answer in all_answers:
         bits = NAT * float(entropy(answer.combined.distribution)[0])
         console.print(f"[bold]{answer.title}[/bold]  [dim]entropy {bits:.2f} bits[/dim]")
         console.print(_distribution(answer))
-    console.print(_evidence(found))
+    console.print(_evidence(all_answers))
     console.print(
         "\nPaper mode weights every item by less than one half, so five items that agree move it "
         "too little.\nRobust mode takes each as a likelihood ratio, and uses known facts.\n"
@@ -147,7 +147,7 @@ def _distribution(answer: WorkedAnswer) -> Table:
     return table
 
 
-def _evidence(found: list[WorkedAnswer]) -> Table:
+def _evidence(all_answers: list[WorkedAnswer]) -> Table:
     table = Table(
         title="Bits that each item adds for the top value (+1 bit doubles the odds)",
         title_justify="left",
@@ -156,7 +156,7 @@ def _evidence(found: list[WorkedAnswer]) -> Table:
         table.add_column(heading)
     for heading in ("credibility", "paper", "robust"):
         table.add_column(heading, justify="right")
-    parts = {answer.key: NAT * answer.contributions for answer in found}
+    parts = {answer.key: NAT * answer.contributions for answer in all_answers}
     for row, item in enumerate(ITEMS):
         table.add_row(
             item.evidence_id,

@@ -1,6 +1,6 @@
 """The dataset file: JSONL with one entity per line. Its fields are in docs/datasets.md.
 
-Every error names file, line and field. What is left out is counted in `Exclusions`.
+Every error names file, line and field. ``Exclusions`` counts what is left out.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _nothing_usable(path: Path, predicate: str | None, exclusions: Exclusions) -
 
 
 def _line(entity: DatasetEntity, labelling: Labelling) -> bytes:
-    """FieldError where it would be read back as something else, or not at all."""
+    """FieldError if it could not be read back, or would be read back differently."""
     try:
         text = json.dumps(entity_to_json(entity), ensure_ascii=False, allow_nan=False)
         line = text.encode() + b"\n"
@@ -262,7 +262,7 @@ def _line(entity: DatasetEntity, labelling: Labelling) -> bytes:
     read_back, _ = labelling.resolve(parse_entity(json.loads(text)))
     for part in fields(entity):
         if getattr(read_back, part.name) != getattr(entity, part.name):
-            raise FieldError(part.name, "would not be read back as it is", _PLAIN)
+            raise FieldError(part.name, "would not be read back unchanged", _PLAIN)
     return line
 
 

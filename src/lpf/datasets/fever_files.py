@@ -1,4 +1,4 @@
-"""Reads FEVER's official files.
+"""Read FEVER's official files.
 
 Claims come from ``train.jsonl``, ``shared_task_dev.jsonl`` and so on; pages from FEVER's copy of
 Wikipedia, ``wiki-001.jsonl`` and so on, one page per line.
@@ -153,7 +153,7 @@ class _Draw:
 def read_pages(files: Iterable[Path], cited: Set[str], *, draw: int, seed: int) -> Pages:
     """Read the cited pages that exist, and ``draw`` random pages (which may be cited ones too).
 
-    Other pages are not kept in memory.
+    Other pages do not stay in memory.
     """
     cited_pages: dict[str, Sentences] = {}
     drawn = _Draw(draw, seed)

@@ -1,4 +1,4 @@
-"""Leakage: what two splits share, so that a method may have memorised test data."""
+"""Leakage: content that two splits share, so that a method may have memorised test data."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def _leak(
     ignored: Iterable[str],
 ) -> Iterator[Leak]:
     known = earlier.holders[kind].keys() - set(ignored)
-    shared = {thing: held for thing, held in later.holders[kind].items() if thing in known}
+    shared = {thing: who for thing, who in later.holders[kind].items() if thing in known}
     if shared:
-        touched = set().union(*shared.values())
+        affected = set().union(*shared.values())
         examples = tuple(shared)[:EXAMPLES]
-        yield Leak(kind, splits, len(shared), len(touched), later.size, examples)
+        yield Leak(kind, splits, len(shared), len(affected), later.size, examples)
 
 
 def _common_sources(dataset: Dataset) -> frozenset[str]:

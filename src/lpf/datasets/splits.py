@@ -29,7 +29,7 @@ def assign_splits(
 ) -> Dataset:
     """Assign every entity to train, validation or test.
 
-    If all entities have a split, it is kept; if there is no validation, some training entities
+    If all entities have a split, it stays; if there is no validation, some training entities
     become validation entities, and ``exclusions`` says so. If no entity has a split, all are
     assigned: groups stay together, and the values of ``predicate`` and of the predicates in
     ``also`` are stratified as well as the groups allow. DatasetError if only some entities have a
@@ -182,12 +182,12 @@ def _with_validation(
     train = dataset.positions("train")
     share = shares[1] / (shares[0] + shares[1])
     parts = _parts(dataset, predicates, train, (1.0 - share, share), seed)
-    taken = set(train[parts == 1].tolist())
+    moved = set(train[parts == 1].tolist())
     splits: list[Split | None] = [
-        "validation" if place in taken else entity.split for place, entity in enumerate(dataset)
+        "validation" if place in moved else entity.split for place, entity in enumerate(dataset)
     ]
     note = (
-        f"{len(taken):,} of {len(train):,} entities of 'train' were moved to 'validation', "
+        f"{len(moved):,} of {len(train):,} entities of 'train' were moved to 'validation', "
         f"since the data set has none (seed {seed})."
     )
     return replace(dataset.in_splits(splits), exclusions=(*dataset.exclusions, note))
@@ -203,8 +203,8 @@ def _partly_assigned(dataset: Dataset) -> DatasetError:
 
 
 def _check_shares(shares: tuple[float, float, float]) -> None:
-    sums = abs(sum(shares) - 1.0) <= _TOLERANCE
-    if len(shares) != len(SPLITS) or not sums or min(shares[:2]) <= 0 or shares[2] < 0:
+    sums_to_one = abs(sum(shares) - 1.0) <= _TOLERANCE
+    if len(shares) != len(SPLITS) or not sums_to_one or min(shares[:2]) <= 0 or shares[2] < 0:
         raise ConfigError(
             "must be three numbers above 0 (train, validation, test; test may be 0) with sum 1, "
             f"got {shares!r}.",
@@ -221,7 +221,7 @@ def _check_folds(dataset: Dataset, predicate: str, folds: Sequence[NDArray[np.in
             value = dataset.schema[predicate].values[min(missing)]
             raise DatasetError(
                 f"dataset {dataset.name!r}: all entities with {predicate} = {value!r} are in fold "
-                f"{number}, since they are in one group. No folds were made.",
+                f"{number}, since they are in one group. No folds were created.",
                 hint="Add entities with this value in other groups.",
             )
 
@@ -236,8 +236,9 @@ def place_groups(
 
         Σ_parts Σ_values (wanted - placed)² / share
 
-    most, among the parts that have room for it (or else the most room). Computed with plain Python
-    numbers, so that near ties are resolved in the same way on every machine.
+    most, among the parts that have room for it; if none has, among those with the most room.
+    Computed with plain Python numbers, so that near ties are resolved in the same way on every
+    machine.
     """
     order = generator.permutation(len(counts))
     order = order[np.argsort(-counts.sum(axis=1)[order], kind="stable")]

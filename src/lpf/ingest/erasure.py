@@ -19,12 +19,15 @@ from lpf.storage.evidence import EvidenceStore, PendingErasure
 
 DEFAULT_WAIT_SECONDS = 10.0
 TABLES = ("evidence", "features", "pending_erasures", "query_texts")
-_RETRY = "end what uses the store and erase the same item again, or call lpf.ingest.scrub."
+_RETRY = (
+    "stop other programs that use the store and erase the same item again, or call "
+    "lpf.ingest.scrub."
+)
 
 
 @dataclass(frozen=True)
 class Erasure:
-    """The items that were removed, in the order asked for. Indexes must forget each ``row_id`` and
+    """The items that were removed, in the order given. Indexes must forget each ``row_id`` and
     caches each ``content_key``. ``warnings`` say where parts of a text may remain and what to do.
     ``rejects_removed`` counts the lines of rejects files that were removed or cleared."""
 

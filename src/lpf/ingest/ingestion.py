@@ -41,7 +41,7 @@ Progress = Callable[[int, int | None], None]
 
 DEFAULT_BATCH = 256
 PROBLEMS_SHOWN = 20
-ROWS_LOOKED_AT = 20  # to find out if a file is a data set
+ROWS_INSPECTED = 20  # to find out if a file is a data set
 ATTEMPTS = 50  # processes that number items of the same entity conflict often
 
 
@@ -276,7 +276,7 @@ def _reject_dataset(file: InputFile) -> None:
     set: then every row would be rejected."""
     if file.columns is not None:  # a data set is JSONL
         return
-    first = next((row for row in islice(file.rows(), ROWS_LOOKED_AT) if not row.error), None)
+    first = next((row for row in islice(file.rows(), ROWS_INSPECTED) if not row.error), None)
     if first is not None and _is_entity(first):
         raise InputFileError(
             f"{file.name}, {file.unit} {first.line}: has a list 'evidence', so this is a data set "

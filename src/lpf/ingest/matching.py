@@ -16,8 +16,8 @@ LONGEST_NUMBER = 9  # digits; a longer number was not generated here
 
 @dataclass
 class BatchMatch:
-    """The drafts of a batch by what they are to the store. All of ``new`` have IDs; a conflict is
-    a draft with the reason."""
+    """The drafts of a batch, compared with the store. All of ``new`` have IDs; a conflict is a
+    draft with the reason."""
 
     new: list[EvidenceDraft] = field(default_factory=list)
     unchanged: int = 0

@@ -1,7 +1,7 @@
-"""Rejects files: rows that were not ingested, written to a folder until somebody fixes them.
+"""Rejects files: rows that were not ingested, written to a folder so that they can be fixed.
 
 Ingestion adds to these files and erasure rewrites them. Both lock the folder while they do, and
-keep no file open longer than the lock.
+close every file before they release the lock.
 """
 
 from __future__ import annotations
@@ -164,12 +164,12 @@ def clean_rejects(folder: str | Path, erased: ErasedContent) -> int:
 def _clean(path: Path, erased: ErasedContent) -> int:
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
         lines = list(file)
-    kept = [erased.redact(line) for line in lines]
-    changed = sum(before != after for before, after in zip(lines, kept, strict=True))
+    redacted = [erased.redact(line) for line in lines]
+    changed = sum(before != after for before, after in zip(lines, redacted, strict=True))
     if changed:
         old = path.with_name(path.name + _OLD)
         path.replace(old)
-        content = "".join(line for line in kept if line is not None)
+        content = "".join(line for line in redacted if line is not None)
         write_atomically(path, content.encode(errors="backslashreplace"))
         wipe(old)
     return changed

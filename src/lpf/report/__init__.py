@@ -1,9 +1,9 @@
 """Reports as HTML pages that need no other file, with every figure as PNG and SVG and every number
 as JSON.
 
-Besides the two reports, this package exports what a page is made of, so that other packages can
-write reports in the same style: ``draw`` makes a figure, the bars and lines below go into it, and
-``make_page`` puts figures, tables and text together. Drawing needs matplotlib
+Besides the two reports, this package exports the building blocks of a page, so that other packages
+can write reports in the same style: ``draw`` makes a figure from the bars and lines below, and
+``make_page`` combines figures, tables and text. Drawing needs matplotlib
 (``pip install 'lpf[report]'``); importing does not.
 """
 

@@ -1,4 +1,4 @@
-"""What figures are drawn with: horizontal bars with their names, and lines over epochs."""
+"""Building blocks of figures: horizontal bars with names, and lines over epochs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ERROR_BARS: Mapping[str, Any] = {"color": LIGHT["ink"], "elinewidth": 1.2, "caps
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar per row, with the text beside it. ``low`` and ``high`` are the ends of error bars
+    """One bar per row, with a text next to it. ``low`` and ``high`` are the ends of error bars
     (NaN for none); a value may lie outside. ``colours`` is one for all or one per row; ``hatch``
     is matplotlib's, drawn in the colour of the page."""
 
@@ -56,7 +56,7 @@ def paint_bars(axes: Axes, names: Sequence[str], sets: Sequence[Bars]) -> None:
         axes.barh(middles, _finite(bars.values), thickness, **filling(bars.colours, bars.hatch))
         if len(bars.low):
             _paint_errors(axes, middles, bars)
-        write_beside(axes, middles, bars.words, SMALL if len(sets) > FEW else None)
+        write_labels(axes, middles, bars.words, SMALL if len(sets) > FEW else None)
     name_rows(axes, names)
 
 
@@ -68,7 +68,7 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.grid(axis="x")
 
 
-def write_beside(
+def write_labels(
     axes: Axes, middles: FloatArray, words: Sequence[str], size: float | None = None
 ) -> None:
     """Write the texts of the bars in a column to the right, where nothing else is drawn."""
@@ -113,7 +113,7 @@ def in_lines(name: str, characters: int = LONGEST_LINE, most: int = MOST_LINES) 
 
 
 def _finite(values: Sequence[float]) -> FloatArray:
-    """NaN and infinity draw no bar; the text beside it shows them."""
+    """NaN and infinity draw no bar; the text next to it shows them."""
     array = np.asarray(values, np.float64)
     return np.where(np.isfinite(array), array, 0.0)
 

@@ -156,7 +156,7 @@ def _accuracies(runs: Runs) -> Drawing:
 
 def _accuracy_bars(runs: Runs, name: str, colour: str) -> Bars:
     spreads = [run.spread(name) for run in runs.values()]
-    means = [100 * one.mean for one in spreads]
+    means = [100 * spread.mean for spread in spreads]
     errors = [
         100 * one.sd if len(run.seeds) > 1 else math.nan
         for one, run in zip(spreads, runs.values(), strict=True)

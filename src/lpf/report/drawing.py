@@ -1,7 +1,7 @@
 """One figure: drawn once, written as PNG and SVG and embedded in a page.
 
 Every figure has one panel and is as wide as a phone's screen, so that its text can be read there; a
-page puts two side by side where there is room. A wide figure scrolls on a phone. Colour-blind
+page puts two side by side if there is room. A wide figure scrolls on a phone. Colour-blind
 readers can distinguish the colours; in grey they differ in lightness.
 """
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Figures are drawn in the light colours, by what they stand for. In a page each becomes a CSS
-# variable, so all must be different.
+# Colours by meaning. Figures are drawn in the light ones; in a page each becomes a CSS variable, so
+# all must be different.
 LIGHT = {
     "surface": "#ffffff",
     "panel": "#f6f8fa",
@@ -205,19 +205,19 @@ def _fit(figure: Figure, title: str, height: float, shown: Sequence[Artist], wid
 def _legend_lines(shown: Sequence[Artist], columns: int) -> int:
     """Lines of the legend's longest column. matplotlib fills columns one after the other; the
     first ones get one entry more if the number is not even."""
-    lines = [str(one.get_label()).count("\n") + 1 for one in shown]
+    lines = [str(entry.get_label()).count("\n") + 1 for entry in shown]
     return max(int(column.sum()) for column in np.array_split(lines, columns))
 
 
 def _svg(figure: Figure) -> str:
     # No date and no version, so that the same numbers give the same bytes.
-    nameless = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    written = BytesIO()
-    figure.savefig(written, format="svg", metadata=nameless)
-    return written.getvalue().decode()
+    no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", metadata=no_metadata)
+    return buffer.getvalue().decode()
 
 
 def _png(figure: Figure) -> bytes:
-    written = BytesIO()
-    figure.savefig(written, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
-    return written.getvalue()
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    return buffer.getvalue()

@@ -40,7 +40,7 @@ def text(plain: str) -> str:
 
 
 def make_page(title: str, parts: Iterable[str], contents: str = "") -> str:
-    """A complete document. ``contents`` is shown beside the parts on wide screens, and below the
+    """A complete document. ``contents`` is shown next to the parts on wide screens, and below the
     title on narrow ones."""
     body = "\n".join(parts)
     heading = f"<h1>{text(title)}</h1>\n"
@@ -103,7 +103,7 @@ def glance(facts: Sequence[tuple[str, str]]) -> str:
 
 
 def figures(drawings: Iterable[Drawing]) -> str:
-    """Figures with their captions, side by side where there is room."""
+    """Figures with their captions, side by side if there is room."""
     return f'<div class="figures">\n{"".join(map(_figure, drawings))}</div>'
 
 

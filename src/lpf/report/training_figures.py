@@ -23,7 +23,7 @@ from lpf.report.bars_and_lines import (
     paint_bars,
     paint_curve,
     paint_mean,
-    write_beside,
+    write_labels,
 )
 from lpf.report.drawing import LIGHT, Drawing, draw
 from lpf.report.page import decimals, decimals_spread, percent, percent_spread
@@ -52,17 +52,17 @@ def seed_accuracy(run: RankedRun) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         from matplotlib.ticker import PercentFormatter
 
-        over = run.spread("validation_accuracy")
+        spread = run.spread("validation_accuracy")
         values = [seed.best.validation_accuracy for seed in run.seeds]
-        _paint_seeds(axes, run, values, [percent(value) for value in values], over.mean)
+        _paint_seeds(axes, run, values, [percent(value) for value in values], spread.mean)
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-        return _keys(run, percent_spread(over.mean, over.sd, len(run.seeds)))
+        return _keys(run, percent_spread(spread.mean, spread.sd, len(run.seeds)))
 
     return draw(
         "seed-accuracy",
         "Validation accuracy by seed",
-        f"Accuracy on {run.judged_items} at each seed's best epoch, the best seed on top. The "
+        f"Accuracy on {run.scored_items} at each seed's best epoch, the best seed on top. The "
         "dashed line is the mean over all seeds.",
         height([seed.name for seed in run.seeds]),
         paint,
@@ -71,10 +71,10 @@ def seed_accuracy(run: RankedRun) -> Drawing:
 
 def seed_loss(run: RankedRun) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
-        over = run.spread("validation_loss")
+        spread = run.spread("validation_loss")
         values = [seed.best.validation_loss for seed in run.seeds]
-        _paint_seeds(axes, run, values, [decimals(value) for value in values], over.mean)
-        return _keys(run, decimals_spread(over.mean, over.sd, len(run.seeds)))
+        _paint_seeds(axes, run, values, [decimals(value) for value in values], spread.mean)
+        return _keys(run, decimals_spread(spread.mean, spread.sd, len(run.seeds)))
 
     return draw(
         "seed-loss",
@@ -91,14 +91,14 @@ def convergence(run: RankedRun) -> Drawing:
         for seed in reversed(run.seeds):  # the best one last, on top of the others
             losses = [epoch.validation_loss for epoch in seed.history.epochs]
             paint_curve(axes, losses, LOOKS[seed.role], seed.history.best_epoch)
-        finish_axes(axes, "validation loss", max(len(one.history.epochs) for one in run.seeds))
-        lines = [line_key(LOOKS[one], ROLES[one]) for one in _roles(run)]
+        finish_axes(axes, "validation loss", max(len(seed.history.epochs) for seed in run.seeds))
+        lines = [line_key(LOOKS[role], ROLES[role]) for role in _roles(run)]
         return [*lines, dot_key("best epoch")]
 
     return draw(
         "convergence",
         "Validation loss over epochs",
-        f"One line per seed. A dot marks the epoch with the lowest loss{_what_it_is_for(run)}.",
+        f"One line per seed. A dot marks the epoch with the lowest loss{_use_of_best_epoch(run)}.",
         CURVE_HEIGHT,
         paint,
     )
@@ -126,12 +126,12 @@ def accuracy_gap(run: RankedRun) -> Drawing:
     )
 
 
-def _what_it_is_for(run: RankedRun) -> str:
+def _use_of_best_epoch(run: RankedRun) -> str:
     if not run.trained.in_folds:
         return ", whose weights were used"
     return (
-        ". Folds take the place of validation, and no seed stops before the last epoch: the epoch "
-        "at which the mean of all lines is lowest is the number of epochs for the final model"
+        ". Folds replace validation, and no seed stops before the last epoch: the final model is "
+        "trained up to the epoch at which the mean of all lines is lowest"
     )
 
 
@@ -144,7 +144,7 @@ def _paint_seeds(
 
 
 def _keys(run: RankedRun, mean: str) -> list[Artist]:
-    patches = [key(LOOKS[one].colour, ROLES[one]) for one in _roles(run)]
+    patches = [key(LOOKS[role].colour, ROLES[role]) for role in _roles(run)]
     return [*patches, line_key(MEAN, f"mean {mean}")]
 
 
@@ -169,7 +169,7 @@ def loss_parts(run: RankedRun) -> Drawing:
         axes.barh(rows, entropies, 0.55, color=CROSS_ENTROPY)
         axes.barh(rows, np.subtract(totals, entropies), 0.55, left=entropies, color=WEIGHTED_KL)
         name_rows(axes, ["training", "validation"])
-        write_beside(axes, rows, [decimals(total) for total in totals])
+        write_labels(axes, rows, [decimals(total) for total in totals])
         return _part_keys()
 
     return draw("loss-parts", "Parts of the loss", _parts_caption(run), 1.35, paint)

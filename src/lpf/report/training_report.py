@@ -54,8 +54,8 @@ FOLDS = (
 )
 SPLITS = (
     "Answers about whole entities, from all their items. Temperature, rho and epsilon were fitted "
-    "on the validation entities, so scores on them are too good; scores on test entities are not. "
-    "An ECE below the one by chance is consistent with perfect calibration."
+    "on the validation entities, so scores on them are optimistic; scores on test entities are "
+    "not. An ECE below the one by chance is consistent with perfect calibration."
 )
 
 
@@ -110,9 +110,9 @@ def _parts(
 def _seeds_at_a_glance(run: RankedRun) -> Iterator[tuple[str, str]]:
     accuracy = run.spread("validation_accuracy")
     count = len(run.seeds)
-    judged = "held-out folds" if run.trained.in_folds else "validation"
+    scored_on = "held-out folds" if run.trained.in_folds else "validation"
     yield (
-        f"Item accuracy on {judged}, {counted(count, 'seed', 'seeds')}",
+        f"Item accuracy on {scored_on}, {counted(count, 'seed', 'seeds')}",
         percent_spread(accuracy.mean, accuracy.sd, count),
     )
     yield f"Item accuracy of the best seed, {run.selected.number}", percent(accuracy.selected)

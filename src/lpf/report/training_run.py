@@ -76,7 +76,7 @@ class RankedRun:
         return self.seeds[0]
 
     @property
-    def judged_items(self) -> str:
+    def scored_items(self) -> str:
         """The items that validation figures are computed on."""
         return "held-out items of folds" if self.trained.in_folds else "single validation items"
 

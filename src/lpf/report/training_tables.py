@@ -25,11 +25,11 @@ Explained = tuple[str, str, str]
 
 
 def seeds_table(run: RankedRun) -> str:
-    judged = "held-out" if run.trained.in_folds else "validation"
+    data = "held-out" if run.trained.in_folds else "validation"
     numbers = (
-        f"{judged} accuracy",
+        f"{data} accuracy",
         "training accuracy",
-        f"{judged} loss",
+        f"{data} loss",
         "cross-entropy",
         "KL",
         "weighted KL",
@@ -163,10 +163,10 @@ def fitted_tables(trained: Trained) -> str:
         PageColumn("value"),
         PageColumn("what it means", "long"),
     ]
-    judged = "held-out" if trained.in_folds else "validation"
+    data = "held-out" if trained.in_folds else "validation"
     return "\n".join(
         table(
-            f"{predicate}: fitted on its {judged} entities",
+            f"{predicate}: fitted on its {data} entities",
             columns,
             map(PageRow, _explained(fitted)),
         )
@@ -190,7 +190,7 @@ def _robust_parameters(fit: CalibrationFit) -> Iterator[Explained]:
     yield (
         "temperature T",
         decimals(numbers.temperature),
-        "Scales the factors of single items: 1 leaves them as they are; above 1 flattens them, "
+        "Scales the factors of single items: 1 leaves them unchanged; above 1 flattens them, "
         "because the model was overconfident; below 1 sharpens them.",
     )
     yield (

@@ -69,7 +69,7 @@ DEFAULT_MAX_BYTES = 256 * 2**20
 # Python's own overhead per entry, so that the limit is about real memory.
 ITEM_OVERHEAD = 400
 VALUE_OVERHEAD = 100
-# So many erased items are remembered, because a question in progress could put them back.
+# This many erased items are remembered, because a question in progress could put them back.
 REMEMBERED_ERASURES = 10_000
 
 

@@ -50,7 +50,7 @@ class ThreadState(threading.local):
 
     held: ThreadConnection | None = None
     # The owner of the open transaction. A weak reference: if an interrupt leaves a transaction
-    # open and its owner is collected, nobody owns the transaction any more.
+    # open and its owner is collected, the transaction no longer has an owner.
     owner: ref[object] | None = None
 
 

@@ -52,8 +52,8 @@ class NewEvidence:
     """An item to be added.
 
     ``content_key`` is a hash of its text and claim (``lpf.factors.keys``), ``content_hash`` a hash
-    of all its fields but the ID (``lpf.ingest.evidence_rows``). ``numbered`` is True if the ID was
-    generated: then the content must be new, or the item would be stored twice.
+    of all its fields but the ID (``lpf.ingest.evidence_drafts``). ``numbered`` is True if the ID
+    was generated: then the content must be new, or the item would be stored twice.
     """
 
     evidence: Evidence

@@ -1,8 +1,8 @@
 """The fact store: known values of entities, with their history.
 
 A fact is never changed. A correction adds a new fact that supersedes it; a withdrawal supersedes
-it with nothing. A superseded fact no longer counts, whatever date is asked for, but stays visible
-in the history.
+it with nothing. A superseded fact no longer counts, not even for questions about an earlier date,
+but stays visible in the history.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ MIGRATIONS: Sequence[Migration] = (
     ),
     Migration(
         4,
-        "erasures that are not finished, and evidence by its content",
+        "pending erasures, and an index of evidence by content",
         (
             "CREATE TABLE pending_erasures (evidence_id TEXT NOT NULL PRIMARY KEY,"
             " row_id BIGINT NOT NULL, content_key BLOB NOT NULL, started_at BIGINT NOT NULL)",
@@ -103,12 +103,12 @@ MIGRATIONS: Sequence[Migration] = (
     ),
     Migration(
         5,
-        "the newest checkpoint at once, however many records came after it",
+        "an index that finds the newest checkpoint",
         ("CREATE INDEX ledger_checkpoints ON ledger (seq) WHERE checkpoint IS NOT NULL",),
     ),
     Migration(
         6,
-        "a count of changes to the evidence, whoever makes them",
+        "a counter of all changes to the evidence",
         (
             *_COUNTED,
             *(

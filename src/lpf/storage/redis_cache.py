@@ -244,7 +244,7 @@ def _checked_value(item: bytes, part: bytes, reply: object) -> bytes | None:
 
 
 def _escaped(byte: int) -> bytes:
-    """A byte that stands for itself in a Redis pattern."""
+    """A byte escaped so that a Redis pattern matches it literally."""
     return b"\\" + bytes([byte]) if byte in b"*?[]\\^-" else bytes([byte])
 
 

@@ -61,7 +61,7 @@ def text_problem(text: object) -> str | None:
 
 def name_problem(text: object) -> str | None:
     """What is wrong with an ID or another name, or None. Besides being a valid text, it must not
-    begin or end with whitespace, which nobody would see."""
+    begin or end with whitespace, which is invisible."""
     problem = text_problem(text)
     if problem is None and str(text) != str(text).strip():
         return f"begins or ends with whitespace: {_shortened(str(text))!r}"
@@ -82,7 +82,7 @@ def _shortened(text: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Numbers as they are, but only the type of anything that may hold a long text."""
+    """The value of a number, but only the type of anything that may hold a long text."""
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     return f"a value of type {type(value).__name__}"

@@ -49,13 +49,13 @@ class VersionedCache(Generic[Key, Value]):
                 values[key] = value
 
     def forget_before(self, version: int) -> None:
-        """Drop all values of other versions; from now on ``put`` refuses values of earlier ones."""
+        """Drop all values of other versions; ``put`` rejects values of earlier ones from now on."""
         with self._lock:
             self._least = max(self._least, version)
             self._start(version)
 
     def _start(self, version: int) -> None:
-        """``version`` may also be earlier than the known one: the store was restored from a backup,
-        or a look-up was overtaken by a later one. That only costs computing values again."""
+        """``version`` may also be earlier than the known one, if the store was restored from a
+        backup or threads overtook each other. Then values are only computed again."""
         if version != self._state[0]:
             self._state = (version, {})

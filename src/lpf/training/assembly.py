@@ -39,8 +39,8 @@ from lpf.training.training_warnings import (
 )
 from lpf.types import Float32Array, QueryOptions, Variant
 
-# Everything that goes into the card is part of what a model's version is the hash of: a change of
-# wording changes the version of new models.
+# A model's version is a hash that covers its card: a change of wording changes the version of new
+# models.
 INTENDED = (
     "Turning short texts like those it was trained on into probabilities for the predicates below, "
     "together with other items about the same entity."
@@ -243,7 +243,7 @@ def _split_warnings(
 
 
 def _describe_data(dataset: Dataset, in_folds: bool) -> str:
-    """``ModelCard.data_name`` and its neighbours read this again: keep the form."""
+    """``ModelCard`` parses this text (``data_name`` and others), so its form must not change."""
     splits = [entity.split for entity in dataset]
     counts = [f"{splits.count(split)} {split}" for split in ("train", "validation", "test")]
     use = ", all trained on, judged in folds" if in_folds else f" ({', '.join(counts)})"
@@ -274,9 +274,9 @@ def _member_note(trained: Trained) -> str:
 
 
 def _network_notes(trained: Trained, config: TrainingConfig) -> Iterator[str]:
-    judged = "held-out items of folds" if trained.in_folds else "validation items"
+    scored_on = "held-out items of folds" if trained.in_folds else "validation items"
     yield (
-        f"accuracy on {judged} over all seeds {_spread(trained, 'validation_accuracy')}; loss "
+        f"accuracy on {scored_on} over all seeds {_spread(trained, 'validation_accuracy')}; loss "
         f"{_spread(trained, 'validation_loss')}"
     )
     # With folds, patience is not used and batches are smaller.

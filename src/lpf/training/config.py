@@ -23,7 +23,7 @@ FIFTEEN_SEEDS = (
 )  # fmt: skip
 SEED_PRESETS = {"seven": SEVEN_SEEDS, "fifteen": FIFTEEN_SEEDS}
 
-# The grid of the paper's appendix on the search for hyper-parameters.
+# The grid in the paper's appendix on hyper-parameters.
 LEARNING_RATES = (1e-4, 2e-4, 5e-4)
 LATENT_WIDTHS = (32, 64, 128)
 HIDDEN_WIDTHS = ((256, 128), (512, 256))
@@ -62,10 +62,10 @@ class TrainingConfig:
     loses rare classes).
 
     With ``model="best"`` networks and a linear model are compared on validation entities and the
-    better one becomes the model; where items have labels of their own, what these say about their
-    entity is learned too (see ``linear`` and ``factors.channel``). ``model="networks"`` is the
-    paper's: always the networks, an item's label taken for its entity's. ``aggregator=None``
-    leaves out the second stage.
+    better one becomes the model. If items have labels of their own, their relation to the entity's
+    label is learned too (see ``linear`` and ``factors.label_channel``). ``model="networks"``
+    follows the paper: always networks, and an item's label counts as its entity's.
+    ``aggregator=None`` leaves out the second stage.
     """
 
     hidden: Annotated[
@@ -127,8 +127,8 @@ class TrainingConfig:
 
 def check_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
     """Raise ConfigError unless they are different whole numbers, at least 0, and at least one."""
-    whole = all(isinstance(seed, int) and seed >= 0 for seed in seeds)
-    if not seeds or not whole or len(set(seeds)) != len(seeds):
+    are_valid = all(isinstance(seed, int) and seed >= 0 for seed in seeds)
+    if not seeds or not are_valid or len(set(seeds)) != len(seeds):
         raise ConfigError(
             f"must be different whole numbers, 0 or above, and at least one; got {list(seeds)}.",
             field="seeds",

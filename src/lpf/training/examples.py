@@ -74,8 +74,8 @@ class Examples:
 def make_examples(
     dataset: Dataset, features: Float32Array, copy_similarity: float | None = DEFAULT_SIMILARITY
 ) -> Examples:
-    """Add credibilities and groups of copies to the features. Copies are found as they are when
-    answering: by report, by equal text, by nearly equal features."""
+    """Add credibilities and groups of copies to the features. Copies are found as
+    for answers: by report, by equal text, by nearly equal features."""
     items = list(dataset.items)
     if len(features) != len(items):
         raise EvidenceError(f"{len(features)} rows of features for {len(items)} items.")

@@ -1,4 +1,4 @@
-"""What is fitted on held-out entities once a model is trained, and how it scores on them.
+"""Fit parameters of a trained model on held-out entities, and score it.
 
 Robust mode's parameters and LPF-Learned's temperature are fitted on validation entities. Scores
 are those of whole entities, each answered from all its items.

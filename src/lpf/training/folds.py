@@ -1,7 +1,7 @@
-"""Folds take the place of splits when there are too few entities: each is held out in turn.
+"""Folds, which replace splits if there are too few entities: each is held out in turn.
 
-``FoldNetworks`` trains one network per fold and seed in one pass. The mean course of the held-out
-loss gives the number of epochs for the networks that are trained on everything.
+``FoldNetworks`` trains one network per fold and seed in one pass. The mean
+held-out loss of each epoch gives the number of epochs for the networks trained on everything.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Folds:
     @property
     def training(self) -> tuple[Places, ...]:
         """The entities outside of each fold."""
-        everybody = np.arange(len(self.examples.dataset))
-        return tuple(np.setdiff1d(everybody, places) for places in self.held_out)
+        everyone = np.arange(len(self.examples.dataset))
+        return tuple(np.setdiff1d(everyone, places) for places in self.held_out)
 
     @property
     def all_rows(self) -> Rows:
@@ -127,7 +127,7 @@ class FoldNetworks:
     seeds: tuple[int, ...]
 
     def train_out_of_fold(self, on_epoch: EpochCallback | None) -> OutOfFold:
-        """Train one network per fold and seed. None stops early, so that all epochs compare."""
+        """Train one network per fold and seed, without early stopping: all have the same epochs."""
         examples = self.folds.examples
         held_out = [examples.rows(places) for places in self.folds.held_out]
         training = [examples.rows(places) for places in self.folds.training]

@@ -26,8 +26,8 @@ def train_head(
     config: TrainingConfig,
     on_epoch: EpochCallback | None = None,
 ) -> Trained:
-    """The model with a head for ``predicate`` beside those it has. Its other answers stay the same
-    to the last bit. TrainingError if it has that head already or is linear."""
+    """Add a head for ``predicate`` to the model. Its other answers stay the same, bit for bit.
+    TrainingError if it has that head already or is linear."""
     if predicate in [head.name for head in artefact.config.predicates]:
         raise TrainingError(
             f"model {artefact.version} answers {predicate!r} already. Nothing was trained; train a "

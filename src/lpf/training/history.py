@@ -33,7 +33,7 @@ EPOCH_FIELDS = tuple(field.name for field in fields(Epoch))
 class SeedHistory:
     """All epochs of a seed. ``best_epoch`` counts from 1 and has the lowest validation loss.
     ``converged`` is True if the loss did not fall during the last ``patience`` epochs; with folds,
-    a seed trains to the last epoch all the same."""
+    training continues to the last epoch nevertheless."""
 
     seed: int
     epochs: tuple[Epoch, ...]

@@ -64,7 +64,8 @@ class LinearSettings:
 
 @dataclass(frozen=True)
 class LinearRows:
-    """What one predicate is fitted to: ``rows`` are the labelled items, at ``places`` of all."""
+    """Training data of one predicate: ``rows`` are the labelled items, ``places`` their positions
+    among all items."""
 
     head: PredicateHead
     rows: RegressionRows
@@ -284,9 +285,9 @@ class ModelChoice:
 
     def describe(self) -> str:
         """Which model was chosen and why, in one sentence."""
-        ours, theirs = sorted((self.linear_nll, self.networks_nll))
+        lower, higher = sorted((self.linear_nll, self.networks_nll))
         chosen, other = ("linear", "networks") if self.is_linear else ("networks", "linear")
-        sentence = f"{chosen}, held-out NLL {ours:.4f} against {theirs:.4f} of the {other}"
+        sentence = f"{chosen}, held-out NLL {lower:.4f} against {higher:.4f} of the {other}"
         if not self.is_linear:
             return sentence
         return "; ".join([sentence, *(one.describe(name) for name, one in self.linear.items())])

@@ -58,15 +58,15 @@ def make_material(
 ) -> Material:
     """``train`` and ``validation`` have one array of rows per member. Shorter arrays are padded: in
     training by repeating rows, in validation with rows of weight 0."""
-    length = max(len(rows) for rows in train)
-    filled = np.stack([np.resize(rows, length) for rows in train])
-    judged = max(len(rows) for rows in validation)
-    weight = np.stack([np.arange(judged) < len(rows) for rows in validation])
+    train_length = max(len(rows) for rows in train)
+    filled = np.stack([np.resize(rows, train_length) for rows in train])
+    length = max(len(rows) for rows in validation)
+    weight = np.stack([np.arange(length) < len(rows) for rows in validation])
     return Material(
         torch.from_numpy(np.ascontiguousarray(features)),
         {name: torch.from_numpy(values.astype(np.int64)) for name, values in labels.items()},
         torch.from_numpy(filled.astype(np.int64)),
-        torch.from_numpy(np.stack([np.resize(rows, judged) for rows in validation]).astype(int)),
+        torch.from_numpy(np.stack([np.resize(rows, length) for rows in validation]).astype(int)),
         torch.from_numpy(weight.astype(np.float32)),
         _sampling(labels, filled, config),
     )
@@ -155,8 +155,8 @@ def channel_between(own: Rows, of_entities: Rows, count: int) -> FloatArray | No
         return None
     counts = np.zeros((count, count))
     np.add.at(counts, (own[known], of_entities[known]), 1.0)
-    alike = training_shares(of_entities[known], count, np.ones(int(known.sum())))
-    smoothed = counts + alike
+    average_item = training_shares(of_entities[known], count, np.ones(int(known.sum())))
+    smoothed = counts + average_item
     return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
 
 

@@ -53,10 +53,10 @@ class Members:
         chosen = list(places)
         parameters = {name: _cut(tensor, chosen) for name, tensor in self.parameters.items()}
         optimiser = _adam(parameters, self.trained, group["lr"], group["weight_decay"])
-        kept = Members(parameters, self.trained, optimiser)
+        members = Members(parameters, self.trained, optimiser)
         moments = {name: tensor[chosen] for name, tensor in self.moments().items()}
-        kept.set_moments(moments, self.steps)
-        return kept
+        members.set_moments(moments, self.steps)
+        return members
 
     @property
     def steps(self) -> int:
@@ -98,11 +98,11 @@ CHUNK_ROWS = 1024  # drawn at once: large enough for few calls, small enough for
 
 def generators(seeds: Sequence[int], *purpose: int) -> list[torch.Generator]:
     """One generator per seed; ``purpose`` (a stage, an epoch) gives each use its own numbers."""
-    made = []
+    seeded = []
     for seed in seeds:
         state = np.random.SeedSequence([seed, *purpose]).generate_state(2, np.uint32)
-        made.append(torch.Generator().manual_seed(int(state[0]) << 32 | int(state[1])))
-    return made
+        seeded.append(torch.Generator().manual_seed(int(state[0]) << 32 | int(state[1])))
+    return seeded
 
 
 def shuffled(rows: Tensor, drawn_by: Sequence[torch.Generator], shares: Tensor | None) -> Tensor:
@@ -140,7 +140,7 @@ class Masks:
         for place, generator in enumerate(drawn_by):
             drawn[place].random_(-(2**63), None, generator=generator)
             self._normal[place].normal_(generator=generator)
-        self._kept = _masks(drawn.view(torch.uint8), rows, sites)
+        self._masks = _masks(drawn.view(torch.uint8), rows, sites)
         self._rows = slice(0, 0)
         self._site = 0
 
@@ -150,9 +150,9 @@ class Masks:
         return self._normal[:, self._rows]
 
     def dropout(self, activation: Tensor, rate: float) -> Tensor:
-        kept = self._kept[self._site][:, self._rows]
+        mask = self._masks[self._site][:, self._rows]
         self._site += 1
-        return activation * kept
+        return activation * mask
 
 
 def _masks(drawn: Tensor, rows: int, sites: Sequence[tuple[int, float]]) -> list[Tensor]:
@@ -162,7 +162,7 @@ def _masks(drawn: Tensor, rows: int, sites: Sequence[tuple[int, float]]) -> list
     for width, rate in sites:
         part = drawn[:, start : start + rows * width].view(-1, rows, width)
         dropped = round(256 * rate)
-        kept = torch.ge(part, dropped, out=torch.empty(part.shape))
-        masks.append(kept.mul_(256 / (256 - dropped)))
+        mask = torch.ge(part, dropped, out=torch.empty(part.shape))
+        masks.append(mask.mul_(256 / (256 - dropped)))
         start += rows * width
     return masks

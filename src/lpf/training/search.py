@@ -66,7 +66,7 @@ def search_seeds(
     try:
         stage.run(state, _with_checkpoints(folder, on_epoch))
     except KeyboardInterrupt:
-        # The weights in memory are those of an unfinished epoch, so only the checkpoint is kept.
+        # The weights in memory are those of an unfinished epoch, so they are not saved.
         raise KeyboardInterrupt(_interrupted(folder, state)) from None
     if folder is not None:
         write_result(folder, state)

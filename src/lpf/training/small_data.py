@@ -24,7 +24,7 @@ from lpf.training.stage_one import EpochCallback
 from lpf.training.trainer import StatusCallback
 from lpf.types import FloatArray
 
-# With fewer, a seventh of the entities is too few to stop by, to fit on or to score on.
+# With fewer, a split has too few entities for early stopping, fitting or scoring.
 FEWEST_FOR_SPLITS = 60
 
 
@@ -82,7 +82,7 @@ def train_small(
 def _train_linear(
     folds: Folds, reader_id: str, seeds: tuple[int, ...]
 ) -> tuple[Runtime, dict[str, FoldResult], dict[str, LinearSettings]]:
-    """A linear model of everything, the results of those without each fold, and its settings."""
+    """A linear model trained on everything, the out-of-fold results, and its settings."""
     trainers = [LinearTrainer(folds.examples.select(places)) for places in folds.training]
     search = LinearSearch(folds.examples, trainers, folds.held_out)
     settings = {name: search.best_settings(name) for name in folds.predicates}
@@ -95,7 +95,7 @@ def _train_linear(
 def _fold_results(
     folds: Folds, factors: Mapping[str, FloatArray], shares: Mapping[str, FloatArray]
 ) -> dict[str, FoldResult]:
-    """By predicate; ``factors`` are those of items in the fold that was held out."""
+    """Results by predicate; ``factors`` are those of models not trained on the item's fold."""
     return {
         name: _fold_result(folds.examples, name, factors[name], shares[name])
         for name in folds.predicates
@@ -111,7 +111,7 @@ def _fold_result(
         examples.select(places), predicate, factors[examples.rows(places)], shares
     )
     fit = fit_robust(data, generator=np.random.default_rng(SUBSETS_SEED))
-    # With only a handful there is no fit on other entities to answer with.
+    # With very few entities there is no cross-fitting; the fit on all of them answers instead.
     answers = robust_answers(data, fit.parameters) if fit.held_out is None else fit.held_out
     return FoldResult(fit, score(answers, labels[places], predicate.prior))
 

@@ -86,10 +86,10 @@ def fit_path(
     rows: RegressionRows, values: int, penalties: Sequence[float] = PENALTIES
 ) -> Iterator[tuple[float, SoftmaxRegression]]:
     """One fit per penalty, in order."""
-    found = SoftmaxRegression.empty(rows.scaled.shape[1], values)
+    regression = SoftmaxRegression.empty(rows.scaled.shape[1], values)
     for penalty in penalties:
-        found = fit_regression(rows, penalty, found)
-        yield penalty, found
+        regression = fit_regression(rows, penalty, regression)
+        yield penalty, regression
 
 
 def fit_regression(
@@ -100,23 +100,23 @@ def fit_regression(
 
     width, values = start.weight.shape
     shares = rows.weights / rows.weights.sum()
-    wanted = np.zeros((len(rows.labels), values))
-    wanted[np.arange(len(rows.labels)), rows.labels] = 1.0
+    one_hot = np.zeros((len(rows.labels), values))
+    one_hot[np.arange(len(rows.labels)), rows.labels] = 1.0
 
     def loss(packed: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = packed[:-values].reshape(width, values), packed[-values:]
         logs = log_softmax(SoftmaxRegression(weight, bias).logits(rows.scaled), axis=1)
-        wrong = shares[:, None] * (np.exp(logs) - wanted)
+        wrong = shares[:, None] * (np.exp(logs) - one_hot)
         slope = rows.scaled.T @ wrong.astype(np.float32) + penalty * weight
         total = -(shares * logs[np.arange(len(logs)), rows.labels]).sum()
         total += penalty / 2 * (weight**2).sum() + BIAS_PENALTY / 2 * (bias**2).sum()
         return total, np.concatenate([slope.ravel(), wrong.sum(axis=0) + BIAS_PENALTY * bias])
 
-    found = minimize(
+    result = minimize(
         loss,
         np.concatenate([start.weight.ravel(), start.bias]),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": MOST_STEPS, "ftol": TOLERANCE, "gtol": TOLERANCE},
     )
-    return SoftmaxRegression(found.x[:-values].reshape(width, values), found.x[-values:])
+    return SoftmaxRegression(result.x[:-values].reshape(width, values), result.x[-values:])

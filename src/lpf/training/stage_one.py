@@ -67,7 +67,7 @@ ValidationCallback = Callable[[Mapping[str, Tensor]], None]
 
 @dataclass(frozen=True)
 class StageOne:
-    """One search over seeds. ``patience`` None is the config's."""
+    """One search over seeds. ``patience=None`` means the patience of ``config``."""
 
     model: ModelConfig
     material: Material

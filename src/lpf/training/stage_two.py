@@ -95,21 +95,21 @@ class StageTwo:
         members = self._members(tensors)
         posteriors = None if self._config.unfreeze else self._posteriors(members.parameters)
         best = {name: tensor.detach().clone() for name, tensor in members.parameters.items()}
-        seen: list[list[AggregatorEpoch]] = [[] for _ in self._model.seeds]
+        epochs: list[list[AggregatorEpoch]] = [[] for _ in self._model.seeds]
         for epoch in range(self._config.epochs):
             loss = self._train(members, posteriors, train, epoch)
             validated = self._validate(members, posteriors, validation)
             for place, row in enumerate(zip(loss.tolist(), *validated.tolist(), strict=True)):
-                seen[place].append(AggregatorEpoch(*row))
-                self._keep_if_best(best, members.parameters, seen[place], place)
+                epochs[place].append(AggregatorEpoch(*row))
+                self._keep_if_best(best, members.parameters, epochs[place], place)
             if progress is not None:
                 progress(epoch + 1, self._config.epochs)
-            if all(self._is_out_of_patience(one) for one in seen):
+            if all(self._is_out_of_patience(one) for one in epochs):
                 break
-        return to_numpy(best), tuple(map(tuple, seen))
+        return to_numpy(best), tuple(map(tuple, epochs))
 
     def _members(self, tensors: Mapping[str, Float32Array]) -> Members:
-        names = [name for name in tensors if self._config.unfreeze or _is_aggregators(name)]
+        names = [name for name in tensors if self._config.unfreeze or _is_of_aggregator(name)]
         return Members.of(tensors, names, self._config.learning_rate, self._config.weight_decay)
 
     def _posteriors(self, parameters: Tensors) -> tuple[Tensor, Tensor]:
@@ -145,15 +145,15 @@ class StageTwo:
         validation: Mapping[str, EntityRows],
     ) -> Tensor:
         """Loss and accuracy [2, S], the mean over predicates."""
-        found = []
+        by_predicate = []
         with torch.no_grad():
             for predicate, entities in validation.items():
                 places = torch.arange(len(entities)).expand(len(self._model.seeds), -1)
                 batch = entities.take(places)
-                found.append(
+                by_predicate.append(
                     torch.stack(self._losses(members, posteriors, predicate, batch, _keep))
                 )
-        return torch.stack(found).mean(dim=0)
+        return torch.stack(by_predicate).mean(dim=0)
 
     def _losses(
         self,
@@ -193,22 +193,22 @@ class StageTwo:
         return mu.reshape(*rows.shape, -1), sigma.reshape(*rows.shape, -1)
 
     def _keep_if_best(
-        self, best: Tensors, parameters: Tensors, seen: Sequence[AggregatorEpoch], place: int
+        self, best: Tensors, parameters: Tensors, epochs: Sequence[AggregatorEpoch], place: int
     ) -> None:
         """The published recipe uses the last epoch; with patience it is the best one."""
-        losses = [epoch.validation_loss for epoch in seen]
+        losses = [epoch.validation_loss for epoch in epochs]
         if self._config.patience is None or losses[-1] <= min(losses):
             for name, tensor in parameters.items():
                 best[name][place] = tensor.detach()[place]
 
-    def _is_out_of_patience(self, seen: Sequence[AggregatorEpoch]) -> bool:
+    def _is_out_of_patience(self, epochs: Sequence[AggregatorEpoch]) -> bool:
         if self._config.patience is None:
             return False
-        losses = [epoch.validation_loss for epoch in seen]
+        losses = [epoch.validation_loss for epoch in epochs]
         return len(losses) - 1 - int(np.argmin(losses)) >= self._config.patience
 
 
-def _is_aggregators(name: str) -> bool:
+def _is_of_aggregator(name: str) -> bool:
     return name.startswith(TRAINED_PREFIX)
 
 
@@ -218,9 +218,9 @@ def _keep(activation: Tensor, rate: float) -> Tensor:
 
 def _dropout(drawn_by: Sequence[torch.Generator]) -> Callable[[Tensor, float], Tensor]:
     def dropout(activation: Tensor, rate: float) -> Tensor:
-        kept = torch.empty(activation.shape)
+        uniform = torch.empty(activation.shape)
         for place, generator in enumerate(drawn_by):
-            kept[place].uniform_(generator=generator)
-        return activation * (kept >= rate) / (1.0 - rate)
+            uniform[place].uniform_(generator=generator)
+        return activation * (uniform >= rate) / (1.0 - rate)
 
     return dropout

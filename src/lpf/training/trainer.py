@@ -1,8 +1,8 @@
-"""From a labelled data set to a model: both stages, the search over seeds, the linear model.
+"""From a labelled data set to a model: both stages, the search over seeds, and the linear model.
 
 Training takes five steps: train all seeds, select the best as members, compare them with a linear
 model, train the learned aggregator, fit parameters on validation entities. ``assembly.finish``
-makes the model of it.
+turns the result into a model.
 """
 
 from __future__ import annotations

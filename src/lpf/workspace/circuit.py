@@ -70,5 +70,7 @@ def learn_from_rows(
     circuit = learn_chow_liu(DataTable.from_rows(variables, rows), priors=priors)
     write_atomically(folder / CIRCUIT_FILE, dump_circuit(circuit).encode())
     compiled = compile_circuit(circuit)
-    pairs = sorted({pair for one in schema.relations for pair in combinations(one.between, 2)})
+    pairs = sorted(
+        {pair for relation in schema.relations for pair in combinations(relation.between, 2)}
+    )
     return LearnedCircuit(len(rows), {pair: mutual_information(compiled, *pair) for pair in pairs})

@@ -66,7 +66,7 @@ CheckFunction = Callable[[Workspace, bool], Iterator[Check]]
 def check_workspace(folder: Path | str | None = None, *, full: bool = False) -> list[Check]:
     """Check the workspace in ``folder``, or (None) the nearest one above the current folder.
 
-    Never raises: whatever is broken becomes a fault. ``full`` verifies the whole ledger, every
+    Never raises: anything broken is reported as a fault. ``full`` verifies the whole ledger, every
     text and every page of the store.
     """
     try:
@@ -74,10 +74,10 @@ def check_workspace(folder: Path | str | None = None, *, full: bool = False) -> 
     except Exception as error:
         return [_fault("settings", error)]
     checks = [Check("settings", "ok", f"{settings.folder} is a workspace")]
-    of_store = _run("store", partial(_check_store, settings, full))
-    checks += of_store
+    store_checks = _run("store", partial(_check_store, settings, full))
+    checks += store_checks
     # Opening a store of an older version would migrate it.
-    usable = all(one.state != "fault" and one.name != "store version" for one in of_store)
+    usable = all(check.state != "fault" and check.name != "store version" for check in store_checks)
     functions = {**WITH_STORE, **WITHOUT_STORE} if usable else WITHOUT_STORE
     with Workspace(settings.folder) as workspace:
         for name, function in functions.items():
@@ -86,7 +86,7 @@ def check_workspace(folder: Path | str | None = None, *, full: bool = False) -> 
 
 
 def _run(name: str, check: Callable[[], Iterator[Check]]) -> list[Check]:
-    """All that a check yields; an exception becomes a fault at the end."""
+    """Everything that a check yields; an exception becomes a fault at the end."""
     checks: list[Check] = []
     try:
         checks.extend(check())
@@ -114,7 +114,7 @@ def _check_store(settings: Settings, full: bool) -> Iterator[Check]:
 
 
 def _check_version(database: Database, version: int) -> Iterator[Check]:
-    message = f"{database.name} is of version {version}, this program's is {NEWEST}"
+    message = f"{database.name} has schema version {version}; this program uses {NEWEST}"
     if version > NEWEST:
         yield Check("store", "fault", message, "use the newer lpf that wrote it")
     elif version < NEWEST:
@@ -171,7 +171,7 @@ def _changed_texts(workspace: Workspace) -> list[str]:
     changed, last = [], 0
     while page := workspace.evidence.page(limit=1000, after_row=last):
         last = page[-1].row_id
-        changed += [one.evidence.evidence_id for one in page if not _is_genuine(one)]
+        changed += [stored.evidence.evidence_id for stored in page if not _is_genuine(stored)]
     return changed
 
 
@@ -237,7 +237,9 @@ def _check_index(workspace: Workspace, _: bool) -> Iterator[Check]:
         yield Check("index", "ok", f"{loaded[0].kind}, {loaded[0].count:,} of {vectors:,} vectors")
     elif file.path.exists():
         remedy = "nothing to do: the next search builds it again"
-        yield Check("index", "warning", f"{file.path} is damaged or of another version", remedy)
+        yield Check(
+            "index", "warning", f"{file.path} is damaged or was written by another version", remedy
+        )
     else:
         yield Check("index", "ok", "not built yet: the first search by text builds it")
 
@@ -251,7 +253,7 @@ def _check_key(workspace: Workspace, _: bool) -> Iterator[Check]:
         message = f"{key_file} is not the key of the ledger {identity.origin}"
         yield Check("key", "fault", message, "put the key there that the ledger was created with")
     else:
-        yield Check("key", "ok", f"{key_file} is the ledger's, and only its owner can read it")
+        yield Check("key", "ok", f"{key_file} is the ledger's key, and only its owner can read it")
 
 
 def _check_ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
@@ -263,7 +265,7 @@ def _check_ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
         _check_newest_records(records)
     size, signed = records.size, records.latest_checkpoint()
     unsigned = size - (signed.size if signed else 0)
-    extent = "all verified" if full else "the newest are sound; --full verifies all"
+    extent = "all verified" if full else "the newest are intact; --full verifies all"
     if unsigned:
         message = f"{unsigned:,} of {size:,} records are not signed yet"
         yield Check("ledger", "warning", message, "sign them: lpf ledger checkpoint")
@@ -287,7 +289,7 @@ def _check_model(workspace: Workspace, _: bool) -> Iterator[Check]:
         return
     heads = {head.name: head.values for head in model.config.predicates}
     check_values_agree(workspace.schema, heads, "model")
-    unknown = {one.name for one in workspace.schema} - heads.keys()
+    unknown = {predicate.name for predicate in workspace.schema} - heads.keys()
     faults = list(_failing_predicates(workspace, model))
     if faults:
         yield from faults
@@ -348,7 +350,7 @@ def _check_circuit(workspace: Workspace, _: bool) -> Iterator[Check]:
         message = f"{workspace.folder / CIRCUIT_FILE}: {error}"
         yield Check("circuit", "fault", message, remedy)
         return
-    uncovered = [one.name for one in workspace.schema if not covers(one.name)]
+    uncovered = [predicate.name for predicate in workspace.schema if not covers(predicate.name)]
     if uncovered:
         yield Check("circuit", "warning", f"it does not cover {uncovered}", remedy)
     else:

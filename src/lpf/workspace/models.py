@@ -29,8 +29,8 @@ class Models:
         path = self._folder / ACTIVE
         return path.read_text(encoding="utf-8").strip() if path.is_file() else None
 
-    def made(self, version: str) -> datetime | None:
-        """When the model was written to this workspace, or None if it is not here."""
+    def created_at(self, version: str) -> datetime | None:
+        """When the model was written to this workspace, or None if it has no such model."""
         path = self._folder / version / CONFIG_FILE
         return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.is_file() else None
 
@@ -87,7 +87,7 @@ def previous_model(models: Models, version: str, card: ModelCard) -> PreviousMod
     same_name = before.data_name is not None and before.data_name == card.data_name
     if not old or not new or old[0].data != new[0].data or not same_name:
         return PreviousModel(version)
-    old_nll = {one.predicate: one.metrics["nll"] for one in old if "nll" in one.metrics}
+    old_nll = {score.predicate: score.metrics["nll"] for score in old if "nll" in score.metrics}
     nll = {
         one.predicate: (old_nll[one.predicate], one.metrics["nll"])
         for one in new

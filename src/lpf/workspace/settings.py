@@ -51,7 +51,7 @@ class StoreSettings:
 
 @dataclass(frozen=True)
 class CacheSettings:
-    """``memory``, ``off``, or the address of a Redis."""
+    """``url`` is ``memory``, ``off``, or the address of a Redis server."""
 
     url: str = "memory"
     ttl_seconds: int = 7 * 86_400
@@ -101,8 +101,8 @@ class Settings:
 
     @property
     def store_address(self) -> str | Path:
-        """The environment's, else the file's. A file in the folder is given as a path, since its
-        name may have characters that mean something else in a URL."""
+        """From the environment variable if set, else from the settings. A file in the folder is
+        returned as a path, since its name may have characters with a meaning in URLs."""
         url = os.environ.get(STORE_VARIABLE) or self.store.url
         relative = url.startswith(SQLITE) and not url.startswith(f"{SQLITE}/")
         return self.folder / url.removeprefix(SQLITE) if relative else url
@@ -191,10 +191,10 @@ def _fields_of(section: str) -> Iterator[None]:
 
 def _check_type(value: Any, hint: Any, name: str) -> None:
     """Raise ConfigError now for a value of the wrong type, not at the first question."""
-    allowed = [_plain(one) for one in (get_args(hint) if _is_union(hint) else (hint,))]
-    whole = float in allowed and type(value) is int
-    if type(value) not in allowed and not whole:
-        kinds = " or ".join(one.__name__ for one in allowed if one is not NoneType)
+    allowed = [_plain(kind) for kind in (get_args(hint) if _is_union(hint) else (hint,))]
+    is_whole_number = float in allowed and type(value) is int
+    if type(value) not in allowed and not is_whole_number:
+        kinds = " or ".join(kind.__name__ for kind in allowed if kind is not NoneType)
         raise ConfigError(f"must be of type {kinds}, got {value!r}.", field=name)
 
 

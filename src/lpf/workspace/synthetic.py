@@ -41,7 +41,7 @@ FACT_CONFIDENCE = 0.99
 class AddedDomain:
     """What ``add_domain`` added. ``dataset`` holds the test entities under their IDs in this
     workspace, with their true values, which the store does not get. ``note`` explains a ``prefix``
-    that was not asked for."""
+    that the caller did not choose."""
 
     dataset: Dataset
     evidence: IngestOutcome

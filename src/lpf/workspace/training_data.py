@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 Question = tuple[str, str]
 
 NAME = "own evidence"
-LEAST_CONFIDENCE = 0.5  # a fact with less speaks for the other values rather than for its own
+LEAST_CONFIDENCE = 0.5  # below this, a fact supports the other values rather than its own
 PAGE = 1000
 _TIE = (
     "entity was left out, since its items support two values equally often",
@@ -63,13 +63,13 @@ def own_examples(
     reader = workspace.reader
     source = FeatureSource(workspace.evidence, reader.reader_id, reader.width, lambda: reader)
     source.read_missing(progress)
-    found = _collected(workspace, predicates)
-    features = _features(workspace.evidence, source.number, found, reader.width)
+    collected = _collect(workspace, predicates)
+    features = _features(workspace.evidence, source.number, collected, reader.width)
     similarity = checked_similarity(workspace.settings.index.copy_similarity)
-    return make_examples(found.dataset, features, similarity)
+    return make_examples(collected.dataset, features, similarity)
 
 
-def _collected(workspace: Wiring, predicates: Sequence[str]) -> _Collected:
+def _collect(workspace: Wiring, predicates: Sequence[str]) -> _Collected:
     names = {workspace.schema[name].name for name in predicates}
     wanted = names or {predicate.name for predicate in workspace.schema}
     exclusions = Exclusions()
@@ -98,10 +98,10 @@ def _votes(
         evidence = item.evidence
         if evidence.predicate not in wanted:
             continue
-        counted = votes.setdefault((evidence.entity_id, evidence.predicate), Counter())
+        counts = votes.setdefault((evidence.entity_id, evidence.predicate), Counter())
         value = evidence.supports_value
         if value is not None and _fits(schema, evidence.predicate, value):
-            counted[value] += 1
+            counts[value] += 1
         elif value is not None:
             exclusions.note(_STRANGE, f"{value!r} of {evidence.evidence_id}")
     return votes
@@ -127,8 +127,8 @@ def _labels(
 ) -> dict[Question, str]:
     """The label of each question, in the order of ingestion."""
     labels: dict[Question, str] = {}
-    for question, counted in votes.items():
-        first, second, *_ = [*counted.most_common(2), ("", 0), ("", 0)]
+    for question, counts in votes.items():
+        first, second, *_ = [*counts.most_common(2), ("", 0), ("", 0)]
         if question in known:
             labels[question] = known[question]
         elif not first[1]:
@@ -169,11 +169,11 @@ def _entity(
 def _item(schema: Schema, stored: StoredEvidence) -> DatasetItem:
     evidence = stored.evidence
     value = evidence.supports_value
-    own = value is not None and _fits(schema, evidence.predicate, value)
+    is_label = value is not None and _fits(schema, evidence.predicate, value)
     return DatasetItem(
         evidence.evidence_id,
         evidence.text_content,
-        {evidence.predicate: value} if value is not None and own else {},
+        {evidence.predicate: value} if value is not None and is_label else {},
         evidence.source,
         evidence.credibility,
         evidence.timestamp,
@@ -181,9 +181,9 @@ def _item(schema: Schema, stored: StoredEvidence) -> DatasetItem:
     )
 
 
-def _features(store: EvidenceStore, reader: int, found: _Collected, width: int) -> Float32Array:
+def _features(store: EvidenceStore, reader: int, collected: _Collected, width: int) -> Float32Array:
     """The stored vectors of the data set's items, [N, width]."""
-    places = {row: place for place, row in enumerate(found.rows.tolist())}
+    places = {row: place for place, row in enumerate(collected.rows.tolist())}
     features = np.full((len(places), width), np.nan, np.float32)
     for rows, vectors in store.vectors(reader):
         for row, vector in zip(rows.tolist(), vectors, strict=True):

@@ -31,7 +31,7 @@ Reporter = Callable[["Trained", Path, str], Path]
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How to train. None stands for the defaults of ``lpf.training``.
+    """How to train. None means the defaults of ``lpf.training``.
 
     ``single`` trains that one seed instead of the best of several; ``grid`` first tries the paper's
     grid of learning rates and widths. ``onto`` is a model that gets a head for one more predicate
@@ -155,7 +155,7 @@ def _config(plan: TrainingPlan) -> TrainingConfig:
     config = plan.config or TrainingConfig()
     if plan.single is None:
         return config
-    # The network of this seed is asked for, so nothing may take its place.
+    # The user asked for this seed's network, so no linear model may replace it.
     return replace(config, members=1, model="networks")
 
 

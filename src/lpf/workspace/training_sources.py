@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SPLIT_SEED = 42
 SEARCHES, FEATURES = "searches", "features"
 DECLARATION = ".toml"
-# What evidence is ingested from, and a data set is never written in.
+# Formats that evidence may have and a data set never has.
 TABLES = {".csv": "CSV", ".parquet": "Parquet"}
 
 
@@ -40,7 +40,7 @@ class TrainingSource:
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Examples with splits; if ``few``, without: there are too few entities to hold some back."""
+    """Examples with splits, or without if ``few``: there are too few entities to hold some back."""
 
     examples: Examples
     predicates: tuple[str, ...]
@@ -62,7 +62,7 @@ def prepare(
 
 def labelled_data(workspace: Wiring, source: TrainingSource) -> Dataset:
     """The data set of a file or a domain, under the workspace's schema."""
-    assert source.what is not None  # own evidence is no file
+    assert source.what is not None  # prepare handles the workspace's own evidence
     for name in source.predicates:
         workspace.schema[name]
     path = Path(source.what)
@@ -89,7 +89,7 @@ def require_domain(schema: Schema, domain: Domain, *names: str) -> None:
     own = domain.schema()
     for name in names:
         if name not in schema or schema[name].values != own[name].values:
-            known = {one.name: list(one.values) for one in schema}
+            known = {predicate.name: list(predicate.values) for predicate in schema}
             raise ConfigError(
                 f"domain {domain.name!r} needs the predicate {name!r} with the values "
                 f"{list(own[name].values)}, but this workspace's schema has {known}. Nothing was "
@@ -109,13 +109,13 @@ def _generated(schema: Schema, source: TrainingSource) -> Dataset:
         )
     domain = domains.load_domain(named)
     require_domain(schema, domain, domain.predicate)
-    made = domains.generate(domain, domains.preset(source.preset), seed=source.data_seed)
-    return replace(made, schema=schema)
+    dataset = domains.generate(domain, domains.preset(source.preset), seed=source.data_seed)
+    return replace(dataset, schema=schema)
 
 
 def _in_splits(dataset: Dataset, wanted: Sequence[str]) -> tuple[Dataset, tuple[str, ...], bool]:
     """The data set with splits, its predicates, and False; or, if there are too few entities for
-    splits, the data set as it is, its predicates, and True."""
+    splits, the unchanged data set, its predicates, and True."""
     from lpf.training.material import labelled_with
     from lpf.training.small_data import FEWEST_FOR_SPLITS
 
@@ -123,10 +123,10 @@ def _in_splits(dataset: Dataset, wanted: Sequence[str]) -> tuple[Dataset, tuple[
     unsplit = all(entity.split is None for entity in dataset)
     if unsplit and min(_labelled(dataset, name) for name in predicates) < FEWEST_FOR_SPLITS:
         return dataset, predicates, True
-    placed = assign_splits(dataset, predicates[0], seed=SPLIT_SEED, also=predicates[1:])
+    with_splits = assign_splits(dataset, predicates[0], seed=SPLIT_SEED, also=predicates[1:])
     for name in predicates:
-        require_trainable(labelled_with(placed, name), name)
-    return placed, predicates, False
+        require_trainable(labelled_with(with_splits, name), name)
+    return with_splits, predicates, False
 
 
 def _chosen(dataset: Dataset, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ def _chosen(dataset: Dataset, wanted: Sequence[str]) -> tuple[str, ...]:
                 f"{sorted(labelled)}. Nothing was trained. Leave the predicate out, or label it."
             )
     chosen = set(wanted) or labelled
-    return tuple(one.name for one in dataset.schema if one.name in chosen)
+    return tuple(predicate.name for predicate in dataset.schema if predicate.name in chosen)
 
 
 def _labelled(dataset: Dataset, predicate: str) -> int:

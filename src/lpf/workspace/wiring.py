@@ -185,8 +185,8 @@ class Wiring:
 
     @part
     def _reader_id_and_width(self) -> tuple[str, int]:
-        """Those of the model, so that a question about stored evidence opens no reader. Without a
-        model, those of the workspace's reader."""
+        """ID and width of the model's reader, so that a question about stored evidence opens no
+        reader. Without a model, those of the workspace's reader."""
         if self.model is not None and self.model.config.reader_id:
             return self.model.config.reader_id, self.model.config.encoder.input_width
         return self.reader.reader_id, self.reader.width
@@ -213,7 +213,7 @@ class Wiring:
                 stack.callback(one.close)
 
 
-# What is built from the active model, and what from the learned circuit.
+# Parts built from the active model, and parts built from the learned circuit.
 MODEL_PARTS: tuple[part[Any], ...] = (
     Wiring.model,
     Wiring.engine,

@@ -1,5 +1,5 @@
 """A workspace: a folder with ``lpf.toml`` that stores evidence and facts, answers questions and
-records every answer. The command line calls what is here."""
+records every answer. The command line is built on this class."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Workspace(Wiring):
             return self.schema[name].name
         names = [predicate.name for predicate in self.schema]
         if len(names) > 1:
-            raise ConfigError(f"say which one; the schema has {names}.", field="predicate")
+            raise ConfigError(f"is missing; choose from {names}.", field="predicate")
         return names[0]
 
     def ingest(
