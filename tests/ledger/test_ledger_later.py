@@ -88,7 +88,7 @@ def test_closing_tells_how_many_were_not_written_and_may_be_repeated(tmp_path: P
 
 
 def test_not_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(later_module, "MOST_KEPT", 5)
+    monkeypatch.setattr(later_module, "MOST_UNWRITTEN", 5)
     full = True
 
     def submit(_: object) -> None:

@@ -326,7 +326,7 @@ def test_a_failure_later_is_told_and_takes_no_other_with_it(tmp_path: Path) -> N
     with opened(tmp_path / "store.db") as (database, ledger):
         ledger.append_later(draft)
         ledger.append_later(lambda: Draft({"a": float("nan")}))
-        with pytest.raises(LedgerError, match="1 records that were to be written later"):
+        with pytest.raises(LedgerError, match="1 queued records"):
             ledger.flush()
         assert LedgerReader(database).size == 1
         ledger.append_later(lambda: Draft({"a": 1 / 0}))

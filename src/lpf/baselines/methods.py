@@ -1,4 +1,4 @@
-"""All methods by name, and what they are made from besides the data.
+"""All methods by name, and the trained models that they need.
 
 ``Shared`` holds trained models, so that no network is trained twice.
 """

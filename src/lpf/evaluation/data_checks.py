@@ -1,4 +1,4 @@
-"""What data must have to be evaluated, checked before anything is run."""
+"""Checks that data can be evaluated, made before anything is run."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def require_groups(where: str, dataset: Dataset, folds: int) -> None:
 def require_learnable(
     where: str, fold_datasets: Sequence[Dataset], predicate: str, in_folds: bool
 ) -> None:
-    """DatasetError if training or validation entities of any fold do not suffice."""
+    """DatasetError if any fold has too few training or validation entities."""
     for fold, dataset in enumerate(fold_datasets, 1):
-        learned = [place for place, entity in enumerate(dataset) if entity.split != "test"]
+        not_test = [place for place, entity in enumerate(dataset) if entity.split != "test"]
         try:
-            require_trainable(dataset.select(learned), predicate)
+            require_trainable(dataset.select(not_test), predicate)
         except DatasetError as error:
             place = f", fold {fold} of {len(fold_datasets)}" if in_folds else ""
             raise DatasetError(

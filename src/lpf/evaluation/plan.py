@@ -32,7 +32,7 @@ DEFAULT_METHODS = (
     "prior",
 )
 DEFAULT_SEEDS = (1, 2, 3)
-# "all" leaves out what only generated data can answer, and what data with claims gets anyway.
+# "all" leaves out a method that needs generated data, and one that data with claims always gets.
 LEFT_OUT_OF_ALL = ("perfect_reader", CLAIM_ONLY)
 
 
@@ -105,17 +105,17 @@ def chosen_methods(
     """
     if given is None:
         return DEFAULT_METHODS, {}
-    single = not isinstance(given, list | tuple) or _is_pair(given)
-    several: Sequence[Any] = (given,) if single else given  # type: ignore[assignment]
+    is_single = not isinstance(given, list | tuple) or _is_pair(given)
+    methods: Sequence[Any] = (given,) if is_single else given  # type: ignore[assignment]
     names: list[str] = []
     estimators: dict[str, object] = {}
-    for one in several:
-        if isinstance(one, str) and one == ALL:
+    for method in methods:
+        if isinstance(method, str) and method == ALL:
             names += [name for name in known_methods() if name not in LEFT_OUT_OF_ALL]
-        elif isinstance(one, str):
-            names.append(one)
+        elif isinstance(method, str):
+            names.append(method)
         else:
-            name, estimator = one if _is_pair(one) else (_name_of(one), one)
+            name, estimator = method if _is_pair(method) else (_name_of(method), method)
             if name in estimators or name in known_methods():
                 raise ConfigError(
                     f"the name {name!r} is given twice, or is that of a method of this package. "
@@ -143,7 +143,7 @@ def _name_of(estimator: object) -> str:
 
 
 def chosen_seeds(given: int | Sequence[int]) -> tuple[int, ...]:
-    """3 gives 1, 2, 3; a sequence is taken as it is."""
+    """3 gives 1, 2, 3; a sequence is used unchanged."""
     if isinstance(given, int):
         if given < 1:
             raise ConfigError(f"must be 1 or more repetitions, got {given}.", field="seeds")

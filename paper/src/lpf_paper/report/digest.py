@@ -1,4 +1,4 @@
-"""The tables of an experiment in one small JSON file, to store beside the code and quote from."""
+"""The tables of an experiment in one small JSON file, to store with the code and quote from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scatter plots, such as accuracy against cost, with each point's name beside it."""
+"""Scatter plots, such as accuracy against cost, with each point's name next to it."""
 
 from __future__ import annotations
 
