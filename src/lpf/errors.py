@@ -1,7 +1,7 @@
 """Every error that this package raises on purpose.
 
     LPFError
-    ├── ConfigError            a setting out of its range, or one that does not apply here
+    ├── ConfigError            a setting is out of its range, or does not apply here
     │   └── MissingPackageError    an optional package is missing; says what to install
     ├── SchemaError            a schema that cannot be used; names the field
     ├── UnknownPredicateError  a predicate the schema, model or circuit does not have
@@ -42,7 +42,7 @@
     │   ├── ProofError              a proof or its bundle is invalid
     │   └── UnknownRecordError      a record id that the ledger does not have
     ├── ReplayError            a record that cannot be replayed; says what is missing
-    └── WorkspaceError         a folder that is not a workspace, or one that cannot be used
+    └── WorkspaceError         a folder is not a workspace, or cannot be used
 
 A message says what is wrong, where, what was not done and how to fix it; ``field`` and ``hint``
 hold the place and the fix separately, if they are known. Errors about a wrong value are also

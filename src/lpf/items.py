@@ -73,7 +73,7 @@ class Segments:
     def check(self, count: int) -> None:
         """EvidenceError unless the segments cover ``count`` items one after the other."""
         if self.offsets[0] != 0 or (len(self) > 1 and bool((np.diff(self.offsets) < 0).any())):
-            raise EvidenceError("segments must start at 0 and never fall.")
+            raise EvidenceError("segments: offsets must start at 0 and must not decrease.")
         if int(self.offsets[-1]) != count:
             raise EvidenceError(f"segments cover {int(self.offsets[-1])} items of {count}.")
 
@@ -87,7 +87,7 @@ class Items:
 
     - ``features`` [N, width], ``ids``, and ``keys`` that seed each item's random draws (see
       ``factors.keys``; by default they follow from the features);
-    - ``credibility`` [N], NaN where unknown; ``groups`` [N] number copies and ``sources`` [N]
+    - ``credibility`` [N], NaN if unknown; ``groups`` [N] number copies and ``sources`` [N]
       number sources within an entity, -1 for none;
     - ``segments``, the layout by entity (default: all items belong to one entity).
 
@@ -139,7 +139,7 @@ class Items:
             np.fmin.reduce(self.credibility, initial=1.0) >= 0.0
             and np.fmax.reduce(self.credibility, initial=0.0) <= 1.0
         ):
-            raise EvidenceError("credibility: must lie in [0, 1] (NaN where unknown).")
+            raise EvidenceError("credibility: must lie in [0, 1] (NaN if unknown).")
 
     def __len__(self) -> int:
         return len(self.features)

@@ -214,7 +214,7 @@ class QueryOptions:
         ),
     ] = 0
     fallback: Annotated[
-        Fallback, Option("How to answer where the circuit lacks the predicate.", HOW)
+        Fallback, Option("How to answer if the circuit lacks the predicate.", HOW)
     ] = "average"
 
     def __post_init__(self) -> None:

@@ -67,7 +67,7 @@ class LeftOut:
         return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
 
 
-def none_counts(left_out: LeftOut, options: QueryOptions) -> str:
+def all_left_out_note(left_out: LeftOut, options: QueryOptions) -> str:
     """The note for an answer if items were found but all of them were left out."""
     number = left_out.count
     items = (

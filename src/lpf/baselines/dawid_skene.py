@@ -70,10 +70,10 @@ def _maximised(votes: Votes, posterior: FloatArray, workers: int, borrowed: floa
     values = posterior.shape[1]
     counts = np.zeros((workers + 1, values, values))
     np.add.at(counts, (votes.workers, votes.values), posterior[votes.segments.owner])
-    everyone = counts.sum(axis=0) + 1.0
-    everyone /= everyone.sum(axis=0)
-    chances = counts + borrowed * everyone
-    chances[-1] = everyone  # for unknown workers only
+    pooled = counts.sum(axis=0) + 1.0
+    pooled /= pooled.sum(axis=0)
+    chances = counts + borrowed * pooled
+    chances[-1] = pooled  # for unknown workers only
     shares = posterior.sum(axis=0) + 1.0
     return Confusions(
         np.log(shares / shares.sum()), np.log(chances / chances.sum(axis=1, keepdims=True))

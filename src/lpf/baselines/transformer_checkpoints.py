@@ -47,20 +47,21 @@ class TokenBudget:
         parts = [words.pieces(text, self.limit) for text in texts[: (self.limit - 1) // 2]]
         room = self.limit - 1 - len(parts)
         row = [self.opening]
-        for part, kept in zip(parts, fair_shares([len(part) for part in parts], room), strict=True):
-            row += [*part[:kept], self.separator]
+        lengths = fair_shares([len(part) for part in parts], room)
+        for part, length in zip(parts, lengths, strict=True):
+            row += [*part[:length], self.separator]
         return row
 
 
 def fair_shares(lengths: Sequence[int], room: int) -> list[int]:
-    """Lengths after cutting, at most ``room`` in all: short texts stay digest, long ones are cut to
+    """Lengths after cutting, at most ``room`` in all: short texts are not cut, long ones are cut to
     the same length, give or take one."""
-    kept = [0] * len(lengths)
+    shares = [0] * len(lengths)
     shortest_first = sorted(range(len(lengths)), key=lengths.__getitem__)
     for done, place in enumerate(shortest_first):
-        kept[place] = min(lengths[place], room // (len(lengths) - done))
-        room -= kept[place]
-    return kept
+        shares[place] = min(lengths[place], room // (len(lengths) - done))
+        room -= shares[place]
+    return shares
 
 
 @dataclass(frozen=True)

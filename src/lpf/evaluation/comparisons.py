@@ -191,10 +191,10 @@ def _note(pair: _Pair, few: bool) -> str | None:
     if len(pair.runs) < pair.all_runs:
         notes.append(f"{len(pair.runs)} of {pair.all_runs} runs, in which both have predictions")
     if any(pair.ruled_out):
-        ours, theirs = pair.ruled_out
+        by_reference, by_method = pair.ruled_out
         notes.append(
             "not compared: log losses are infinite, because labels were given probability 0, "
-            f"{ours} by the reference and {theirs} by this method"
+            f"{by_reference} by the reference and {by_method} by this method"
         )
     return "; ".join(notes) or None
 

@@ -1,7 +1,7 @@
 """Runs cells on all cores: stored results are reused, the rest is computed.
 
 All cells of one ``TrainSpec`` go to one process, which trains once. Each result is stored as soon
-as it is there, so an interrupted run continues where it stopped.
+as it is computed, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _collect(
 
 
 def _forward(finished_cells: Any, events: SimpleQueue[Cell | Future[None] | None]) -> None:
-    """In a thread: from the queue that processes share to the one that the parent waits for."""
+    """Runs in a thread: moves cells from the processes' queue to the queue of the parent."""
     while (cell := finished_cells.get()) is not None:
         events.put(cell)
 

@@ -42,7 +42,7 @@ class DataSources:
         self._datasets = dict(datasets or {})
 
     def dataset(self, data: FileData) -> Dataset:
-        """DatasetError if the file is no longer the one that the digest was computed from."""
+        """DatasetError if the file has changed since its digest was computed."""
         if data.digest not in self._datasets:
             dataset, digest = read_with_digest(Path(data.path))
             if digest != data.digest:
@@ -172,8 +172,8 @@ def _at_most(dataset: Dataset, entities: int | None, predicate: str, seed: int) 
     if entities is None or entities >= len(train):
         return dataset
     rank = _ranks(dataset.labels(predicate)[train], seed)
-    kept = set(train[np.argsort(rank, kind="stable")[:entities]].tolist())
-    left_out = set(train.tolist()) - kept
+    chosen = set(train[np.argsort(rank, kind="stable")[:entities]].tolist())
+    left_out = set(train.tolist()) - chosen
     return dataset.select([place for place in range(len(dataset)) if place not in left_out])
 
 
@@ -206,8 +206,8 @@ def _cut(entity: DatasetEntity, top_k: int, ranker: Ranker) -> DatasetEntity:
     ]
     newest = max((moment for moment in moments if moment is not None), default=0)
     scores = ranker.scores([item.credibility for item in entity.evidence], moments, newest)
-    kept = sorted(best_first(scores, moments)[:top_k])
-    return replace(entity, evidence=tuple(entity.evidence[place] for place in kept), truth=None)
+    best = sorted(best_first(scores, moments)[:top_k])
+    return replace(entity, evidence=tuple(entity.evidence[place] for place in best), truth=None)
 
 
 def eval_dataset(eval_spec: EvalSpec, training: Dataset, predicate: str) -> Dataset:
@@ -231,13 +231,13 @@ def _with_training_values(training: Dataset, test: Dataset, predicate: str, othe
     """Entities of another domain, their values renamed by position: the lowest is the lowest."""
     if other == predicate:
         return replace(test, schema=training.schema)
-    ours, theirs = training.schema[predicate].values, test.schema[other].values
-    if len(ours) != len(theirs):
+    values, other_values = training.schema[predicate].values, test.schema[other].values
+    if len(values) != len(other_values):
         raise DatasetError(
-            f"{predicate!r} has {len(ours)} values and {other!r} {len(theirs)}, so the values of "
-            "one cannot stand for those of the other. Nothing was evaluated."
+            f"{predicate!r} has {len(values)} values and {other!r} has {len(other_values)}, so the "
+            "values of one cannot be mapped to those of the other. Nothing was evaluated."
         )
-    names = dict(zip(theirs, ours, strict=True))
+    names = dict(zip(other_values, values, strict=True))
     entities = (_relabelled(one, predicate, names[one.labels[other]]) for one in test)
     return replace(test, schema=training.schema, entities=tuple(entities))
 

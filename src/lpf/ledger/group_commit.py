@@ -64,7 +64,7 @@ class GroupCommit:
         self._commit = commit
         self._lock = threading.Lock()
         # Served callers stay in it, at the front, until the lead has passed them: if one is
-        # interrupted, all others are still where the lead finds them.
+        # interrupted, the lead still finds all others.
         self._queue: list[_Waiting] = []
         self._leader: _Waiting | None = None
 

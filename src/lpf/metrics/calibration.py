@@ -27,7 +27,8 @@ BinKind = Literal["width", "mass"]
 @dataclass(frozen=True)
 class Bins:
     """B bins that are not empty. ``order`` [E] sorts entities by bin, ``starts``
-    [B] is where each bin begins there; ``scores`` [B] are sums over its entities."""
+    [B] is the position in ``order`` at which each bin begins; ``scores`` [B] are sums over its
+    entities."""
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]

@@ -111,7 +111,7 @@ def confusion(probabilities: FloatArray, labels: LabelArray) -> NDArray[np.int64
 
 
 def macro_f1(probabilities: FloatArray, labels: LabelArray) -> float:
-    """Mean F1 over values. A value that is neither a label nor an answer has no F1; it is ignored."""
+    """Mean F1 over the values that are a label or an answer; other values have no F1."""
     f1, _ = _f1(confusion(probabilities, labels))
     return float(f1.mean())
 

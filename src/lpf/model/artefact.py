@@ -180,7 +180,7 @@ def load_model(folder: Path) -> Artefact:
     if folder.name != version:
         raise ArtefactHashError(
             f"{folder}: the content hashes to {version}, the folder is named {folder.name}. A file "
-            "was changed or the folder renamed; copy the model again from where it came from."
+            "was changed or the folder renamed; copy the model again from its source."
         )
     config = _parse_config(contents[CONFIG_FILE], folder / CONFIG_FILE)
     card = ModelCard.from_dict(_parse_json(contents[CARD_FILE], folder / CARD_FILE))

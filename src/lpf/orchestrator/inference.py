@@ -24,7 +24,7 @@ from lpf.index.retrieve import EvidenceIndex
 from lpf.items import Segments
 from lpf.orchestrator.known_facts import FactPolicy, known_facts
 from lpf.orchestrator.recording import shared_options
-from lpf.results import FactUsed, LeftOut, QueryResult, none_counts
+from lpf.results import FactUsed, LeftOut, QueryResult, all_left_out_note
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
 from lpf.types import QueryOptions
@@ -208,7 +208,7 @@ class Inference:
         left_out = LeftOut(items.dated_later, items.below_credibility)
         notes = [NO_EVIDENCE if known else NOTHING]
         if left_out.count:
-            notes.append(none_counts(left_out, question.options))
+            notes.append(all_left_out_note(left_out, question.options))
         return QueryResult(
             question.entity_id,
             predicate.name,

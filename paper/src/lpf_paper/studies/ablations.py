@@ -324,9 +324,9 @@ def ablation_table(
     return Table(
         f"ablations_{setup.name}",
         f"One part removed: {setup.title}",
-        f"Compliance, {described_test(plan, setup)}. Changes are the variant minus the default, paired "
-        "by entity and data set, with 95 % intervals and p-values corrected for the number of "
-        f"variants: above 0, the removed part was useful. {_how(setup)}",
+        f"Compliance, {described_test(plan, setup)}. Changes are the variant minus the default, "
+        "paired by entity and data set, with 95 % intervals and p-values corrected for the number "
+        f"of variants: above 0, the removed part was useful. {_how(setup)}",
         ABLATION_COLUMNS,
         tuple(_rows(plan, setup, changes, results)),
     )

@@ -125,10 +125,11 @@ def more_table(plan: ExperimentPlan, large: Runs, results: ResultReader) -> Tabl
     return method_table(
         "more",
         "More measures",
-        f"On the same {plan.test_entities:,} new companies, methods in the same order. ECE has ten bins of "
-        "equal width unless noted, with equal mass 15; MCE is the largest gap of a bin, which is "
-        "large by chance in a bin of few companies. AURC is the error rate among the most confident "
-        "answers, averaged over how many of them are taken. Before T is before the temperature.",
+        f"On the same {plan.test_entities:,} new companies, methods in the same order. ECE has ten "
+        "bins of equal width unless noted, with equal mass 15; MCE is the largest gap of a bin, "
+        "which is large by chance in a bin of few companies. AURC is the error rate among the most "
+        "confident answers, averaged over how many of them are taken. Before T is before the "
+        "temperature.",
         large,
         MORE_MEASURES,
         results,

@@ -278,8 +278,8 @@ def _clean(evaluation: Evaluation) -> str | None:
     return (
         f"{file_title(evaluation)}: on the {len(evaluation.unshared_ids):,} entities that share "
         f"nothing with those learned from, LPF has an accuracy of "
-        f"{clean.spreads['accuracy'].mean:z.4f} (on all {overall.spreads['accuracy'].mean:z.4f}) and "
-        f"an NLL of {clean.spreads['nll'].mean:z.4f} ({overall.spreads['nll'].mean:z.4f})."
+        f"{clean.spreads['accuracy'].mean:z.4f} (on all {overall.spreads['accuracy'].mean:z.4f}) "
+        f"and an NLL of {clean.spreads['nll'].mean:z.4f} ({overall.spreads['nll'].mean:z.4f})."
     )
 
 

@@ -173,15 +173,16 @@ def _calibrated(scored: Sequence[Scored]) -> str:
 
 def _movers(plan: ExperimentPlan, scored: Sequence[Scored]) -> str:
     """Which knob changes mean accuracy and mean ECE most."""
-    told = []
+    movers = []
     for measure, title in (("accuracy", "accuracy"), ("ece", "ECE")):
         reach = {name: _reach(name, values, measure, scored) for name, values in grid(plan).items()}
         most = max(reach, key=lambda name: reach[name])
         others = ", ".join(
             f"{KNOBS[name].symbol} by {moved:z.3f}" for name, moved in reach.items() if name != most
         )
-        told.append(f"{title} {KNOBS[most].symbol}, by {reach[most]:z.3f} ({others})")
-    return f"On average over the others, the knob that moves most is for {' and for '.join(told)}."
+        movers.append(f"{title} {KNOBS[most].symbol}, by {reach[most]:z.3f} ({others})")
+    listed = " and for ".join(movers)
+    return f"On average over the others, the knob that moves most is for {listed}."
 
 
 def _reach(name: str, values: Sequence[float], measure: str, scored: Sequence[Scored]) -> float:
@@ -196,12 +197,12 @@ def _reach(name: str, values: Sequence[float], measure: str, scored: Sequence[Sc
 def _ranks(scored: Sequence[Scored]) -> list[str]:
     """The ranks of the paper's own settings among those with the same number of items."""
     five = sorted(with_items(scored, DEFAULT["top_k"]), key=raw_nll)
-    told = [
+    ranks = [
         f"{name} ({words(one.setting)}) has rank {five.index(one) + 1} of {len(five)} by NLL "
         f"({one.raw['nll']:z.4f}, ECE {one.raw['ece']:z.3f})."
         for name, one in published(scored)
     ]
-    return [f"Among settings with five items: {' '.join(told)}"] if told else []
+    return [f"Among settings with five items: {' '.join(ranks)}"] if ranks else []
 
 
 def _against_robust(
@@ -231,11 +232,11 @@ def _duel(
     if not among:
         return None
     best = min(among, key=lambda one: (one.tempered if tempered else one.raw)["nll"])
-    ours, theirs = (
+    ours, best_run = (
         results.answered(robust_at(plan, top_k)),
         results.answered(at(plan, best.setting)),
     )
-    paper = theirs if tempered else without_temperature(theirs)
+    paper = best_run if tempered else without_temperature(best_run)
     difference = compare([ours], {"best": [paper]})[0].difference
     return None if difference is None else (words(best.setting), difference)
 
@@ -244,15 +245,15 @@ def _duels(how: str, duels: Sequence[tuple[str, Difference]]) -> str:
     # With many items all losses are nearly 0, and tiny differences can be significant.
     compared = [found for _, found in duels if abs(found.mean) >= SMALLEST_DIFFERENCE]
     won, lost = sum(one.high < 0 for one in compared), sum(one.low > 0 for one in compared)
-    told = "; ".join(
+    listed = "; ".join(
         f"{setting}: {found.mean:+z.4f} ({found.low:+z.4f} to {found.high:+z.4f})"
         for setting, found in duels
     )
     return (
         f"Robust mode with the same network, against the setting with the lowest NLL for as many "
-        f"items, picked in hindsight, {how}: better beyond chance, and by {SMALLEST_DIFFERENCE:g} or more, for "
-        f"{won} and worse for {lost} of {len(duels)} numbers of items. Robust mode's NLL less the "
-        f"setting's, with 95 % intervals: {told}."
+        f"items, picked in hindsight, {how}: better beyond chance, and by {SMALLEST_DIFFERENCE:g} "
+        f"or more, for {won} and worse for {lost} of {len(duels)} numbers of items. Robust mode's "
+        f"NLL less the setting's, with 95 % intervals: {listed}."
     )
 
 

@@ -41,18 +41,18 @@ def findings(plan: ExperimentPlan, sweeps: Sequence[Sweep], results: ResultReade
 
 def _swept(sweep: Sweep) -> str | None:
     """The range over a knob, with the range over seeds and the paper's numbers."""
-    there = [point for point in sweep.points if point.raw.spreads]
-    middle = next((one for one in there if one.value == sweep.knob.default), None)
-    if middle is None or len(there) < 2:
+    with_scores = [point for point in sweep.points if point.raw.spreads]
+    middle = next((one for one in with_scores if one.value == sweep.knob.default), None)
+    if middle is None or len(with_scores) < 2:
         return None
     knob, nll = sweep.knob, middle.raw.spreads["nll"].mean
-    best = min(there, key=lambda point: point.raw.spreads["nll"].mean)
-    accuracies = [point.raw.spreads["accuracy"].mean for point in there]
-    errors = [point.raw.spreads["ece"].mean for point in there]
-    tempered = [point.tempered.spreads["nll"].mean for point in there]
+    best = min(with_scores, key=lambda point: point.raw.spreads["nll"].mean)
+    accuracies = [point.raw.spreads["accuracy"].mean for point in with_scores]
+    errors = [point.raw.spreads["ece"].mean for point in with_scores]
+    tempered = [point.tempered.spreads["nll"].mean for point in with_scores]
     return (
-        f"{knob.title} ({knob.symbol} from {there[0].value:g} to {there[-1].value:g}): paper "
-        f"mode's accuracy {_range(accuracies, 4)}"
+        f"{knob.title} ({knob.symbol} from {with_scores[0].value:g} to "
+        f"{with_scores[-1].value:g}): paper mode's accuracy {_range(accuracies, 4)}"
         f"{_seed_range(middle.raw.spreads['accuracy'])}, "
         f"its ECE {_range(errors, 3)}{_printed_range(knob)}. Its NLL is lowest at {knob.symbol} = "
         f"{best.value:g} ({best.raw.spreads['nll'].mean:z.4f}, against {nll:z.4f} at the default); "

@@ -143,13 +143,13 @@ def _where_others_win(all_steps: Mapping[str, Steps], results: ResultReader) -> 
         "corrupted evidence"
     )
     lost = [
-        told for kind, place in places if (told := _better(kind, all_steps[kind], place, results))
+        names for kind, place in places if (names := _better(kind, all_steps[kind], place, results))
     ]
     if not lost:
         return f"{begin}; at none is another method better by more than chance."
     return (
-        f"{begin}; by more than chance (p below {SIGNIFICANT:g}, corrected for the number of methods) it "
-        f"is beaten at {len(lost)}: {'; '.join(lost)}."
+        f"{begin}; by more than chance (p below {SIGNIFICANT:g}, corrected for the number of "
+        f"methods) it is beaten at {len(lost)}: {'; '.join(lost)}."
     )
 
 
@@ -177,12 +177,12 @@ def _attacked(steps: Steps, results: ResultReader) -> str:
     if not parts:
         return ""
     parts.sort()
-    told = "; ".join(
+    listed = "; ".join(
         f"{title_of(method)} from {before:z.3f} to {after:z.3f}"
         for _, before, after, method in parts
     )
     items = "one planted item" if steps.x[-1] == 1 else f"{steps.x[-1]:g} planted items"
-    return f"Accuracy with {items} of credibility 1 for a wrong value, least loss first: {told}."
+    return f"Accuracy with {items} of credibility 1 for a wrong value, least loss first: {listed}."
 
 
 def _surest(all_steps: Mapping[str, Steps], results: ResultReader) -> str:
@@ -294,7 +294,8 @@ def _lost_table(
         "lost",
         "NLL lost at the highest level of each kind",
         "NLL minus that of the same entities with unchanged evidence, paired, with 95 % intervals "
-        f"over data sets and entities. A method that was bad before has little to lose. {_how(plan)}",
+        "over data sets and entities. A method that was bad before has little to lose. "
+        f"{_how(plan)}",
         columns,
         tuple(rows),
     )

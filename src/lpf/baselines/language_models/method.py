@@ -49,7 +49,7 @@ class LanguageModelAnswers:
     def confidence_and_hits(
         self, labels: metrics.LabelArray
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Like ``metrics.confidence_and_hits``: confidence and right, [E] each; a failed answer is wrong."""
+        """Like ``metrics.confidence_and_hits``, with failed answers as wrong."""
         confidence, right = metrics.confidence_and_hits(self.probabilities, labels)
         return confidence, right & ~self.failed
 
