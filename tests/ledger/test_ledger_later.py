@@ -44,7 +44,7 @@ def test_a_disk_that_was_full_for_a_moment_loses_nothing(tmp_path: Path) -> None
         disk = Disk(database, ledger)
         for number in range(20):
             ledger.append_later(lambda number=number: large(number))
-        with pytest.raises(LedgerError, match=r"20 records .* not in the ledger yet.*full"):
+        with pytest.raises(LedgerError, match=r"20 queued records .* not in the ledger yet.*full"):
             ledger.flush()
         assert ledger.pending == 20
         ledger.append_later(lambda: large(20))  # taken, behind the others
@@ -80,7 +80,7 @@ def test_closing_tells_how_many_were_not_written_and_may_be_repeated(tmp_path: P
         disk = Disk(database, ledger)
         for number in range(3):
             ledger.append_later(lambda number=number: large(number))
-        with pytest.raises(LedgerError, match="3 records"):
+        with pytest.raises(LedgerError, match="3 queued records"):
             ledger.close()
         disk.is_full = False
         ledger.close()
@@ -97,11 +97,11 @@ def test_not_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch
 
     later = BackgroundWriter(lambda made: made, submit)
     later.put(draft)
-    with pytest.raises(LedgerError, match="1 records"):
+    with pytest.raises(LedgerError, match="1 queued records"):
         later.flush()
     for _ in range(4):
         later.put(draft)
-    with pytest.raises(LedgerError, match=r"5 records .*no room.* was not accepted"):
+    with pytest.raises(LedgerError, match=r"5 queued records .*no room.* was not accepted"):
         later.put(draft)
     full = False
     later.flush()

@@ -356,7 +356,7 @@ def test_nothing_is_signed_on_top_of_a_tree_that_does_not_fit(tmp_path: Path) ->
         ledger.append_many([draft(number) for number in range(300)])
         ledger.checkpoint()
         execute(database, "UPDATE ledger_tiles SET hashes = zeroblob(32) WHERE level = 1")
-        with pytest.raises(LedgerBrokenError, match="does not fit"):
+        with pytest.raises(LedgerBrokenError, match="does not match"):
             Ledger(database, KEY)
         execute(database, "DELETE FROM ledger_tiles")
         with pytest.raises(LedgerBrokenError, match="hashes are missing"):
