@@ -96,8 +96,8 @@ class Items:
     ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were left out.
 
     The answer adds ``weight`` [N], how much each item counts: its exponent, or its share of the
-    latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions`` [N,
-    V] (all three None for the variant ``learned``, which has ``members`` [S, V] instead).
+    latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions``
+    [N, V] (all three None for the variant ``learned``, which has ``members`` [S, V] instead).
     """
 
     features: Float32Array

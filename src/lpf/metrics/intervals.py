@@ -141,8 +141,7 @@ def mean_differences(
 
 
 def percentiles(drawn: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
-    """The ends of the interval that holds the middle ``level`` of draws [D, ...]: [...] and
-    [...]."""
+    """The ends of the middle ``level`` of draws [D, ...], as two arrays [...]."""
     if not 0.0 < level < 1.0:
         raise ConfigError(f"level: must be above 0 and below 1, got {level!r}.")
     low, high = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)

@@ -206,9 +206,8 @@ class ModelConfig:
         document = asdict(self)
         for head in document["predicates"]:
             if not head["channel"]:
-                del head[
-                    "channel"
-                ]  # so that older models, which have no channels, keep their version
+                # Models from before channels existed must keep their version.
+                del head["channel"]
         return document
 
     @classmethod

@@ -39,7 +39,7 @@ FACTS_UNUSED = "known facts were not used: only the circuit can take them into a
 class Question:
     """One question, and what was found for it. ``own`` is the newest fact about the predicate
     itself (value, confidence, timestamp, source, fact_id), if there is one; ``facts`` and
-    ``used`` are the known facts that are used; ``stages`` are milliseconds by name."""
+    ``used`` are the known facts for the answer; ``stages`` are milliseconds by name."""
 
     entity_id: str
     predicate: Predicate

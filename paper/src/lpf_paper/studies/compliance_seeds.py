@@ -1,5 +1,4 @@
-"""The search for networks on compliance, seed by seed, and the effect of the seed on test
-scores."""
+"""The search for networks on compliance, seed by seed, and how the seed affects test scores."""
 
 from __future__ import annotations
 
