@@ -1,7 +1,7 @@
 """Every error that this package raises on purpose.
 
     LPFError
-    ├── ConfigError            a setting out of its range, or one that does not apply here
+    ├── ConfigError            a setting is out of its range, or does not apply here
     │   └── MissingPackageError    an optional package is missing; says what to install
     ├── SchemaError            a schema that cannot be used; names the field
     ├── UnknownPredicateError  a predicate the schema, model or circuit does not have
@@ -10,7 +10,7 @@
     │   └── NonFiniteError     features or posteriors with NaN or infinity
     ├── ImpossibleEvidenceError  evidence under which every value has probability zero
     ├── ArtefactError          a model file that cannot be used
-    │   ├── ArtefactFormatError    not a model file, or a version that is not known
+    │   ├── ArtefactFormatError    not a model file, or an unknown version
     │   ├── ArtefactTensorError    a tensor is missing, surplus or of the wrong shape
     │   └── ArtefactHashError      the content does not match its version
     ├── CircuitError           an invalid circuit; names the node
@@ -42,11 +42,11 @@
     │   ├── ProofError              a proof or its bundle is invalid
     │   └── UnknownRecordError      a record id that the ledger does not have
     ├── ReplayError            a record that cannot be replayed; says what is missing
-    └── WorkspaceError         a folder that is not a workspace, or one that cannot be used
+    └── WorkspaceError         a folder is not a workspace, or cannot be used
 
 A message says what is wrong, where, what was not done and how to fix it; ``field`` and ``hint``
-have the place and the fix by themselves where they are known. Errors about a wrong value are also
-``ValueError``; look-ups that fail are also ``KeyError``.
+hold the place and the fix separately, if they are known. Errors about a wrong value are also
+``ValueError``; failed look-ups are also ``KeyError``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LPFError(Exception):
         """What is wrong, without the field and the hint."""
         return " ".join(str(part) for part in self.args)
 
-    # KeyError quotes its message; a sentence for a person must be printed as it is.
+    # KeyError prints the repr of its message; users should see the plain sentence.
     def __str__(self) -> str:
         named = self.message if self.field is None else f"{self.field}: {self.message}"
         return named if self.hint is None else f"{named} {self.hint}"
@@ -112,7 +112,7 @@ class ArtefactError(LPFError):
 
 
 class ArtefactFormatError(ArtefactError, ValueError):
-    """A file is not in the expected format, or in a version of it that is not known."""
+    """A file is not in the expected format, or has an unknown format version."""
 
 
 class ArtefactTensorError(ArtefactError, ValueError):
@@ -220,7 +220,7 @@ class LedgerError(LPFError):
 
 
 class LedgerKeyError(LedgerError):
-    """The signing key is missing, readable by others, or another ledger's."""
+    """The signing key is missing, readable by other users, or belongs to another ledger."""
 
 
 class LedgerBrokenError(LedgerError, ValueError):
@@ -244,4 +244,4 @@ class ReplayError(LPFError):
 
 
 class WorkspaceError(LPFError):
-    """A folder is not a workspace, or one that cannot be used."""
+    """A folder is not a workspace, or is a workspace that cannot be used."""

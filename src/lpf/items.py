@@ -1,6 +1,6 @@
 """The evidence items of a question, from retrieval to record, and their layout by entity.
 
-Items of E entities stand one after the other in arrays of N rows; ``Segments`` says where each
+Items of E entities are stored one after the other in arrays of N rows; ``Segments`` says where each
 entity's rows begin. One entity is the case E = 1.
 """
 
@@ -53,11 +53,11 @@ class Segments:
         return np.repeat(np.arange(len(self)), self.counts)
 
     def rows(self, entity: int) -> slice:
-        """Where the rows of an entity stand."""
+        """The rows of an entity, as a slice."""
         return slice(int(self.offsets[entity]), int(self.offsets[entity + 1]))
 
     def sum(self, rows: FloatArray) -> FloatArray:
-        """Sums [N, ...] by entity -> [E, ...]; zero where an entity has no row.
+        """Sums [N, ...] by entity -> [E, ...]; zero for an entity without rows.
 
         Always by ``reduceat``, whose order of adding does not depend on E: an answer computed in a
         batch is recomputed alone to the last bit."""
@@ -66,38 +66,38 @@ class Segments:
         filled = np.flatnonzero(self.counts)
         total = np.zeros((len(self), *rows.shape[1:]))
         if len(filled):
-            # reduceat would repeat a row for an empty segment, so only filled ones take part.
+            # reduceat would repeat a row for an empty segment, so empty segments are skipped.
             total[filled] = np.add.reduceat(rows, self.offsets[filled], axis=0)
         return total
 
     def check(self, count: int) -> None:
         """EvidenceError unless the segments cover ``count`` items one after the other."""
         if self.offsets[0] != 0 or (len(self) > 1 and bool((np.diff(self.offsets) < 0).any())):
-            raise EvidenceError("segments must start at 0 and never fall.")
+            raise EvidenceError("segments: offsets must start at 0 and must not decrease.")
         if int(self.offsets[-1]) != count:
             raise EvidenceError(f"segments cover {int(self.offsets[-1])} items of {count}.")
 
 
 @dataclass(eq=False)
 class Items:
-    """Evidence items as arrays by item: what is known about them, and what an answer made of them.
+    """Evidence items as arrays: what is known about each item, and how an answer used it.
 
     Retrieval creates them, the engine answers from them, a result holds them and its record is
     written from them. The first seven fields are all that the engine needs:
 
     - ``features`` [N, width], ``ids``, and ``keys`` that seed each item's random draws (see
       ``factors.keys``; by default they follow from the features);
-    - ``credibility`` [N], NaN where unknown; ``groups`` [N] number copies and ``sources`` [N]
+    - ``credibility`` [N], NaN if unknown; ``groups`` [N] number copies and ``sources`` [N]
       number sources within an entity, -1 for none;
     - ``segments``, the layout by entity (default: all items belong to one entity).
 
-    Retrieval adds ``content_keys`` (what caches know an item by), ``commitments`` (salted hashes of
+    Retrieval adds ``content_keys`` (their keys in caches), ``commitments`` (salted hashes of
     the texts), ``scores`` [N] (best first) and counts: of ``considered`` items,
     ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were left out.
 
-    The answer adds ``weight`` [N], what each item counts: its exponent, or its share of the latent
-    code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions`` [N, V]
-    (all three None for the variant ``learned``, which has ``members`` [S, V] instead).
+    The answer adds ``weight`` [N], how much each item counts: its exponent, or its share of the
+    latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions``
+    [N, V] (all three None for the variant ``learned``, which has ``members`` [S, V] instead).
     """
 
     features: Float32Array
@@ -134,18 +134,18 @@ class Items:
             array = getattr(self, name)
             if array is not None and len(array) != count:
                 raise EvidenceError(f"{name}: {len(array)} for {count} items.")
-        # fmin and fmax ignore NaN, which stands for unknown.
+        # fmin and fmax ignore NaN, which means unknown.
         if count and not (
             np.fmin.reduce(self.credibility, initial=1.0) >= 0.0
             and np.fmax.reduce(self.credibility, initial=0.0) <= 1.0
         ):
-            raise EvidenceError("credibility: must lie in [0, 1] (NaN where unknown).")
+            raise EvidenceError("credibility: must lie in [0, 1] (NaN if unknown).")
 
     def __len__(self) -> int:
         return len(self.features)
 
     def copy(self) -> Items:
-        """The same items in an object of its own; the arrays are shared."""
+        """A shallow copy: the arrays are shared."""
         other = object.__new__(Items)
         other.__dict__.update(self.__dict__)
         return other
@@ -169,12 +169,12 @@ class Items:
         if len(entities) == 1:
             return entities[0]
         return Items(
-            np.concatenate([one.features for one in entities]),
-            [name for one in entities for name in one.ids],
-            np.concatenate([one.keys for one in entities if one.keys is not None]),
-            np.concatenate([one.credibility for one in entities]),
-            np.concatenate([one.groups for one in entities]),
-            np.concatenate([one.sources for one in entities]),
-            Segments.of_counts([len(one) for one in entities]),
-            [key for one in entities for key in one.content_keys],
+            np.concatenate([items.features for items in entities]),
+            [name for items in entities for name in items.ids],
+            np.concatenate([items.keys for items in entities if items.keys is not None]),
+            np.concatenate([items.credibility for items in entities]),
+            np.concatenate([items.groups for items in entities]),
+            np.concatenate([items.sources for items in entities]),
+            Segments.of_counts([len(items) for items in entities]),
+            [key for items in entities for key in items.content_keys],
         )

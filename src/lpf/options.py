@@ -33,8 +33,8 @@ LARGEST_SEED = 2**53 - 1  # records store it as a JSON number
 
 @dataclass(frozen=True)
 class Option:
-    """What a field says about itself. ``ge``, ``gt``, ``le`` and ``lt`` are bounds, as in
-    ``greater or equal``. ``unset`` says what None stands for. ``old_name`` is an earlier spelling
+    """The declaration of one option. ``ge``, ``gt``, ``le`` and ``lt`` are bounds, as in
+    "greater or equal". ``unset`` says what None means. ``old_name`` is an earlier spelling
     that the command line still takes, with ``old_values`` for values that were renamed."""
 
     help: str
@@ -80,12 +80,12 @@ class DeclaredOption:
 
     @property
     def flag(self) -> str:
-        """As it is spelled on the command line."""
+        """The option's name on the command line, such as ``--top-k``."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def default_text(self) -> str:
-        """The default as a person writes it, or what None stands for."""
+        """The default as a user would write it, or what None means."""
         if self.default is None:
             return self.option.unset or ""
         if isinstance(self.default, tuple):
@@ -97,19 +97,19 @@ class DeclaredOption:
 
 @lru_cache
 def options_of(kind: type) -> Mapping[str, DeclaredOption]:
-    """The options that a dataclass declares, by name, in their order."""
+    """The options that a dataclass declares, by name, in the order of its fields."""
     hints = get_type_hints(kind, include_extras=True)
-    found = {}
-    for one in fields(kind):
+    options = {}
+    for entry in fields(kind):
         hint, *extras = (
-            get_args(hints[one.name])
-            if get_origin(hints[one.name]) is Annotated
-            else (hints[one.name],)
+            get_args(hints[entry.name])
+            if get_origin(hints[entry.name]) is Annotated
+            else (hints[entry.name],)
         )
         for option in extras:
             if isinstance(option, Option):
-                found[one.name] = _declared(one.name, hint, one.default, option)
-    return MappingProxyType(found)
+                options[entry.name] = _declared(entry.name, hint, entry.default, option)
+    return MappingProxyType(options)
 
 
 def _declared(name: str, hint: Any, default: Any, option: Option) -> DeclaredOption:
@@ -145,7 +145,7 @@ WHICH = "Which evidence counts"
 
 @dataclass(frozen=True, kw_only=True)
 class QueryOptions:
-    """How a question is answered. What does not apply to the mode is refused, not ignored.
+    """How a question is answered. An option that does not apply to the mode raises ConfigError.
 
     ``robust`` is the default mode; ``paper`` follows the published algorithms to the letter, and
     ``QueryOptions.paper()`` and ``paper_best()`` are its two published settings. ``top_k``,
@@ -214,7 +214,7 @@ class QueryOptions:
         ),
     ] = 0
     fallback: Annotated[
-        Fallback, Option("How to answer where the circuit lacks the predicate.", HOW)
+        Fallback, Option("How to answer if the circuit lacks the predicate.", HOW)
     ] = "average"
 
     def __post_init__(self) -> None:
@@ -231,7 +231,7 @@ class QueryOptions:
                     raise ConfigError(f"{reason}; leave it out.", field=f"options.{name}")
 
     def _inapplicable(self) -> Iterator[tuple[Sequence[str], str]]:
-        """Options that have no effect beside the others, with the reason."""
+        """Options that have no effect given the others, with the reason."""
         if self.mode == "robust":
             yield ("alpha", "weight_form"), "applies in paper mode only"
         if self.variant == "learned":

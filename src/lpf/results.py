@@ -1,4 +1,4 @@
-"""The answer to a question, with the evidence and facts it rests on."""
+"""The answer to a question, with the evidence and facts it is based on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STAGES = ("canonical", "retrieval", "encoding", "conversion", "reasoning", "reco
 
 @dataclass(frozen=True, slots=True)
 class FactUsed:
-    """A known fact that took part: as certain (``hard``), or as a likelihood (``soft``).
+    """A known fact that was used: as certain (``hard``), or as a likelihood (``soft``).
     ``strength`` is the probability with which it was believed, reduced by age."""
 
     fact_id: int
@@ -67,8 +67,8 @@ class LeftOut:
         return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
 
 
-def none_counts(left_out: LeftOut, options: QueryOptions) -> str:
-    """The note for an answer where items were found and all of them were left out."""
+def all_left_out_note(left_out: LeftOut, options: QueryOptions) -> str:
+    """The note for an answer if items were found but all of them were left out."""
     number = left_out.count
     items = (
         "1 item, which does not count" if number == 1 else f"{number:,} items, none of which counts"
@@ -80,9 +80,9 @@ def none_counts(left_out: LeftOut, options: QueryOptions) -> str:
 class QueryResult:
     """The answer to one question.
 
-    ``source`` says what the answer rests on, ``method`` how it was computed, ``notes`` what else a
-    reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V] and the
-    evidence's ``contributions`` [K, V] add up, in log space, to the answer before normalising.
+    ``source`` says what the answer is based on, ``method`` how it was computed, ``notes`` what else
+    a reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V] and
+    the evidence's ``contributions`` [K, V] add up, in log space, to the answer before normalising.
     ``stages`` are milliseconds by name (see STAGES); for one of many questions answered together
     they are its share. ``as_of`` and ``timestamp`` are microseconds since 1970. ``none_of`` counts
     the items of an answer without ``evidence``: found, but all left out.
@@ -129,8 +129,8 @@ class QueryResult:
 
     @property
     def left_out(self) -> LeftOut | None:
-        """The items that were found but not used. None if a known fact answered at once and no item
-        was looked for."""
+        """The items that were found but not used. None if a known fact answered directly, so no
+        items were retrieved."""
         used = self.evidence
         if used is None:
             return self.none_of
@@ -226,7 +226,7 @@ class QueryResult:
 
         Columns: ``evidence_id``, ``weight``, ``credibility``, ``score``, ``copies`` (the number of
         the item's group of copies), and for each value ``factor_<value>`` (what the item says) and
-        ``contribution_<value>`` (what it adds to the answer, in nats), where the answer has them.
+        ``contribution_<value>`` (what it adds to the answer, in nats), if the answer has them.
         """
         columns = ["evidence_id", "weight", "credibility", "score", "copies"]
         rows = []

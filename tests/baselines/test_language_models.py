@@ -98,7 +98,7 @@ def test_failed_answers_are_not_correct_by_chance(server: ChatServer) -> None:
     labels = asked.dataset.labels("level")
     assert metrics.accuracy(answers.probabilities, labels) == 0.5
     assert answers.accuracy(labels) == 0.0
-    confidence, right = answers.judged(labels)
+    confidence, right = answers.confidence_and_hits(labels)
     np.testing.assert_allclose(confidence, [0.8, 1 / 3])
     assert not right.any()
 

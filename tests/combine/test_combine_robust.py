@@ -247,7 +247,7 @@ def test_old_parameters_without_highest_still_load() -> None:
 
 def test_invalid_segments_are_refused() -> None:
     for offsets in ([0, 5, 3, 4], [2, 4]):
-        with pytest.raises(EvidenceError, match="never fall"):
+        with pytest.raises(EvidenceError, match="must not decrease"):
             robust(distributions(4), segments=Segments(np.array(offsets)))
 
 

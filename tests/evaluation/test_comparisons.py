@@ -184,7 +184,7 @@ def test_few_groups_are_not_compared(number: int, compared: bool) -> None:
     groups = {f"e{place}": f"g{place % number}" for place in range(120)}
     (found,) = compare(runs_of(1.0), {"sharp": runs_of(3.0)}, groups=groups, draws=50)
     assert (found.difference is not None) == (found.adjusted is not None) == compared
-    note = "not compared: the test entities are of fewer than 6 groups"
+    note = "not compared: the test entities belong to fewer than 6 groups"
     assert found.note == (None if compared else note)
 
 

@@ -268,7 +268,7 @@ def test_bins_add_up_to_the_ece() -> None:
     table = reliability_of(run)
     gaps = np.abs(table.accuracy - table.confidence)
     assert gaps @ table.count / 300 == exactly(measure(run)["ece"])
-    confidence, right = metrics.judged(run.answers, run.labels)
+    confidence, right = metrics.confidence_and_hits(run.answers, run.labels)
     order = np.argsort(confidence)
     twenties = (right - confidence)[order].reshape(15, 20)
     assert measure(run)["ece_mass"] == exactly(np.abs(twenties.sum(axis=1)).sum() / 300)

@@ -109,7 +109,7 @@ def _width(runs: list[Predictions], groups: dict[str, str] | None = None) -> flo
 def test_a_draw_of_an_ece_is_that_of_weighted_bins() -> None:
     """One run: its ECE under given weights, bin by bin, then moved to the measured one."""
     run = calibrated_run(120, 0, sharpness=2.0)
-    confidence, right = metrics.judged(run.answers, run.labels)
+    confidence, right = metrics.confidence_and_hits(run.answers, run.labels)
     place = np.minimum((confidence * 10).astype(int), 9)
     weights = np.random.default_rng(0).standard_exponential((300, 120))
     errors = [

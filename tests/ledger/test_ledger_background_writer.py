@@ -44,7 +44,7 @@ def test_a_temporarily_full_disk_loses_nothing(tmp_path: Path) -> None:
         disk = Disk(database, ledger)
         for number in range(20):
             ledger.append_later(lambda number=number: large(number))
-        with pytest.raises(LedgerError, match=r"20 records .* not in the ledger yet.*full"):
+        with pytest.raises(LedgerError, match=r"20 queued records .* not in the ledger yet.*full"):
             ledger.flush()
         assert ledger.pending == 20
         ledger.append_later(lambda: large(20))  # taken, behind the others
@@ -78,7 +78,7 @@ def test_closing_reports_unwritten_records_and_can_be_repeated(tmp_path: Path) -
         disk = Disk(database, ledger)
         for number in range(3):
             ledger.append_later(lambda number=number: large(number))
-        with pytest.raises(LedgerError, match="3 records"):
+        with pytest.raises(LedgerError, match="3 queued records"):
             ledger.close()
         disk.is_full = False
         ledger.close()
@@ -86,7 +86,7 @@ def test_closing_reports_unwritten_records_and_can_be_repeated(tmp_path: Path) -
 
 
 def test_the_queue_of_pending_records_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(later_module, "MOST_KEPT", 5)
+    monkeypatch.setattr(later_module, "MOST_UNWRITTEN", 5)
     full = True
 
     def submit(_: object) -> None:
@@ -95,11 +95,11 @@ def test_the_queue_of_pending_records_is_limited(monkeypatch: pytest.MonkeyPatch
 
     later = BackgroundWriter(lambda made: made, submit)
     later.put(draft)
-    with pytest.raises(LedgerError, match="1 records"):
+    with pytest.raises(LedgerError, match="1 queued records"):
         later.flush()
     for _ in range(4):
         later.put(draft)
-    with pytest.raises(LedgerError, match=r"5 records .*no room.* was not accepted"):
+    with pytest.raises(LedgerError, match=r"5 queued records .*no room.* was not accepted"):
         later.put(draft)
     full = False
     later.flush()

@@ -21,7 +21,7 @@ LABELLED = [
     metrics.confusion,
     metrics.ece,
     metrics.high_confidence_errors,
-    metrics.judged,
+    metrics.confidence_and_hits,
     metrics.log_losses,
     metrics.low_confidence_correct,
     metrics.macro_f1,

@@ -114,7 +114,7 @@ def test_losses_that_cannot_be_paired_are_refused(first, second) -> None:
 
 
 def test_infinite_losses_are_refused_even_if_both_are_infinite() -> None:
-    with pytest.raises(NonFiniteError, match="a log loss is infinite where"):
+    with pytest.raises(NonFiniteError, match="a log loss is infinite"):
         compared([np.inf, 1.0], [np.inf, 1.0])
 
 

@@ -51,7 +51,7 @@ def paper(
     keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rebuild the paper's tables and figures beside the numbers that the paper prints.
+    """Rebuild the paper's tables and figures and compare them with the printed numbers.
 
     Results are stored one by one. After an interruption the same command continues where it
     stopped; if everything is there, it only writes the report again.

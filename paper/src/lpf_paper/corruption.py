@@ -36,7 +36,7 @@ class Loan:
         the value it was labelled with, and belongs to no report."""
         return replace(
             self.item,
-            text=_readdressed(self.item.text, self.lender, borrower),
+            text=_with_names_of(self.item.text, self.lender, borrower),
             labels={predicate: self.lender.labels[predicate], **self.item.labels},
             report_id=None,
             truth=None,
@@ -88,7 +88,7 @@ class Lenders:
 
     def alike(self, value: str, item: DatasetItem) -> list[Loan]:
         """Items of entities with the value: of the same source, else the same aspect, else any."""
-        keys = [key for key in _kinships(item) if (value, *key) in self.loans]
+        keys = [key for key in _source_and_aspect(item) if (value, *key) in self.loans]
         return self.loans[(value, *next(iter(keys), ()))]
 
     def clear(self, value: str) -> list[Loan]:
@@ -103,20 +103,20 @@ def _filed_under(
     if value is None:
         return
     yield (value,)
-    for kinship in _kinships(item):
-        yield (value, *kinship)
-    if _spoken_for(item, predicate) in (None, [value]):
+    for key in _source_and_aspect(item):
+        yield (value, *key)
+    if _supported_values(item, predicate) in (None, [value]):
         yield (value, CLEAR)
 
 
-def _kinships(item: DatasetItem) -> Iterator[tuple[str, str]]:
+def _source_and_aspect(item: DatasetItem) -> Iterator[tuple[str, str]]:
     if item.source is not None:
         yield "source", item.source
     if item.truth is not None and "aspect" in item.truth:
         yield "aspect", item.truth["aspect"]
 
 
-def _spoken_for(item: DatasetItem, predicate: str) -> list[str] | None:
+def _supported_values(item: DatasetItem, predicate: str) -> list[str] | None:
     """The values that an item leaves open; None if only its entity's value is known."""
     if predicate in item.labels:
         return [item.labels[predicate]]
@@ -124,12 +124,12 @@ def _spoken_for(item: DatasetItem, predicate: str) -> list[str] | None:
     return None if symbol is None else list(symbol)
 
 
-def _readdressed(text: str, lender: DatasetEntity, borrower: DatasetEntity) -> str:
+def _with_names_of(text: str, lender: DatasetEntity, borrower: DatasetEntity) -> str:
     """The text with the lender's name, country and other fields replaced by the borrower's."""
     words = {
-        theirs: ours
-        for name, theirs in lender.fields.items()
-        if theirs and isinstance(theirs, str) and isinstance(ours := borrower.fields.get(name), str)
+        word: other
+        for name, word in lender.fields.items()
+        if word and isinstance(word, str) and isinstance(other := borrower.fields.get(name), str)
     }
     if not words:
         return text
@@ -188,11 +188,11 @@ class Task:
         return Lenders.of(self.dataset, self.predicate)
 
     def new_id(self, name: str, number: int | None = None) -> str:
-        """For what takes the place of an item, or for an entity's item of that number."""
-        made = f"{name}~{self.kind}" + ("" if number is None else f"-{number}")
-        while made in self._ids:  # of data that was perturbed before
-            made += "~"
-        return made
+        """An unused ID for the replacement of an item, or for a new item of an entity."""
+        evidence_id = f"{name}~{self.kind}" + ("" if number is None else f"-{number}")
+        while evidence_id in self._ids:  # the data was perturbed before
+            evidence_id += "~"
+        return evidence_id
 
     @cached_property
     def _ids(self) -> frozenset[str]:
@@ -213,26 +213,26 @@ def missing(task: Task) -> Changed:
 
 
 def flipped(task: Task) -> Changed:
-    def made(
+    def make_item(
         entity: DatasetEntity, item: DatasetItem, generator: np.random.Generator
     ) -> DatasetItem:
         value = task.lenders.wrong_value(entity, generator)
         loan = _one(task.lenders.alike(value, item), generator)
         return replace(loan.to(entity, task.predicate), timestamp=item.timestamp)
 
-    return _replaced(task, made)
+    return _replaced(task, make_item)
 
 
 def noise(task: Task) -> Changed:
     words = [word for item in task.dataset.items for word in item.text.split()]
 
-    def made(
+    def make_item(
         entity: DatasetEntity, item: DatasetItem, generator: np.random.Generator
     ) -> DatasetItem:
         drawn = generator.integers(len(words), size=len(item.text.split()))
         return _with_text(item, " ".join(words[place] for place in drawn))
 
-    return _replaced(task, made)
+    return _replaced(task, make_item)
 
 
 def foreign(task: Task) -> Changed:
@@ -306,14 +306,14 @@ def _places(count: int, task: Task, generator: np.random.Generator) -> list[int]
     return [int(place) for place in generator.permutation(count)[: int(task.level)]]
 
 
-def _replaced(task: Task, made: Maker) -> Changed:
-    """Replaces every item that the level takes by a new one with its own ID."""
+def _replaced(task: Task, make_item: Maker) -> Changed:
+    """Replaces every item that the level takes by a new item with a new ID."""
     taken = set(task.taken_items())
     changed = {}
     for entity in task.entities:
         evidence = tuple(
             replace(
-                made(entity, item, task.stream("made", item.evidence_id)),
+                make_item(entity, item, task.stream("made", item.evidence_id)),
                 evidence_id=task.new_id(item.evidence_id),
             )
             if item.evidence_id in taken
@@ -326,7 +326,7 @@ def _replaced(task: Task, made: Maker) -> Changed:
 
 
 def _with_text(item: DatasetItem, text: str) -> DatasetItem:
-    """The item with another text: it is no copy any more and has no labels."""
+    """The item with another text: it is no longer a copy and has no labels."""
     return replace(item, text=text, labels={}, report_id=None, truth=None)
 
 

@@ -1,4 +1,4 @@
-"""A whole experiment as one JSON document: the results of all studies and how they were made.
+"""A whole experiment as one JSON document: the results of all studies, and how they were computed.
 
 Nothing is lost on the way to JSON and back: an infinite number is written as "inf" or "-inf", NaN
 as null.
@@ -22,9 +22,9 @@ _NUMBERS = frozenset({"value", "sd", "low", "high", "paper", "y"})
 
 @dataclass(frozen=True)
 class RunInfo:
-    """How the numbers were made. ``seconds`` is the time of this run; ``kept`` of all ``results``
-    were stored by earlier runs. A ``quick`` run has smaller budgets than the numbers need to be
-    reliable. ``finished`` is in ISO 8601."""
+    """How the numbers were computed. ``seconds`` is the time of this run; ``kept`` of all
+    ``results`` were stored by earlier runs. A ``quick`` run has smaller budgets than the numbers
+    need to be reliable. ``finished`` is in ISO 8601."""
 
     command: str
     version: str

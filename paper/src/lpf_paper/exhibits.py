@@ -22,7 +22,7 @@ Shape = Literal["lines", "points", "bars", "reliability", "matrix"]
 @dataclass(frozen=True)
 class Value:
     """One measured number. ``sd`` is over runs, ``low`` and ``high`` bound its interval. ``paper``
-    is the number the paper prints here, ``doubt`` why that one cannot be right."""
+    is the number the paper prints here, ``doubt`` the reason why that number cannot be right."""
 
     value: float | None
     sd: float | None = None

@@ -1,4 +1,4 @@
-"""The paper's experimental part from one call: runs what is missing, returns all results."""
+"""Runs the paper's experiments in one call: computes missing results and returns all of them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PACKAGES = (
     "onnxruntime",
 )
 WARNINGS = (
-    "The domains are synthetic and of our own making: they show how methods compare under "
-    "stated conditions, not how any of them does on your data. For those: lpf evaluate.",
+    "The domains are synthetic and were made for this package: they show how methods compare under "
+    "known conditions, not how well they work on your data. To see that, run lpf evaluate.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Corrupted evidence for test entities: what the robustness study does to it.
+"""Kinds of corrupted evidence for test entities, used by the robustness study.
 
 The same level and seed give the same data, and what is missing at 30 % is also missing at 50 %.
 The exact answer to corrupted evidence is not known: an entity whose evidence changed loses its
@@ -25,7 +25,7 @@ PERTURBATION_SEED = 11
 class Kind:
     """``about`` says what is done. ``levels`` are those a study uses, ``most`` is the highest one
     allowed. A level is a share, or a whole number if the kind ``counts``. A kind that ``borrows``
-    items of other entities makes no sense if entities have claims."""
+    items of other entities cannot be used if entities have claims."""
 
     about: str
     change: Callable[[Task], Changed]
@@ -142,8 +142,10 @@ class Perturbation:
 
 def _texts_of_another_domain(dataset: Dataset) -> tuple[str, ...]:
     other = "materials" if dataset.name != "materials" else "legal"
-    made = generate_test(load_domain(other), preset("paper"), seed=PERTURBATION_SEED, entities=100)
-    return tuple(item.text for item in made.items)
+    foreign = generate_test(
+        load_domain(other), preset("paper"), seed=PERTURBATION_SEED, entities=100
+    )
+    return tuple(item.text for item in foreign.items)
 
 
 def _check(kind: str, level: float, seed: int, foreign: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""How much of the paper's experimental part is run: the full plan, or a quick one."""
+"""How much of the paper's experiments is run: the full plan, or a quick one."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ CORE_METHODS = (
     "prior",
     "perfect_reader",
 )
-# Slow to train and far behind the others, so run on the first data set of each domain only.
-FAR_METHODS = (
+# Slow to train and much worse than the others, so run on the first data set of each domain only.
+SLOW_METHODS = (
     "relational_graph",
     "edl_aggregated",
     "edl_individual",
@@ -65,7 +65,7 @@ FAR_METHODS = (
     "stacking",
     "lpf_learned_published",
 )
-STURDY_METHODS = (
+ROBUSTNESS_METHODS = (
     "lpf_robust",
     "lpf_paper_best",
     "lpf_learned",
@@ -83,9 +83,9 @@ class ExperimentPlan:
 
     ``data_seeds`` are data sets of a domain (``hard_seeds`` with the hard preset),
     ``training_seeds`` the networks trained on each; compliance has its own, ``main_seeds``.
-    ``domain_methods`` run on all data sets of a domain, ``far_methods`` on the first only.
-    ``asked`` is the number of new test entities, beyond the 135 of a data set
-    (``ablation_asked`` in the ablations). ``levels`` is how many levels of each perturbation are
+    ``domain_methods`` run on all data sets of a domain, ``slow_methods`` on the first only.
+    ``test_entities`` is the number of new test entities, beyond the 135 of a data set
+    (``ablation_entities`` in the ablations). ``levels`` is how many levels of each perturbation are
     used, ``few`` the numbers of training entities in the study with few labels. ``files`` are data
     sets to evaluate besides the domains.
     """
@@ -99,12 +99,12 @@ class ExperimentPlan:
     domains: tuple[str, ...]
     methods: tuple[str, ...]
     domain_methods: tuple[str, ...]
-    far_methods: tuple[str, ...]
-    asked: int
-    ablation_asked: int
+    slow_methods: tuple[str, ...]
+    test_entities: int
+    ablation_entities: int
     grid: bool
     study_seeds: tuple[int, ...]
-    sturdy_methods: tuple[str, ...]
+    robustness_methods: tuple[str, ...]
     levels: int
     transfer_domains: tuple[str, ...]
     few: tuple[int, ...]
@@ -122,12 +122,12 @@ def full_plan(files: tuple[Path, ...] = ()) -> ExperimentPlan:
         domains=domain_names(),
         methods=ALL_METHODS,
         domain_methods=CORE_METHODS,
-        far_methods=FAR_METHODS,
-        asked=3000,
-        ablation_asked=1000,
+        slow_methods=SLOW_METHODS,
+        test_entities=3000,
+        ablation_entities=1000,
         grid=True,
         study_seeds=(1, 2, 3),
-        sturdy_methods=STURDY_METHODS,
+        robustness_methods=ROBUSTNESS_METHODS,
         levels=5,
         transfer_domains=domain_names(),
         few=(45, 90, 180, 360, 630),
@@ -147,19 +147,19 @@ def quick_plan(files: tuple[Path, ...] = ()) -> ExperimentPlan:
         domains=("compliance", "healthcare"),
         methods=QUICK_METHODS,
         domain_methods=(
-            *STURDY_METHODS,
+            *ROBUSTNESS_METHODS,
             "lpf_robust_single",
             "lpf_paper",
             "vae_only",
             "prior",
             "perfect_reader",
         ),
-        far_methods=(),
-        asked=500,
-        ablation_asked=250,
+        slow_methods=(),
+        test_entities=500,
+        ablation_entities=250,
         grid=False,
         study_seeds=(1,),
-        sturdy_methods=STURDY_METHODS[:5],
+        robustness_methods=ROBUSTNESS_METHODS[:5],
         levels=3,
         transfer_domains=("compliance", "healthcare"),
         few=(45, 180, 630),

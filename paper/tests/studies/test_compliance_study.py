@@ -42,7 +42,7 @@ SMALL = replace(
     FULL,
     main_seeds=SEEDS,
     main_repetitions=(1, 2),
-    asked=200,
+    test_entities=200,
     methods=(
         "lpf_robust",
         "lpf_paper_best",
@@ -67,7 +67,7 @@ def test_every_method_has_cells_on_both_tests_and_none_twice(plan: ExperimentPla
     cells = STUDY.cells(plan)
     assert len(set(cells)) == len(cells)
     own = [cell for cell in cells if cell.eval_spec == EvalSpec()]
-    large = [cell for cell in cells if cell.eval_spec.entities == plan.asked]
+    large = [cell for cell in cells if cell.eval_spec.entities == plan.test_entities]
     assert len(own) + len(large) == len(cells)
     assert [replace(cell, eval_spec=EvalSpec()) for cell in large] == own
     assert {cell.method for cell in own} == set(plan.methods)
@@ -213,7 +213,7 @@ def test_every_measure_that_has_a_column_is_shown_once_besides_raw_nll(shown: St
 
 def test_the_number_of_collapsed_runs_is_noted(shown: StudyResult) -> None:
     """Here it answers as well as others."""
-    told = "in 0 of 2 runs it answers one and the same value to 99 % of companies or more"
+    told = "in 0 of 2 runs it gives the same answer to 99 % of companies or more"
     for name in ("main", "large"):
         assert line(table(shown, name), "edl_individual_broken").note == told
         assert line(table(shown, name), "majority_vote").note is None

@@ -214,7 +214,7 @@ def test_worlds_that_cannot_be_are_refused(change: dict[str, object], message: s
 def test_too_few_entities_are_refused() -> None:
     with pytest.raises(ConfigError, match="at least 50 labelled"):
         copying_answers(49, 10, 1)
-    with pytest.raises(ConfigError, match="1 to be asked about"):
+    with pytest.raises(ConfigError, match="1 test entity"):
         copying_answers(50, 0, 1)
     with pytest.raises(ConfigError, match="seed of 0 or above"):
         copying_votes(10, -1)

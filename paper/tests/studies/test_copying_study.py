@@ -16,10 +16,10 @@ from lpf_paper.studies.copying import (
     WORLDS,
     CopyingRun,
     CopyingStudy,
-    kept_run,
     labelled,
     run_path,
     seeds,
+    stored_run,
 )
 from lpf_paper.studies.copying_world import STRONG, copying_answers
 from lpf_paper.studies.study import ResultReader
@@ -33,7 +33,7 @@ def test_it_needs_no_networks() -> None:
 
 
 def test_a_run_is_scored_once_and_stored(tmp_path: Path) -> None:
-    first = kept_run(50, 1, STRONG, tmp_path, 300)
+    first = stored_run(50, 1, STRONG, tmp_path, 300)
     outcome = copying_answers(50, 300, 1, STRONG)
     assert first.scores.keys() == TITLES.keys()
     for method, rows in outcome.answers.items():
@@ -43,7 +43,7 @@ def test_a_run_is_scored_once_and_stored(tmp_path: Path) -> None:
     document = json.loads(path.read_bytes())
     document["scores"]["stacking"]["nll"] = 7.0
     path.write_text(json.dumps(document))
-    assert kept_run(50, 1, STRONG, tmp_path, 300).scores["stacking"]["nll"] == 7.0
+    assert stored_run(50, 1, STRONG, tmp_path, 300).scores["stacking"]["nll"] == 7.0
 
 
 def test_every_run_has_a_place_of_its_own(tmp_path: Path) -> None:

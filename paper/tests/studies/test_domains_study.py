@@ -32,7 +32,7 @@ METHODS = (
 )
 SMALL = replace(QUICK, domain_methods=METHODS)
 # Two data sets a domain and methods that are run on the first only, as in the full plan.
-WIDE = replace(SMALL, data_seeds=(1, 2), far_methods=("stacking", "deep_sets"))
+WIDE = replace(SMALL, data_seeds=(1, 2), slow_methods=("stacking", "deep_sets"))
 PAPER, HARD = DomainsStudy("paper"), DomainsStudy("hard")
 FIVE, VARYING = "with five items an entity", "with one to five items"
 ITS_ECE = "Its ECE can be told from that of a perfectly calibrated predictor in"
@@ -54,18 +54,18 @@ def test_every_method_is_asked_everywhere_and_nothing_twice(
     # The paper's own table is of the data sets' own entities; nobody else's is.
     eval_specs = 3 if study is PAPER else 2
     core = len(plan.domain_methods) * eval_specs * len(plan.domains) * len(seeds)
-    assert len(cells) == core + len(plan.far_methods) * len(plan.domains)
+    assert len(cells) == core + len(plan.slow_methods) * len(plan.domains)
     assert len({cell.train_spec for cell in cells}) == len(plan.domains) * len(seeds)
     assert {cell.train_spec.seeds for cell in cells} == {plan.training_seeds}
 
 
 @pytest.mark.parametrize("study", [PAPER, HARD], ids=["paper", "hard"])
 def test_far_methods_are_run_on_the_first_data_set_of_each_domain(study: DomainsStudy) -> None:
-    far = [cell for cell in study.cells(FULL) if cell.method in FULL.far_methods]
+    far = [cell for cell in study.cells(FULL) if cell.method in FULL.slow_methods]
     assert {cell.train_spec.seed for cell in far} == {1}
     counts = Counter((cell.method, domain_of(cell)) for cell in far)
     assert set(counts.values()) == {1}
-    assert len(counts) == len(FULL.far_methods) * len(FULL.domains)
+    assert len(counts) == len(FULL.slow_methods) * len(FULL.domains)
 
 
 def test_networks_of_one_preset_never_answer_about_the_other() -> None:
@@ -114,7 +114,7 @@ def test_rows_stand_by_their_nll_and_references_last(shown: StudyResult) -> None
 
 def test_far_methods_have_one_run_per_domain_beside_others(shown: StudyResult) -> None:
     far = table(shown, "domains_paper_far")
-    assert {row.name for row in far.rows} > {*WIDE.far_methods, "lpf_robust", "perfect_reader"}
+    assert {row.name for row in far.rows} > {*WIDE.slow_methods, "lpf_robust", "perfect_reader"}
     assert far.caption.startswith("2 runs per method")
     assert line(far, "stacking").note is None
 
@@ -138,11 +138,11 @@ def test_the_papers_learned_numbers_stand_beside_the_published_form(tmp_path: Pa
     plan = replace(
         SMALL,
         domain_methods=(*METHODS, "lpf_learned"),
-        far_methods=("lpf_learned_published",),
+        slow_methods=("lpf_learned_published",),
         data_seeds=(1, 2),
     )
     keep_exact(
-        tmp_path, PAPER.cells(plan), lambda cell: 0.2 if cell.method in plan.far_methods else 0.5
+        tmp_path, PAPER.cells(plan), lambda cell: 0.2 if cell.method in plan.slow_methods else 0.5
     )
     cross = table(PAPER.result(plan, ResultReader(tmp_path)), "cross_domain")
     for domain, printed in (("compliance", 0.911), ("healthcare", 0.978)):
@@ -151,7 +151,7 @@ def test_the_papers_learned_numbers_stand_beside_the_published_form(tmp_path: Pa
         assert value(cross, domain, "lpf_learned").paper is None
         assert value(cross, domain, "lpf_learned").sd == 0.0
     assert "as published, was run on the first data set" in cross.caption
-    assert "asked about 500 new entities" in cross.caption
+    assert "tested on 500 new entities" in cross.caption
     assert cross.columns[-1].title == "LPF-Learned, as published, on new entities"
 
 

@@ -24,7 +24,7 @@ def test_every_kind_is_asked_and_what_is_untouched_once(plan: ExperimentPlan) ->
     eval_specs = {cell.eval_spec for cell in cells}
     spoilt = sum(min(plan.levels, len(kind.levels)) for kind in KINDS.values())
     assert len(eval_specs) == 1 + spoilt
-    assert len(cells) == len(eval_specs) * len(plan.sturdy_methods) * len(plan.study_seeds)
+    assert len(cells) == len(eval_specs) * len(plan.robustness_methods) * len(plan.study_seeds)
 
 
 @pytest.mark.parametrize("plan", [quick_plan(), full_plan()])
@@ -71,11 +71,11 @@ def test_every_kind_has_its_tables_and_lines(shown: StudyResult) -> None:
     for kind in KINDS:
         for measure in ("nll", "accuracy"):
             table = tables[f"{kind}_{measure}"]
-            assert len(table.rows) == len(QUICK.sturdy_methods)
+            assert len(table.rows) == len(QUICK.robustness_methods)
             assert len(table.columns) == len(levels_of(QUICK, kind))
             assert all(_number(cell) >= 0 for row in table.rows for cell in row.cells)
         lines = figures[f"{kind}_nll"].series
-        assert len(lines) == len(QUICK.sturdy_methods)
+        assert len(lines) == len(QUICK.robustness_methods)
         assert all(line.x == levels_of(QUICK, kind) for line in lines)
     assert len(tables) == len(shown.tables) == 1 + 2 * len(KINDS)
 

@@ -15,7 +15,7 @@ from lpf.engine import Engine
 from lpf.evaluation.specs import DomainData, TrainSpec
 from lpf.training import Examples, make_examples
 from lpf.types import QueryOptions
-from lpf_paper.studies.tracing import Trace, kept_trace, trace_path, traced
+from lpf_paper.studies.tracing import Trace, stored_trace, trace_path, traced
 
 
 def entities(count: int) -> Iterator[DatasetEntity]:
@@ -117,4 +117,4 @@ def test_a_stored_trace_is_read_and_not_recomputed(tmp_path: Path) -> None:
     path = trace_path(train_spec, tmp_path)
     path.parent.mkdir()
     path.write_text(document())
-    assert kept_trace(train_spec, tmp_path) == a_trace()
+    assert stored_trace(train_spec, tmp_path) == a_trace()

@@ -75,7 +75,7 @@ def test_reversed_values_change_ends() -> None:
 
 
 def is_asked(plan: ExperimentPlan, cell: Cell) -> bool:
-    return cell.eval_spec.entities == min(300, plan.ablation_asked)
+    return cell.eval_spec.entities == min(300, plan.ablation_entities)
 
 
 def is_away(cell: Cell) -> bool:

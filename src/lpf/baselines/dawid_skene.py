@@ -46,8 +46,8 @@ class Confusions:
 
     def posterior(self, votes: Votes) -> FloatArray:
         """P(y | votes), [E, V]."""
-        said = self.log_chances[votes.workers, votes.values]
-        return softmax(self.log_shares + votes.segments.sum(said))
+        log_votes = self.log_chances[votes.workers, votes.values]
+        return softmax(self.log_shares + votes.segments.sum(log_votes))
 
 
 def fit_confusions(
@@ -70,10 +70,10 @@ def _maximised(votes: Votes, posterior: FloatArray, workers: int, borrowed: floa
     values = posterior.shape[1]
     counts = np.zeros((workers + 1, values, values))
     np.add.at(counts, (votes.workers, votes.values), posterior[votes.segments.owner])
-    everyone = counts.sum(axis=0) + 1.0
-    everyone /= everyone.sum(axis=0)
-    chances = counts + borrowed * everyone
-    chances[-1] = everyone  # for unknown workers only
+    pooled = counts.sum(axis=0) + 1.0
+    pooled /= pooled.sum(axis=0)
+    chances = counts + borrowed * pooled
+    chances[-1] = pooled  # for unknown workers only
     shares = posterior.sum(axis=0) + 1.0
     return Confusions(
         np.log(shares / shares.sum()), np.log(chances / chances.sum(axis=1, keepdims=True))
@@ -89,9 +89,9 @@ class FittedDawidSkene:
     confusions: Confusions
 
     def predict_proba(self, examples: Examples) -> FloatArray:
-        named = self.items.probabilities(examples).argmax(axis=1)
+        voted = self.items.probabilities(examples).argmax(axis=1)
         return self.confusions.posterior(
-            Votes(named, _workers(examples, self.sources), examples.segments)
+            Votes(voted, _workers(examples, self.sources), examples.segments)
         )
 
 
@@ -105,15 +105,15 @@ class DawidSkene:
     is_reference: bool = False
 
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
-        found = self.items.model(train, validation, predicate, seed).best()
+        classifier = self.items.model(train, validation, predicate, seed).best()
         unseen = self.items.out_of_fold(train, validation, predicate, seed)
-        outputs = np.concatenate([unseen, found.probabilities(validation)])
+        outputs = np.concatenate([unseen, classifier.probabilities(validation)])
         sources = _sources(train, validation)
         workers = np.concatenate([_workers(part, sources) for part in (train, validation)])
         counts = np.concatenate([part.segments.counts for part in (train, validation)])
         votes = Votes(outputs.argmax(axis=1), workers, Segments.of_counts(counts))
         fitted = fit_confusions(votes, len(sources), value_count(train, predicate))
-        return FittedDawidSkene(found, sources, fitted)
+        return FittedDawidSkene(classifier, sources, fitted)
 
 
 def _sources(*parts: Examples) -> dict[str, int]:

@@ -96,10 +96,11 @@ class ItemModels:
         self, train: Examples, validation: Examples, predicate: str, seed: int
     ) -> ItemModel:
         seeds = drawn_seeds(seed, SEARCH, self._searched)
-        everyone = np.arange(len(train.features))
-        model, found = self._search(train, validation, predicate, seeds, [everyone] * len(seeds))
-        chosen, tensors = select_members(model, found.tensors, found.order[: self._config.members])
-        return ItemModel(Runtime(chosen, tensors), predicate, natural_shares(train, predicate))
+        all_rows = np.arange(len(train.features))
+        model, search = self._search(train, validation, predicate, seeds, [all_rows] * len(seeds))
+        best = search.order[: self._config.members]
+        config, tensors = select_members(model, search.tensors, best)
+        return ItemModel(Runtime(config, tensors), predicate, natural_shares(train, predicate))
 
     def _held_out(
         self, train: Examples, validation: Examples, predicate: str, seed: int
@@ -107,12 +108,12 @@ class ItemModels:
         folds = [train.rows(fold) for fold in grouped_folds(train.dataset, predicate, FOLDS, seed)]
         others = [np.setdiff1d(np.arange(len(train.features)), rows) for rows in folds]
         seeds = drawn_seeds(seed, FOLDING, FOLDS)
-        model, found = self._search(train, validation, predicate, seeds, others)
-        every = Runtime(model, found.tensors)
+        model, search = self._search(train, validation, predicate, seeds, others)
+        all_members = Runtime(model, search.tensors)
         natural = natural_shares(train, predicate)
         outputs = np.empty((len(train.features), len(natural)))
         for place, rows in enumerate(folds):
-            member = ItemModel(every.member(place), predicate, natural)
+            member = ItemModel(all_members.member(place), predicate, natural)
             outputs[rows] = member.probabilities(train)[rows]
         return outputs
 

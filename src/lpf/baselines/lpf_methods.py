@@ -29,7 +29,7 @@ class FittedLpf:
 class Lpf:
     """``model`` under ``options``. In robust mode its parameters (for the learned variant the
     temperature) are fitted on the given validation entities again, because a single member needs
-    other parameters than the ensemble."""
+    different parameters from the ensemble."""
 
     name: str
     model: Runtime

@@ -205,7 +205,7 @@ def train_network(
 
 
 def fresh(shapes: Shapes, seed: int) -> dict[str, Float32Array]:
-    """Uniform in ±1/sqrt(inputs), as ``torch.nn.Linear`` draws its own."""
+    """Initial weights, uniform in ±1/sqrt(inputs) as in ``torch.nn.Linear``."""
     generator = np.random.default_rng([seed, PURPOSE])
     return {
         name: (
@@ -244,8 +244,8 @@ def _one_epoch(
     (generator,) = generators([seed], PURPOSE, epoch)
 
     def dropout(activation: Tensor, rate: float) -> Tensor:
-        kept = torch.rand(activation.shape, generator=generator) >= rate
-        return activation * kept / (1.0 - rate)
+        mask = torch.rand(activation.shape, generator=generator) >= rate
+        return activation * mask / (1.0 - rate)
 
     for places in torch.split(torch.randperm(len(train), generator=generator), batch):
         part = train.take(places)

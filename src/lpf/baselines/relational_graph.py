@@ -292,5 +292,5 @@ def _convolution() -> torch.nn.Module:
             "a relational graph needs the package torch-geometric.",
             hint="Install it: `pip install 'lpf[baselines]'`.",
         ) from error
-    made: torch.nn.Module = RGCNConv(WIDTH, WIDTH, len(EdgeType), num_bases=BASES)
-    return made
+    layer: torch.nn.Module = RGCNConv(WIDTH, WIDTH, len(EdgeType), num_bases=BASES)
+    return layer

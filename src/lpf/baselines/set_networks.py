@@ -104,7 +104,7 @@ class EvidentialNetwork:
 
     ``faulty`` reproduces a fault: e = ReLU(network), and λ = 10 from the start on the KL of all
     evidence, α instead of α̃. In most runs no item then gives any evidence, and every answer is
-    uniform. Of three runs on compliance, two ended so; the third never answered the middle value,
+    uniform. Two of three runs on compliance ended this way; the third never gave the middle value,
     with an accuracy of .59.
     """
 

@@ -169,7 +169,7 @@ class StoredPosteriors:
 
 @dataclass(frozen=True)
 class PerfectReader:
-    """The exact posterior of generated data. Other data has none, and there is none for a predicate
+    """The exact posterior of generated data. Other data has none, and neither has a predicate
     that the evidence is not about."""
 
     name: str

@@ -1,5 +1,6 @@
-"""A temperature for every method, fitted after training: without it, a comparison of probabilities
-would mostly compare who has a good temperature.
+"""A temperature for every method, fitted after training.
+
+Without it, a comparison of probabilities would mostly compare how well scaled they are.
 
     P_T = normalise(P^(1/T))     log T = a + b·log K     a, b ~ N(0, 1)
 
@@ -43,8 +44,8 @@ def every_size(examples: Examples, generator: np.random.Generator) -> Examples:
 
 
 TEMPERING = 77  # separates the draws of subsets from those of training with the same seed
-# Wider than robust mode's own: averages and paper mode are far from their right scale, and a
-# narrow prior would hold them there.
+# Wider than in robust mode: averages and paper mode are far from their right scale, and a
+# narrow prior would not let the fit correct that.
 PRIOR_SD = 1.0
 _BOUNDS = ((-3.0, 3.0), (-3.0, 3.0))
 

@@ -126,8 +126,8 @@ class TransformerClassifier(torch.nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         states = self.body(inputs, mask)
-        kept = mask[:, :, None].to(states.dtype)
-        logits: Tensor = self.head((states * kept).sum(dim=1) / kept.sum(dim=1))
+        weights = mask[:, :, None].to(states.dtype)
+        logits: Tensor = self.head((states * weights).sum(dim=1) / weights.sum(dim=1))
         return logits
 
 
@@ -273,7 +273,7 @@ def _loss(network: TransformerClassifier, held: TransformerInputs) -> float:
 def _probabilities(
     network: TransformerClassifier, rows: TokenRows, lower: torch.nn.Module | None = None
 ) -> FloatArray:
-    """[E, V], without dropout. ``rows`` are tokens where ``lower`` is given."""
+    """[E, V], without dropout. ``rows`` are tokens if ``lower`` is given."""
     network.eval()
     answers = torch.empty(len(rows), network.head.out_features, dtype=torch.float64)
     with torch.no_grad():

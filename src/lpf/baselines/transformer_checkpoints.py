@@ -47,20 +47,21 @@ class TokenBudget:
         parts = [words.pieces(text, self.limit) for text in texts[: (self.limit - 1) // 2]]
         room = self.limit - 1 - len(parts)
         row = [self.opening]
-        for part, kept in zip(parts, fair_shares([len(part) for part in parts], room), strict=True):
-            row += [*part[:kept], self.separator]
+        lengths = fair_shares([len(part) for part in parts], room)
+        for part, length in zip(parts, lengths, strict=True):
+            row += [*part[:length], self.separator]
         return row
 
 
 def fair_shares(lengths: Sequence[int], room: int) -> list[int]:
-    """Lengths after cutting, at most ``room`` in all: short texts stay whole, long ones are cut to
+    """Lengths after cutting, at most ``room`` in all: short texts are not cut, long ones are cut to
     the same length, give or take one."""
-    kept = [0] * len(lengths)
+    shares = [0] * len(lengths)
     shortest_first = sorted(range(len(lengths)), key=lengths.__getitem__)
     for done, place in enumerate(shortest_first):
-        kept[place] = min(lengths[place], room // (len(lengths) - done))
-        room -= kept[place]
-    return kept
+        shares[place] = min(lengths[place], room // (len(lengths) - done))
+        room -= shares[place]
+    return shares
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class PretrainedTransformer:
 
 def load_checkpoint(given: str | Path | None) -> PretrainedTransformer:
     """``given`` is a folder, a name on the hub, or None for the transformer behind the default
-    reader. Only a name may reach the network, and not where HF_HUB_OFFLINE is set."""
+    reader. Only a name uses the network, unless HF_HUB_OFFLINE is set."""
     folder = _default_folder() if given is None else Path(given)
     local = given is None or isinstance(given, Path) or folder.is_dir()
     name = str(folder if local else given)
@@ -142,13 +143,13 @@ def checkpoint_of(settings: Mapping[str, object]) -> str | None:
 
 def _digest(folder: Path) -> str:
     """Hash of the names and contents of the files in a folder."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.is_file():
             with path.open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
-            whole.update(f"{path.name}\0{content}\n".encode())
-    return whole.hexdigest()[:16]
+            digest.update(f"{path.name}\0{content}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 def _default_folder() -> Path:

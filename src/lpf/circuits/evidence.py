@@ -79,9 +79,9 @@ class EvidenceEncoder:
             inputs[slot] = [a + b for a, b in zip(inputs[slot], given, strict=True)]
         for name, value in hard.items():
             position, slot = self.position(name, value), self.slots[name]
-            kept = inputs[position]
+            observed = inputs[position]
             inputs[slot] = [-inf] * (slot.stop - slot.start)
-            inputs[position] = kept
+            inputs[position] = observed
         return inputs
 
     def scale(self, log_inputs: list[float], names: Iterable[str]) -> tuple[list[float], float]:

@@ -105,7 +105,7 @@ class SumLayer:
         return slice(int(self.edge_starts[position]), int(ends[0]))
 
     def _share(self, values: FloatArray, flow: FloatArray) -> FloatArray:
-        """flow / value of each node, [n, B]; 0 where the value is 0."""
+        """flow / value of each node, [n, B]; 0 if the value is 0."""
         share: FloatArray = np.maximum(values[self.rows], _SMALLEST)
         return np.divide(flow[self.rows], share, out=share)
 

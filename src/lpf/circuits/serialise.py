@@ -26,7 +26,7 @@ def dump_circuit(circuit: Circuit) -> str:
 def load_circuit(text: str) -> Circuit:
     """Read a circuit written by `dump_circuit`.
 
-    Raises CircuitFormatError if the text is not such a document, has an unknown version or was
+    Raises CircuitFormatError if the text is not a circuit document, has an unknown version or was
     changed, and another CircuitError if the circuit is not valid.
     """
     document = _parse(text)

@@ -27,7 +27,7 @@ from lpf.cli.terminal import (
 from lpf.combine.uncertainty import entropy
 from lpf.items import Items
 from lpf.orchestrator.inference import NOTHING
-from lpf.results import STAGES, FactUsed, LeftOut, QueryResult, none_counts
+from lpf.results import STAGES, FactUsed, LeftOut, QueryResult, all_left_out_note
 from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
@@ -113,7 +113,7 @@ def _why_nothing(result: QueryResult, similar: Sequence[str] | None) -> list[str
     left_out = result.left_out
     if left_out is not None and left_out.count:
         return [
-            none_counts(left_out, result.options) + _remedy(result, left_out),
+            all_left_out_note(left_out, result.options) + _remedy(result, left_out),
             "no fact counts either: these are the prior probabilities",
         ]
     if similar is None:
@@ -255,7 +255,7 @@ def _closing(result: QueryResult, verbose: bool) -> list[tuple[str, str]]:
 def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
-    return (NOTHING, none_counts(left_out, result.options)) if left_out else ()
+    return (NOTHING, all_left_out_note(left_out, result.options)) if left_out else ()
 
 
 def _uncertainty(result: QueryResult) -> list[tuple[str, str]]:

@@ -1,6 +1,6 @@
-"""What every way of combining factors returns, and the plain average of factors.
+"""The result of combining factors, and the plain average of factors.
 
-The average is what Algorithm 5 (line 31) falls back on where the circuit does not cover a
+The average is the fallback of Algorithm 5 (line 31) if the circuit does not cover a
 predicate.
 """
 
@@ -51,7 +51,7 @@ def normalised(
     parts: Mapping[str, FloatArray],
 ) -> Combined:
     """Adds up in log space and normalises; ``log_prior`` is [V] for all or [E, V].
-    ImpossibleEvidenceError where an entity has no value left."""
+    ImpossibleEvidenceError if every value of an entity is ruled out."""
     base = _one_row_each(log_prior, len(segments))
     scores = base + segments.sum(contributions)
     top = np.maximum.reduce(scores, axis=1, keepdims=True)

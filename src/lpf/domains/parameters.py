@@ -50,8 +50,8 @@ class GeneratorParameters:
         self._check_credibility()
         self._check(self.unseen in get_args(Unseen), "unseen", f"one of {get_args(Unseen)}")
         if self.shares is not None:
-            whole = abs(math.fsum(self.shares) - 1.0) < 1e-9
-            self._check(whole and min(self.shares) > 0, "shares", "above 0, with a sum of 1")
+            is_sum_one = abs(math.fsum(self.shares) - 1.0) < 1e-9
+            self._check(is_sum_one and min(self.shares) > 0, "shares", "above 0, with a sum of 1")
 
     def _check_counts(self) -> None:
         self._check(self.entities >= 1, "entities", "at least 1")

@@ -38,11 +38,11 @@ class Background:
         self._log_prior = lru_cache(maxsize=64)(self._make_log_prior)
 
     def covers(self, predicate: str) -> bool:
-        """Return True if the circuit can be asked about the predicate."""
+        """Return True if the circuit has the predicate."""
         return predicate in self._covered
 
     def log_prior(self, predicate: str, facts: Sequence[Facts] = ()) -> FloatArray:
-        """log P_circuit(y, F): [V] where no entity has facts, else [E, V]."""
+        """log P_circuit(y, F): [V] if no entity has facts, else [E, V]."""
         if not any(facts):
             return self._log_prior(predicate)
         rows = [

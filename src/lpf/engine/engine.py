@@ -1,4 +1,4 @@
-"""The engine: which steps answer which kind of question, and the answers that come out."""
+"""The engine: chooses and runs the steps for a question, and returns ``Answers``."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ Combination = Callable[[FloatArray], Combined]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers for E entities: ``distribution`` [E, V] over ``values``, and how it came about.
+    """Answers for E entities: ``distribution`` [E, V] over ``values``, and how it was computed.
 
-    ``method`` is what was really used: ``average`` where the circuit does not cover the predicate.
+    ``method`` is what was actually used: ``average`` if the circuit does not cover the predicate.
     ``factors`` are None for the variant ``learned``. ``weight`` [N] is paper mode's, else None.
     ``has_facts`` says which entities came with known facts; it is empty if none did.
     """
@@ -65,8 +65,8 @@ class Answers:
         return self.values[best], float(row[best])
 
     def source(self, position: int = 0) -> Literal["inference", "facts", "none"]:
-        """What the answer rests on: ``inference`` from evidence, known ``facts`` without evidence,
-        or ``none``, that is, the prior alone."""
+        """What the answer is based on: ``inference`` from evidence, known ``facts`` without
+        evidence, or ``none``, that is, the prior alone."""
         if self.combined.segments.counts[position] > 0:
             return "inference"
         return "facts" if self.has_facts and self.has_facts[position] else "none"
@@ -84,7 +84,7 @@ class Answers:
         return self.factors.item(position, weight, group_id, **named)
 
     def fill(self, items: Items, entity: int) -> None:
-        """Writes what the answer made of one entity's items into ``items``: weight, factors and
+        """Writes the results for one entity's items into ``items``: weight, factors and
         contributions, or the members' distributions."""
         combined, factors = self.combined, self.factors
         rows = combined.segments.rows(entity)
@@ -100,7 +100,7 @@ class Answers:
             items.weight = read_only(np.full(len(items), 1.0 / len(items)))
 
     def freeze(self) -> None:
-        """Makes all arrays read-only that ``fill`` hands out: records are written from them after
+        """Makes all arrays that ``fill`` hands out read-only: records are written from them after
         the caller has the result."""
         combined, factors = self.combined, self.factors
         if isinstance(combined, LearnedCombined):
@@ -158,7 +158,7 @@ class Engine:
         if any(facts) and (options.variant == "learned" or not self.background.covers(predicate)):
             raise ConfigError(
                 f"facts: only the circuit can take them into account, and the variant 'learned' or "
-                f"an average over {predicate!r} does not use it. Leave them out, or ask the "
+                f"an average over {predicate!r} does not use it. Leave them out, or use the "
                 "variant 'spn' of a circuit that covers the predicate."
             )
         if options.variant == "learned":
@@ -176,7 +176,7 @@ class Engine:
         options: QueryOptions,
         times: StepTimes | None = None,
     ) -> Factors:
-        """Algorithms 2 and 1: features to soft factors, as ``options`` ask for them. ``times``
+        """Algorithms 2 and 1: features to soft factors, as ``options`` say. ``times``
         collects how long encoding and converting took."""
         converter, _ = self.conversion(predicate, options)
 
@@ -188,7 +188,7 @@ class Engine:
         return self._cache.factors(items, converter, compute)
 
     def posteriors(self, items: Items, options: QueryOptions) -> Posteriors:
-        """Algorithm 2 alone: features to q(z|e), under the members that ``options`` ask for."""
+        """Algorithm 2 alone: features to q(z|e), under the members that ``options`` select."""
         model = self.model_for(options)
 
         def compute(some: Items) -> Posteriors:

@@ -87,19 +87,19 @@ class FactorCache:
     ) -> Table:
         """[N, width] numbers; those not in the cache are computed in one pass and stored."""
         size, keys = width * np.dtype(kind).itemsize, items.content_keys
-        found: Sequence[bytes | None] = self._cache.get_many(keys, recipe)
-        missing = [row for row, stored in enumerate(found) if stored is None or len(stored) != size]
+        cached: Sequence[bytes | None] = self._cache.get_many(keys, recipe)
+        missing = [row for row, value in enumerate(cached) if value is None or len(value) != size]
         if not missing:
-            return np.frombuffer(b"".join(found), kind).reshape(-1, width)  # type: ignore[arg-type]
-        whole = len(missing) == len(found)
-        fresh = compute(items if whole else items.take(missing)).astype(kind, copy=False)
+            return np.frombuffer(b"".join(cached), kind).reshape(-1, width)  # type: ignore[arg-type]
+        all_missing = len(missing) == len(cached)
+        fresh = compute(items if all_missing else items.take(missing)).astype(kind, copy=False)
         stored = [row.tobytes() for row in fresh]
         self._cache.put_many([keys[row] for row in missing], recipe, stored)
-        if whole:
+        if all_missing:
             return fresh
         by_row = dict(zip(missing, stored, strict=True))
-        every = b"".join([by_row.get(row) or value or b"" for row, value in enumerate(found)])
-        return np.frombuffer(every, kind).reshape(-1, width)
+        all_rows = b"".join([by_row.get(row) or value or b"" for row, value in enumerate(cached)])
+        return np.frombuffer(all_rows, kind).reshape(-1, width)
 
     def _make_factor_recipe(self, converter: Converter) -> bytes:
         config = converter.config

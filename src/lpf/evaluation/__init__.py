@@ -1,4 +1,4 @@
-"""Methods on data sets: who is trained on what, tested on what, and how good the results are.
+"""Evaluation of methods on data sets: training, testing, scores and comparisons.
 
 ``evaluate`` compares methods on one data set. Below it, a ``Cell`` is one method on one
 ``TrainSpec`` and one ``EvalSpec``; a ``Runner`` computes cells and stores their ``Predictions``;

@@ -1,4 +1,4 @@
-"""One method against others, on the same entities and seeds."""
+"""Compares one method with others, on the same entities and seeds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Loss = Literal["nll", "brier", "error"]
 
 def _errors(rows: FloatArray, labels: LabelArray) -> FloatArray:
     """[E], 1 for a wrong answer."""
-    return (~metrics.judged(rows, labels)[1]).astype(np.float64)
+    return (~metrics.confidence_and_hits(rows, labels)[1]).astype(np.float64)
 
 
 LOSSES: Mapping[str, Callable[[FloatArray, LabelArray], FloatArray]] = {
@@ -54,18 +54,18 @@ class Comparison:
         """A difference in errors as one in accuracy: above 0 the reference is better."""
         if self.measure != "error" or self.difference is None:
             return replace(self, measure="accuracy")
-        found = self.difference
-        flipped = replace(found, mean=-found.mean, low=-found.high, high=-found.low)
+        loss = self.difference
+        flipped = replace(loss, mean=-loss.mean, low=-loss.high, high=-loss.low)
         return replace(self, measure="accuracy", difference=flipped)
 
     def __str__(self) -> str:
         if self.difference is None:
             return f"against {self.name}: {self.note}"
-        found = self.difference
+        difference = self.difference
         return (
-            f"{self.measure} against {self.name}: {found.mean:+.4f} "
-            f"({found.level:.0%} interval {found.low:+.4f} to {found.high:+.4f}), "
-            f"p = {found.p_value:.4f}, after Holm {self.adjusted:.4f}"
+            f"{self.measure} against {self.name}: {difference.mean:+.4f} "
+            f"({difference.level:.0%} interval {difference.low:+.4f} to {difference.high:+.4f}), "
+            f"p = {difference.p_value:.4f}, after Holm {self.adjusted:.4f}"
         )
 
 
@@ -81,7 +81,7 @@ class _Pair:
 
     @property
     def ruled_out(self) -> tuple[int, int]:
-        """How many losses of each are infinite."""
+        """The number of infinite losses of each method."""
         first, second = (
             sum(int(np.isinf(both[at]).sum()) for both in self.losses) for at in (0, 1)
         )
@@ -104,7 +104,7 @@ def compare(
     compared on the seeds that both have. A reference with one run is paired with every run of the
     other method. Different seeds may have different test entities; both methods of one seed must
     have the same in the same order, or EvidenceError is raised. Infinite losses have no mean
-    difference: such a pair is not compared, and ``note`` says so. ``groups`` maps entity IDs to
+    difference: a pair with one is not compared, and ``note`` says so. ``groups`` maps entity IDs to
     groups: entities of a group are resampled together, and with fewer than six groups nothing is
     compared.
     """
@@ -112,19 +112,19 @@ def compare(
         raise ConfigError(
             f"unknown measure {measure!r}; choose from {sorted(LOSSES)}.", field="measure"
         )
-    everybody = [entity_keys(one, groups) for one in reference]
-    few = too_few(everybody, groups)
+    keys_by_run = [entity_keys(run, groups) for run in reference]
+    few = too_few(keys_by_run, groups)
     pairs = [_pair(name, reference, other, measure) for name, other in others.items()]
-    comparisons = [_begun(pair, measure, few) for pair in pairs]
-    sound = [pair for pair in pairs if pair.runs and not few and not any(pair.ruled_out)]
+    comparisons = [_without_difference(pair, measure, few) for pair in pairs]
+    comparable = [pair for pair in pairs if pair.runs and not few and not any(pair.ruled_out)]
     differences: dict[str, Difference] = {}
-    for runs in dict.fromkeys(pair.runs for pair in sound):
-        alike = [pair for pair in sound if pair.runs == runs]
-        keys = [everybody[run if len(everybody) > 1 else 0] for run in runs]
-        found = metrics.mean_differences(
-            _columns(alike), keys, np.random.default_rng(seed), draws=draws, level=level
+    for runs in dict.fromkeys(pair.runs for pair in comparable):
+        same_runs = [pair for pair in comparable if pair.runs == runs]
+        keys = [keys_by_run[run if len(keys_by_run) > 1 else 0] for run in runs]
+        means = metrics.mean_differences(
+            _columns(same_runs), keys, np.random.default_rng(seed), draws=draws, level=level
         )
-        differences |= {pair.name: one for pair, one in zip(alike, found, strict=True)}
+        differences |= {pair.name: mean for pair, mean in zip(same_runs, means, strict=True)}
     return _adjusted(comparisons, differences)
 
 
@@ -169,14 +169,14 @@ def _losses(answered: Predictions, measure: Loss) -> FloatArray:
 
 
 def _columns(pairs: Sequence[_Pair]) -> list[FloatArray]:
-    """Of each run both have [E, pairs]; all ``pairs`` have the same runs."""
+    """Differences of losses, [E, pairs] per run; all ``pairs`` have the same runs."""
     return [
         np.column_stack([pair.losses[at][0] - pair.losses[at][1] for pair in pairs])
         for at in range(len(pairs[0].runs))
     ]
 
 
-def _begun(pair: _Pair, measure: Loss, few: bool) -> Comparison:
+def _without_difference(pair: _Pair, measure: Loss, few: bool) -> Comparison:
     entities = sum(len(first) for first, _ in pair.losses)
     note = _note(pair, few)
     return Comparison(pair.name, measure, len(pair.runs), pair.all_runs, entities, note=note)
@@ -186,15 +186,15 @@ def _note(pair: _Pair, few: bool) -> str | None:
     if not pair.runs:
         return "not compared: no run in which both methods have predictions"
     if few:
-        return f"not compared: the test entities are of fewer than {FEWEST_GROUPS} groups"
+        return f"not compared: the test entities belong to fewer than {FEWEST_GROUPS} groups"
     notes = []
     if len(pair.runs) < pair.all_runs:
         notes.append(f"{len(pair.runs)} of {pair.all_runs} runs, in which both have predictions")
     if any(pair.ruled_out):
-        ours, theirs = pair.ruled_out
+        by_reference, by_method = pair.ruled_out
         notes.append(
             "not compared: log losses are infinite, because labels were given probability 0, "
-            f"{ours} by the reference and {theirs} by this method"
+            f"{by_reference} by the reference and {by_method} by this method"
         )
     return "; ".join(notes) or None
 

@@ -1,4 +1,4 @@
-"""What an evaluation says in a few sentences: which method is best, and whether LPF is worth it."""
+"""The conclusions of an evaluation in a few sentences: the best method, and how LPF compares."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def _against(evaluation: Evaluation, ours: str, rival: str, compared: Comparison
     title, other = evaluation.title(ours), evaluation.title(rival)
     if compared.difference is None or compared.adjusted is None:
         return f"{title} could not be compared with {other}."
-    found = compared.difference
+    difference = compared.difference
     numbers = (
-        f"(NLL {found.mean:+.3f}, 95 % interval {found.low:+.3f} to {found.high:+.3f}, "
-        f"p = {compared.adjusted:.3f})"
+        f"(NLL {difference.mean:+.3f}, 95 % interval {difference.low:+.3f} to "
+        f"{difference.high:+.3f}, p = {compared.adjusted:.3f})"
     )
     if compared.adjusted >= SIGNIFICANT:
         return (
             f"No difference beyond chance between {title} and the best method without LPF, {other} "
             f"{numbers}."
         )
-    word = "better" if found.mean < 0 else "worse"
+    word = "better" if difference.mean < 0 else "worse"
     return f"{title} is {word} than the best method without LPF, {other}, beyond chance {numbers}."
 
 

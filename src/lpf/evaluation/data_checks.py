@@ -85,11 +85,11 @@ def require_groups(where: str, dataset: Dataset, folds: int) -> None:
 def require_learnable(
     where: str, fold_datasets: Sequence[Dataset], predicate: str, in_folds: bool
 ) -> None:
-    """DatasetError if training or validation entities of any fold do not suffice."""
+    """DatasetError if any fold has too few training or validation entities."""
     for fold, dataset in enumerate(fold_datasets, 1):
-        learned = [place for place, entity in enumerate(dataset) if entity.split != "test"]
+        not_test = [place for place, entity in enumerate(dataset) if entity.split != "test"]
         try:
-            require_trainable(dataset.select(learned), predicate)
+            require_trainable(dataset.select(not_test), predicate)
         except DatasetError as error:
             place = f", fold {fold} of {len(fold_datasets)}" if in_folds else ""
             raise DatasetError(

@@ -22,7 +22,7 @@ POINTS = 20  # of a risk-coverage curve
 
 
 def details(evaluation: Evaluation, method: str) -> dict[str, Any]:
-    """By the names of ``KINDS``; all None if every repetition failed.
+    """Detailed results by the names in ``KINDS``; all None if every repetition failed.
 
     ``confusion`` and ``reliability`` cover all repetitions together; the others are means over
     repetitions, which have the same test entities."""
@@ -55,11 +55,11 @@ def _together(runs: Sequence[Predictions]) -> tuple[FloatArray, LabelArray]:
 
 def _reliability(rows: FloatArray, labels: LabelArray) -> dict[str, list[float]]:
     """One number per bin of the ECE that holds an answer, lowest confidence first."""
-    found = metrics.reliability(rows, labels)
+    table = metrics.reliability(rows, labels)
     return {
-        "confidence": found.confidence.tolist(),
-        "accuracy": found.accuracy.tolist(),
-        "count": found.count.tolist(),
+        "confidence": table.confidence.tolist(),
+        "accuracy": table.accuracy.tolist(),
+        "count": table.count.tolist(),
     }
 
 
@@ -135,11 +135,11 @@ def _means(summary: Summary) -> dict[str, float | None]:
     return dict.fromkeys(PROMISED) | measured
 
 
-def _against(one: Comparison) -> dict[str, Any]:
-    found = one.difference
+def _against(comparison: Comparison) -> dict[str, Any]:
+    difference = comparison.difference
     return {
-        "difference": None if found is None else found.mean,
-        "interval": None if found is None else [found.low, found.high],
-        "p_holm": one.adjusted,
-        "note": one.note,
+        "difference": None if difference is None else difference.mean,
+        "interval": None if difference is None else [difference.low, difference.high],
+        "p_holm": comparison.adjusted,
+        "note": comparison.note,
     }

@@ -37,7 +37,7 @@ class Evaluation:
     ``runs`` has one ``Predictions`` per seed for each method. ``folds`` is 0 if the data set's own
     splits were used. ``warnings`` are sentences about the data. ``unshared_ids`` are the test
     entities that share no text, claim or group with training or validation entities; None if
-    nothing is shared. ``language_model`` is None unless one was asked for.
+    nothing is shared. ``language_model`` is None unless one was requested.
     """
 
     plan: EvaluationPlan
@@ -135,13 +135,13 @@ class Evaluation:
             raise ConfigError(
                 f"unknown measure {measure!r}; choose from {list(losses)}.", field="measure"
             )
-        found = self._compared(a, losses[measure])
-        one = (
-            found[b]
-            if b in found
+        by_name = self._compared(a, losses[measure])
+        comparison = (
+            by_name[b]
+            if b in by_name
             else compare(self.runs[a], {b: self.runs[b]}, losses[measure], groups=self.group_of)[0]
         )
-        return one.as_accuracy() if measure == "accuracy" else one
+        return comparison.as_accuracy() if measure == "accuracy" else comparison
 
     def comparisons(self) -> list[Comparison]:
         """``ours`` against each other method by NLL; empty without it."""
@@ -155,13 +155,13 @@ class Evaluation:
                 for name, runs in self.runs.items()
                 if name != method and standing_of(name) != "reference"
             }
-            found = compare(self.runs[method], others, measure, groups=self.group_of)
-            self._comparisons[method, measure] = {one.name: one for one in found}
+            comparisons = compare(self.runs[method], others, measure, groups=self.group_of)
+            self._comparisons[method, measure] = {each.name: each for each in comparisons}
         return self._comparisons[method, measure]
 
     @cached_property
     def group_of(self) -> dict[str, str]:
-        """The group of each entity that has one: its entities are resampled together."""
+        """The group of each entity that has one: entities of a group are resampled together."""
         return {
             entity.entity_id: entity.group_id
             for entity in self.dataset
@@ -180,7 +180,8 @@ class Evaluation:
         )
 
     def unshared_scores(self, method: str) -> Summary | None:
-        """On test entities that share nothing with training; None if all or none do."""
+        """Scores on the test entities that share nothing with training entities; None if all or
+        none of them do."""
         if self.unshared_ids is None or not self.unshared_ids:
             return None
         unshared = [one.select(self.unshared_ids) for one in self.runs[method]]
@@ -193,8 +194,8 @@ class Evaluation:
     def subset_scores(
         self, method: str, by: Callable[[Predictions], list[SubsetScores]] = by_group
     ) -> list[SubsetScores]:
-        """By the protected field or otherwise, means over repetitions; empty without that field or
-        without predictions."""
+        """Scores by subset, by default by the protected field, as means over repetitions; empty
+        without that field or without predictions."""
         runs = [by(one) for one in self.answered(method)]
         return [_mean_scores(alike) for alike in zip(*runs, strict=True)]
 

@@ -130,7 +130,7 @@ class Evaluator:
 
     @classmethod
     def of(cls, plan: EvaluationPlan) -> Evaluator:
-        """Reads the data, once. DatasetError if it cannot be evaluated; nothing has run then."""
+        """Reads the data, once. DatasetError if it cannot be evaluated; nothing is run before."""
         if isinstance(plan.data, Dataset):
             source, digest = plan.data, dataset_digest(plan.data)
         else:
@@ -212,7 +212,8 @@ class Evaluator:
 
     @cached_property
     def _settings(self) -> Mapping[str, Settings]:
-        """Computed once: if a source file is edited during the run, its results must be found."""
+        """Computed once, so that results are still found if a source file is edited during the
+        run."""
         return {name: self._settings_of(name) for name in self.methods}
 
     def _settings_of(self, method: str) -> Settings:
@@ -223,7 +224,7 @@ class Evaluator:
         return ()
 
     def evaluation(self, store: ResultStore) -> Evaluation:
-        """From stored results; StorageError if one is missing."""
+        """The evaluation, from stored results; StorageError if one is missing."""
         runs = {
             method: [
                 pooled([store.load(cell) for cell in self.cells_of(method, seed)])

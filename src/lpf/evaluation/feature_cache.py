@@ -107,13 +107,13 @@ class SpecExamples:
         return self.feature_cache.examples(dataset), predicate
 
     def _part(self, split: str) -> Examples:
-        found = self.examples.split(split)  # type: ignore[arg-type]
-        assert found is not None  # training data has every split
-        return labelled(found, self.predicate)
+        part = self.examples.split(split)  # type: ignore[arg-type]
+        assert part is not None  # training data has every split
+        return labelled(part, self.predicate)
 
     def _read(self, eval_spec: EvalSpec) -> Examples:
-        made = eval_dataset(eval_spec, self.examples.dataset, self.predicate)
+        test = eval_dataset(eval_spec, self.examples.dataset, self.predicate)
         if not eval_spec.is_changed:
-            return self.feature_cache.examples(made)
+            return self.feature_cache.examples(test)
         self.test_examples(replace(eval_spec, change=None, top_k=None))  # reads most of the texts
-        return self.feature_cache.examples_of_changed(made)
+        return self.feature_cache.examples_of_changed(test)

@@ -37,8 +37,8 @@ def flat_circuit(schema: Schema) -> CompiledCircuit:
     return compile_circuit(prior_circuit(variables, {one.name: one.prior for one in uniform}))
 
 
-# Errors of the machine or the folder; any other error of a method is its result.
-NOT_THE_METHODS = (ArtefactError, MissingPackageError, OSError, MemoryError)
+# Errors of the machine or the folder end the run; any other error of a method is its result.
+MACHINE_ERRORS = (ArtefactError, MissingPackageError, OSError, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -62,26 +62,26 @@ class FittedMethods:
         self._fits: dict[tuple[str, Settings], Fit | Exception] = {}
 
     def fit(self, name: str, settings: Settings) -> Fit:
-        """Raises what the method raised, every time it is called."""
+        """If the method failed, its error is raised again on every call."""
         key = (name, settings)
         if key not in self._fits:
             self._fits[key] = self._newly_fitted(name, settings)
-        found = self._fits[key]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        fit = self._fits[key]
+        if isinstance(fit, Exception):
+            raise fit
+        return fit
 
     def _newly_fitted(self, name: str, settings: Settings) -> Fit | Exception:
-        learned = self.examples
+        examples = self.examples
         try:
             method = self._method(name, dict(settings))
             shared = self.models.seconds(name)  # trains what is shared, so not timed here
             begin = perf_counter()
             fitted = method.fit(
-                learned.train, learned.validation, learned.predicate, learned.train_spec.seed
+                examples.train, examples.validation, examples.predicate, examples.train_spec.seed
             )
             return Fit(fitted, perf_counter() - begin + shared)
-        except NOT_THE_METHODS:
+        except MACHINE_ERRORS:
             raise
         except Exception as error:  # stored, or the next eval_spec would train it again
             return error

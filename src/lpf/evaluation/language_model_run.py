@@ -1,6 +1,6 @@
-"""A language model on some of the test entities, beside the other methods on the same ones.
+"""Runs a language model on some of the test entities and scores all methods on the same entities.
 
-Every question costs money, so only a sample is asked. The model's probabilities are used as they
+Every question costs money, so only a sample is used. The model's probabilities are used as they
 come: a temperature would need answers for the validation entities too.
 """
 
@@ -51,10 +51,10 @@ class LanguageModelRun:
         rows = self.answers.probabilities
         scores = {name: SCORES[name](rows, self.labels) for name in MEASURES}
         scores["accuracy"] = self.answers.accuracy(self.labels)
-        found = plain(scores)
+        measures = plain(scores)
         if self.answers.failed.any():  # a uniform row would count as the first value
-            found |= dict.fromkeys(("macro_f1", "ece"))
-        return found
+            measures |= dict.fromkeys(("macro_f1", "ece"))
+        return measures
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -101,18 +101,18 @@ def run_language_model(
     entity_ids = tuple(entity.entity_id for entity in test.dataset)
     labels = test.dataset.labels(bench.predicate).astype(np.int64)
     return LanguageModelRun(
-        method.name, answers, labels, entity_ids, _beside(evaluation, frozenset(entity_ids))
+        method.name, answers, labels, entity_ids, _other_methods(evaluation, frozenset(entity_ids))
     )
 
 
-def _beside(
+def _other_methods(
     evaluation: Evaluation, entity_ids: frozenset[str]
 ) -> dict[str, dict[str, float | None]]:
     """The measures of each method in its first repetition."""
-    found = {}
+    measures = {}
     for method, runs in evaluation.runs.items():
         if runs[0].error is None:
             first = runs[0].select(entity_ids)
             rows, labels = first.answers, first.labels.astype(np.int64)
-            found[method] = plain({name: SCORES[name](rows, labels) for name in MEASURES})
-    return found
+            measures[method] = plain({name: SCORES[name](rows, labels) for name in MEASURES})
+    return measures

@@ -71,21 +71,21 @@ def measure(predictions: Predictions, *, seed: int = 0) -> dict[str, float]:
     """Every measure of one run by its name; shares are in [0, 1], of all entities.
 
     ``ece`` has 10 bins of equal width, ``ece_15`` 15, ``ece_mass`` 15 of equal mass; ``ece_null``,
-    ``ece_null_95`` and ``ece_p`` judge the first by 1,000 draws from ``seed``. Raises EvidenceError
-    for a run that failed.
+    ``ece_null_95`` and ``ece_p`` compare the first with chance, by 1,000 draws. Raises
+    EvidenceError for a run that failed.
     """
     rows, labels = predictions.answers, _labels(predictions)
-    found = {name: score(rows, labels) for name, score in SCORES.items()}
+    measures = {name: score(rows, labels) for name, score in SCORES.items()}
     null = metrics.ece_null(rows, np.random.default_rng(seed), NULL_DRAWS)
-    found |= {"ece_null": null.mean, "ece_null_95": null.quantile_95}
-    found["ece_p"] = null.p_value(found["ece"])
+    measures |= {"ece_null": null.mean, "ece_null_95": null.quantile_95}
+    measures["ece_p"] = null.p_value(measures["ece"])
     if predictions.raw is not None:
-        found |= {f"raw_{name}": SCORES[name](predictions.raw, labels) for name in RAW_SCORES}
-    return found | _costs(predictions.costs)
+        measures |= {f"raw_{name}": SCORES[name](predictions.raw, labels) for name in RAW_SCORES}
+    return measures | _costs(predictions.costs)
 
 
 def plain(measured: Mapping[str, float]) -> dict[str, float | None]:
-    """For JSON, which has no infinity: None in its place."""
+    """The measures with None instead of infinity, which JSON does not have."""
     return {name: value if math.isfinite(value) else None for name, value in measured.items()}
 
 
@@ -100,12 +100,13 @@ def by_credibility(predictions: Predictions) -> list[SubsetScores]:
     """Quarters of the entities by mean credibility, lowest first (fewer subsets if many are equal,
     because equal ones stay together); then those whose credibility is unknown."""
     known = ~np.isnan(predictions.credibility)
-    sure = predictions.credibility[known]
-    edges = np.unique(np.quantile(sure, [0.25, 0.5, 0.75])) if len(sure) else sure
-    quarter = np.searchsorted(edges, sure)
+    credibility = predictions.credibility[known]
+    edges = np.quantile(credibility, [0.25, 0.5, 0.75]) if len(credibility) else credibility
+    edges = np.unique(edges)
+    quarter = np.searchsorted(edges, credibility)
     place = np.full(len(known), len(edges) + 1)
     place[known] = quarter
-    names = [_reach(sure[quarter == which]) for which in range(len(edges) + 1)]
+    names = [_range_text(credibility[quarter == which]) for which in range(len(edges) + 1)]
     return _parts(predictions, place, (*names, UNKNOWN))
 
 
@@ -143,10 +144,10 @@ def risk_coverage_of(predictions: Predictions, points: int = 100) -> RiskCoverag
     """The curve at up to ``points`` evenly spaced coverages, for drawing; the last is 1."""
     if points < 1:
         raise ConfigError(f"must be 1 or above, got {points!r}.", field="points")
-    whole = metrics.risk_coverage(predictions.answers, _labels(predictions))
-    size = len(whole.coverage)
-    kept = np.unique(-(-np.arange(1, points + 1) * size // points) - 1)
-    return RiskCoverage(whole.coverage[kept], whole.risk[kept], whole.threshold[kept])
+    curve = metrics.risk_coverage(predictions.answers, _labels(predictions))
+    size = len(curve.coverage)
+    places = np.unique(-(-np.arange(1, points + 1) * size // points) - 1)
+    return RiskCoverage(curve.coverage[places], curve.risk[places], curve.threshold[places])
 
 
 def _labels(predictions: Predictions) -> LabelArray:
@@ -187,6 +188,6 @@ def _part(name: str, rows: FloatArray, labels: LabelArray) -> SubsetScores:
     )
 
 
-def _reach(sure: FloatArray) -> str:
-    """With three decimals, because quarters may meet between two close numbers."""
-    return f"{sure.min():.3f} to {sure.max():.3f}" if len(sure) else ""
+def _range_text(numbers: FloatArray) -> str:
+    """With three decimals, because the ends of two quarters may be close."""
+    return f"{numbers.min():.3f} to {numbers.max():.3f}" if len(numbers) else ""

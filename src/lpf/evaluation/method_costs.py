@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from lpf.baselines import FittedMethod
-from lpf.evaluation.fitted_methods import NOT_THE_METHODS, Fit, error_text
+from lpf.evaluation.fitted_methods import MACHINE_ERRORS, Fit, error_text
 from lpf.evaluation.predictions import Costs
 from lpf.evaluation.specs import Cell, Settings
 from lpf.model.runtime import Runtime
@@ -24,12 +24,14 @@ Array = np.ndarray[Any, Any]
 
 def stored_bytes(method: object) -> int:
     """Bytes of all arrays and tensors that can be reached from the method, each byte once. A view
-    counts the bytes it shows, not those of the array it was cut from."""
-    # All in one list: a freed id or address could be given to another object.
-    found = list(_reached(method, {}))
-    arrays = [one for one in found if isinstance(one, np.ndarray)]
-    tensors = [one for one in found if not isinstance(one, np.ndarray)]
-    return _held(arrays) + sum(int(one.element_size() * one.nelement()) for one in tensors)
+    counts its own bytes, not those of its base array."""
+    # All in one list: the id or address of a freed object could be reused.
+    reached = list(_reached(method, {}))
+    arrays = [one for one in reached if isinstance(one, np.ndarray)]
+    tensors = [one for one in reached if not isinstance(one, np.ndarray)]
+    return _occupied_bytes(arrays) + sum(
+        int(one.element_size() * one.nelement()) for one in tensors
+    )
 
 
 def _reached(thing: Any, seen: dict[int, object]) -> Iterator[Any]:
@@ -48,7 +50,7 @@ def _is_tensor(thing: Any) -> bool:
     return hasattr(thing, "element_size") and hasattr(thing, "nelement")
 
 
-def _held(arrays: Iterable[Array]) -> int:
+def _occupied_bytes(arrays: Iterable[Array]) -> int:
     """Bytes of memory that the arrays occupy."""
     total, end = 0, 0
     touching: list[Array] = []
@@ -63,7 +65,7 @@ def _held(arrays: Iterable[Array]) -> int:
 
 
 def _distinct(arrays: Sequence[Array]) -> int:
-    """The same for arrays that may overlap in any pattern: each byte is marked."""
+    """Bytes occupied by arrays that may overlap in any pattern: each byte is marked once."""
     if len(arrays) == 1 and arrays[0].flags.forc:
         return arrays[0].nbytes
     begin = min((_ends(one)[0] for one in arrays), default=0)
@@ -99,11 +101,11 @@ def _parts(thing: Any) -> list[Any]:
     if isinstance(thing, Runtime):  # the rest is derived from these
         return list(thing.tensors.values())
     parameters = getattr(thing, "parameters", None)
-    if callable(parameters) and hasattr(thing, "state_dict"):  # a module of torch
+    if callable(parameters) and hasattr(thing, "state_dict"):  # a torch module
         return [*thing.parameters(), *thing.buffers()]
     slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
-    held = [getattr(thing, name, None) for name in slots]
-    return [*held, *vars(thing).values()] if hasattr(thing, "__dict__") else held
+    slot_values = [getattr(thing, name, None) for name in slots]
+    return [*slot_values, *vars(thing).values()] if hasattr(thing, "__dict__") else slot_values
 
 
 FIRST_NETWORK: Settings = (("member", 0),)
@@ -120,9 +122,9 @@ def method_costs(cell: Cell, fit: Fit, test: Examples, rate: float) -> tuple[Cos
     costs = Costs(fit.seconds, None, rate, stored_bytes(fit.method))
     try:
         single, peak = _median_ms(fit.method, test), _peak_bytes(fit.method, test)
-    except NOT_THE_METHODS:
+    except MACHINE_ERRORS:
         raise
-    except Exception as error:  # it has answered all entities; these predictions stand
+    except Exception as error:  # the predictions for all entities are still valid
         return costs, f"cannot answer a single entity: {error_text(error)}"
     return replace(costs, query_ms=single, peak_bytes=peak), None
 

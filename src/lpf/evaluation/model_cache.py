@@ -122,8 +122,8 @@ def _loaded(home: Path) -> StudyModel:
     except FileNotFoundError as error:
         raise StorageError(
             f"{path} is missing: the model of these results was removed.",
-            hint=f"Remove the folder {home.parent.parent / 'answers'} too and repeat: all is "
-            "computed again.",
+            hint=f"Remove the folder {home.parent.parent / 'answers'} too and repeat: "
+            "everything is computed again.",
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise ArtefactFormatError(

@@ -1,4 +1,4 @@
-"""Your own method beside ours: any class with ``fit(X, y)``, ``predict_proba(X)`` and ``classes_``.
+"""Methods that users bring: any class with ``fit(X, y)``, ``predict_proba(X)`` and ``classes_``.
 
 X is a list of entities, ``{"claim": ..., "evidence": [{"text", "credibility", "source",
 "timestamp"}, ...]}``; y holds their values. ``predict_proba`` returns one column per value, in the
@@ -59,7 +59,7 @@ def own_settings(name: str, estimator: object | None = None) -> Settings:
         )
     try:
         content = pickle.dumps(estimator)
-    except Exception as error:  # any object may refuse in its own way
+    except Exception as error:  # pickling user code may raise anything
         raise ConfigError(
             f"{name!r} cannot be pickled ({error}), so its results cannot be stored. Nothing was "
             "evaluated.",
@@ -72,7 +72,7 @@ def own_settings(name: str, estimator: object | None = None) -> Settings:
 
 def _source_digest(name: str, method: Any, required: bool = True) -> str:
     try:
-        found = inspect.getsourcefile(method)
+        source = inspect.getsourcefile(method)
     except TypeError as error:  # built in, or neither a class nor a function
         if not required:
             return ""
@@ -81,7 +81,7 @@ def _source_digest(name: str, method: Any, required: bool = True) -> str:
             field="methods",
             hint="Name a class with fit and predict_proba.",
         ) from error
-    path = None if found is None else Path(found)
+    path = None if source is None else Path(source)
     text = path.read_bytes() if path is not None and path.is_file() else b""
     return hashlib.sha256(text).hexdigest()[:16]
 
@@ -93,17 +93,17 @@ class OwnFitted:
     values: tuple[str, ...]
 
     def predict_proba(self, examples: Examples) -> FloatArray:
-        found = np.asarray(self.estimator.predict_proba(entities_of(examples)), np.float64)
+        rows = np.asarray(self.estimator.predict_proba(entities_of(examples)), np.float64)
         classes = [str(value) for value in self.estimator.classes_]
         unknown = sorted(set(classes) - set(self.values))
-        if unknown or found.shape != (len(examples.dataset), len(classes)):
+        if unknown or rows.shape != (len(examples.dataset), len(classes)):
             raise EvidenceError(
-                f"{self.name}: predict_proba gave {found.shape} for {len(examples.dataset)} "
+                f"{self.name}: predict_proba gave {rows.shape} for {len(examples.dataset)} "
                 f"entities and the classes {classes}; it must have one row for each entity and one "
                 f"column for each of classes_, and these must be among {self.values}."
             )
-        answers = np.zeros((len(found), len(self.values)))
-        answers[:, [self.values.index(value) for value in classes]] = found
+        answers = np.zeros((len(rows), len(self.values)))
+        answers[:, [self.values.index(value) for value in classes]] = rows
         return answers
 
 
@@ -129,10 +129,10 @@ class OwnMethod:
 
 
 def _new_estimator(given: Any, seed: int) -> Estimator:
-    """A fresh estimator with the repetition's seed, unless one was set on it."""
+    """A fresh estimator with the repetition's seed, unless it already has one."""
     if (callable(given) and not hasattr(given, "predict_proba")) or isinstance(given, type):
-        made: Estimator = given(**_accepted(given, dict.fromkeys(SEED_NAMES, seed)))
-        return made
+        new: Estimator = given(**_accepted(given, dict.fromkeys(SEED_NAMES, seed)))
+        return new
     estimator = copy.deepcopy(given)
     for name in SEED_NAMES:
         if getattr(estimator, name, seed) is None:
@@ -141,10 +141,10 @@ def _new_estimator(given: Any, seed: int) -> Estimator:
 
 
 def _accepted(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that the function takes by name; none if Python cannot tell."""
+    """The arguments that the function takes by name; none if it has no Python signature."""
     try:
         parameters = inspect.signature(function).parameters
-    except ValueError:  # what it inherits is not written in Python
+    except ValueError:  # such as a class whose constructor is written in C
         return {}
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return {
@@ -177,7 +177,7 @@ def _imported(name: str) -> Any:
     module, _, attribute = name.partition(":")
     try:
         return getattr(import_module(module), attribute)
-    except Exception as error:  # a module of yours may raise anything while it is imported
+    except Exception as error:  # importing user code may raise anything
         raise ConfigError(
             f"{name!r} cannot be imported ({error}). Nothing was evaluated.",
             field="methods",

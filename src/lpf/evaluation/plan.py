@@ -103,20 +103,20 @@ def chosen_methods(
     """
     if given is None:
         return DEFAULT_METHODS, {}
-    single = not isinstance(given, list | tuple) or _is_pair(given)
-    several: Sequence[Any] = (given,) if single else given  # type: ignore[assignment]
+    is_single = not isinstance(given, list | tuple) or _is_pair(given)
+    methods: Sequence[Any] = (given,) if is_single else given  # type: ignore[assignment]
     names: list[str] = []
     estimators: dict[str, object] = {}
-    for one in several:
-        if isinstance(one, str) and one == ALL:
+    for method in methods:
+        if isinstance(method, str) and method == ALL:
             # Without what only generated data can answer, and what data with claims gets anyway.
             names += [
                 name for name in known_methods() if needs_of(name) != "truth" and name != CLAIM_ONLY
             ]
-        elif isinstance(one, str):
-            names.append(one)
+        elif isinstance(method, str):
+            names.append(method)
         else:
-            name, estimator = one if _is_pair(one) else (_name_of(one), one)
+            name, estimator = method if _is_pair(method) else (_name_of(method), method)
             if name in estimators or name in known_methods():
                 raise ConfigError(
                     f"the name {name!r} is given twice, or is that of a method of this package. "
@@ -144,7 +144,7 @@ def _name_of(estimator: object) -> str:
 
 
 def chosen_seeds(given: int | Sequence[int]) -> tuple[int, ...]:
-    """3 gives 1, 2, 3; a sequence is taken as it is."""
+    """3 gives 1, 2, 3; a sequence is used unchanged."""
     if isinstance(given, int):
         if given < 1:
             raise ConfigError(f"must be 1 or more repetitions, got {given}.", field="seeds")

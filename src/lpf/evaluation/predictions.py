@@ -23,7 +23,7 @@ _ARRAYS = ("raw", "tempered", "labels", "counts", "credibility")
 
 @dataclass(frozen=True)
 class Costs:
-    """None if not measured.
+    """The costs of one run; a field is None if it was not measured.
 
     ``fit_seconds``: training; what several methods share is charged to each. ``query_ms``: median
     over single entities. ``per_second``: entities per second, all at once. ``stored_bytes``: arrays
@@ -42,7 +42,7 @@ class Predictions:
     """``raw`` and ``tempered`` [E, V] are probabilities before and after the fitted temperature
     (equal if none was fitted). ``labels`` [E] are the true values, ``counts`` [E] the number of
     items per entity, ``credibility`` [E] their mean (NaN if unknown), ``groups`` the values of the
-    protected field, if there is one. ``error`` is what ended the run; there are no probabilities
+    protected field, if there is one. ``error`` says why the run failed; there are no probabilities
     then. ``note`` is a remark for the report."""
 
     raw: FloatArray | None
@@ -67,15 +67,15 @@ class Predictions:
 
     def select(self, entity_ids: frozenset[str]) -> Predictions:
         """The predictions for these entities."""
-        kept = np.array([name in entity_ids for name in self.entity_ids])
-        groups = zip(self.groups, kept, strict=True) if self.groups else ()
+        mask = np.array([name in entity_ids for name in self.entity_ids])
+        groups = zip(self.groups, mask, strict=True) if self.groups else ()
         return replace(
             self,
-            raw=None if self.raw is None else self.raw[kept],
-            tempered=None if self.tempered is None else self.tempered[kept],
-            labels=self.labels[kept],
-            counts=self.counts[kept],
-            credibility=self.credibility[kept],
+            raw=None if self.raw is None else self.raw[mask],
+            tempered=None if self.tempered is None else self.tempered[mask],
+            labels=self.labels[mask],
+            counts=self.counts[mask],
+            credibility=self.credibility[mask],
             entity_ids=tuple(name for name in self.entity_ids if name in entity_ids),
             groups=tuple(group for group, chosen in groups if chosen),
         )

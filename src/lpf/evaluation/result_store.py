@@ -59,8 +59,8 @@ class ResultStore:
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
         """Cells without a result, each once, in order. A failed run is a result."""
-        there = self._keys()
-        return [cell for cell in dict.fromkeys(cells) if cell.key not in there]
+        stored_keys = self._keys()
+        return [cell for cell in dict.fromkeys(cells) if cell.key not in stored_keys]
 
     def delete(self, cell: Cell) -> None:
         """The cell is computed again when it is next needed."""

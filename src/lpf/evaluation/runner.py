@@ -1,7 +1,7 @@
 """Runs cells on all cores: stored results are reused, the rest is computed.
 
 All cells of one ``TrainSpec`` go to one process, which trains once. Each result is stored as soon
-as it is there, so an interrupted run continues where it stopped.
+as it is computed, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lpf.evaluation.specs import Cell, DomainData, TrainSpec
 # Called with: results done, results in all, a description of the last one.
 Progress = Callable[[int, int, str], None]
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-MOST_WORKERS = 60  # Windows waits for no more
+MOST_WORKERS = 60  # Windows cannot wait for more processes
 
 
 def default_cache() -> Path:
@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Runner:
-    """``folder`` holds results, features and models. 0 ``workers`` are one per core. ``datasets``
+    """``folder`` holds results, features and models. ``workers=0`` is one per core. ``datasets``
     are data sets in memory by digest; others are read from their files. ``estimators`` are own
     methods that were given as objects, by method name."""
 
@@ -76,7 +76,7 @@ class Runner:
         if not jobs:
             return
         workers = min(self.workers or cores(), len(jobs), MOST_WORKERS)
-        if any(_is_of_main(one) for one in self.estimators.values()):
+        if any(_is_defined_in_main(one) for one in self.estimators.values()):
             workers = 1  # another process could not import it
         try:
             if workers == 1:
@@ -177,17 +177,17 @@ def _collect(
 
 
 def _forward(finished_cells: Any, events: SimpleQueue[Cell | Future[None] | None]) -> None:
-    """In a thread: from the queue that processes share to the one that the parent waits for."""
+    """Runs in a thread: moves cells from the processes' queue to the queue of the parent."""
     while (cell := finished_cells.get()) is not None:
         events.put(cell)
 
 
 def jobs_of(cells: Sequence[Cell]) -> list[Job]:
-    """Cells by training spec, the longest job first: started last, it would delay the end."""
+    """Cells by training spec, the longest job first: if it started last, all would wait for it."""
     by_spec: dict[TrainSpec, list[Cell]] = {}
     for cell in cells:
         by_spec.setdefault(cell.train_spec, []).append(cell)
-    jobs = [Job(train_spec, tuple(found)) for train_spec, found in by_spec.items()]
+    jobs = [Job(train_spec, tuple(of_spec)) for train_spec, of_spec in by_spec.items()]
     return sorted(jobs, key=lambda job: -len(job.cells))
 
 
@@ -213,7 +213,7 @@ class Worker:
             estimators=self.estimators,
         )
         for cell in job.cells:
-            if not store.has(cell):  # another run may have been faster
+            if not store.has(cell):  # another process may have stored it
                 store.save(cell, bench.predict(cell))
             yield cell
 
@@ -254,14 +254,14 @@ def cores() -> int:
     return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
-def _is_of_main(estimator: object) -> bool:
+def _is_defined_in_main(estimator: object) -> bool:
     cls = estimator if isinstance(estimator, type) else type(estimator)
     return cls.__module__ == "__main__"
 
 
 @contextmanager
 def _ignore_sigint_in_children() -> Iterator[None]:
-    """Processes that start in here ignore Ctrl-C, even while they still import."""
+    """Processes started inside this context ignore Ctrl-C, even while they import modules."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set signal handlers
         return

@@ -42,7 +42,7 @@ class DataSources:
         self._datasets = dict(datasets or {})
 
     def dataset(self, data: FileData) -> Dataset:
-        """DatasetError if the file is no longer the one that the digest was computed from."""
+        """DatasetError if the file has changed since its digest was computed."""
         if data.digest not in self._datasets:
             dataset, digest = read_with_digest(Path(data.path))
             if digest != data.digest:
@@ -62,7 +62,7 @@ def read_with_digest(path: Path) -> tuple[Dataset, str]:
 
 
 def dataset_digest(dataset: Dataset) -> str:
-    """SHA-256 of a data set in memory, with what only an evaluation uses of it."""
+    """SHA-256 of a data set in memory, including fields that only an evaluation uses."""
     extra = [[entity.entity_id, dict(entity.fields), entity.truth] for entity in dataset]
     text = json.dumps([dataset.digest, extra], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -89,15 +89,15 @@ def labelled_dataset(dataset: Dataset, predicate: str | None) -> tuple[Dataset, 
         f"of {predicate!r} and {'was' if len(unlabelled) == 1 else 'were'} left out (first: "
         f"{unlabelled[0]})."
     )
-    kept = tuple(entity for entity in dataset if predicate in entity.labels)
-    return replace(dataset, entities=kept, exclusions=(*dataset.exclusions, note)), predicate
+    labelled = tuple(entity for entity in dataset if predicate in entity.labels)
+    return replace(dataset, entities=labelled, exclusions=(*dataset.exclusions, note)), predicate
 
 
 def file_dataset(data: FileData, sources: DataSources | None = None) -> tuple[Dataset, str]:
     """A file in splits, its own or those of a fold, and the predicate. The prior of the schema is
     that of the training entities."""
-    found = (sources or DataSources()).dataset(data)
-    dataset, predicate = labelled_dataset(found, data.predicate)
+    source = (sources or DataSources()).dataset(data)
+    dataset, predicate = labelled_dataset(source, data.predicate)
     if data.folds:
         in_splits = _in_fold(dataset, predicate, data)
     else:
@@ -122,10 +122,10 @@ def _in_given_splits(dataset: Dataset, predicate: str) -> Dataset:
     splits = {entity.split for entity in dataset}
     if splits == {"train", "validation", "test"}:
         return dataset
-    learned: list[Split | None] = [
+    train_or_test: list[Split | None] = [
         "test" if entity.split == "test" else "train" for entity in dataset
     ]
-    return assign_splits(dataset.in_splits(learned), predicate, seed=SPLIT_SEED)
+    return assign_splits(dataset.in_splits(train_or_test), predicate, seed=SPLIT_SEED)
 
 
 def _in_fold(dataset: Dataset, predicate: str, data: FileData) -> Dataset:
@@ -172,8 +172,8 @@ def _at_most(dataset: Dataset, entities: int | None, predicate: str, seed: int) 
     if entities is None or entities >= len(train):
         return dataset
     rank = _ranks(dataset.labels(predicate)[train], seed)
-    kept = set(train[np.argsort(rank, kind="stable")[:entities]].tolist())
-    left_out = set(train.tolist()) - kept
+    chosen = set(train[np.argsort(rank, kind="stable")[:entities]].tolist())
+    left_out = set(train.tolist()) - chosen
     return dataset.select([place for place in range(len(dataset)) if place not in left_out])
 
 
@@ -206,8 +206,8 @@ def _cut(entity: DatasetEntity, top_k: int, ranker: Ranker) -> DatasetEntity:
     ]
     newest = max((moment for moment in moments if moment is not None), default=0)
     scores = ranker.scores([item.credibility for item in entity.evidence], moments, newest)
-    kept = sorted(best_first(scores, moments)[:top_k])
-    return replace(entity, evidence=tuple(entity.evidence[place] for place in kept), truth=None)
+    best = sorted(best_first(scores, moments)[:top_k])
+    return replace(entity, evidence=tuple(entity.evidence[place] for place in best), truth=None)
 
 
 def eval_dataset(eval_spec: EvalSpec, training: Dataset, predicate: str) -> Dataset:
@@ -223,27 +223,27 @@ def eval_dataset(eval_spec: EvalSpec, training: Dataset, predicate: str) -> Data
 
 def _new_entities(data: DomainData, entities: int, training: Dataset, predicate: str) -> Dataset:
     domain = load_domain(data.domain)
-    made = generate_test(domain, generator_parameters(data), seed=data.seed, entities=entities)
-    return _with_our_values(training, made, predicate, domain.predicate)
+    test = generate_test(domain, generator_parameters(data), seed=data.seed, entities=entities)
+    return _with_training_values(training, test, predicate, domain.predicate)
 
 
-def _with_our_values(training: Dataset, test: Dataset, predicate: str, other: str) -> Dataset:
+def _with_training_values(training: Dataset, test: Dataset, predicate: str, other: str) -> Dataset:
     """Entities of another domain, their values renamed by position: the lowest is the lowest."""
     if other == predicate:
         return replace(test, schema=training.schema)
-    ours, theirs = training.schema[predicate].values, test.schema[other].values
-    if len(ours) != len(theirs):
+    values, other_values = training.schema[predicate].values, test.schema[other].values
+    if len(values) != len(other_values):
         raise DatasetError(
-            f"{predicate!r} has {len(ours)} values and {other!r} {len(theirs)}, so the values of "
-            "one cannot stand for those of the other. Nothing was evaluated."
+            f"{predicate!r} has {len(values)} values and {other!r} has {len(other_values)}, so the "
+            "values of one cannot be mapped to those of the other. Nothing was evaluated."
         )
-    names = dict(zip(theirs, ours, strict=True))
+    names = dict(zip(other_values, values, strict=True))
     entities = (_relabelled(one, predicate, names[one.labels[other]]) for one in test)
     return replace(test, schema=training.schema, entities=tuple(entities))
 
 
 def _relabelled(entity: DatasetEntity, predicate: str, value: str) -> DatasetEntity:
-    """What the generator knows of the entity is about other values and is dropped."""
+    """Without the generator's knowledge about the entity, which is about the other values."""
     return replace(
         entity,
         labels={predicate: value},

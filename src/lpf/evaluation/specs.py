@@ -17,7 +17,7 @@ from lpf.training.config import SEVEN_SEEDS
 if TYPE_CHECKING:
     from lpf.datasets import Dataset
 
-# Raise this when methods, features or domains change what they answer, or keys their form.
+# Raise this when methods, features or domains give other results, or when the form of keys changes.
 GENERATION = 2
 
 Setting = bool | int | float | str
@@ -130,7 +130,7 @@ def _key(spec: TrainSpec | Cell) -> str:
 
 
 def _plain(value: object) -> object:
-    """As JSON takes it. A file is identified by its digest: moving it changes nothing."""
+    """As JSON-compatible data. A file is identified by its digest: moving it changes nothing."""
     if isinstance(value, EvalSpec):
         change = None if value.change is None else list(value.change.content)
         return [_plain(value.data), value.entities, change, value.top_k]

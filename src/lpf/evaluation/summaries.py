@@ -69,22 +69,22 @@ def summarise(
     ``ece_null``. ``ece_p`` is the mean over runs and not a p-value itself. ``groups`` maps entity
     IDs to groups: a group is resampled as a whole, and fewer than six give no intervals.
     """
-    there = [one for one in answers if one.error is None]
-    found = [measure(one, seed=seed) for one in there]
-    names = dict.fromkeys(name for one in found for name in one)
-    values = {name: [one[name] for one in found if name in one] for name in names}
-    keys = [entity_keys(one, groups) for one in there]
+    succeeded = [run for run in answers if run.error is None]
+    measured = [measure(run, seed=seed) for run in succeeded]
+    names = dict.fromkeys(name for measures in measured for name in measures)
+    values = {name: [run[name] for run in measured if name in run] for name in names}
+    keys = [entity_keys(run, groups) for run in succeeded]
     intervals = {}
-    if there and not too_few(keys, groups):
-        intervals = _intervals(there, keys, values, np.random.default_rng(seed), draws)
+    if succeeded and not too_few(keys, groups):
+        intervals = _intervals(succeeded, keys, values, np.random.default_rng(seed), draws)
     spreads = {name: _spread(values[name], intervals.get(name)) for name in names}
-    notes = (*_failed_runs(answers), *_notes(there), *_infinite(values))
-    return Summary(len(there), len(answers), spreads, notes, draws, seed)
+    notes = (*_failed_runs(answers), *_notes(succeeded), *_infinite(values))
+    return Summary(len(succeeded), len(answers), spreads, notes, draws, seed)
 
 
 def entity_keys(answered: Predictions, groups: Mapping[str, str] | None = None) -> list[Hashable]:
     """What identifies an entity across runs: its ID and its label, because generated data of
-    another seed has the same IDs for other entities (two that agree by chance do no harm). An
+    another seed has the same IDs for other entities (a chance match is harmless). An
     entity of a group is identified by the group, so that resampling takes groups as a whole: their
     entities are alike and count for less than as many independent ones."""
     named = groups or {}
@@ -119,15 +119,15 @@ def _intervals(
     columns = [np.column_stack([_losses(one, names), _gaps(one)]) for one in answers]
     drawn = metrics.resampled(columns, keys, generator, draws)
     lows, highs = metrics.percentiles(drawn.over_seeds()[:, : len(names)], LEVEL)
-    found = {name: (float(lows[at]), float(highs[at])) for at, name in enumerate(names)}
+    intervals = {name: (float(lows[at]), float(highs[at])) for at, name in enumerate(names)}
     errors = (drawn.shares * np.abs(drawn.means[:, :, len(names) :]).sum(axis=2)).sum(axis=1)
-    return found | {"ece": _moved(errors, fmean(values["ece"]))}
+    return intervals | {"ece": _centred(errors, fmean(values["ece"]))}
 
 
 def _losses(answered: Predictions, names: Sequence[str]) -> FloatArray:
     """[E, names]."""
     rows, labels = answered.answers, answered.labels.astype(np.int64)
-    confidence, right = metrics.judged(rows, labels)
+    confidence, right = metrics.confidence_and_hits(rows, labels)
     by_name = {
         "accuracy": right.astype(np.float64),
         "nll": metrics.log_losses(rows, labels),
@@ -139,7 +139,9 @@ def _losses(answered: Predictions, names: Sequence[str]) -> FloatArray:
 
 def _gaps(answered: Predictions) -> FloatArray:
     """[E, bins], right - confidence in the column of its bin and 0 elsewhere."""
-    confidence, right = metrics.judged(answered.answers, answered.labels.astype(np.int64))
+    confidence, right = metrics.confidence_and_hits(
+        answered.answers, answered.labels.astype(np.int64)
+    )
     bins = Bins.of(confidence, BINS, "width")
     gaps = np.zeros((len(right), BINS))
     column = np.repeat(np.arange(len(bins.count)), bins.count)
@@ -147,7 +149,7 @@ def _gaps(answered: Predictions) -> FloatArray:
     return gaps
 
 
-def _moved(drawn: FloatArray, observed: float) -> tuple[float, float]:
+def _centred(drawn: FloatArray, observed: float) -> tuple[float, float]:
     low, high = metrics.percentiles(drawn + (observed - drawn.mean()), LEVEL)
     return max(0.0, float(low)), float(high)
 
@@ -174,7 +176,7 @@ def _infinite(values: Mapping[str, Sequence[float]]) -> list[str]:
 
 
 def pooled(answers: Sequence[Predictions]) -> Predictions:
-    """In the order given. Costs are those of one fold: the mean, and the largest ``peak_bytes``.
+    """Joins folds in the given order. Costs are per fold: the mean, and the largest ``peak_bytes``.
 
     If one fold failed, the repetition has no predictions, and its error says which: the entities of
     the other folds alone would be another test set. Raises EvidenceError for folds with different
@@ -217,7 +219,7 @@ def _require_one_partition(answers: Sequence[Predictions]) -> None:
 def _failures(answers: Sequence[Predictions]) -> list[str]:
     if len(answers) == 1:  # the test split of a file, not a fold
         return [one.error for one in answers if one.error]
-    places: dict[str, list[int]] = {}  # an error in one fold mostly occurs in all
+    places: dict[str, list[int]] = {}  # usually all folds have the same error
     for place, one in enumerate(answers, 1):
         if one.error:
             places.setdefault(one.error, []).append(place)
@@ -231,8 +233,8 @@ def _failures(answers: Sequence[Predictions]) -> list[str]:
 
 def _joined(rows: Sequence[FloatArray | None]) -> FloatArray | None:
     """None if a fold has its predictions at the fitted temperature only."""
-    there = [one for one in rows if one is not None]
-    return np.concatenate(there) if len(there) == len(rows) else None
+    known = [fold for fold in rows if fold is not None]
+    return np.concatenate(known) if len(known) == len(rows) else None
 
 
 def _groups(answers: Sequence[Predictions]) -> tuple[str | None, ...]:

@@ -17,7 +17,7 @@ from lpf.baselines.tempered import TEMPERING
 from lpf.datasets import Dataset
 from lpf.errors import EvidenceError
 from lpf.evaluation.feature_cache import FeatureCache, SpecExamples
-from lpf.evaluation.fitted_methods import NOT_THE_METHODS, FittedMethods, error_text
+from lpf.evaluation.fitted_methods import MACHINE_ERRORS, FittedMethods, error_text
 from lpf.evaluation.method_costs import method_costs
 from lpf.evaluation.model_cache import ModelCache, SharedModels, StudyModel
 from lpf.evaluation.predictions import Predictions
@@ -53,13 +53,13 @@ class Temperatures:
     def _newly_fitted(self, fitted: FittedMethod, varying: bool) -> Temperature | EvidenceError:
         """Returns the error of a method that gives a label probability 0, which no temperature can
         change."""
-        learned = self.examples
+        examples = self.examples
         try:
             return with_temperature(
                 fitted,
-                learned.validation,
-                learned.predicate,
-                generator=np.random.default_rng([learned.train_spec.seed, TEMPERING]),
+                examples.validation,
+                examples.predicate,
+                generator=np.random.default_rng([examples.train_spec.seed, TEMPERING]),
                 by_count=varying or None,
             ).temperature
         except EvidenceError as error:
@@ -95,12 +95,12 @@ class Workbench:
         self._temperatures = Temperatures(self._data)
 
     def predict(self, cell: Cell) -> Predictions:
-        """What a method raises becomes its result. An error of the machine or the folder ends the
-        run."""
+        """An error of the method is stored as its result. An error of the machine or the folder
+        ends the run."""
         test = self.test_examples(cell.eval_spec)
         try:
             return self._predict(cell, test)
-        except NOT_THE_METHODS:
+        except MACHINE_ERRORS:
             raise
         except Exception as error:
             return replace(self._without_answers(test), error=error_text(error))

@@ -1,4 +1,4 @@
-"""Which items answer a question, and which are near a text. FAISS is imported by a search only."""
+"""Finds the items of a question, and items near a text. Only a search by text imports FAISS."""
 
 from lpf.index.copies import DEFAULT_SIMILARITY
 from lpf.index.faiss_index import IndexConfig

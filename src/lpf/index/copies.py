@@ -55,7 +55,7 @@ def copy_groups(
     texts: Float32Array,
     similarity: float | None,
 ) -> GroupArray:
-    """As ``copy_labels``, with -1 for an item without copies."""
+    """Like ``copy_labels``, with -1 for an item without copies."""
     labels = copy_labels(content_keys, report_ids, texts, similarity)
     if labels is None:
         return np.full(len(texts), -1, np.int64)
@@ -99,7 +99,8 @@ def _all_apart(texts: Float32Array, similarity: float) -> bool:
 def _products(texts: Float32Array) -> Float32Array:
     """All products of rows, [K, K], in blocks below the size from which OpenBLAS uses threads: on a
     busy machine its threads wait for each other far longer than they work."""
-    # The copy keeps NumPy from its routine for symmetric products: three times as slow for a few.
+    # With a copy, NumPy does not use its routine for symmetric products, which is three times as
+    # slow for a few rows.
     others = texts.copy().T
     rows = max(1, _UNSHARED // max(1, others.size))
     if rows >= len(texts):
@@ -110,7 +111,7 @@ def _products(texts: Float32Array) -> Float32Array:
 
 def _neighbours(texts: Float32Array, similarity: float) -> Iterable[GroupArray]:
     lengths = np.sqrt(np.einsum("ij,ij->i", texts, texts))
-    lengths[lengths == 0] = np.inf  # a row of zeros is no copy of anything
+    lengths[lengths == 0] = np.inf  # a row of zeros is never a copy
     for start in range(0, len(texts), BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
         # Earlier rows have been compared with these already.
@@ -123,9 +124,9 @@ def _neighbours(texts: Float32Array, similarity: float) -> Iterable[GroupArray]:
 
 def _join(labels: GroupArray, members: GroupArray) -> None:
     """Merges the groups of ``members``, in place. Labels are positions, so they can be indices."""
-    theirs = labels[members]
-    first = theirs.min()
-    if (theirs != first).any():
+    joined_labels = labels[members]
+    first = joined_labels.min()
+    if (joined_labels != first).any():
         joined = np.zeros(len(labels), dtype=bool)
-        joined[theirs] = True
+        joined[joined_labels] = True
         labels[joined[labels]] = first

@@ -75,7 +75,7 @@ class FeatureSource:
         return features if self.text_part is None else features[:, self.text_part]
 
     def query_vector(self, text: str) -> Float32Array:
-        """The vector that stands for a text in comparisons, [text_width]."""
+        """The vector of a text for comparisons, [text_width]."""
         # A reader that needs a claim reads the text against itself: its text part is the same.
         features = self.reader.read(text, text if self.reader.uses_claim else None)
         vector: Float32Array = self.texts(features[None])[0]
@@ -91,8 +91,8 @@ class FeatureSource:
         return vector
 
     def completed(self, rows: list[Row]) -> list[Row]:
-        """Candidates with their missing vectors, read now and stored. Rows whose text was erased
-        meanwhile are left out."""
+        """Candidates with all vectors; missing ones are read now and stored. Rows whose text was
+        erased meanwhile are left out."""
         missing = [row[ROW_ID] for row in rows if row[VECTOR] is None]
         stored = self.store.by_rows(missing)
         features = self._read_and_store(stored)
@@ -194,12 +194,12 @@ def vectors_of_entity(
 
 def known_reader(store: EvidenceStore, reader_id: str) -> int | None:
     """The number of a reader, or None: unlike ``reader_number`` this never assigns one."""
-    found = store.database.row(READER, (reader_id,))
-    return None if found is None else int(found[0])
+    row = store.database.row(READER, (reader_id,))
+    return None if row is None else int(row[0])
 
 
 def count_erased(store: EvidenceStore) -> int:
     """How many items were ever erased."""
-    found = store.database.row(_ERASED)
-    assert found is not None, "a count always has a row"
-    return int(found[0])
+    row = store.database.row(_ERASED)
+    assert row is not None, "a count always has a row"
+    return int(row[0])

@@ -1,11 +1,11 @@
-"""Which items come first: one score per item, from its relevance, credibility and age.
+"""Ranks items: one score per item, from its relevance, credibility and age.
 
     score = (w_r·relevance + w_c·credibility + w_t·recency) / (w_r + w_c + w_t)
 
     relevance = (1 + cosine of the item's and the query's text) / 2
     recency   = 2^(-age / half-life)
 
-Without a query text there is no relevance, and its weight leaves both sums.
+Without a query text there is no relevance, and its weight is left out of both sums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lpf.types import Float32Array
 
 @dataclass(frozen=True)
 class RankingConfig:
-    """Weights of the score, and the values assumed where credibility or age is unknown."""
+    """Weights of the score, and the values assumed if credibility or age is unknown."""
 
     relevance: float = 0.5
     credibility: float = 0.3
@@ -47,7 +47,7 @@ class RankingConfig:
         _check(
             self.credibility + self.recency > 0,
             "credibility",
-            "above 0 where recency is 0, or nothing ranks a question without a query text",
+            "above 0 if recency is 0, or nothing ranks items without a query text",
             self.credibility,
         )
 
@@ -85,7 +85,7 @@ class Ranker:
             return scores
         relevant = config.relevance / total
         return [
-            score + relevant * fitting for score, fitting in zip(scores, relevance, strict=True)
+            score + relevant * closeness for score, closeness in zip(scores, relevance, strict=True)
         ]
 
 

@@ -1,4 +1,4 @@
-"""Which items answer a question: looked up, filtered, freed of crowding copies, best first."""
+"""Retrieves the items of a question: filtered, best first, independent items before copies."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Counts(NamedTuple):
 
 
 class Candidates:
-    """All items that may answer a question, ready to choose the best from.
+    """All items that may answer a question, prepared for choosing the best.
 
-    Everything that depends neither on the moment nor on the number of items asked for is done
+    Everything that depends neither on ``as_of`` nor on ``top_k`` is done
     once. The candidates are the same for ``since`` <= as_of < ``until``, in microseconds.
     """
 
@@ -88,7 +88,7 @@ class Candidates:
         scores = ranker.scores(self._credibility, self._timestamps, as_of, relevance)
         chosen = take_best(best_first(scores, self._timestamps), self._labels, top_k)
         last = self._last
-        # Mostly the same items are chosen again, in the same order: only their scores change.
+        # Usually the same items are chosen again, in the same order: only their scores change.
         if last is None or last[0] != chosen:
             last = self._last = chosen, self._gather(chosen)
         items = last[1].copy()
@@ -170,17 +170,17 @@ class EvidenceIndex:
         return candidates.best(self._ranker, top_k, as_of, query)
 
     def _usable(self, key: _Key, as_of: int) -> tuple[list[Row], Counts, tuple[float, float]]:
-        """Rows that may be used, and from which moment until which they are the same."""
+        """Rows that may be used, counts, and the time span in which these rows are the same."""
         entity_id, predicate, min_credibility = key
-        found = self.source.store.candidates(entity_id, predicate, self.source.number)
-        dated = [(-math.inf if (at := row[TIMESTAMP]) is None else at) for row in found]
-        known = [row for row, at in zip(found, dated, strict=True) if at <= as_of]
+        candidates = self.source.store.candidates(entity_id, predicate, self.source.number)
+        dated = [(-math.inf if (at := row[TIMESTAMP]) is None else at) for row in candidates]
+        known = [row for row, at in zip(candidates, dated, strict=True) if at <= as_of]
         rows = [
             row
             for row in known
             if (credible := row[CREDIBILITY]) is None or credible >= min_credibility
         ]
-        counts = Counts(len(found), len(known) - len(rows), len(found) - len(known))
+        counts = Counts(len(candidates), len(known) - len(rows), len(candidates) - len(known))
         since = max([at for at in dated if at <= as_of], default=-math.inf)
         until = min([at for at in dated if at > as_of], default=math.inf)
         if None in [row[VECTOR] for row in rows]:

@@ -1,8 +1,8 @@
-"""Records that may be written a moment later: the caller only appends to a queue.
+"""Writes records in the background: the caller only appends them to a queue.
 
 Queued records are lost if the process dies before they are written; ``flush`` and ``close`` wait
 for all of them. No failure is hidden: while the store is full, busy or unreachable, records are
-kept and tried again; any other failure is raised by the next call of any kind.
+retried; any other failure is raised by the next call of any kind.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from lpf.ledger.records import Draft
 WINDOW_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 MOST_WAITING = 100_000
-MOST_KEPT = 10_000  # while the store fails; beyond that new records are refused
+MOST_UNWRITTEN = 10_000  # while the store fails; beyond that new records are refused
 MakeDraft = Callable[[], Draft]
 
-# Failures that pass by themselves or that an administrator can fix. After any other failure the
-# same records would fail again, and block all that come after them.
-_PASSING = (StoreBusyError, StoreFullError, StoreReadOnlyError, StoreUnavailableError)
+# Temporary failures, and those that an administrator can fix. After any other failure the
+# same records would fail again and block all later ones.
+_RETRIED = (StoreBusyError, StoreFullError, StoreReadOnlyError, StoreUnavailableError)
 
 
 class BackgroundWriter:
@@ -50,10 +50,10 @@ class BackgroundWriter:
         """Also called in the child of a fork, which has no copy of the thread: pending records are
         written by the parent."""
         self._queue: deque[MakeDraft] = deque()
-        self._being_made = 0
-        self._made: list[Draft] = []  # and not on disk
+        self._drafting = 0
+        self._drafts: list[Draft] = []  # not on disk yet
         self._attempts = 0
-        self._last_failed = 0  # which attempt
+        self._last_failed = 0  # number of the last attempt that failed
         self._stuck: StorageError | None = None
         self._failures: list[Exception] = []
         self._idle = True
@@ -65,17 +65,17 @@ class BackgroundWriter:
 
     @property
     def pending(self) -> int:
-        return len(self._queue) + self._being_made + len(self._made)
+        return len(self._queue) + self._drafting + len(self._drafts)
 
     def put(self, make_draft: MakeDraft) -> None:
-        """Waits only if far too much is queued already."""
+        """Queues a record. Waits only if very many records are queued already."""
         if self._failures or self._closed or self._stuck is not None:
             self._refuse()
         self._queue.append(make_draft)
-        # In this order: the thread declares itself idle before it looks at the queue, so either it
-        # sees what was put or this sees that it is idle.
+        # In this order: the thread sets idle before it looks at the queue, so either it
+        # sees the new record, or this sees that it is idle.
         if self._idle:
-            self._rouse()
+            self._wake_thread()
         if len(self._queue) > MOST_WAITING:
             self.flush()
 
@@ -85,29 +85,29 @@ class BackgroundWriter:
             before = self._attempts
             self._hurry.set()
             if self.pending:
-                self._rouse()
+                self._wake_thread()
             self._done.wait_for(lambda: self.pending == 0 or self._gave_up(before))
             left = self.pending if self._gave_up(before) else 0
         self._hurry.clear()
         self._raise_failures(left)
 
     def close(self) -> None:
-        """As ``flush``, and accepts no more records. If it fails, it may be called again."""
+        """Like ``flush``, but accepts no more records. If it fails, it may be called again."""
         self._closed = True
         with self._done:
             self._hurry.set()
             if self.pending:
-                self._rouse()
+                self._wake_thread()
             self._wake.set()
         if self._thread is not None:
             self._thread.join()
         self._raise_failures(self.pending)
 
     def _gave_up(self, before: int) -> bool:
-        """Return True if an attempt failed that began after the first ``before``."""
+        """Return True if an attempt after the first ``before`` attempts failed."""
         return self._last_failed > before or not self._running
 
-    def _rouse(self) -> None:
+    def _wake_thread(self) -> None:
         with self._done:
             if not self._running:
                 self._running = True
@@ -118,51 +118,51 @@ class BackgroundWriter:
     def _work(self) -> None:
         try:
             while not self._closed:
-                self._rest()
+                self._wait_for_work()
                 self._write()
-            self._write()  # what was queued between the last look and closing
+            self._write()  # records that were queued just before closing
         finally:
             with self._done:
                 self._running = False
                 self._done.notify_all()
 
-    def _rest(self) -> None:
+    def _wait_for_work(self) -> None:
         self._idle = True
-        if not self._queue and not self._made and not self._closed:
+        if not self._queue and not self._drafts and not self._closed:
             self._wake.wait()
         self._idle = False
         self._wake.clear()
         if not self._closed:
-            self._hurry.wait(RETRY_SECONDS if self._made else WINDOW_SECONDS)
+            self._hurry.wait(RETRY_SECONDS if self._drafts else WINDOW_SECONDS)
 
     def _write(self) -> None:
         with self._done:
             self._attempts += 1
-        self._being_made = len(self._queue)
-        makers = [self._queue.popleft() for _ in range(self._being_made)]
-        self._made += [draft for draft in map(self._draft, makers) if draft is not None]
-        self._being_made = 0
-        failure = self._submitted() if self._made else None
+        self._drafting = len(self._queue)
+        makers = [self._queue.popleft() for _ in range(self._drafting)]
+        self._drafts += [draft for draft in map(self._draft, makers) if draft is not None]
+        self._drafting = 0
+        failure = self._submitted() if self._drafts else None
         with self._done:
             self._stuck = failure
             if failure is None:
-                self._made = []
+                self._drafts = []
             else:
                 self._last_failed = self._attempts
             self._done.notify_all()
 
     def _submitted(self) -> StorageError | None:
-        """The error after which to try again, if there was one."""
+        """Submits all drafts. Returns the error if they should be submitted again."""
         try:
-            self._submit(self._made)
-        except _PASSING as error:
+            self._submit(self._drafts)
+        except _RETRIED as error:
             return error
         except Exception as error:
-            self._note([error] * len(self._made))
+            self._note([error] * len(self._drafts))
         return None
 
     def _draft(self, make_draft: MakeDraft) -> Draft | None:
-        """One draft that cannot be made must not take the others of its group with it."""
+        """None if the draft cannot be made; the rest of its group is written all the same."""
         try:
             draft = make_draft()
             self._check(draft)
@@ -176,12 +176,12 @@ class BackgroundWriter:
             self._failures += failures
 
     def _refuse(self) -> None:
-        """LedgerError unless one more record may wait for a store that fails."""
+        """LedgerError if the writer is closed, has failures to report, or too many records wait."""
         if self._failures:
             self._raise_failures(0, " The record given now was not accepted either.")
         if self._closed:
             raise LedgerError("the ledger is closed; nothing was written. Open it again to append.")
-        if self.pending >= MOST_KEPT:
+        if self.pending >= MOST_UNWRITTEN:
             self._raise_failures(self.pending, " The record given now was not accepted.")
 
     def _raise_failures(self, left: int, addition: str = "") -> None:
@@ -191,13 +191,13 @@ class BackgroundWriter:
         messages = []
         if failures:
             messages.append(
-                f"{len(failures)} records that were to be written later are not in the ledger. "
+                f"{len(failures)} queued records are not in the ledger. "
                 f"The first failed with: {failures[0]} Fix that, and repeat them."
             )
         if left:
             messages.append(
-                f"{left} records that were to be written later are not in the ledger yet. They are "
-                f"kept and tried again as long as this process lives; why: {self._stuck}"
+                f"{left} queued records are not in the ledger yet. They are "
+                f"retried as long as this process runs. Cause: {self._stuck}"
             )
         if messages:
             raise LedgerError(" ".join(messages) + addition) from next(iter(failures), self._stuck)

@@ -13,16 +13,16 @@ from typing import Any
 
 from lpf.errors import LedgerError
 
-LARGEST_INTEGER = 2**53 - 1  # beyond it neighbours share one double, so a reader may see another
+LARGEST_INTEGER = 2**53 - 1  # larger integers are not all exact as a double
 
-# What lists of floats are written with; strings, exponents and NaN have other characters.
+# The characters of lists of plain floats; strings, exponents and NaN have others.
 _PLAIN = b"-0123456789.,[]"
 _escaped = json.encoder.encode_basestring
 _NOT_WRITTEN = "nothing was written"
 
 
 class _AsLedgerError:
-    """Turns what Python raises within into a LedgerError. A class, because a generator of
+    """Turns errors raised inside it into a LedgerError. A class, because a generator of
     contextlib costs several times as much."""
 
     def __enter__(self) -> None:
@@ -86,7 +86,7 @@ def _numbers(value: Sequence[Any]) -> str | None:
 
 
 class _Names(dict[str, str]):
-    """Names as they are written. Records have the same few, so they are cached."""
+    """JSON texts of field names. Records have the same few names, so they are cached."""
 
     def __missing__(self, name: str) -> str:
         written = f"{_escaped(name)}:"
@@ -115,7 +115,7 @@ def _integer(value: int) -> str:
     if -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
         return int.__repr__(value)
     raise LedgerError(
-        f"the integer {value} is beyond 2**53 - 1, where JSON's numbers stop being exact; "
+        f"the integer {value} is larger than 2**53 - 1, and such JSON numbers are not exact; "
         f"{_NOT_WRITTEN}. Give it as a text."
     )
 
@@ -144,7 +144,7 @@ def _with_exponent(text: str) -> str:
 
 class _Writers(dict[type, Callable[[Any], str]]):
     def __missing__(self, kind: type) -> Callable[[Any], str]:
-        """NumPy's float64 is a float, an enumeration's member may be a str: written as such."""
+        """A subclass is written like its base: NumPy's float64 like float, a str enum like str."""
         for base, writer in _BASES.items():
             if issubclass(kind, base):
                 return writer

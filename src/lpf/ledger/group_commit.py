@@ -64,7 +64,7 @@ class GroupCommit:
         self._commit = commit
         self._lock = threading.Lock()
         # Served callers stay in it, at the front, until the lead has passed them: if one is
-        # interrupted, all others are still where the lead finds them.
+        # interrupted, the lead still finds all others.
         self._queue: list[_Waiting] = []
         self._leader: _Waiting | None = None
 
@@ -95,7 +95,7 @@ class GroupCommit:
         with self._lock:
             group = self._queue.copy()
         for waiting in group:
-            waiting.error = _UNKNOWN  # stays so if an interrupt comes
+            waiting.error = _UNKNOWN  # remains if this thread is interrupted
         try:
             receipts = self._commit([draft for each in group for draft in each.drafts])
         except Exception as error:
@@ -109,8 +109,8 @@ class GroupCommit:
             first = last
 
     def _leave(self, mine: _Waiting) -> None:
-        """Every step may be repeated, and giving up the lead is the last one: until the next caller
-        has been woken, the leader's second call wakes it."""
+        """Every step may be repeated, and passing on the lead is the last one: until the next
+        caller has been woken, the leader's second call wakes it."""
         with self._lock:
             if mine in self._queue:
                 self._queue.remove(mine)

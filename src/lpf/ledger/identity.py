@@ -79,7 +79,7 @@ class Identity:
 
 
 def read_identity(database: Database) -> Identity:
-    """LedgerError where the store has no ledger yet."""
+    """LedgerError if the store has no ledger yet."""
     rows = database.rows(statements.IDENTITY)
     if not rows:
         raise LedgerError(
@@ -119,7 +119,7 @@ def require_key(identity: Identity, public_key: bytes) -> None:
 
 
 def take_turn(database: Database, connection: Connection) -> None:
-    """Until the end of the transaction nobody else can number records. In SQLite the transaction
+    """Locks the numbering of records until the end of the transaction. In SQLite the transaction
     itself ensures that."""
     if not database.is_sqlite:
         connection.execute(statements.SEQUENCER_LOCK)

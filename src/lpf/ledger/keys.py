@@ -113,8 +113,8 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
 
 def _already_exists(path: Path) -> LedgerKeyError:
     return LedgerKeyError(
-        f"{path} already exists; no key was created. A ledger keeps its key for life; move the "
-        "file away if you want a new key for another ledger."
+        f"{path} already exists; no key was created. The key of a ledger cannot be changed; move "
+        "the file away if you want a new key for another ledger."
     )
 
 

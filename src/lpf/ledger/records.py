@@ -1,4 +1,4 @@
-"""What goes into the ledger and what comes back: drafts, receipts, record ids."""
+"""Drafts that go into the ledger, the receipts that come back, and record ids."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _MOST_KNOWN_BLOBS = 10_000
 
 
 def record_id(seq: int) -> str:
-    """``INF00000042``: eight digits, more once they are needed."""
+    """``INF00000042``: eight digits, or more if needed."""
     return f"INF{seq:08d}"
 
 
 def sequence_of(identifier: str) -> int:
-    """The position of a record, from 1. UnknownRecordError for what cannot be a record's id."""
-    found = _RECORD_ID.fullmatch(identifier)
-    seq = int(found[1]) if found else 0
+    """The position of a record, from 1. UnknownRecordError if the text is not a record id."""
+    match = _RECORD_ID.fullmatch(identifier)
+    seq = int(match[1]) if match else 0
     if seq < 1 or record_id(seq) != identifier:
         raise UnknownRecordError(
             f"{identifier!r} is not the id of a record; ids look like {record_id(42)}."
@@ -75,8 +75,8 @@ class Draft:
     ``fields`` is the whole record except ``record_id`` and ``format``, which the ledger adds. A
     part that many records share goes into ``blobs`` as canonical JSON, stored once, and ``fields``
     holds ``reference(blob)`` in its place. ``texts`` holds the text whose commitment, in
-    hexadecimal, is the field ``query_text``. LedgerError for a draft that would leave a record
-    that does not verify, as far as that shows without the store.
+    hexadecimal, is the field ``query_text``. LedgerError for a draft whose record would not verify,
+    as far as that can be checked without the store.
     """
 
     __slots__ = ("_after", "_before", "blobs", "references", "texts")
@@ -94,9 +94,9 @@ class Draft:
                 )
         before, after = canonical_around({**fields, "format": RECORD_FORMAT}, "record_id")
         self._before, self._after = before, after
-        found = _REFERENCE.findall(before) + _REFERENCE.findall(after)
-        # Both by digest, 32 bytes.
-        self.references = {bytes.fromhex(digest.decode()) for digest in found}
+        digests = _REFERENCE.findall(before) + _REFERENCE.findall(after)
+        # Digests of 32 bytes, here and as keys of ``blobs``.
+        self.references = {bytes.fromhex(digest.decode()) for digest in digests}
         self.blobs = {hashlib.sha256(blob).digest(): blob for blob in blobs}
         for digest in self.blobs.keys() - self.references:
             raise LedgerError(
@@ -117,18 +117,18 @@ class Draft:
 def _require_storable(text: QueryText) -> None:
     """A text that one of the databases cannot hold would fail every record of the same commit."""
     try:
-        sound = b"\x00" not in text.text.encode()
+        is_storable = b"\x00" not in text.text.encode()
     except UnicodeEncodeError:
-        sound = False
-    if not sound:
+        is_storable = False
+    if not is_storable:
         raise LedgerError(
             f"query text {text.commitment.hex()}: holds a NUL or a lone surrogate, which no store "
-            "can keep; nothing was written. Remove it from the text."
+            "can hold; nothing was written. Remove it from the text."
         )
 
 
 def _require_committed(text: QueryText, named: object) -> None:
-    """A text that does not belong to its record would fail verification for ever."""
+    """A text that does not match its record could never be verified."""
     if text.commitment != query_text_commitment(text.salt, text.text):
         raise LedgerError(
             f"query text {text.commitment.hex()}: is not the commitment to its salt and text; "
@@ -142,7 +142,7 @@ def _require_committed(text: QueryText, named: object) -> None:
 
 
 class KnownBlobs:
-    """Which blobs the store already has, so that a shared one is written and checked once."""
+    """Remembers which blobs the store has, so that a shared blob is written and checked once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -166,7 +166,7 @@ class KnownBlobs:
         }
 
     def remember(self, digests: Iterable[bytes]) -> None:
-        """These blobs are in the store now."""
+        """Call after these blobs were stored."""
         if len(self._stored) > _MOST_KNOWN_BLOBS:
             self._stored = set()
         self._stored.update(digests)
@@ -182,10 +182,10 @@ class KnownBlobs:
 
 def _require_canonical(digest: bytes, blob: bytes) -> None:
     try:
-        sound = canonical(json.loads(blob)) == blob
+        is_canonical = canonical(json.loads(blob)) == blob
     except ValueError:
-        sound = False
-    if not sound:
+        is_canonical = False
+    if not is_canonical:
         raise LedgerError(
             f"blob {digest.hex()}: is not canonical JSON; nothing was written. "
             "Make it with canonical(value)."

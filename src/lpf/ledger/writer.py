@@ -1,8 +1,8 @@
-"""Appending to the ledger: ``Ledger``, and the transaction that numbers the records.
+"""Appends to the ledger: ``Ledger``, and the transaction that numbers the records.
 
-Each process remembers the tree's frontier at the last record it saw. Within the transaction that is
+Each process remembers the tree's frontier at the last record it saw. In the transaction this is
 compared with the store's last record. If they are the same, nothing has to be read; if the store
-is further on, the records of other processes are read; anything else means that history was
+has more records, those of other processes are read; anything else means that history was
 rewritten.
 """
 
@@ -90,7 +90,7 @@ class Sequencer:
         self._tip = self._current(database.rows, Tip(Frontier()))
 
     def commit(self, drafts: Sequence[Draft]) -> list[Receipt]:
-        """All drafts on disk, in one transaction, or none and an error."""
+        """Writes all drafts in one transaction; if that fails, none is written."""
         blobs = self.blobs.missing(drafts)
 
         def append(connection: Connection, tip: Tip) -> tuple[list[Any], Tip]:
@@ -128,7 +128,7 @@ class Sequencer:
         self._lock = threading.Lock()
 
     def _in_turn(self, work: Callable[[Connection, Tip], tuple[Result, Tip]]) -> Result:
-        """Does ``work`` in a transaction in which nobody else appends. It gets the tip as it is in
+        """Runs ``work`` in a transaction in which no other process appends. It gets the tip of
         the store, and returns its result and the new tip."""
         ready = False
         with self._lock:
@@ -143,13 +143,13 @@ class Sequencer:
                     # A StorageError would say that nothing was written and that it may be repeated.
                     raise LedgerError(str(error)) from error
                 raise
-            self._tip = grown  # only now: a transaction that failed leaves no trace here either
+            self._tip = grown  # only now: a failed transaction must not change it
         return result
 
     def _reading(self, connection: Connection) -> Read:
         def read(statement: Prepared, arguments: Sequence[Any] = ()) -> list[Row]:
-            found: list[Row] = self._database.run(connection, statement, arguments).fetchall()
-            return found
+            rows: list[Row] = self._database.run(connection, statement, arguments).fetchall()
+            return rows
 
         return read
 
@@ -164,19 +164,19 @@ class Sequencer:
         return Tip(frontier, leaf, self._last_signed(read, known, size))
 
     def _last_signed(self, read: Read, known: Tip, size: int) -> Checkpoint | None:
-        """The newest checkpoint that others signed. LedgerBrokenError if it does not fit:
+        """The newest checkpoint, signed by any process. LedgerBrokenError if it does not match:
         nothing is signed on top of it."""
         # Later checkpoints cover at least what was known before: no need to look further back.
         first = max(known.signed_size + 1, known.size)
         rows = read(statements.LATEST_CHECKPOINT, (first, size))
         if not rows:
             return known.signed
-        found = require_checkpoint("the newest checkpoint", rows[0][0])
-        found.verify()
-        root = root_of(StoredTree(read, size), 0, found.size)
-        if (found.root, found.key) != (root, self._identity.public_key):
-            raise _broken(found.size, "its checkpoint does not fit the records or the key")
-        return found
+        latest = require_checkpoint("the newest checkpoint", rows[0][0])
+        latest.verify()
+        root = root_of(StoredTree(read, size), 0, latest.size)
+        if (latest.root, latest.key) != (root, self._identity.public_key):
+            raise _broken(latest.size, "its checkpoint does not match the records or the key")
+        return latest
 
     def _is_due(self, tip: Tip) -> bool:
         if self._key is None:
@@ -233,8 +233,8 @@ def _bytes_of(signed: Checkpoint | None) -> bytes:
 def _require_continuation(read: Read, known: Tip, size: int) -> None:
     if size < known.size:
         raise _broken(size + 1, f"the ledger ended at {record_id(known.size)} before")
-    found = read(statements.LEAVES, (known.size, known.size))
-    if known.size and leaves_of(found, known.size) != [known.leaf]:
+    leaves = read(statements.LEAVES, (known.size, known.size))
+    if known.size and leaves_of(leaves, known.size) != [known.leaf]:
         raise _broken(known.size, "its hash is not the one it was written with")
 
 
@@ -254,7 +254,7 @@ def _broken(seq: int, what: str) -> LedgerBrokenError:
     finding = f"{record_id(seq)}: {what}"
     return LedgerBrokenError(
         f"{finding}: the ledger's history was rewritten. Nothing was written; run "
-        "'lpf ledger verify' against a checkpoint kept elsewhere, and restore a backup.",
+        "'lpf ledger verify' with a checkpoint stored elsewhere, and restore a backup.",
         (finding,),
     )
 
@@ -267,7 +267,7 @@ class Ledger:
 
     A process that has the private key signs a checkpoint with the first commit after
     ``checkpoint_seconds`` and when it closes. A process without the key appends as well; its
-    records stay unsigned until a process with the key commits. The child of a fork may go on using
+    records stay unsigned until a process with the key commits. The child of a fork may keep using
     the ledger; pending records are written by the parent.
     """
 
@@ -279,7 +279,7 @@ class Ledger:
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> None:
         """LedgerKeyError for the key of another ledger, LedgerError if there is no ledger yet,
-        LedgerBrokenError if the stored tree does not fit the last checkpoint."""
+        LedgerBrokenError if the stored tree does not match the last checkpoint."""
         self.identity = read_identity(database)
         if private_key is not None:
             require_key(self.identity, public_bytes(private_key))
@@ -300,14 +300,14 @@ class Ledger:
         return self.append_many([draft])[0]
 
     def append_many(self, drafts: Sequence[Draft]) -> list[Receipt]:
-        """As ``append``; all of them or none, with consecutive numbers."""
+        """Like ``append``: all of them or none, with consecutive numbers."""
         for draft in drafts:
             self._check(draft)
         return self._submit(drafts)
 
     def append_later(self, make_draft: MakeDraft) -> None:
         """On disk some 20 ms later, in a group; ``make_draft`` is called on another thread. While
-        the store is full, busy or unreachable, the record is kept and tried again. LedgerError if
+        the store is full, busy or unreachable, the record is retried. LedgerError if
         anything else failed since the last call, or if too many records are waiting; ``make_draft``
         is then not accepted."""
         self._later.put(make_draft)
@@ -324,7 +324,7 @@ class Ledger:
 
     def flush(self) -> None:
         """Waits until nothing is pending. LedgerError if some records could not be written; it says
-        how many are kept for the next ``flush`` or ``close``."""
+        how many are retried by the next ``flush`` or ``close``."""
         self._later.flush()
 
     def checkpoint(self) -> Checkpoint | None:
@@ -334,7 +334,7 @@ class Ledger:
 
     def close(self) -> None:
         """Writes pending records and signs, if there is a key. The database stays open. LedgerError
-        as ``flush``."""
+        as from ``flush``."""
         try:
             self._later.close()
         except LedgerError:

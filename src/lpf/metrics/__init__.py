@@ -1,4 +1,4 @@
-"""How good answers are: right or wrong, calibrated or not, and what differences are worth."""
+"""Scores of answers: accuracy, calibration, and how certain a difference between methods is."""
 
 from lpf.metrics.calibration import (
     BinKind,
@@ -27,11 +27,11 @@ from lpf.metrics.scores import (
     brier,
     brier_losses,
     checked,
+    confidence_and_hits,
     confidence_sd,
     confidences,
     confusion,
     high_confidence_errors,
-    judged,
     log_losses,
     low_confidence_correct,
     macro_f1,
@@ -55,6 +55,7 @@ __all__ = [
     "brier_losses",
     "checked",
     "classwise_ece",
+    "confidence_and_hits",
     "confidence_sd",
     "confidences",
     "confusion",
@@ -62,7 +63,6 @@ __all__ = [
     "ece_null",
     "high_confidence_errors",
     "holm",
-    "judged",
     "log_losses",
     "low_confidence_correct",
     "macro_f1",

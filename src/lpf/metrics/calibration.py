@@ -1,14 +1,12 @@
-"""Whether probabilities mean what they say.
+"""Calibration: do probabilities match how often answers are right?
 
     ECE = Σ_b |B_b|/E · |accuracy(B_b) - confidence(B_b)|      MCE = max_b of the same differences
 
-An ECE is above 0 for a perfectly calibrated predictor too, the more so the fewer entities there
-are: ``ece_null`` says how far above, so that an ECE can be judged against it.
+Even a perfectly calibrated predictor has an ECE above 0, and the fewer entities, the higher it is.
+``ece_null`` computes that ECE for comparison.
 
-Sorting probabilities into bins.
-
-A bin holds [lower, upper), the last one also its upper end. Bins that stay empty are dropped, so
-nothing has to stand for the mean of nothing.
+A bin is [lower, upper); the last one includes its upper end. Empty bins are dropped, because they
+have no mean.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.errors import ConfigError
-from lpf.metrics.scores import LabelArray, checked, confidences, judged
+from lpf.metrics.scores import LabelArray, checked, confidence_and_hits, confidences
 from lpf.types import FloatArray
 
 BinKind = Literal["width", "mass"]
@@ -28,8 +26,9 @@ BinKind = Literal["width", "mass"]
 
 @dataclass(frozen=True)
 class Bins:
-    """B bins that hold something. ``order`` [E] puts entities of one bin side by side, ``starts``
-    [B] is where each bin begins there; ``scores`` [B] are sums over its entities."""
+    """B bins that are not empty. ``order`` [E] sorts entities by bin, ``starts``
+    [B] is the position in ``order`` at which each bin begins; ``scores`` [B] are sums over its
+    entities."""
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
@@ -56,7 +55,7 @@ class Bins:
 
 def _edges(scores: FloatArray, bins: int, kind: BinKind) -> FloatArray:
     """[bins + 1]. By mass each bin begins at the score of its first entity in order, so that equal
-    scores always share a bin, even where that leaves bins uneven."""
+    scores always share a bin, even if bins then differ in size."""
     if bins < 1:
         raise ConfigError(f"bins: must be 1 or above, got {bins!r}.")
     if kind not in get_args(BinKind):
@@ -70,16 +69,16 @@ def _edges(scores: FloatArray, bins: int, kind: BinKind) -> FloatArray:
 
 BINS = 10
 DRAWS = 1000
-# Draws are made in blocks of about this many coin tosses, 8 MB of random numbers.
+# Draws are made in blocks of about this many random numbers (8 MB).
 BLOCK = 1 << 20
-# ECEs of equal counts differ by rounding only; a draw this close below the observed one equals it.
+# ECEs of equal counts differ by rounding only, so a draw this close counts as equal.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """The reliability diagram as a table: each field [B], over bins that hold an entity. A bin
-    reaches from ``lower`` up to but without ``upper``; the last one holds its upper end too."""
+    """The reliability diagram as a table: each field [B], over bins that are not empty. A bin
+    is [lower, upper); the last one includes its upper end."""
 
     lower: FloatArray
     upper: FloatArray
@@ -90,7 +89,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class EceNull:
-    """The ECEs [D] that a perfectly calibrated predictor shows with the same confidences."""
+    """The ECEs [D] of a perfectly calibrated predictor with the same confidences."""
 
     draws: FloatArray
 
@@ -118,14 +117,14 @@ def ece(
     probabilities: FloatArray, labels: LabelArray, bins: int = BINS, kind: BinKind = "width"
 ) -> float:
     """Expected calibration error of the answers; bins of equal ``width`` or of equal ``mass``."""
-    right, sorted_into = _binned(probabilities, labels, bins, kind)
-    return float(_ece(right[sorted_into.order], sorted_into))
+    right, binned = _binned(probabilities, labels, bins, kind)
+    return float(_ece(right[binned.order], binned))
 
 
 def mce(
     probabilities: FloatArray, labels: LabelArray, bins: int = BINS, kind: BinKind = "width"
 ) -> float:
-    """The largest difference of any bin, however few entities it holds."""
+    """Maximum calibration error: the largest difference of any bin, even of a small one."""
     table = reliability(probabilities, labels, bins, kind)
     return float(np.abs(table.accuracy - table.confidence).max())
 
@@ -133,27 +132,27 @@ def mce(
 def classwise_ece(
     probabilities: FloatArray, labels: LabelArray, bins: int = BINS, kind: BinKind = "width"
 ) -> float:
-    """Every value's probability, likeliest or not, against how often it is the label: the mean of
-    V such ECEs."""
+    """Mean over values of the ECE of each value's probability, against how often it is the label.
+    Unlike ``ece``, this uses all probabilities, not only the answer's."""
     rows, labels = checked(probabilities, labels)
     errors = []
     for value, column in enumerate(rows.T):
-        sorted_into = Bins.of(column, bins, kind)
-        errors.append(_ece((labels == value)[sorted_into.order], sorted_into))
+        binned = Bins.of(column, bins, kind)
+        errors.append(_ece((labels == value)[binned.order], binned))
     return float(np.mean(errors))
 
 
 def reliability(
     probabilities: FloatArray, labels: LabelArray, bins: int = BINS, kind: BinKind = "width"
 ) -> Reliability:
-    right, found = _binned(probabilities, labels, bins, kind)
-    hits = found.hits(right[found.order])
+    right, binned = _binned(probabilities, labels, bins, kind)
+    hits = binned.hits(right[binned.order])
     return Reliability(
-        lower=found.lower,
-        upper=found.upper,
-        count=found.count,
-        confidence=found.scores / found.count,
-        accuracy=hits / found.count,
+        lower=binned.lower,
+        upper=binned.upper,
+        count=binned.count,
+        confidence=binned.scores / binned.count,
+        accuracy=hits / binned.count,
     )
 
 
@@ -164,16 +163,17 @@ def ece_null(
     bins: int = BINS,
     kind: BinKind = "width",
 ) -> EceNull:
-    """Each draw decides for every entity by a coin of its own confidence whether its answer is
-    right, and takes the ECE of that."""
+    """In each draw, the answer to an entity is right with a probability equal to its confidence;
+    the draw is the ECE of these outcomes."""
     if draws < 1:
         raise ConfigError(f"draws: must be 1 or above, got {draws!r}.")
-    sure = confidences(probabilities)
-    sorted_into = Bins.of(sure, bins, kind)
-    sure = sure[sorted_into.order]
-    block = max(1, BLOCK // len(sure))
+    confidence = confidences(probabilities)
+    binned = Bins.of(confidence, bins, kind)
+    confidence = confidence[binned.order]
+    size = len(confidence)
+    block = max(1, BLOCK // size)
     errors = [
-        _ece(generator.random((min(block, draws - begin), len(sure))) < sure, sorted_into)
+        _ece(generator.random((min(block, draws - begin), size)) < confidence, binned)
         for begin in range(0, draws, block)
     ]
     return EceNull(np.concatenate(errors))
@@ -182,7 +182,7 @@ def ece_null(
 def _binned(
     probabilities: FloatArray, labels: LabelArray, bins: int, kind: BinKind
 ) -> tuple[NDArray[np.bool_], Bins]:
-    confidence, right = judged(probabilities, labels)
+    confidence, right = confidence_and_hits(probabilities, labels)
     return right, Bins.of(confidence, bins, kind)
 
 

@@ -1,12 +1,10 @@
-"""How far a difference between two methods can be trusted.
+"""Confidence intervals and p-values for differences between methods, by the bootstrap.
 
-What means might be on other seeds and other entities than those at hand: the bootstrap.
 
 Seeds are drawn with replacement. Entities are not: in each draw every entity gets a weight from the
-exponential distribution, the same in all seeds that hold it (the Bayesian bootstrap; its spread is
-that of drawing entities with replacement, but for a factor E/(E+1) of the variance). Seeds that
-share all, some or none of their entities then need no rules of their own: weights of entities that
-only one seed holds are as independent as draws inside it, and no seed is ever left without any.
+exponential distribution, the same in all seeds that contain it. This is the Bayesian bootstrap; its
+variance is E/(E+1) times that of drawing entities with replacement. It needs no special case for
+seeds that share all, some or none of their entities, and no seed is ever left without entities.
 """
 
 from __future__ import annotations
@@ -20,14 +18,14 @@ from numpy.typing import NDArray
 from lpf.errors import ConfigError, EvidenceError, NonFiniteError
 from lpf.types import FloatArray
 
-# Draws are made in blocks of about this many weights, 8 MB of them.
+# Draws are made in blocks of about this many weights (8 MB).
 BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Resampled:
-    """D draws from S seeds: ``means`` [D, S, C] of each seed's C columns under the weights of a
-    draw, and ``shares`` [D, S], the part of the S drawn seeds that each is."""
+    """D draws from S seeds: ``means`` [D, S, C] of each seed's C columns under the weights of the
+    draw, and ``shares`` [D, S], how often each seed was drawn, divided by S."""
 
     means: FloatArray
     shares: FloatArray
@@ -43,8 +41,8 @@ def resampled(
     generator: np.random.Generator,
     draws: int,
 ) -> Resampled:
-    """``columns`` has [E_s, C] finite numbers of each seed, ``entities`` the names of its E_s rows.
-    Rows of one name are of one entity, whichever seed they are in."""
+    """``columns`` has finite numbers [E_s, C] per seed, ``entities`` the names of the E_s rows.
+    Rows with the same name belong to the same entity, in any seed."""
     if draws < 1:
         raise ConfigError(f"draws: must be 1 or above, got {draws!r}.")
     places, size = _numbered(entities)
@@ -57,7 +55,7 @@ def resampled(
 
 
 def _numbered(entities: Sequence[Sequence[Hashable]]) -> tuple[list[NDArray[np.intp]], int]:
-    """Of each row the number of its entity, and how many entities there are."""
+    """The number of each row's entity, and the number of entities."""
     numbers: dict[Hashable, int] = {}
     places = [
         np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
@@ -78,7 +76,7 @@ def _drawn(
 
 
 def _shares(seeds: int, generator: np.random.Generator, draws: int) -> FloatArray:
-    """[D, S]. One seed alone is always itself."""
+    """[D, S]; all ones for a single seed."""
     return np.asarray(generator.multinomial(seeds, np.full(seeds, 1.0 / seeds), size=draws) / seeds)
 
 
@@ -108,13 +106,13 @@ def paired_difference(
     """Mean of ``first - second``, losses of two methods on the same entities [E], or on the same
     seeds and entities [S, E].
 
-    Entities are drawn as ``resampling`` says, the same for both methods. With more than one seed,
-    seeds are drawn too: the interval then speaks of other seeds as well as of other entities.
+    Entities are resampled as described above, the same for both methods. With more than one seed,
+    seeds are resampled too: the interval then covers other seeds as well as other entities.
     """
     differences = list(_differences(first, second)[:, :, None])
-    everybody = range(len(differences[0]))
+    entities = range(len(differences[0]))
     return mean_differences(
-        differences, [everybody] * len(differences), generator, draws=draws, level=level
+        differences, [entities] * len(differences), generator, draws=draws, level=level
     )[0]
 
 
@@ -127,10 +125,11 @@ def mean_differences(
 ) -> list[Difference]:
     """The mean over seeds of their mean differences, for M pairs of methods at once.
 
-    ``differences`` has [E_s, M] finite numbers of each seed, ``entities`` the names of its rows.
-    Seeds may hold the same entities, others or partly the same; all M pairs see the same draws.
-    Five seeds that differ much more than entities explain give too narrow an interval (95 % held
-    85 % in simulations); seeds of other entities that do not differ at all, too wide a one (99 %).
+    ``differences`` has finite numbers [E_s, M] per seed, ``entities`` the names of its rows.
+    Seeds may have the same entities, others, or some in common; all M pairs use the same draws.
+    If five seeds differ much more than their entities explain, the interval is too narrow (a 95 %
+    interval covered 85 % in simulations); if seeds with different entities do not differ at all, it
+    is too wide (99 %).
     """
     drawn = resampled(differences, entities, generator, draws).over_seeds()
     means = np.mean([rows.mean(axis=0) for rows in differences], axis=0)
@@ -142,7 +141,7 @@ def mean_differences(
 
 
 def percentiles(drawn: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
-    """The ends of the middle ``level`` of draws [D, ...]: [...] and [...]."""
+    """The ends of the middle ``level`` of draws [D, ...], as two arrays [...]."""
     if not 0.0 < level < 1.0:
         raise ConfigError(f"level: must be above 0 and below 1, got {level!r}.")
     low, high = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
@@ -150,8 +149,8 @@ def percentiles(drawn: FloatArray, level: float = LEVEL) -> tuple[FloatArray, Fl
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Holm's adjusted p-values [M], in the order given: reject those at or below the level, and
-    the chance of any false rejection among the M stays within it."""
+    """Holm's adjusted p-values [M], in the given order. Rejecting those at or below a level bounds
+    the chance of any false rejection among the M by that level."""
     given = np.asarray(p_values, dtype=np.float64)
     if given.ndim != 1 or not ((given >= 0.0) & (given <= 1.0)).all():
         raise EvidenceError(
@@ -165,7 +164,7 @@ def holm(p_values: FloatArray) -> FloatArray:
 
 
 def _differences(first: FloatArray, second: FloatArray) -> FloatArray:
-    """[S, E], one row where no seeds are given."""
+    """[S, E]; one row if the losses have no axis of seeds."""
     one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if one.shape != other.shape or one.ndim not in (1, 2) or not one.size:
         raise EvidenceError(
@@ -175,13 +174,13 @@ def _differences(first: FloatArray, second: FloatArray) -> FloatArray:
     if not (np.isfinite(one).all() and np.isfinite(other).all()):
         raise NonFiniteError(
             "losses: not all are finite, so they have no mean difference. Nothing was compared; a "
-            "log loss is infinite where the label was given probability 0."
+            "log loss is infinite if the label was given probability 0."
         )
     return np.atleast_2d(one - other)
 
 
 def _two_sided(means: FloatArray) -> float:
-    """Both shares count the observed sample as one draw more, so that none is ever 0."""
+    """Both shares count the observed sample as one more draw, so that neither is ever 0."""
     below = (int((means <= 0.0).sum()) + 1) / (len(means) + 1)
     above = (int((means >= 0.0).sum()) + 1) / (len(means) + 1)
     return min(1.0, 2.0 * min(below, above))

@@ -1,11 +1,9 @@
-"""How often answers are right, how good their probabilities are, and how sure they sound.
+"""Accuracy, proper scores, confidence and risk-coverage curves.
 
-The answer to an entity is its likeliest value, the first of equally likely ones; its confidence
+The answer to an entity is its most probable value, the first one of a tie; its confidence
 is that value's probability. Throughout, ``probabilities`` are [E, V] and ``labels`` [E].
 
-What every score asks of its input, asked in one place.
-
-Answering only where confident: what share is answered, and how often that is wrong.
+A risk-coverage curve shows the error rate if only the most confident answers are given.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ def checked(probabilities: FloatArray, labels: LabelArray) -> tuple[FloatArray, 
     """
     rows, places = checked_probabilities(probabilities), np.asarray(labels)
     if places.shape != rows.shape[:1]:
-        raise _refused(f"labels: {places.shape} given for {len(rows)} rows; one a row is needed")
+        raise _refused(f"labels: {places.shape} given for {len(rows)} rows; give one per row")
     if places.dtype.kind not in "iu":
         raise _refused(f"labels: must be whole numbers, got {places.dtype}")
     outside = np.flatnonzero((places < 0) | (places >= rows.shape[1]))
@@ -41,7 +39,7 @@ def checked(probabilities: FloatArray, labels: LabelArray) -> tuple[FloatArray, 
 
 
 def checked_probabilities(probabilities: FloatArray) -> FloatArray:
-    """The part of ``checked`` for what needs no labels."""
+    """Like ``checked``, for scores that need no labels."""
     rows = np.asarray(probabilities, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
         raise _refused(f"probabilities: must be [entities, values], not empty, got {rows.shape}")
@@ -67,17 +65,19 @@ HIGH_CONFIDENCE = 0.8
 LOW_CONFIDENCE = 0.5
 
 
-def judged(probabilities: FloatArray, labels: LabelArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Of each answer its confidence, and whether it is right: [E] and [E]."""
+def confidence_and_hits(
+    probabilities: FloatArray, labels: LabelArray
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The confidence of each answer [E], and True if it is right [E]."""
     rows, labels = checked(probabilities, labels)
     return rows.max(axis=1), np.asarray(rows.argmax(axis=1) == labels)
 
 
 def log_losses(probabilities: FloatArray, labels: LabelArray) -> FloatArray:
-    """[E] in nats; infinite where the label was given probability 0."""
+    """[E] in nats; infinite if the label was given probability 0."""
     rows, labels = checked(probabilities, labels)
     with np.errstate(divide="ignore"):
-        # Subtracted from 0, not negated: a perfect answer loses 0.0, which -log(1) prints as -0.0.
+        # Subtracted from 0, not negated: the loss of a perfect answer must be 0.0, not -0.0.
         return np.asarray(0.0 - np.log(rows[np.arange(len(rows)), labels]))
 
 
@@ -88,7 +88,7 @@ def brier_losses(probabilities: FloatArray, labels: LabelArray) -> FloatArray:
 
 
 def accuracy(probabilities: FloatArray, labels: LabelArray) -> float:
-    _, right = judged(probabilities, labels)
+    _, right = confidence_and_hits(probabilities, labels)
     return float(right.mean())
 
 
@@ -111,7 +111,7 @@ def confusion(probabilities: FloatArray, labels: LabelArray) -> NDArray[np.int64
 
 
 def macro_f1(probabilities: FloatArray, labels: LabelArray) -> float:
-    """Mean F1 over values. One that is neither a label nor an answer has no F1, and is left out."""
+    """Mean F1 over the values that are a label or an answer; other values have no F1."""
     f1, _ = _f1(confusion(probabilities, labels))
     return float(f1.mean())
 
@@ -140,7 +140,7 @@ def high_confidence_errors(
     probabilities: FloatArray, labels: LabelArray, threshold: float = HIGH_CONFIDENCE
 ) -> int:
     """How many wrong answers have a confidence above ``threshold``."""
-    confidence, right = judged(probabilities, labels)
+    confidence, right = confidence_and_hits(probabilities, labels)
     return int((~right & (confidence > _share(threshold))).sum())
 
 
@@ -148,7 +148,7 @@ def low_confidence_correct(
     probabilities: FloatArray, labels: LabelArray, threshold: float = LOW_CONFIDENCE
 ) -> int:
     """How many right answers have a confidence below ``threshold``."""
-    confidence, right = judged(probabilities, labels)
+    confidence, right = confidence_and_hits(probabilities, labels)
     return int((right & (confidence < _share(threshold))).sum())
 
 
@@ -168,7 +168,7 @@ def _share(threshold: float) -> float:
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """Each field [E], the surest k answers at place k - 1: the share k/E they are of all, their
+    """Each field [E]; position k - 1 is about the k most confident answers: their share k/E, their
     share of errors, and the lowest confidence among them."""
 
     coverage: FloatArray
@@ -177,9 +177,9 @@ class RiskCoverage:
 
 
 def risk_coverage(probabilities: FloatArray, labels: LabelArray) -> RiskCoverage:
-    """Equally sure answers have no order, so each counts as their mean error. The curve is then
-    the mean over all their orders and does not depend on that of the rows."""
-    confidence, right = judged(probabilities, labels)
+    """Equally confident answers have no order, so each counts as their mean error. The curve is
+    then the mean over all their orders and does not depend on the order of the rows."""
+    confidence, right = confidence_and_hits(probabilities, labels)
     levels, level, sizes = np.unique(-confidence, return_inverse=True, return_counts=True)
     shared = np.bincount(level, weights=~right) / sizes
     accepted = np.arange(1, len(right) + 1)

@@ -41,7 +41,7 @@ def score_place(data: str, variant: str) -> str:
 
 @dataclass(frozen=True)
 class CardScores:
-    """Metrics of one predicate as the card has them: ``data`` is one of ``HELD_OUT``, ``variant``
+    """Metrics of one predicate in a card: ``data`` is one of ``HELD_OUT``, ``variant``
     spn or learned. A card of another version may lack some metrics."""
 
     predicate: str
@@ -56,9 +56,9 @@ class CardScores:
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Stored beside the weights; part of what the model's version is the hash of.
+    """The model card, stored with the weights; the model's version is a hash that includes it.
 
-    It names no time and no machine: the same data and seeds give the same card.
+    It contains no time and no machine name: the same data and seeds give the same card.
     """
 
     name: str
@@ -180,7 +180,7 @@ def load_model(folder: Path) -> Artefact:
     if folder.name != version:
         raise ArtefactHashError(
             f"{folder}: the content hashes to {version}, the folder is named {folder.name}. A file "
-            "was changed or the folder renamed; copy the model again from where it came from."
+            "was changed or the folder renamed; copy the model again from its source."
         )
     config = _parse_config(contents[CONFIG_FILE], folder / CONFIG_FILE)
     card = ModelCard.from_dict(_parse_json(contents[CARD_FILE], folder / CARD_FILE))
@@ -242,9 +242,11 @@ def _parse_json(content: bytes, path: Path) -> dict[str, Any]:
 
 def _parse_config(content: bytes, path: Path) -> ModelConfig:
     document = _parse_json(content, path)
-    found = document.pop("format", None)
-    if found != FORMAT:
-        raise ArtefactFormatError(f"{path}: format is {found!r}, this version reads {FORMAT!r}.")
+    stored_format = document.pop("format", None)
+    if stored_format != FORMAT:
+        raise ArtefactFormatError(
+            f"{path}: format is {stored_format!r}, this version reads {FORMAT!r}."
+        )
     try:
         return ModelConfig.from_dict(document)
     except ConfigError as error:

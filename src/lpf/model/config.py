@@ -118,7 +118,7 @@ class AggregatorConfig:
 
     @classmethod
     def implementation_details(cls) -> AggregatorConfig:
-        """128-64-32-1 twice and 2-32-16-1, weights normalised by L1 as Algorithm 3 has it."""
+        """128-64-32-1 twice and 2-32-16-1, weights normalised by L1 as in Algorithm 3."""
         return cls((64, 32), (64, 32), (32, 16), symmetric=False, normalisation="l1")
 
 
@@ -206,7 +206,8 @@ class ModelConfig:
         document = asdict(self)
         for head in document["predicates"]:
             if not head["channel"]:
-                del head["channel"]  # keeps the version of models from before there were channels
+                # Models from before channels existed must keep their version.
+                del head["channel"]
         return document
 
     @classmethod

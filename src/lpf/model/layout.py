@@ -1,8 +1,8 @@
 """Names and shapes of a model's tensors, derived from its config; and new tensors.
 
 Training, stored models and the NumPy runtime all use these names. Every tensor has a leading axis S
-of members; a weight is [S, in, out], a bias [S, out]. New weights are drawn as ``torch.nn.Linear``
-draws its own, with one generator per member.
+of members; a weight is [S, in, out], a bias [S, out]. New weights are drawn as in
+``torch.nn.Linear``, with one generator per member.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def add_predicate(
     head: PredicateHead,
     seeds: Sequence[int],
 ) -> tuple[ModelConfig, dict[str, Float32Array]]:
-    """Config and tensors with an untrained ``head`` beside the others, drawn from ``seeds`` (one
+    """Config and tensors with an additional, untrained ``head``, drawn from ``seeds`` (one
     per member). The existing tensors do not change."""
     if len(seeds) != config.members:
         raise ConfigError(

@@ -132,7 +132,7 @@ def _consistency(
     mask: Tensor,
     dropout: Dropout,
 ) -> Tensor:
-    """Mean agreement with the other items; 1 for an item alone."""
+    """Mean agreement with the other items; 1 for a single item."""
     orders = [(mu[:, :, :, None], logvar[:, :, :, None], mu[:, :, None], logvar[:, :, None])]
     if aggregator.symmetric and aggregator.pair_input == "concatenation":
         left_mu, left_var, right_mu, right_var = orders[0]
@@ -190,6 +190,6 @@ def _scores(
 
 def _normalise(aggregator: AggregatorConfig, raw: Tensor, mask: Tensor) -> Tensor:
     if aggregator.normalisation == "l1":
-        kept = raw * mask
-        return kept / kept.sum(dim=-1, keepdim=True)
+        masked = raw * mask
+        return masked / masked.sum(dim=-1, keepdim=True)
     return torch.softmax(raw.masked_fill(~mask, -torch.inf), dim=-1)

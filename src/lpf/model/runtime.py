@@ -192,7 +192,7 @@ class Decoder:
         return output
 
     def _relative_softmax(self, samples: Float32Array, centre: Float32Array) -> Float32Array:
-        """Head and softmax of samples kept relative to ``centre``."""
+        """Head and softmax of samples that are relative to ``centre``."""
         sides, members, half, count, width = samples.shape
         flat = samples.reshape(sides, members, half * count, width)
         products = np.matmul(flat, self.head.weight).reshape(sides, members, half, count, -1)
@@ -293,7 +293,7 @@ class Runtime:
 
 
 def check_shape(features: Float32Array, ids: Sequence[str], width: int) -> None:
-    """Refuses features that are not the model's, and ids that do not match them."""
+    """EvidenceError for features of another width than the model's, or a wrong number of ids."""
     if features.ndim != 2 or features.shape[1] != width:
         raise EvidenceError(
             f"features have shape {features.shape}, the model reads [N, {width}]. They probably "
@@ -315,12 +315,12 @@ def refuse_non_finite(features: Float32Array, ids: Sequence[str]) -> None:
 
 
 def all_finite(array: Float32Array | FloatArray) -> bool:
-    """Whether every number is; `ndarray.all` spends as much again on its wrapper."""
+    """Return True if every number is finite. Faster than `ndarray.all`, whose wrapper is slow."""
     return bool(np.logical_and.reduce(np.isfinite(array), axis=None))
 
 
 def refuse_overflow(ids: Sequence[str], *results: Float32Array | FloatArray) -> None:
-    """NonFiniteError with the ids of the items [N, ...] that left the finite numbers."""
+    """NonFiniteError with the ids of the items whose results [N, ...] are not finite."""
     if all(all_finite(result) for result in results):
         return
     flat = [np.isfinite(result).reshape(len(ids), -1).all(axis=1) for result in results]
@@ -333,7 +333,8 @@ def refuse_overflow(ids: Sequence[str], *results: Float32Array | FloatArray) -> 
 
 
 def check_tensors(config: ModelConfig, tensors: Tensors) -> None:
-    """Every tensor the config asks for, no other, each of the right shape, type and finite."""
+    """ArtefactTensorError unless the tensors are finite and have the names, shapes and type that
+    the config needs."""
     shapes = tensor_shapes(config)
     missing, surplus = (
         sorted(shapes.keys() - tensors.keys()),
@@ -346,12 +347,12 @@ def check_tensors(config: ModelConfig, tensors: Tensors) -> None:
         if tuple(array.shape) != shape or array.dtype != np.float32:
             raise ArtefactTensorError(
                 f"tensor {name!r} is {array.dtype} {tuple(array.shape)}, "
-                f"the config asks for float32 {shape}."
+                f"the config needs float32 {shape}."
             )
         if not np.isfinite(array).all():
             raise ArtefactTensorError(f"tensor {name!r} holds NaN or infinity.")
 
 
 def range_ids(count: int) -> tuple[str, ...]:
-    """Names for items that came without: their positions."""
+    """IDs for items that have none: their positions."""
     return tuple(map(str, range(count)))

@@ -1,4 +1,4 @@
-"""Algorithm 5: the only place that knows the order of the steps."""
+"""Answers questions (Algorithm 5): the only package that knows the order of the steps."""
 
 from lpf.orchestrator.known_facts import FactPolicy
 from lpf.orchestrator.orchestrator import AuditMode, Orchestrator, Parts

@@ -24,7 +24,7 @@ from lpf.index.retrieve import EvidenceIndex
 from lpf.items import Segments
 from lpf.orchestrator.known_facts import FactPolicy, known_facts
 from lpf.orchestrator.recording import shared_options
-from lpf.results import FactUsed, LeftOut, QueryResult, none_counts
+from lpf.results import FactUsed, LeftOut, QueryResult, all_left_out_note
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
 from lpf.types import QueryOptions
@@ -37,9 +37,9 @@ FACTS_UNUSED = "known facts were not used: only the circuit can take them into a
 
 @dataclass(slots=True)
 class Question:
-    """One question, and what is gathered for it. ``own`` is the newest fact about the predicate
+    """One question, and what was found for it. ``own`` is the newest fact about the predicate
     itself (value, confidence, timestamp, source, fact_id), if there is one; ``facts`` and
-    ``used`` are the known facts that take part; ``stages`` are milliseconds by name."""
+    ``used`` are the known facts for the answer; ``stages`` are milliseconds by name."""
 
     entity_id: str
     predicate: Predicate
@@ -89,15 +89,15 @@ class Inference:
         results: dict[int, QueryResult] = {}
         places = [place for place, items in enumerate(evidence) if len(items)]
         if places:
-            asked, items = [questions[p] for p in places], [evidence[p] for p in places]
-            results.update(zip(places, self._infer(asked, items, options), strict=True))
+            with_items, items = [questions[p] for p in places], [evidence[p] for p in places]
+            results.update(zip(places, self._infer(with_items, items, options), strict=True))
         return [
             results[place] if place in results else self._without_evidence(question, items)
             for place, (question, items) in enumerate(zip(questions, evidence, strict=True))
         ]
 
     def _effective_options(self, question: Question) -> QueryOptions:
-        """The options without query text and moment. Where the circuit does not cover the
+        """The options without query text and ``as_of``. If the circuit does not cover the
         predicate, the fallback ``learned`` replaces the variant ``spn``."""
         options = shared_options(question.options)
         covered = self._background.covers(question.predicate.name)
@@ -121,8 +121,8 @@ class Inference:
         ]
 
     def _look_up_facts(self, questions: Sequence[Question]) -> None:
-        """Facts about related predicates; and, in robust mode, one about this predicate that is
-        too old or too doubtful to be the answer by itself."""
+        """Looks up facts about related predicates and, in robust mode, a fact about this predicate
+        that is too old or too uncertain to be the answer by itself."""
         predicate = questions[0].predicate.name
         if not self._background.covers(predicate):
             return
@@ -208,7 +208,7 @@ class Inference:
         left_out = LeftOut(items.dated_later, items.below_credibility)
         notes = [NO_EVIDENCE if known else NOTHING]
         if left_out.count:
-            notes.append(none_counts(left_out, question.options))
+            notes.append(all_left_out_note(left_out, question.options))
         return QueryResult(
             question.entity_id,
             predicate.name,
@@ -237,7 +237,7 @@ class Inference:
 
     def _make_rough_note(self, predicate: str) -> str | None:
         """The warning about probabilities that were fitted on very few entities."""
-        assert self._engine is not None  # nothing is inferred without
+        assert self._engine is not None  # there is no inference without an engine
         entities = self._engine.runtime.config.calibrated_on.get(predicate)
         if entities is None or entities >= FEW_ENTITIES:
             return None

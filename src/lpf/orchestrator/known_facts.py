@@ -1,8 +1,8 @@
 """When a known fact is the answer, and what it says about other predicates if it is not.
 
-A fact that is certain and fresh is hard evidence. One that is doubtful or old is a likelihood: its
+A fact that is certain and fresh is hard evidence. An uncertain or old fact is a likelihood: its
 value is believed with its confidence, the rest is shared by the other values. Beyond its staleness
-period a fact loses half of its advantage over chance with every further such period.
+period, a fact loses half of its advantage over chance with every further period.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from lpf.types import FloatArray
 
 @dataclass(frozen=True)
 class FactPolicy:
-    """A fresh fact answers at once from the confidence ``min_confidence`` on; a fresh fact about
-    another predicate is hard evidence from ``certain`` on."""
+    """A fresh fact with at least the confidence ``min_confidence`` is the answer; a fresh fact
+    about another predicate with at least the confidence ``certain`` is hard evidence."""
 
     min_confidence: float = 0.95
     certain: float = 1.0
@@ -36,7 +36,7 @@ class FactPolicy:
         if self.certain < self.min_confidence:
             raise ConfigError(
                 f"facts.certain: must be {self.min_confidence!r} (min_confidence) or above, got "
-                f"{self.certain!r}: a fact too doubtful to answer cannot be certain."
+                f"{self.certain!r}: a fact that is too uncertain to answer cannot be certain."
             )
 
 
@@ -47,7 +47,7 @@ def staleness_micros(predicate: Predicate) -> int:
 def canonical_probabilities(
     values: tuple[str, ...], value: str, confidence: float
 ) -> tuple[float, ...]:
-    """The fact's value with its confidence, the rest shared equally by the others."""
+    """The fact's value gets its confidence; the other values share the rest equally."""
     if len(values) == 1:
         return (1.0,)
     rest = (1.0 - confidence) / (len(values) - 1)

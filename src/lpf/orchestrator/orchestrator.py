@@ -45,10 +45,10 @@ class Parts:
 
 
 class Orchestrator:
-    """Known facts first, evidence next; every answer leaves a record.
+    """Answers from known facts first, then from evidence, and records every answer.
 
     ``audit`` is ``sync`` (the record is on disk when the answer is returned), ``async`` (the
-    record is written a moment later, the answer says ``pending``) or ``off``.
+    record is written shortly afterwards, and the answer says ``pending``) or ``off``.
     """
 
     def __init__(self, parts: Parts, clock: Callable[[], int] = now_micros) -> None:
@@ -104,7 +104,7 @@ class Orchestrator:
             _check_entity(entity_id)
         timestamp = self._clock()
         as_of = timestamp if options.as_of is None else to_micros(options.as_of)
-        asked = [
+        all_questions = [
             Question(
                 entity_id,
                 self._schema[predicate],
@@ -116,7 +116,7 @@ class Orchestrator:
             for entity_id, predicate in questions
         ]
         looked = perf_counter() - begun
-        results = self._answer_all(asked)
+        results = self._answer_all(all_questions)
         self._record_many(results, begun, looked, audit)
         return results
 
@@ -145,20 +145,20 @@ class Orchestrator:
             facts=(fact,),
         )
 
-    def _answer_all(self, asked: list[Question]) -> list[QueryResult]:
-        """From known facts where they answer; all others from evidence, one predicate at a time."""
+    def _answer_all(self, questions: list[Question]) -> list[QueryResult]:
+        """From known facts if they suffice; all others from evidence, one predicate at a time."""
         results: dict[int, QueryResult] = {}
         places: dict[str, list[int]] = {}
-        for place, question in enumerate(asked):
+        for place, question in enumerate(questions):
             known = self._canonical(question)
             if known is None:
                 places.setdefault(question.predicate.name, []).append(place)
             else:
                 results[place] = known
         for chosen in places.values():
-            answers = self._inference.answer([asked[place] for place in chosen])
+            answers = self._inference.answer([questions[place] for place in chosen])
             results.update(zip(chosen, answers, strict=True))
-        return [results[place] for place in range(len(asked))]
+        return [results[place] for place in range(len(questions))]
 
     def _record(self, result: QueryResult, begun: float, audit: AuditMode) -> None:
         reasoned = perf_counter()
@@ -234,7 +234,7 @@ def _check_entity(entity_id: object) -> None:
 
 
 def _refuse_unknown_value(question: Question, value: str, fact_id: int) -> None:
-    """The schema changed under the fact: no distribution can hold it."""
+    """The schema no longer has the fact's value, so no distribution can contain it."""
     raise UnknownValueError(
         f"fact {fact_id} says that {question.predicate.name!r} of {question.entity_id!r} is "
         f"{value!r}, which the schema no longer has; its values are "

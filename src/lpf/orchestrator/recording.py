@@ -1,7 +1,7 @@
 """From a result to the record that the ledger stores.
 
-What is the same for many questions (settings, fitted numbers, versions) is a context of its own,
-stored once and named by its hash; so is a long list of factors. A record holds no text: items are
+What many questions share (settings, fitted numbers, versions) is a context,
+stored once and named by its hash; so is a long list of factors. A record has no texts: items are
 named by their id and by the salted hash of what was read.
 """
 
@@ -30,8 +30,8 @@ INLINE_ITEMS = 16
 
 
 class Context:
-    """The part of a record that many questions share. ``by_source`` says whether the items' sources
-    took part in the answer."""
+    """The part of a record that many questions share. ``by_source`` is True if the items' sources
+    were used."""
 
     __slots__ = ("body", "by_source", "reference")
 
@@ -82,19 +82,19 @@ def draft_of(result: QueryResult, context: Context) -> Draft:
 
 
 def salted(text: str) -> QueryText:
-    """The text a question was asked with: named in the record by a salted hash, stored beside it
-    and erasable like any text."""
+    """The query text of a question. The record has its salted hash; the text is stored separately
+    and can be erased."""
     salt = os.urandom(16)
     return QueryText(query_text_commitment(salt, text), salt, text)
 
 
 def numbers(row: FloatArray) -> list[float | None]:
-    """Plain numbers; None stands for minus infinity, which JSON does not have."""
+    """Plain numbers; None means minus infinity, which JSON does not have."""
     return [number if number > -np.inf else None for number in row.tolist()]
 
 
 def _factors(items: Items, by_source: bool) -> dict[str, Any]:
-    """Everything the combination is recomputed from. Weights follow from it, except for those of
+    """Everything needed to combine the items again. Weights follow from it, except for those of
     the variant ``learned``."""
     if items.members is not None:
         return {"members": items.members.tolist(), "weight": items.weight.tolist()}
@@ -126,18 +126,18 @@ def _fact(used: FactUsed) -> dict[str, Any]:
 
 
 def shared_options(options: QueryOptions) -> QueryOptions:
-    """``options`` without what belongs to one question alone, for use as a cache key. A query text
+    """``options`` without query text and ``as_of``, for use as a cache key. A query text
     must not stay in memory as part of a key."""
     if options.query_text is None and options.as_of is None:
         return options
     return replace(options, query_text=None, as_of=None)
 
 
-def hyperparameters(asked: QueryOptions) -> dict[str, Any]:
-    """The options as a context holds them. Query text and moment belong to the record itself."""
-    options = asdict(asked)
-    del options["query_text"], options["as_of"]
-    return options
+def hyperparameters(options: QueryOptions) -> dict[str, Any]:
+    """The options as stored in a context. Query text and ``as_of`` belong to the record itself."""
+    document = asdict(options)
+    del document["query_text"], document["as_of"]
+    return document
 
 
 class Contexts:
@@ -172,7 +172,7 @@ class Contexts:
         return Context(content)
 
     def _inference(self, predicate: str, options: QueryOptions, method: Method) -> dict[str, Any]:
-        assert self._engine is not None  # evidence is only answered from with a model
+        assert self._engine is not None  # answers from evidence need a model
         members = "best" if options.mode == "paper" else "all"
         if method == "learned":
             temperature = self._engine.learned_temperature(predicate, options)

@@ -1,4 +1,4 @@
-"""Computing a record's distribution again.
+"""Replay: computes the distribution of a record again.
 
 ``replay`` starts from the factors in the record. ``replay_deep`` starts from the texts and the
 recorded model: reading, encoding, conversion and combination run again, while credibility, copies
@@ -96,7 +96,7 @@ def recombined(fields: Mapping[str, Any], factors: Mapping[str, Any] | None) -> 
 
 
 def as_row(listed: Sequence[float | None]) -> FloatArray:
-    """Numbers of a record as an array; None stands for minus infinity."""
+    """Numbers of a record as an array; None means minus infinity."""
     return np.array([-np.inf if number is None else number for number in listed])
 
 
@@ -142,7 +142,7 @@ def replay_deep(
     """``fields`` are those of a record with its blobs filled in. ReplayError names the text, reader
     or model that is missing."""
     if fields["method"] not in ("spn", "learned", "average") or "evidence_chain" not in fields:
-        note = "the answer rests on no evidence: there is no text to read again"
+        note = "the answer is not based on evidence: there is no text to read again"
         return as_replay(fields, recombined(fields, None), deep=True, notes=[note])
     context = fields["context"]
     texts = _texts(fields, store)
@@ -159,7 +159,7 @@ def replay_deep(
 
 def _texts(fields: Mapping[str, Any], store: EvidenceStore) -> list[StoredEvidence]:
     """The texts that were read, checked against the hashes in the record."""
-    found = []
+    texts = []
     for evidence_id, commitment in fields["evidence_chain"]:
         try:
             stored = store.get(evidence_id)
@@ -175,8 +175,8 @@ def _texts(fields: Mapping[str, Any], store: EvidenceStore) -> list[StoredEviden
                 f"{fields['record_id']}: the text of {evidence_id!r} is not the one that was read "
                 "(its salted hash differs). Replay without --deep uses the recorded factors."
             )
-        found.append(stored)
-    return found
+        texts.append(stored)
+    return texts
 
 
 def _same_reader(fields: Mapping[str, Any], reader: Reader) -> Reader:
@@ -218,9 +218,9 @@ def _factors(
         reader_id,
     )
     converter = Converter(model, fields["context"]["predicate"], config)
-    again = converter.from_features(features, keys)
+    recomputed = converter.from_features(features, keys)
     return {
         **fields["factors"],
-        "potential": again.potential.tolist(),
-        "mean_sigma": again.mean_sigma.tolist(),
+        "potential": recomputed.potential.tolist(),
+        "mean_sigma": recomputed.mean_sigma.tolist(),
     }

@@ -1,4 +1,4 @@
-"""What figures with numeric axes share: points as arrays, ticks, and labels that do not overlap."""
+"""Shared code of figures with numeric axes: points as arrays, ticks, labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MOST_TICKS = 7
 MOST_STEPS = 10  # up to here every distinct x gets a tick
 NEAREST = 0.11  # of the axis length: closer ticks would overlap
 HUGE = 1e5
-UPRIGHT_CHARACTERS = 22  # of a line beside the lowest axes
+UPRIGHT_CHARACTERS = 22  # per line of the title of a y axis
 
 
 @dataclass(frozen=True)
 class Points:
-    """Arrays [P] of a series, NaN where a value is missing; without bounds they are all NaN."""
+    """Arrays [P] of a series, NaN for a missing value; without bounds they are all NaN."""
 
     x: FloatArray
     y: FloatArray
@@ -55,7 +55,7 @@ class Points:
 
 
 def finite(values: Sequence[float | None]) -> FloatArray:
-    """NaN in place of None and infinity."""
+    """The values as an array, with NaN instead of None and infinity."""
     array = np.array([np.nan if one is None else one for one in values], np.float64)
     return np.where(np.isfinite(array), array, np.nan)
 
@@ -115,11 +115,11 @@ def _tick(value: float) -> str:
 def _apart(used: FloatArray) -> list[float]:
     places = np.log(used)
     least = NEAREST * (places[-1] - places[0])
-    kept = [0]
+    chosen = [0]
     for place in range(1, len(used)):
-        if places[place] - places[kept[-1]] >= least:
-            kept.append(place)
-    return [float(used[place]) for place in kept]
+        if places[place] - places[chosen[-1]] >= least:
+            chosen.append(place)
+    return [float(used[place]) for place in chosen]
 
 
 def _plain_numbers(axes: Axes) -> None:
@@ -187,7 +187,8 @@ def around(point: tuple[float, float], size: tuple[float, float], nearest: float
 
 
 def free_place(candidates: Iterator[Box], taken: Sequence[Box], frame: Box) -> Box:
-    """The first box that covers nothing and stays in the frame, else the one that covers least."""
+    """The first box that overlaps nothing and stays in the frame, else the one that overlaps
+    least."""
     best, least = None, np.inf
     for box in candidates:
         cost = sum(box.overlap(one) for one in taken) + 4 * box.beyond(frame)
@@ -214,6 +215,6 @@ def _never_falling(values: FloatArray) -> FloatArray:
         blocks.append((value, 1))
         while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
             (mean, count), (first, more) = blocks.pop(), blocks.pop()
-            whole = count + more
-            blocks.append(((mean * count + first * more) / whole, whole))
+            total = count + more
+            blocks.append(((mean * count + first * more) / total, total))
     return np.repeat([mean for mean, _ in blocks], [count for _, count in blocks])

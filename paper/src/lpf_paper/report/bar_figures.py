@@ -1,6 +1,6 @@
 """Bar charts: vertical bars for a few short names, horizontal bars otherwise.
 
-The axis is logarithmic if values differ widely: beside a bar of 40, bars of 0.1 and 0.3 would look
+The axis is logarithmic if values differ widely: next to a bar of 40, bars of 0.1 and 0.3 would look
 the same.
 """
 
@@ -70,16 +70,16 @@ class Scale:
         return 0.0 if self.limits is None else self.limits[0]
 
     def words(self, values: Sequence[float]) -> list[str]:
-        """Labels beside the bars; empty for a missing bar."""
-        found = alike(values) if self.limits is None else [two_digits(one) for one in values]
-        return ["" if one == NOTHING else one for one in found]
+        """Labels of the bars; empty for a missing bar."""
+        labels = alike(values) if self.limits is None else [two_digits(one) for one in values]
+        return ["" if label == NOTHING else label for label in labels]
 
     def title(self, measured: str) -> str:
-        said = "" if self.limits is None else "logarithmic axis"
-        return ", ".join(filter(None, (measured, said)))
+        scale = "" if self.limits is None else "logarithmic axis"
+        return ", ".join(filter(None, (measured, scale)))
 
     def set_on(self, axes: Axes, along: Literal["x", "y"]) -> None:
-        """To be called after the bars were drawn."""
+        """Call after the bars were drawn."""
         if self.limits is None:
             line = axes.axvline if along == "x" else axes.axhline
             line(0, color=LIGHT["quiet"], linewidth=0.8)
@@ -118,12 +118,12 @@ class Sets:
 
 def bar_figure(figure: Figure, name: str) -> Drawing:
     sets = _sets(figure.series)
-    if len(sets.names) <= MOST_UPRIGHT and _fit_upright(sets):
-        return _upright(figure, name, sets)
-    return _lying(figure, name, sets)
+    if len(sets.names) <= MOST_UPRIGHT and _fits_vertically(sets):
+        return _vertical(figure, name, sets)
+    return _horizontal(figure, name, sets)
 
 
-def _lying(figure: Figure, name: str, sets: Sets) -> Drawing:
+def _horizontal(figure: Figure, name: str, sets: Sets) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         paint_bars(axes, sets.names, sets.bars)
         sets.scale.set_on(axes, "x")
@@ -134,13 +134,13 @@ def _lying(figure: Figure, name: str, sets: Sets) -> Drawing:
     return draw(name, figure.title, figure.caption, tall, paint)
 
 
-def _upright(figure: Figure, name: str, sets: Sets) -> Drawing:
+def _vertical(figure: Figure, name: str, sets: Sets) -> Drawing:
     def paint(axes: Axes) -> Sequence[Artist]:
         places = np.arange(len(sets.names), dtype=np.float64)
         width = THICKNESS / len(sets.bars)
         for place, bars in enumerate(sets.bars):
             middles = places + (place - (len(sets.bars) - 1) / 2) * width
-            _paint_upright(axes, middles, width, bars, sets.scale.start)
+            _paint_vertical(axes, middles, width, bars, sets.scale.start)
         axes.set_xticks(places, [_lines(one, len(sets.names)) for one in sets.names])
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(-0.6, len(sets.names) - 0.4)
@@ -153,7 +153,9 @@ def _upright(figure: Figure, name: str, sets: Sets) -> Drawing:
     return draw(name, figure.title, figure.caption, UPRIGHT_HEIGHT, paint)
 
 
-def _paint_upright(axes: Axes, middles: FloatArray, width: float, bars: Bars, start: float) -> None:
+def _paint_vertical(
+    axes: Axes, middles: FloatArray, width: float, bars: Bars, start: float
+) -> None:
     heights = np.nan_to_num(np.asarray(bars.values))
     axes.bar(middles, heights, width, **filling(bars.colours, bars.hatch))
     tops = np.maximum(heights, start)
@@ -178,12 +180,12 @@ def _sets(series: Sequence[Series]) -> Sets:
     scale = Scale.of(series)
     if len(series) > 1 and sum(len(one.x) for one in series) == len(names):
         return Sets(names, (_joined(series, names, scale),), scale)
-    found = fills(series)
+    styles = fills(series)
     bars = tuple(
         replace(_bars(names, [one], fill.colour, scale), hatch=fill.hatch)
-        for one, fill in zip(series, found, strict=True)
+        for one, fill in zip(series, styles, strict=True)
     )
-    legend = tuple((one.name, fill) for one, fill in zip(series, found, strict=True))
+    legend = tuple((one.name, fill) for one, fill in zip(series, styles, strict=True))
     return Sets(names, bars, scale, legend if len(series) > 1 else ())
 
 
@@ -196,9 +198,9 @@ def _joined(series: Sequence[Series], names: tuple[str, ...], scale: Scale) -> B
 def _bars(
     names: Sequence[str], series: Sequence[Series], colours: str | list[str], scale: Scale
 ) -> Bars:
-    found = _by_name(series)
+    by_name = _by_name(series)
     nothing = (np.nan, np.nan, np.nan)
-    values, low, high = zip(*(found.get(name, nothing) for name in names), strict=True)
+    values, low, high = zip(*(by_name.get(name, nothing) for name in names), strict=True)
     has_bounds = bool(np.isfinite(np.add(low, high)).any())
     bounds = (low, high) if has_bounds else ((), ())
     return Bars(values, scale.words(values), colours, *bounds)
@@ -219,7 +221,7 @@ def _numbers(series: Series) -> tuple[list[float], list[float], list[float]]:
     return finite(series.y).tolist(), low, high
 
 
-def _fit_upright(sets: Sets) -> bool:
+def _fits_vertically(sets: Sets) -> bool:
     """Return True if no name and no number above a bar runs into the next."""
     slot = (WIDTH - 0.8) / (len(sets.names) + 0.2)
     letters = int(slot / CHARACTER)

@@ -1,4 +1,4 @@
-"""The tables of an experiment in one small JSON file, to store beside the code and quote from."""
+"""The tables of an experiment in one small JSON file, to store with the code and quote from."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def digest(experiment: Experiment, studies: Sequence[NamedStudy]) -> bytes:
     A cell is a number, ``[number, low, high]`` if it has an interval, a word, or null. Numbers that
     the paper prints are left out. Each table row is one line, so that ``diff`` can compare digests.
     """
-    made = {**asdict(experiment.run), "seeds": list(experiment.run.seeds)}
+    run = {**asdict(experiment.run), "seeds": list(experiment.run.seeds)}
     lines = [
         "{",
         f' "format": {FORMAT},',
-        f' "made": {_json(made)},',
+        f' "made": {_json(run)},',
         f' "summary": {_list(experiment.summary, 1)},',
         ' "studies": {',
         ",\n".join(_study(one) for one in studies),

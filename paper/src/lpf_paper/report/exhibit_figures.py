@@ -31,23 +31,23 @@ def draw_exhibit(figure: Figure, name: str) -> Drawing:
     """``name`` is the name of the files. ConfigError if no point is finite, or if the series do not
     fit the shape. Series without a finite point are left out, and the caption names them."""
     _check(figure)
-    kept = tuple(one for one in figure.series if _has_points(one))
-    if not kept:
+    drawable = tuple(one for one in figure.series if _has_points(one))
+    if not drawable:
         raise _refused(figure, "no series has a finite point, so the panel would be empty")
-    shown = replace(figure, series=kept, caption=_caption(figure))
+    shown = replace(figure, series=drawable, caption=_caption(figure))
     return SHAPES[figure.shape](shown, name)
 
 
 def _check(figure: Figure) -> None:
     if figure.shape not in SHAPES:
-        raise _refused(figure, f"its shape {figure.shape!r} is none of {', '.join(SHAPES)}")
+        raise _refused(figure, f"its shape {figure.shape!r} is not one of {', '.join(SHAPES)}")
     for series in figure.series:
         for of, values in (("y", series.y), ("low", series.low), ("high", series.high)):
             if len(values) != len(series.x) and (of == "y" or values):
                 counts = f"{len(values)} values of {of} for {len(series.x)} of x"
                 raise _refused(figure, f"series {series.name!r} has {counts}")
         _check_x(figure, series)
-        # From a JSON document a bound may be None, whatever its type says.
+        # A bound from a JSON document may be None, contrary to its type.
         bounds = zip(series.low, series.high, strict=False)
         if any(None not in pair and pair[0] > pair[1] for pair in bounds):
             raise _refused(figure, f"series {series.name!r} has a low above its high")
@@ -67,12 +67,12 @@ def _caption(figure: Figure) -> str:
     """The caption, with a note about series and points that cannot be shown."""
     missing = [one.name for one in figure.series if not _has_points(one)]
     infinite = [one.name for one in figure.series if any(map(_is_infinite, one.y))]
-    said = [figure.caption]
+    sentences = [figure.caption]
     if missing:
-        said.append(f"Without a finite point: {', '.join(missing)}.")
+        sentences.append(f"Without a finite point: {', '.join(missing)}.")
     if infinite:
-        said.append(f"Infinite values are not drawn: {', '.join(infinite)}.")
-    return " ".join(filter(None, said))
+        sentences.append(f"Infinite values are not drawn: {', '.join(infinite)}.")
+    return " ".join(filter(None, sentences))
 
 
 def _has_points(series: Series) -> bool:

@@ -1,6 +1,6 @@
 """The report of an experiment: an HTML page, figures and tables as files, and all of it as JSON.
 
-The page begins with the summary, then shows each study, then how the numbers were made.
+The page begins with the summary, then shows each study, then how the numbers were computed.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def _at_a_glance(experiment: Experiment) -> Iterator[tuple[str, str]]:
     drawn = sum(len(study.figures) for study in experiment.studies)
     yield "Studies", str(len(experiment.studies))
     yield "Tables and figures", f"{tables} and {drawn}"
-    beside = [cell for cell in _values(experiment) if cell.paper is not None]
-    if beside:
-        doubted = sum(cell.doubt is not None for cell in beside)
-        yield "Numbers beside the paper's", f"{len(beside)} ({doubted} in doubt)"
+    with_paper = [cell for cell in _values(experiment) if cell.paper is not None]
+    if with_paper:
+        doubted = sum(cell.doubt is not None for cell in with_paper)
+        yield "Numbers compared with the paper's", f"{len(with_paper)} ({doubted} in doubt)"
     yield "Seeds", str(len(run.seeds))
     if run.results:
         yield "Results", f"{run.results:,} ({run.kept:,} from earlier runs)"
@@ -158,14 +158,14 @@ def write_experiment_report(document: Experiment | Mapping[str, Any], folder: Pa
         for one in study.all_tables:
             check_table(one.table)
     drawings = [[draw_exhibit(one.figure, one.name) for one in study.figures] for study in studies]
-    whole = experiment_page(experiment, studies, drawings)
+    page = experiment_page(experiment, studies, drawings)
     for path, content in _files(studies):
         write_atomically(folder / path, content)
     for figure in _flat(drawings):
         figure.write(folder / FIGURES)
     write_atomically(folder / NUMBERS, as_json(experiment.to_dict()))
     write_atomically(folder / DIGEST, digest(experiment, studies))
-    write_atomically(folder / PAGE, whole.encode())
+    write_atomically(folder / PAGE, page.encode())
     return folder / PAGE
 
 

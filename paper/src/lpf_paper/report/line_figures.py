@@ -26,7 +26,7 @@ BAND = 0.16  # opacity
 FEW_POINTS = 12  # up to here each point has a marker
 RELIABILITY_HEIGHT = 4.3  # inches: its axes are a square
 SMALLEST_DOT, LARGEST_DOT = 8.0, 130.0  # square points
-NARROW, WIDE_APART = 0.15, 0.6  # widths of bounds that say much, and hardly anything
+NARROW, WIDE_APART = 0.15, 0.6  # widths of precise and of imprecise bounds
 CLEAR, PALE, BAR = 0.85, 0.3, 0.22  # opacity of dots with such bounds, and of the bounds
 PALE_POINTS = "The wider the bounds of a point, drawn as light bars, the paler it is."
 
@@ -59,7 +59,7 @@ def line_figure(figure: Figure, name: str) -> Drawing:
 def reliability_figure(figure: Figure, name: str) -> Drawing:
     """Points with bounds are paler the wider the bounds are. If only one of ``low`` and ``high`` is
     given, or both are equal, it is the share of answers at this point, and sets the dot's size: a
-    point of three entities is seldom near the diagonal, which is no failure."""
+    point of three entities is rarely near the diagonal, which is not an error."""
     styles = looks(figure.series)
     has_bounds = any(_shares(one) is None and Points.of(one).has_bounds for one in figure.series)
     caption = " ".join(filter(None, (figure.caption, PALE_POINTS if has_bounds else "")))
@@ -119,7 +119,7 @@ def _settle_names(axes: Axes, found: Sequence[Points], styles: Sequence[Look]) -
     into_axes = axes.transAxes.inverted()
     ends = into_axes.transform(axes.transData.transform([one.last for one in found]))
     heights = [text.get_window_extent().height / axes.bbox.height * 1.15 for text in texts]
-    # Above and below the axes there is room as long as neither title nor figure's edge is met.
+    # Names may extend above and below the axes, up to the title and the edge of the figure.
     middles = below_each_other(ends[:, 1].tolist(), heights, -0.14, 1.02)
     for text, end, middle, look in zip(texts, ends.tolist(), middles.tolist(), styles, strict=True):
         text.set_position((BESIDE, middle))

@@ -89,9 +89,9 @@ def _strength(values: FloatArray) -> FloatArray:
 
 def _name_sides(axes: Axes, rows: Sequence[str], columns: Sequence[str], *, is_wide: bool) -> None:
     room = (WIDE if is_wide else WIDTH) - ROOM_FOR_NAMES
-    lies = max(map(len, columns)) * 0.085 <= room / len(columns)
+    is_horizontal = max(map(len, columns)) * 0.085 <= room / len(columns)
     axes.set_xticks(np.arange(len(columns)), [cut(one, COLUMN_CHARACTERS) for one in columns])
-    if not lies:
+    if not is_horizontal:
         for label in axes.get_xticklabels():
             label.set(rotation=90, ha="center", va="top")
     axes.set_yticks(np.arange(len(rows)), [in_lines(one) for one in rows])

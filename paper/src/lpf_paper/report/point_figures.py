@@ -1,4 +1,4 @@
-"""Scatter plots, such as accuracy against cost, with each point's name beside it."""
+"""Scatter plots, such as accuracy against cost, with each point's name next to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 
-MOST_NAMED = 16  # points with their name beside them; more get numbers and a legend
+MOST_NAMED = 16  # points with their name next to them; more get numbers and a legend
 NAME_CHARACTERS = 22
 HEIGHT = 3.7  # inches
 OUR_DOT, DOT = 7.0, 5.0  # points

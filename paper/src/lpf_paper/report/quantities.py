@@ -13,7 +13,7 @@ PLAIN = 0.0005, 1e7  # the range in which a number in a figure needs no power of
 
 
 def quantity(column: Column, number: float | None) -> str:
-    """A number that stands alone: one that would round to 0 is shown as "< 0.0001" instead.
+    """A number on its own: if it would round to 0, it is shown as "< 0.0001" instead.
     ``NOTHING`` if there is no number."""
     if number is not None and 0 < number < math.inf and _is_nothing(column, number):
         return f"< {_magnitude(column, _last_digit(column, number))}"
@@ -21,7 +21,7 @@ def quantity(column: Column, number: float | None) -> str:
 
 
 def rounded(column: Column, number: float | None) -> str:
-    """A number beside related ones, such as the ends of its interval: it may round to 0, which
+    """A number next to related ones, such as the ends of its interval: it may round to 0, which
     then has no sign."""
     if number is None or math.isnan(number):
         return NOTHING
@@ -72,8 +72,10 @@ def two_digits(number: float) -> str:
         return NOTHING
     if number and not PLAIN[0] <= abs(number) < PLAIN[1]:
         return short(number)
-    kept = float(f"{number:.1e}")
-    return _fixed(kept, max(0, 1 - math.floor(math.log10(abs(kept)))) if kept else 0)
+    shortened = float(f"{number:.1e}")
+    if not shortened:
+        return _fixed(shortened, 0)
+    return _fixed(shortened, max(0, 1 - math.floor(math.log10(abs(shortened)))))
 
 
 def alike(numbers: Sequence[float]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How the series of a figure look: ours in colour with heavy lines, all others in grey.
+"""Styles of the series of a figure: ours in colour with heavy lines, all others in grey.
 
 Grey lines differ in their dashes and markers, grey bars in their hatching.
 """
@@ -36,7 +36,7 @@ class Fill:
 
 def looks(series: Sequence[Series]) -> list[Look]:
     """Line styles in the order of the series. If no series is ours and there are enough colours,
-    every series has a colour: such a figure compares things of one kind."""
+    every series has a colour."""
     coloured = _coloured(series)
     hues = grey = 0
     found = []

@@ -29,8 +29,8 @@ from lpf_paper.studies.study_tables import COLUMNS, cell_value, counted, plain_v
 METHOD = "lpf_robust"
 DEFAULT = "default"
 ENSEMBLES = (1, 2, 3, 5, 7)
-SURE = 0.05
-TELLING = 0.0001  # smallest difference in loss that is not rounding
+SIGNIFICANT = 0.05
+SMALLEST_CHANGE = 0.0001  # smallest difference in loss that is not rounding
 Verdict = Literal["better", "worse", "neither"]
 
 
@@ -99,7 +99,7 @@ SETUPS = (
     Setup("hard_fixed", "hard"),
     Setup("hard_varying", "hard", "varying"),
 )
-# As unequal as training leaves them alone, and more: there it balances them.
+# Shares that training leaves unchanged, and shares so unequal that it balances the values.
 UNEQUAL_SETUPS = (
     Setup("unequal", "paper", shares=(0.2, 0.25, 0.55)),
     Setup("unequal_balanced", "paper", shares=(0.05, 0.15, 0.8)),
@@ -119,7 +119,11 @@ class Change:
     @property
     def verdict(self) -> Verdict:
         """The variant compared with the default."""
-        if self.p >= SURE or self.low <= 0.0 <= self.high or abs(self.mean) < TELLING:
+        if (
+            self.p >= SIGNIFICANT
+            or self.low <= 0.0 <= self.high
+            or abs(self.mean) < SMALLEST_CHANGE
+        ):
             return "neither"
         return "worse" if self.mean > 0 else "better"
 
@@ -137,8 +141,8 @@ def runs(plan: ExperimentPlan, setup: Setup) -> dict[str, list[Cell]]:
     """The cells of the default and of each variant, one per data set."""
     settings = {DEFAULT: (), **{name: one.settings for name, one in variants(plan, setup).items()}}
     return {
-        name: [_cell(plan, setup, seed, told) for seed in data_sets(plan, setup)]
-        for name, told in settings.items()
+        name: [_cell(plan, setup, seed, changed) for seed in data_sets(plan, setup)]
+        for name, changed in settings.items()
     }
 
 
@@ -172,13 +176,13 @@ def eval_spec_of(plan: ExperimentPlan, setup: Setup) -> EvalSpec:
     """The test entities of the domains study; new ones for unequal shares."""
     if setup.shares:
         return EvalSpec(
-            DomainData(DOMAIN, setup.preset, TEST_SEED, setup.changes), plan.ablation_asked
+            DomainData(DOMAIN, setup.preset, TEST_SEED, setup.changes), plan.ablation_entities
         )
     return eval_spec_at(plan, setup.preset, DOMAIN, setup.items)
 
 
 def _compared(cells: Runs, results: ResultReader, measure: Loss) -> list[Comparison]:
-    others = {name: results.runs(found) for name, found in cells.items() if name != DEFAULT}
+    others = {name: results.runs(own) for name, own in cells.items() if name != DEFAULT}
     return compare(results.runs(cells[DEFAULT]), others, measure)
 
 
@@ -192,8 +196,8 @@ def _change(one: Comparison) -> Change | None:
     """The variant minus the default; ``one`` has the opposite sign."""
     if one.difference is None or one.adjusted is None:
         return None
-    found = one.difference
-    return Change(0.0 - found.mean, 0.0 - found.high, 0.0 - found.low, one.adjusted)
+    ours = one.difference
+    return Change(0.0 - ours.mean, 0.0 - ours.high, 0.0 - ours.low, one.adjusted)
 
 
 Changes = Mapping[str, Mapping[str, Change | None]]  # by setup and variant
@@ -246,13 +250,13 @@ def _part(name: str, variant: Variant, changes: Changes) -> str:
     ]
     if not found:
         return f"{variant.title}: could not be compared."
-    told = "; ".join(f"{setup.title} {change}" for setup, change in found)
+    by_setup = "; ".join(f"{setup.title} {change}" for setup, change in found)
     worse, better = (
         sum(change.verdict == verdict for _, change in found) for verdict in ("worse", "better")
     )
     return (
         f"{variant.title}: NLL is worse beyond chance on {worse} and better on {better} of "
-        f"{len(found)} tests ({told})."
+        f"{len(found)} tests ({by_setup})."
     )
 
 
@@ -279,7 +283,7 @@ def _divided(setup: Setup, changes: Mapping[str, Change | None]) -> str | None:
     if undivided is None:
         return None
     where = f"Where values have shares of {setup.share_words}"
-    if setup.balanced and abs(undivided.mean) < TELLING:
+    if setup.balanced and abs(undivided.mean) < SMALLEST_CHANGE:
         return (
             f"{where}, training draws all values equally often, so that the shares it divides by "
             f"are even and leaving that out changes nothing ({undivided})."
@@ -289,8 +293,8 @@ def _divided(setup: Setup, changes: Mapping[str, Change | None]) -> str | None:
         "better": "does harm",
         "neither": "makes no difference that can be told from chance",
     }[undivided.verdict]
-    told = f"{where}, dividing the prior out {verdict}: without it NLL changes by {undivided}"
-    return f"{told}, all else fitted anew{_before_fitting(changes)}."
+    begin = f"{where}, dividing the prior out {verdict}: without it NLL changes by {undivided}"
+    return f"{begin}, all else fitted anew{_before_fitting(changes)}."
 
 
 def _before_fitting(changes: Mapping[str, Change | None]) -> str:
@@ -319,16 +323,16 @@ def ablation_table(
 ) -> Table:
     return Table(
         f"ablations_{setup.name}",
-        f"One part taken out: {setup.title}",
-        f"Compliance, {asked(plan, setup)}. Changes are of the variant less the default, paired "
-        "by entity and data set, with 95 % intervals and p-values corrected for the number of "
-        f"variants: above 0, the part taken out was good for something. {_how(setup)}",
+        f"One part removed: {setup.title}",
+        f"Compliance, {described_test(plan, setup)}. Changes are the variant minus the default, "
+        "paired by entity and data set, with 95 % intervals and p-values corrected for the number "
+        f"of variants: above 0, the removed part was useful. {_how(setup)}",
         ABLATION_COLUMNS,
         tuple(_rows(plan, setup, changes, results)),
     )
 
 
-def asked(plan: ExperimentPlan, setup: Setup) -> str:
+def described_test(plan: ExperimentPlan, setup: Setup) -> str:
     """For captions."""
     many = "five items" if setup.items == "fixed" else "one to five items"
     sets = counted(len(data_sets(plan, setup)), "data set")
@@ -366,10 +370,10 @@ def _shown(change: Change | None) -> Value | None:
 
 def _how(setup: Setup) -> str:
     if setup.shares:
-        return "Without dividing, all else is fitted anew."
+        return "Without dividing, all other parameters are fitted again."
     return (
-        "ε and ρ are set to 0 after all was fitted; integrators take the place of the mean at "
-        "which it was fitted."
+        "ε and ρ are set to 0 after fitting. All parameters were fitted with decoding at the mean, "
+        "which the integrators then replace."
     )
 
 
@@ -389,9 +393,9 @@ class AblationsStudy:
         changes = {setup.name: changes_of(runs(plan, setup), results) for setup in ALL_SETUPS}
         return StudyResult(
             self.name,
-            "Robust mode, one part taken out at a time",
-            "What do the integral over the latent space, dividing by the prior, ε, ρ, fitting and "
-            "the ensemble bring?",
+            "Robust mode, one part removed at a time",
+            "How much do the integral over the latent space, dividing by the prior, ε, ρ, fitting "
+            "and the ensemble contribute?",
             tuple(ablation_findings(plan, changes)),
             tuple(
                 ablation_table(plan, setup, changes[setup.name], results) for setup in ALL_SETUPS
@@ -416,10 +420,9 @@ def _change_figure(plan: ExperimentPlan, preset: str, changes: Changes) -> Figur
     series = tuple(_bars(plan, setup, changes[setup.name]) for setup in among)
     return Figure(
         f"ablations_{preset}",
-        f"What taking a part out changes, preset {preset}",
-        f"Compliance, {'; '.join(asked(plan, setup) for setup in among)}. NLL less that "
-        "of robust mode as it is, with 95 % intervals; to the right of 0 the part was good "
-        "for something.",
+        f"Effect of removing a part, preset {preset}",
+        f"Compliance, {'; '.join(described_test(plan, setup) for setup in among)}. NLL minus that "
+        "of unchanged robust mode, with 95 % intervals; to the right of 0 the part was useful.",
         "bars",
         "",
         "NLL, change",
@@ -428,14 +431,14 @@ def _change_figure(plan: ExperimentPlan, preset: str, changes: Changes) -> Figur
 
 
 def _bars(plan: ExperimentPlan, setup: Setup, changes: Mapping[str, Change | None]) -> Series:
-    there = {name: change for name, change in changes.items() if change is not None}
+    known = {name: change for name, change in changes.items() if change is not None}
     titles = variants(plan, setup)
     return Series(
         "Five items" if setup.items == "fixed" else "One to five items",
-        tuple(titles[name].title for name in there),
-        tuple(change.mean for change in there.values()),
-        tuple(change.low for change in there.values()),
-        tuple(change.high for change in there.values()),
+        tuple(titles[name].title for name in known),
+        tuple(change.mean for change in known.values()),
+        tuple(change.low for change in known.values()),
+        tuple(change.high for change in known.values()),
         "ours" if setup.items == "fixed" else "rival",
     )
 
@@ -444,9 +447,9 @@ def _ensemble_figure(plan: ExperimentPlan, results: ResultReader) -> Figure:
     series = tuple(_sizes(plan, setup, results) for setup in SETUPS)
     return Figure(
         "ablations_ensemble",
-        "How many networks",
-        f"Compliance, {len(plan.study_seeds)} data sets; the best so many of "
-        f"{len(plan.training_seeds)} networks, each ensemble fitted for itself. Means with 95 % "
+        "Number of networks",
+        f"Compliance, {len(plan.study_seeds)} data sets; the best ones of "
+        f"{len(plan.training_seeds)} networks, each ensemble fitted separately. Means with 95 % "
         "intervals.",
         "lines",
         "Networks",
@@ -467,21 +470,21 @@ def _sizes(plan: ExperimentPlan, setup: Setup, results: ResultReader) -> Series:
         for one in found.values()
         if one.low is not None and one.high is not None
     ]
-    whole = len(bounds) == len(found)
+    has_bounds = len(bounds) == len(found)
     return Series(
         setup.title,
         tuple(map(float, found)),
         tuple(one.mean for one in found.values()),
-        tuple(low for low, _ in bounds) if whole else (),
-        tuple(high for _, high in bounds) if whole else (),
+        tuple(low for low, _ in bounds) if has_bounds else (),
+        tuple(high for _, high in bounds) if has_bounds else (),
         "ours" if setup.preset == "paper" else "rival",
     )
 
 
 def _by_size(cells: Runs, plan: ExperimentPlan) -> list[tuple[int, Sequence[Cell]]]:
     others = [
-        (int(name.removeprefix("ensemble_")), found)
-        for name, found in cells.items()
+        (int(name.removeprefix("ensemble_")), own)
+        for name, own in cells.items()
         if name.startswith("ensemble_")
     ]
     return [(default_size(plan), cells[DEFAULT]), *others]

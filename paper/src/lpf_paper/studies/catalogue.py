@@ -1,4 +1,4 @@
-"""The studies of the paper's experimental part, and our own."""
+"""All studies: those of the paper's experiments, and our own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lpf_paper.studies.transfer import TransferStudy
 
 
 def all_studies(plan: ExperimentPlan) -> list[Study]:
-    """In reading order; that of files only where there are some."""
+    """In reading order; the study of files only if the plan has files."""
     studies: list[Study] = [
         ComplianceStudy(),
         DomainsStudy("paper"),

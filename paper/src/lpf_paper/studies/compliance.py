@@ -39,7 +39,7 @@ def main_findings(plan: ExperimentPlan, large: Runs, results: ResultReader) -> l
 
 
 def _ours(plan: ExperimentPlan, large: Runs, results: ResultReader) -> str:
-    begin = f"On {plan.asked:,} new companies the robust ensemble has"
+    begin = f"On {plan.test_entities:,} new companies the robust ensemble has"
     ours = results.summary(large["lpf_robust"]).spreads
     if not ours:
         return f"{begin} no answers: every run of it crashed."
@@ -113,7 +113,8 @@ class ComplianceStudy:
         return StudyResult(
             self.name,
             "Compliance: every method on the same companies",
-            "How good, how sure and how fast is each method, and does the paper's table come out?",
+            "How good, how confident and how fast is each method, and are the paper's numbers "
+            "reproduced?",
             tuple(main_findings(plan, large, results)),
             _tables(plan, small, large, results),
             (*training_figures(plan, results), *_answer_figures(plan, large, results)),
@@ -138,7 +139,7 @@ def _tables(
 
 
 def _answer_figures(plan: ExperimentPlan, large: Runs, results: ResultReader) -> list[Figure]:
-    where = f"On {plan.asked:,} new companies"
+    where = f"On {plan.test_entities:,} new companies"
     figures = [
         *_comparing_figures(where, large, results),
         *_curves(where, large, results),
@@ -149,7 +150,7 @@ def _answer_figures(plan: ExperimentPlan, large: Runs, results: ResultReader) ->
 
 
 def _comparing_figures(where: str, large: Runs, results: ResultReader) -> list[Figure]:
-    """All methods side by side, without references."""
+    """All methods except references."""
     compared = {method: cells for method, cells in large.items() if method not in REFERENCES}
     outside = "; the collapsed EDL is far outside" if COLLAPSED in compared else ""
     return [
@@ -163,7 +164,8 @@ def _comparing_figures(where: str, large: Runs, results: ResultReader) -> list[F
         bar_figure(
             "runtime",
             "Time of one query",
-            "Median of single companies, texts already read (the transformer reads them).",
+            "Median over single companies, without the time for reading texts (except for the "
+            "transformer, which reads them itself).",
             compared,
             "runtime_ms",
             "Milliseconds",
@@ -177,13 +179,13 @@ def _curves(where: str, large: Runs, results: ResultReader) -> list[Figure]:
     return [
         reliability_figure(
             "reliability",
-            f"{where}. On the diagonal, a confidence means what it says; bars are 95 % intervals.",
+            f"{where}. On the diagonal, confidence equals accuracy; bars are 95 % intervals.",
             shown,
             results,
         ),
         risk_figure(
             "risk_coverage",
-            f"{where}: answers are taken in order of confidence, the surest first.",
+            f"{where}: answers are taken in order of confidence, the most confident first.",
             shown,
             results,
         ),

@@ -1,4 +1,4 @@
-"""Confusion matrices on the paper's 135 test companies, beside those that the paper prints."""
+"""Confusion matrices on 135 test companies, compared with those that the paper prints."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def _rows(
 
 def _counts(method: str, values: tuple[str, ...], runs: Runs, results: ResultReader) -> FloatArray:
     """Counts [R, V, V] of the runs with answers: true value, answer, in the order of ``values``."""
-    there = [one for one in results.runs(runs.get(method, ())) if one.error is None]
-    orders = [[one.values.index(value) for value in values] for one in there]
-    found = [
-        confusion_of(one)[np.ix_(order, order)] for one, order in zip(there, orders, strict=True)
+    answered = [run for run in results.runs(runs.get(method, ())) if run.error is None]
+    orders = [[run.values.index(value) for value in values] for run in answered]
+    counts = [
+        confusion_of(run)[np.ix_(order, order)] for run, order in zip(answered, orders, strict=True)
     ]
-    return np.array(found, np.float64).reshape(len(found), len(values), len(values))
+    return np.array(counts, np.float64).reshape(len(counts), len(values), len(values))
 
 
 def _cell(counts: FloatArray, paper: float | None, doubt: str | None) -> Value | None:

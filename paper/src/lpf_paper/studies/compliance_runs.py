@@ -27,7 +27,7 @@ def main_train_spec(plan: ExperimentPlan, repetition: int = 1) -> TrainSpec:
 
 
 def large_eval_spec(plan: ExperimentPlan) -> EvalSpec:
-    return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), entities=plan.asked)
+    return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), entities=plan.test_entities)
 
 
 def main_runs(plan: ExperimentPlan, eval_spec: EvalSpec) -> Runs:

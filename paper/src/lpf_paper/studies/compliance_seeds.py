@@ -1,4 +1,4 @@
-"""The search for networks on compliance, seed by seed, and what the seed changes on the test."""
+"""The search for networks on compliance, seed by seed, and how the seed affects test scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEED_COLUMNS = (
 
 
 def seeds_table(plan: ExperimentPlan, results: ResultReader) -> Table:
-    """The history of each seed, beside the numbers that the paper prints."""
+    """The history of each seed, with the numbers that the paper prints."""
     beside = printed_table("compliance_seeds")
     histories = results.models.load(main_train_spec(plan)).histories
     accuracy = spread(histories, "validation_accuracy")
@@ -120,7 +120,7 @@ def seed_stats_table(small: Runs, results: ResultReader) -> Table:
         rows.append(_statistics_row(measure, statistics, beside))
     return Table(
         "seed_stats",
-        "What the seed changes: 135 companies",
+        "Effect of the seed: 135 companies",
         " ".join([_caption(len(cells)), *(f"{note}." for note in summary.notes)]),
         STATISTICS,
         tuple(rows),
@@ -130,8 +130,8 @@ def seed_stats_table(small: Runs, results: ResultReader) -> Table:
 def _caption(seeds: int) -> str:
     return (
         f"{title_of(METHOD)}, {counted(seeds, 'seed')} of the search, each alone; before T is as "
-        "published. Best and worst are picked for each measure after the test; nobody could have "
-        f"chosen them in advance. Half of the interval is {NORMAL} sd over the root of the number "
+        "published. Best and worst are picked for each measure after the test; they could not be "
+        f"chosen in advance. Half of the interval is {NORMAL} sd over the root of the number "
         "of seeds, for the mean over other seeds on the same companies."
     )
 
@@ -153,6 +153,6 @@ def _statistics_row(measure: str, statistics: dict[str, float], beside: PrintedT
     for column in STATISTICS:
         paper, doubt = printed_value(beside, printed, column.name)
         number = statistics.get(column.name)
-        there = number is not None or paper is not None
-        cells.append(Value(number, paper=paper, doubt=doubt) if there else None)
+        is_known = number is not None or paper is not None
+        cells.append(Value(number, paper=paper, doubt=doubt) if is_known else None)
     return Row(measure, COLUMNS[measure].title, tuple(cells))

@@ -26,12 +26,12 @@ NEARLY_ALL = 0.99
 
 
 def with_collapse_note(table: Table, runs: Runs, results: ResultReader) -> Table:
-    """Adds to the row of the collapsing method in how many runs it collapsed. The table stays as it
-    is if no run has answers."""
-    there = [one for one in results.runs(runs.get(COLLAPSED, ())) if one.error is None]
-    if not there:
+    """Notes in the row of the collapsing method in how many runs it collapsed. The table is
+    returned unchanged if no run has answers."""
+    answered = [run for run in results.runs(runs.get(COLLAPSED, ())) if run.error is None]
+    if not answered:
         return table
-    collapses = _collapse_note(sum(map(is_collapsed, there)), len(there))
+    collapses = _collapse_note(sum(map(is_collapsed, answered)), len(answered))
     rows = tuple(
         replace(row, note="; ".join(filter(None, (row.note, collapses))))
         if row.name == COLLAPSED
@@ -49,7 +49,7 @@ def is_collapsed(answered: Predictions) -> bool:
 
 def _collapse_note(collapsed: int, runs: int) -> str:
     return (
-        f"in {collapsed} of {counted(runs, 'run')} it answers one and the same value to "
+        f"in {collapsed} of {counted(runs, 'run')} it gives the same answer to "
         f"{100 * NEARLY_ALL:.0f} % of companies or more"
     )
 
@@ -94,11 +94,11 @@ PART_COLUMNS = (
 
 def small_table(plan: ExperimentPlan, small: Runs, results: ResultReader) -> Table:
     """The paper's main table, with the methods that were not run here."""
-    shown = _beside_papers(
+    shown = _with_papers_numbers(
         "main",
         "The paper's test: 135 companies",
-        f"{_how(plan)} One error is .0074 of accuracy here. Queries without reading the texts, "
-        "except for the transformer, which is nothing but that.",
+        f"{_how(plan)} One error is .0074 of accuracy here. Query times do not include reading the "
+        "texts, except for the transformer, which reads them itself.",
         small,
         PAPER_MEASURES,
         results,
@@ -110,10 +110,10 @@ def small_table(plan: ExperimentPlan, small: Runs, results: ResultReader) -> Tab
 def large_table(plan: ExperimentPlan, large: Runs, results: ResultReader) -> Table:
     shown = method_table(
         "large",
-        f"The same on {plan.asked:,} new companies in unseen wordings",
+        f"The same on {plan.test_entities:,} new companies in unseen wordings",
         f"{_how(plan)} 'ECE if perfect' is what a perfectly calibrated predictor with the same "
-        "confidences would show on so many companies, p(perfect) how often it would show more "
-        "(mean over runs).",
+        "confidences would have on this number of companies, p(perfect) how often it would have a "
+        "higher one (mean over runs).",
         large,
         OWN_MEASURES,
         results,
@@ -125,10 +125,11 @@ def more_table(plan: ExperimentPlan, large: Runs, results: ResultReader) -> Tabl
     return method_table(
         "more",
         "More measures",
-        f"On the same {plan.asked:,} new companies, methods in the same order. ECE has ten bins of "
-        "equal width unless it says otherwise, equal mass 15; MCE is the largest gap of a bin, and "
-        "in a bin of few companies large by chance. AURC is the error rate among the surest "
-        "answers, averaged over how many of them are taken. Before T is before the temperature.",
+        f"On the same {plan.test_entities:,} new companies, methods in the same order. ECE has ten "
+        "bins of equal width unless noted, with equal mass 15; MCE is the largest gap of a bin, "
+        "which is large by chance in a bin of few companies. AURC is the error rate among the most "
+        "confident answers, averaged over how many of them are taken. Before T is before the "
+        "temperature.",
         large,
         MORE_MEASURES,
         results,
@@ -138,9 +139,9 @@ def more_table(plan: ExperimentPlan, large: Runs, results: ResultReader) -> Tabl
 def against_table(large: Runs, results: ResultReader) -> Table:
     return comparison_table(
         "against",
-        "Paired on the same companies, the ensemble's one run beside every run of another; below 0 "
-        "the ensemble is better. Intervals of 95 % over companies and runs together, p-values "
-        "corrected for the number of methods.",
+        "Paired by company; the ensemble's single run is paired with every run of the other "
+        "method. Below 0 the ensemble is better. Intervals of 95 % over companies and runs "
+        "together, p-values corrected for the number of methods.",
         "lpf_robust",
         large,
         results,
@@ -148,9 +149,9 @@ def against_table(large: Runs, results: ResultReader) -> Table:
 
 
 def confidence_table(plan: ExperimentPlan, small: Runs, results: ResultReader) -> Table:
-    return _beside_papers(
+    return _with_papers_numbers(
         "confidence",
-        "How sure they sound",
+        "Confidence",
         "Shares of all companies; high is above .8, low below .5. " + _how(plan),
         small,
         CONFIDENCE_MEASURES,
@@ -160,11 +161,11 @@ def confidence_table(plan: ExperimentPlan, small: Runs, results: ResultReader) -
 
 
 def costs_table(small: Runs, results: ResultReader) -> Table:
-    return _beside_papers(
+    return _with_papers_numbers(
         "costs",
-        "What they cost",
-        "One query is the median of single companies asked alone, without reading their texts; "
-        "queries a second are all asked at once, on one core. Training includes networks that "
+        "Costs",
+        "One query is the median over single companies, without reading their texts; queries per "
+        "second are for all companies at once, on one core. Training includes networks that "
         "a method shares with others. Memory is that of Python and NumPy.",
         small,
         COST_MEASURES,
@@ -186,7 +187,7 @@ def parts_tables(large: Runs, results: ResultReader) -> list[Table]:
     ]
 
 
-def _beside_papers(
+def _with_papers_numbers(
     name: str,
     title: str,
     caption: str,
@@ -213,7 +214,7 @@ def _how(plan: ExperimentPlan) -> str:
     seeds = f"{len(plan.main_seeds)} seeds of the search"
     repeats = counted(len(plan.main_repetitions), "repetition")
     return (
-        f"LPF and VAE-Only with one network: mean and sd over all {seeds}, the worst among them; "
+        f"LPF and VAE-Only with one network: mean and sd over all {seeds}, including the worst; "
         "their ensembles: the best five of these, one run. Methods built on the classifier use the "
         f"best of as many networks; all other random methods are run in {repeats}. All methods "
         "except references have a temperature fitted on the same 135 validation companies, robust "

@@ -1,4 +1,4 @@
-"""Sources that copy each other: which methods count one voice three times?"""
+"""Sources that copy each other: which methods count one source three times?"""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class CopyingStudy:
         return StudyResult(
             self.name,
             "Sources that copy each other",
-            "Of five sources two copy a weak third: who notices, and who counts it three times?",
+            "Two of five sources copy a weak third one: which methods notice, and which count it "
+            "three times?",
             tuple(_finding(world, found, most) for world, found in runs.items()),
             tuple(_table(plan, world, found[most]) for world, found in runs.items()),
             tuple(_figure(plan, world, found) for world, found in runs.items()),
@@ -89,11 +90,11 @@ def seeds(plan: ExperimentPlan) -> tuple[int, ...]:
     return (1, 2, 3) if plan.quick else (1, 2, 3, 4, 5)
 
 
-def kept_run(labels: int, seed: int, world: CopyingWorld, folder: Path, asked: int) -> CopyingRun:
+def stored_run(labels: int, seed: int, world: CopyingWorld, folder: Path, test: int) -> CopyingRun:
     """The stored run, or a new one, which is stored."""
-    path = run_path(labels, seed, world, folder, asked)
+    path = run_path(labels, seed, world, folder, test)
     if not path.is_file():
-        run = scored(copying_answers(labels, asked, seed, world))
+        run = scored(copying_answers(labels, test, seed, world))
         write_atomically(path, json.dumps(asdict(run), allow_nan=False).encode())
     document: dict[str, Any] = json.loads(path.read_bytes())
     return CopyingRun(**document)
@@ -110,15 +111,15 @@ def scored(outcome: CopyingOutcome) -> CopyingRun:
     return CopyingRun(scores, outcome.families == FAMILIES)
 
 
-def run_path(labels: int, seed: int, world: CopyingWorld, folder: Path, asked: int) -> Path:
-    text = json.dumps([GENERATION, labels, seed, asked, asdict(world)], sort_keys=True)
+def run_path(labels: int, seed: int, world: CopyingWorld, folder: Path, test: int) -> Path:
+    text = json.dumps([GENERATION, labels, seed, test, asdict(world)], sort_keys=True)
     return folder / "copying" / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.json"
 
 
 def _runs(plan: ExperimentPlan, world: str, folder: Path) -> dict[int, list[CopyingRun]]:
     """By number of labelled entities, one run per seed."""
     return {
-        labels: [kept_run(labels, seed, WORLDS[world], folder, ASKED) for seed in seeds(plan)]
+        labels: [stored_run(labels, seed, WORLDS[world], folder, ASKED) for seed in seeds(plan)]
         for labels in labelled(plan)
     }
 
@@ -132,7 +133,7 @@ def _spread(runs: Sequence[CopyingRun], method: str, measure: str) -> Value:
 
 
 def _mean(runs: Sequence[CopyingRun], method: str, measure: str) -> float:
-    """Infinite if a loss is, so that such a method is last."""
+    """Infinite if a loss is infinite, so that the method ranks last."""
     value = _spread(runs, method, measure).value
     return float("inf") if value is None else value
 
@@ -156,7 +157,7 @@ def _about(world: str) -> str:
     return (
         f"Two sources on their own are right in {first} and {second}; a third is right in {weak}, "
         f"and two more repeat it in {one.copy_rate:.0%} of the cases. {one.values} values, "
-        f"{ASKED:,} entities asked about."
+        f"{ASKED:,} test entities."
     )
 
 
@@ -169,9 +170,9 @@ def _table(plan: ExperimentPlan, world: str, runs: Sequence[CopyingRun]) -> Tabl
     return Table(
         f"copying_{world}",
         f"Copied votes, {world} sources",
-        f"{_about(world)} {labelled(plan)[-1]} others are labelled; mean and sd over {len(runs)} "
-        "seeds. Majority vote and Dawid-Skene use labels for their temperature T alone; the exact "
-        "posterior is that of whoever knows how the votes came about.",
+        f"{_about(world)} {labelled(plan)[-1]} labelled entities; mean and sd over {len(runs)} "
+        "seeds. Majority vote and Dawid-Skene use labels for their temperature T only; the exact "
+        "posterior uses the true probabilities of the votes.",
         COLUMNS,
         tuple(rows),
     )
@@ -212,7 +213,7 @@ def _finding(world: str, runs: Mapping[int, Sequence[CopyingRun]], most: int) ->
     )
     return (
         f"Copied votes, {world} sources, {most} labelled: the lowest NLL is that of "
-        f"{_told(best, last)} ({nll[best]:.3f}; the exact posterior has {nll[REFERENCE]:.3f}). LPF "
+        f"{_name(best, last)} ({nll[best]:.3f}; the exact posterior has {nll[REFERENCE]:.3f}). LPF "
         f"that ignores the copies has {nll['lpf_copies_ignored']:.3f}, stacking "
         f"{nll['stacking']:.3f} (LPF with copies found is below it in {_below(last)}), a majority "
         f"vote with a temperature {nll['majority_vote_tempered']:.3f}. Who copies whom was found "
@@ -220,7 +221,7 @@ def _finding(world: str, runs: Mapping[int, Sequence[CopyingRun]], most: int) ->
     )
 
 
-def _told(best: str, runs: Sequence[CopyingRun]) -> str:
+def _name(best: str, runs: Sequence[CopyingRun]) -> str:
     """Names both LPF variants together if all copies were found."""
     if best in OURS and all(run.found for run in runs):
         return "LPF that knows of the copies or finds them"

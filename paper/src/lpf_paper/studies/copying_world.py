@@ -32,7 +32,7 @@ from lpf.errors import ConfigError
 from lpf.factors import tempered
 from lpf.types import FloatArray
 
-Whole = NDArray[np.intp]
+IndexArray = NDArray[np.intp]
 
 SOURCES = 5
 COPIED = 2
@@ -70,15 +70,17 @@ class CopyingWorld:
         return len(self.accuracy) == SOURCES and all(0.0 < one < 1.0 for one in self.accuracy)
 
 
-# The two that are independent are so good that it is nearly enough to know how good they are. They
+# The two independent sources are so accurate that knowing their accuracy is nearly enough. They
 # differ, so that no posterior is a tie.
 STRONG = CopyingWorld(accuracy=(0.98, 0.96, 0.7, 0.7, 0.7))
-# Here their odds together are less than those of the weak one heard three times:
+# Here their combined odds are lower than those of the weak source counted three times:
 # (.8/.1)·(.7/.15) = 37 against (.65/.175)³ = 51.
 MODERATE = CopyingWorld(accuracy=(0.8, 0.7, 0.65, 0.65, 0.65))
 
 
-def copying_votes(entities: int, seed: int, world: CopyingWorld = STRONG) -> tuple[Whole, Whole]:
+def copying_votes(
+    entities: int, seed: int, world: CopyingWorld = STRONG
+) -> tuple[IndexArray, IndexArray]:
     """Votes [E, 5] and labels [E]."""
     if entities < 1 or seed < 0:
         raise ConfigError(
@@ -96,7 +98,7 @@ def copying_votes(entities: int, seed: int, world: CopyingWorld = STRONG) -> tup
     return votes.astype(np.intp), labels.astype(np.intp)
 
 
-def exact_posterior(votes: Whole, world: CopyingWorld) -> FloatArray:
+def exact_posterior(votes: IndexArray, world: CopyingWorld) -> FloatArray:
     """The exact P(y | votes), [E, V], summed over whether a copier copied."""
     seen = np.ones((len(votes), world.values))
     for source in range(SOURCES):
@@ -111,22 +113,22 @@ def exact_posterior(votes: Whole, world: CopyingWorld) -> FloatArray:
 ALONE = tuple(range(SOURCES))
 FOLDS = 5
 LEAST_LABELLED = 50
-# Votes that a source's matrix has in every cell before any is counted.
+# Pseudo counts in every cell of a source's matrix.
 SMOOTHING = 1.0
-# Sources are one family where they agree in more than half of the cases in which chance would let
-# them differ: from there on, to count both once is nearer to the truth than to count each.
+# Sources are one family if they agree in more than half of the cases in which independent sources
+# would differ: counting both as one is then closer to the truth than counting each.
 LEAST_EXCESS = 0.5
 LEAST_DEVIATIONS = 3.0  # in standard errors, so that few labels do not link sources by chance
 
 
 @dataclass(frozen=True)
 class CopyingOutcome:
-    """``answers`` [E, V] by method, and the ``labels`` [E] of the test entities. ``families`` are
-    those that were found: a number a source, the same for those that copy each other. ``fitted`` is
-    what calibration made of each LPF."""
+    """``answers`` [E, V] by method, and the ``labels`` [E] of the test entities. ``families`` has
+    one number per source, equal for sources that were found to copy each other. ``fitted`` has the
+    calibrated parameters of each LPF variant."""
 
     answers: Mapping[str, FloatArray]
-    labels: Whole
+    labels: IndexArray
     families: tuple[int, ...]
     fitted: Mapping[str, RobustParameters]
 
@@ -134,32 +136,32 @@ class CopyingOutcome:
 def copying_answers(
     labelled: int, test: int, seed: int, world: CopyingWorld = STRONG
 ) -> CopyingOutcome:
-    """What each way of combining says of ``test`` entities after ``labelled`` others.
+    """The answers of each method for ``test`` entities, given ``labelled`` other entities.
 
-    Majority vote and Dawid-Skene use no labels; as for all methods elsewhere, each comes also with
+    Majority vote and Dawid-Skene use no labels; as in the other studies, each is also run with
     a temperature fitted on the labels. ConfigError for fewer than 50 labelled entities.
     """
     if labelled < LEAST_LABELLED or test < 1:
         raise ConfigError(
-            f"copying: needs at least {LEAST_LABELLED} labelled entities and 1 to be asked about, "
-            f"got {labelled} and {test}. Nothing was run."
+            f"copying: needs at least {LEAST_LABELLED} labelled entities and 1 test entity, got "
+            f"{labelled} and {test}. Nothing was run."
         )
     votes, labels = copying_votes(labelled + test, seed, world)
     known = LabelledVotes(votes[:labelled], labels[:labelled], world.values)
-    asked = votes[labelled:]
+    test_votes = votes[labelled:]
     families = found_families(known)
     groupings = {
         "lpf_copies_known": FAMILIES,
         "lpf_copies_found": families,
         "lpf_copies_ignored": ALONE,
     }
-    # The families found are mostly the known ones; then one fit serves both.
+    # The families found are usually the known ones; then one fit is used for both.
     fits = {grouping: fitted_lpf(known, grouping, seed) for grouping in set(groupings.values())}
     answers = {
-        **without_labels(known, asked),
-        "stacking": stacked(known, asked, seed),
-        **{name: lpf_answers(known, asked, of, fits[of]) for name, of in groupings.items()},
-        "exact_posterior": exact_posterior(asked, world),
+        **without_labels(known, test_votes),
+        "stacking": stacked(known, test_votes, seed),
+        **{name: lpf_answers(known, test_votes, of, fits[of]) for name, of in groupings.items()},
+        "exact_posterior": exact_posterior(test_votes, world),
     }
     fitted = {name: fits[grouping] for name, grouping in groupings.items()}
     return CopyingOutcome(answers, labels[labelled:], families, fitted)
@@ -167,19 +169,19 @@ def copying_answers(
 
 @dataclass(frozen=True)
 class LabelledVotes:
-    """Votes [E, 5] of entities whose ``labels`` [E] are known, among so many ``values``."""
+    """Votes [E, 5] of entities whose ``labels`` [E] are known. There are ``values`` values."""
 
-    votes: Whole
-    labels: Whole
+    votes: IndexArray
+    labels: IndexArray
     values: int
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def select(self, places: Whole) -> LabelledVotes:
+    def select(self, places: IndexArray) -> LabelledVotes:
         return LabelledVotes(self.votes[places], self.labels[places], self.values)
 
-    def folds(self, seed: int) -> Iterator[tuple[Whole, Whole]]:
+    def folds(self, seed: int) -> Iterator[tuple[IndexArray, IndexArray]]:
         """Training and held-out positions of the five folds."""
         fold = stream(seed, "copying", "folds").permutation(len(self)) % FOLDS
         for held in range(FOLDS):
@@ -198,18 +200,18 @@ class LabelledVotes:
         np.add.at(counts, (np.arange(SOURCES), self.votes, self.labels[:, None]), 1.0)
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
-    def factors(self, votes: Whole) -> FloatArray:
+    def factors(self, votes: IndexArray) -> FloatArray:
         """Φ = P(y | one vote) for each of ``votes`` [E, 5], one after the other, [5E, V]."""
         joint = self.confusions[np.arange(SOURCES), votes] * self.shares
         return np.asarray(joint / joint.sum(axis=-1, keepdims=True)).reshape(-1, self.values)
 
 
 def found_families(known: LabelledVotes) -> tuple[int, ...]:
-    """Sources that agree far more often than two with nothing in common but the label, and
-    whoever agrees with one of them: a number a source, that of its family's first.
+    """Groups sources that agree far more often than two sources that share nothing but the label.
+    Returns one number per source, that of the first source of its family.
 
-    Other errors that sources share, such as those on entities that are hard for all, look the same
-    to it.
+    It cannot distinguish copying from other shared errors, such as those on entities that are hard
+    for all sources.
     """
     families = list(range(SOURCES))
     for one in range(SOURCES):
@@ -229,29 +231,29 @@ def _copy_each_other(known: LabelledVotes, one: int, other: int) -> bool:
     return bool(excess > least)
 
 
-def without_labels(known: LabelledVotes, asked: Whole) -> dict[str, FloatArray]:
+def without_labels(known: LabelledVotes, test_votes: IndexArray) -> dict[str, FloatArray]:
     """Majority vote and Dawid-Skene, with and without a temperature. Dawid-Skene fits its matrices
     to the votes of the labelled entities."""
     found = fit_confusions(_crowd(known.votes), SOURCES, known.values)
-    methods: dict[str, Callable[[Whole], FloatArray]] = {
+    methods: dict[str, Callable[[IndexArray], FloatArray]] = {
         "majority_vote": lambda votes: majority(votes, known.values),
         "dawid_skene": lambda votes: found.posterior(_crowd(votes)),
     }
     answers = {}
     for name, answer in methods.items():
-        answers[name] = answer(asked)
+        answers[name] = answer(test_votes)
         temperature = fit_temperature(answer(known.votes), known.labels)
         answers[f"{name}_tempered"] = tempered(answers[name], temperature)
     return answers
 
 
-def majority(votes: Whole, values: int) -> FloatArray:
+def majority(votes: IndexArray, values: int) -> FloatArray:
     """(1 + votes for v)/(V + all votes), [E, V]."""
     counted = 1.0 + np.eye(values)[votes].sum(axis=1)
     return np.asarray(counted / counted.sum(axis=1, keepdims=True))
 
 
-def stacked(known: LabelledVotes, asked: Whole, seed: int) -> FloatArray:
+def stacked(known: LabelledVotes, test_votes: IndexArray, seed: int) -> FloatArray:
     """Multinomial regression on one-hot votes: the mean of five fits, the penalty of each chosen on
     its held-out fold."""
     answers = []
@@ -261,7 +263,7 @@ def stacked(known: LabelledVotes, asked: Whole, seed: int) -> FloatArray:
             for part in (known.select(kept), known.select(held))
         )
         regression = fit_regression(train, validation, known.values)
-        answers.append(regression.probabilities(_one_hot(asked, known.values)))
+        answers.append(regression.probabilities(_one_hot(test_votes, known.values)))
     return np.asarray(np.mean(answers, axis=0))
 
 
@@ -284,32 +286,35 @@ def fitted_lpf(known: LabelledVotes, families: tuple[int, ...], seed: int) -> Ro
 
 
 def lpf_answers(
-    known: LabelledVotes, asked: Whole, families: tuple[int, ...], parameters: RobustParameters
+    known: LabelledVotes,
+    test_votes: IndexArray,
+    families: tuple[int, ...],
+    parameters: RobustParameters,
 ) -> FloatArray:
     """[E, V]."""
     return combine_robust(
-        tempered(known.factors(asked), parameters.temperature),
-        np.full(asked.size, np.nan),
+        tempered(known.factors(test_votes), parameters.temperature),
+        np.full(test_votes.size, np.nan),
         known.shares,
         np.log(known.shares),
-        _segments(asked),
+        _segments(test_votes),
         parameters,
-        _groups(asked, families, known.values),
+        _groups(test_votes, families, known.values),
     ).distribution
 
 
-def _groups(votes: Whole, families: tuple[int, ...], values: int) -> NDArray[np.int64]:
+def _groups(votes: IndexArray, families: tuple[int, ...], values: int) -> NDArray[np.int64]:
     """Votes of one family that agree are copies; a different vote was not copied."""
     return (np.array(families, np.int64) * values + votes).reshape(-1)
 
 
-def _segments(votes: Whole) -> Segments:
+def _segments(votes: IndexArray) -> Segments:
     return Segments.of_counts(np.full(len(votes), SOURCES))
 
 
-def _crowd(votes: Whole) -> Votes:
+def _crowd(votes: IndexArray) -> Votes:
     return Votes(votes.reshape(-1), np.tile(np.arange(SOURCES), len(votes)), _segments(votes))
 
 
-def _one_hot(votes: Whole, values: int) -> FloatArray:
+def _one_hot(votes: IndexArray, values: int) -> FloatArray:
     return np.eye(values)[votes].reshape(len(votes), -1)

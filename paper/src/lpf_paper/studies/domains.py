@@ -76,12 +76,12 @@ def _as_they_come(runs: DomainRuns) -> str:
     ours = runs.nll("lpf_robust")
     if not hurt or ours is None:
         return ""
-    told = ", ".join(
+    listed = ", ".join(
         f"{title_of(name)} ({raw:z.4f} for {at:z.4f})" for name, (raw, at) in sorted(hurt.items())
     )
     below = [title_of(name) for name, (raw, _) in hurt.items() if raw < ours]
     return (
-        f"With five items, without the fitted temperature a lower NLL have: {told}. Below the "
+        f"With five items, without the fitted temperature a lower NLL have: {listed}. Below the "
         f"robust ensemble then: {', '.join(below) or 'none'}."
     )
 
@@ -103,7 +103,7 @@ PRESET_WORDS = {
     "hard": "items err together: borderline entities, copies, gaps, ageing notes",
 }
 CROSS_DOMAIN = ("lpf_robust", "lpf_paper_best", "lpf_learned", "vae_only")
-BESIDE_FAR = ("lpf_robust", "vae_only_ensemble", "logistic_mean", "perfect_reader")
+SLOW_REFERENCES = ("lpf_robust", "vae_only_ensemble", "logistic_mean", "perfect_reader")
 DRAWN = ("lpf_robust", "vae_only_ensemble", "lpf_paper", "lpf_learned", "perfect_reader")
 
 
@@ -124,7 +124,7 @@ class DomainsStudy:
         runs = [
             cells_at(plan, self.preset, test_set, plan.domain_methods) for test_set in test_sets
         ]
-        runs.append(cells_at(plan, self.preset, "fixed", plan.far_methods, first=True))
+        runs.append(cells_at(plan, self.preset, "fixed", plan.slow_methods, first=True))
         return [cell for by_method in runs for cells in by_method.values() for cell in cells]
 
     def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
@@ -150,7 +150,7 @@ class DomainsStudy:
         yield from (nll_table(plan, fixed), gap_table(plan, fixed))
         if self.preset == "paper":
             yield cross_domain_table(plan, self._cross_domain(plan, fixed.results))
-        if plan.far_methods:
+        if plan.slow_methods:
             yield far_table(plan, self._first(plan, fixed.results))
 
     def _cross_domain(self, plan: ExperimentPlan, results: ResultReader) -> DomainRuns:
@@ -160,7 +160,7 @@ class DomainsStudy:
     def _first(self, plan: ExperimentPlan, results: ResultReader) -> DomainRuns:
         """Methods that ran on the first data set of each domain only, and the same runs of the
         methods to compare them with."""
-        methods = (*plan.far_methods, *BESIDE_FAR)
+        methods = (*plan.slow_methods, *SLOW_REFERENCES)
         by_method = cells_at(plan, self.preset, "fixed", methods, first=True)
         return DomainRuns(self.preset, "fixed", by_method, results)
 
@@ -179,7 +179,7 @@ def _nll_figure(plan: ExperimentPlan, fixed: DomainRuns) -> Figure:
     return Figure(
         f"{fixed.study}_nll",
         "NLL by domain",
-        "Five items an entity; lower is better.",
+        "Five items per entity; lower is better.",
         "bars",
         "",
         "NLL",

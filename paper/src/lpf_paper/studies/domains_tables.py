@@ -22,9 +22,9 @@ from lpf_paper.studies.study_tables import (
     printed_value,
 )
 
-# Of the large test sets, apart from those of data sets.
+# Seeds of the large test sets, different from those of the data sets.
 TEST_SEED, VARYING_SEED = 1000, 2000
-# Which entities are asked about: the data set's own, or new ones with five or one to five items.
+# Test entities: the data set's own, or new ones with five or one to five items.
 TestSet = Literal["own", "fixed", "varying"]
 
 
@@ -95,9 +95,9 @@ def eval_spec_at(plan: ExperimentPlan, preset: str, domain: str, test_set: TestS
     if test_set == "own":
         return EvalSpec()
     if test_set == "fixed":
-        return EvalSpec(DomainData(domain, preset, TEST_SEED), plan.asked)
+        return EvalSpec(DomainData(domain, preset, TEST_SEED), plan.test_entities)
     varied = DomainData(domain, preset, VARYING_SEED, ("items_min=1",))
-    return EvalSpec(varied, plan.asked // 2)
+    return EvalSpec(varied, plan.test_entities // 2)
 
 
 def domain_train_spec(
@@ -129,21 +129,21 @@ MEASURES = (
     "ece_p",
     "aurc",
 )
-# The paper's LPF-Learned: its numbers by domain belong beside this one, not beside the repaired.
+# The paper's LPF-Learned: its numbers by domain are compared with this one, not with the repaired.
 PUBLISHED = "lpf_learned_published"
 
 
 def pooled_table(plan: ExperimentPlan, runs: DomainRuns) -> Table:
     fixed = runs.test_set == "fixed"
-    entities = plan.asked if fixed else plan.asked // 2
+    entities = plan.test_entities if fixed else plan.test_entities // 2
     sets = counted(len(data_seeds(plan, runs.preset)), "data set")
     return method_table(
         f"{runs.study}_{runs.test_set}",
         f"All domains together, {runs.items}",
         f"Means and sd over {len(plan.domains)} domains with {sets} of 630 training entities each; "
-        f"{entities:,} test entities per domain, in wordings that no training saw. A temperature "
-        "for everyone, by the number of items where it varies; NLL before T is that of the answers "
-        "as they come.",
+        f"{entities:,} test entities per domain, in wordings that are not in the training data. "
+        "Every method has a fitted temperature, which depends on the number of items if that "
+        "varies; 'NLL before T' is without it.",
         runs.by_method,
         MEASURES,
         runs.results,
@@ -186,8 +186,8 @@ def cross_domain_table(plan: ExperimentPlan, own: DomainRuns) -> Table:
     run = (
         "not run here"
         if published is None
-        else f"run on the first data set of each domain alone and asked about {plan.asked:,} new "
-        "entities, in wordings that no training saw"
+        else f"run on the first data set of each domain only and tested on {plan.test_entities:,} "
+        "new entities, in wordings that are not in the training data"
     )
     return Table(
         "cross_domain",
@@ -202,7 +202,7 @@ def cross_domain_table(plan: ExperimentPlan, own: DomainRuns) -> Table:
 def far_table(plan: ExperimentPlan, first: DomainRuns) -> Table:
     return method_table(
         f"{first.study}_far",
-        "Those that are slow to train, on the first data set of each domain",
+        "Methods that are slow to train, on the first data set of each domain",
         f"{len(plan.domains)} runs per method, five items per entity. Training on one core.",
         first.by_method,
         (*MEASURES, "fit_seconds"),
@@ -229,7 +229,7 @@ def _nll_row(plan: ExperimentPlan, method: str, fixed: DomainRuns) -> Row:
 
 def _published(plan: ExperimentPlan, own: DomainRuns) -> DomainRuns | None:
     """Runs of LPF-Learned as published, on new entities; None if it was not run."""
-    if PUBLISHED not in plan.far_methods:
+    if PUBLISHED not in plan.slow_methods:
         return None
     cells = cells_at(plan, own.preset, "fixed", [PUBLISHED], first=True)
     return DomainRuns(own.preset, "fixed", cells, own.results)
@@ -290,13 +290,13 @@ def closing(plan: ExperimentPlan, fixed: DomainRuns) -> str:
     """A sentence; empty if a run crashed, since means would cover different data sets."""
     if any(one.runs < one.all_runs for one in map(fixed.summary, GAP)):
         return ""
-    whole = _share(fixed)
+    overall = _share(fixed)
     by_domain = [_share(fixed, domain) for domain in plan.domains]
     known = [share for share in by_domain if share is not None]
-    if whole is None or not known:
+    if overall is None or not known:
         return ""
     return (
-        f"The ensemble closes {whole:.0%} of the gap between the paper's model with a fitted "
+        f"The ensemble closes {overall:.0%} of the gap between the paper's model with a fitted "
         f"temperature and a perfect reader; by domain {min(known):.0%} to {max(known):.0%}."
     )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from lpf.evaluation import CHOSEN, Cell, Comparison, title_of
 from lpf_paper.exhibits import Figure, Table
 from lpf_paper.plan import ExperimentPlan
-from lpf_paper.studies.robustness import SURE, compliance_train_spec, data_sets, untouched
+from lpf_paper.studies.robustness import SIGNIFICANT, compliance_train_spec, data_sets, untouched
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_figures import Steps, step_figure, step_table
 from lpf_paper.studies.study_tables import comparisons
 
 ALL = 630  # training entities of a data set
 VALIDATION = 135
-# With few labels networks need not answer: ours is what training leaves, theirs stands beside.
+# With few labels, training may choose a linear model (OURS); NETWORKS are shown for comparison.
 OURS, NETWORKS = CHOSEN, "lpf_robust"
 METHODS = (
     OURS,
@@ -65,7 +65,7 @@ def few_figures(plan: ExperimentPlan, results: ResultReader) -> list[Figure]:
 
 
 def few_findings(plan: ExperimentPlan, results: ResultReader) -> list[str]:
-    """One sentence per end of the range, and from where on LPF is not beaten."""
+    """One sentence per end of the range, and from how many entities on LPF is not beaten."""
     steps = few_steps(plan)
     ends = dict.fromkeys((0, len(steps.x) - 1))
     return [*(_at(steps, place, results) for place in ends), _unbeaten(steps, results)]
@@ -82,11 +82,12 @@ def _cells(plan: ExperimentPlan, method: str, entities: int) -> tuple[Cell, ...]
 
 def _how(plan: ExperimentPlan) -> str:
     return (
-        f"Compliance, {plan.ablation_asked:,} new companies, mean over {data_sets(plan)}. "
+        f"Compliance, {plan.ablation_entities:,} new companies, mean over {data_sets(plan)}. "
         "Training entities are drawn so that each value keeps its share. The "
-        f"{VALIDATION} validation entities, on which training stops and temperatures are fitted, "
-        "are always there, so there are more labels in all. All methods are trained as with "
-        f'many; "{title_of(OURS)}" is what training leaves, the networks or a linear model.'
+        f"{VALIDATION} validation entities, used for early stopping and to fit temperatures, "
+        "are always there, so there are more labels in all. All methods are trained in the same "
+        f'way as with many; "{title_of(OURS)}" is the model that training saves, networks or a '
+        "linear model."
     )
 
 
@@ -100,7 +101,7 @@ def _at(steps: Steps, place: int, results: ResultReader) -> str:
     nearest = found[0]
     assert nearest.difference is not None  # filtered above
     mean, low, high = nearest.difference.mean, nearest.difference.low, nearest.difference.high
-    proven = nearest.adjusted is not None and nearest.adjusted < SURE
+    proven = nearest.adjusted is not None and nearest.adjusted < SIGNIFICANT
     doubt = "" if proven else ", which may be chance"
     if better:
         return (
@@ -134,5 +135,5 @@ def _is_beaten(steps: Steps, place: int, results: ResultReader) -> bool:
     return any(
         one.difference is not None and one.difference.mean > 0
         for one in _compared(steps, place, results)
-        if one.adjusted is not None and one.adjusted < SURE
+        if one.adjusted is not None and one.adjusted < SIGNIFICANT
     )

@@ -37,12 +37,12 @@ CLEAN = (
     Column("clean_accuracy", "Accuracy, nothing shared", "share", "higher", 4),
 )
 SUMMARY = (
-    Column("asked", "Asked", "count", None, 0),
+    Column("asked", "Test entities", "count", None, 0),
     Column("best", "Lowest NLL", "word"),
     Column("ours", "LPF as trained", "number", None, 4),
     Column("simple", "Best without LPF", "word"),
     Column("theirs", "Its NLL", "number", None, 4),
-    Column("difference", "LPF less that", "number", None, 4),
+    Column("difference", "LPF minus that", "number", None, 4),
     Column("p", "p (Holm)", "share", None, 4),
     Column("accuracy", "Accuracy, LPF", "share", None, 4),
     Column("simple_accuracy", "Accuracy, best without", "share", None, 4),
@@ -104,10 +104,10 @@ def summary_table(evaluated: Sequence[Evaluation]) -> Table:
     return Table(
         "files",
         "All files",
-        "NLL by file. Without LPF are all methods but those of its name; VAE-Only, which averages "
-        "what LPF's networks say, is one of them. The difference is paired by entity and "
-        "repetition, with its 95 % interval; below 0 LPF, as training leaves it, is better. p is "
-        "corrected for the number of methods on the file, since the best of many is looked at.",
+        "NLL by file. Methods without LPF are all whose name does not begin with LPF, including "
+        "VAE-Only, which averages factors of LPF's networks. The difference is paired by entity "
+        "and repetition, with its 95 % interval; below 0 LPF, as trained, is better. p is "
+        "corrected for the number of methods on the file, since the best of many is chosen.",
         SUMMARY,
         tuple(_summary_row(FileStanding.of(one)) for one in evaluated),
     )
@@ -138,9 +138,9 @@ def _how(evaluation: Evaluation) -> str:
     items = sum(1 for _ in dataset.items) / len(dataset)
     values = len(dataset.schema[evaluation.predicate].values)
     parts = (
-        f"in {evaluation.folds} folds, so that each is asked about once"
+        f"in {evaluation.folds} folds, so that each is tested once"
         if evaluation.folds
-        else f"of which {asked:,} are asked about, as the file has it"
+        else f"of which {asked:,} are the file's test entities"
     )
     times = "one repetition" if seeds == 1 else f"{seeds} repetitions"
     return (
@@ -157,8 +157,8 @@ def _papers_test(beside: PrintedTable | None) -> list[str]:
     if beside is None:
         return []
     return [
-        f"The paper's numbers are of another test, of {beside.entities:,} claims: they stand "
-        "beside ours, but what they differ by is no measure of a method."
+        f"The paper's numbers are from another test set of {beside.entities:,} claims: differences "
+        "from ours do not compare methods."
     ]
 
 
@@ -189,7 +189,7 @@ def _of(evaluation: Evaluation, method: str | None, measure: str) -> Value | Non
     return None if spread is None else Value.of(spread)
 
 
-SURE = 0.05
+SIGNIFICANT = 0.05
 
 
 def findings(evaluated: Sequence[Evaluation]) -> list[str]:
@@ -198,8 +198,8 @@ def findings(evaluated: Sequence[Evaluation]) -> list[str]:
     standings = [FileStanding.of(one) for one in evaluated]
     sentences = [_overall(standings)]
     sentences += [_file(one) for one in standings]
-    sentences += [told for one in evaluated if (told := _claim(one)) is not None]
-    return sentences + [told for one in evaluated if (told := _clean(one)) is not None]
+    sentences += [sentence for one in evaluated if (sentence := _claim(one)) is not None]
+    return sentences + [sentence for one in evaluated if (sentence := _clean(one)) is not None]
 
 
 def _overall(standings: Sequence[FileStanding]) -> str:
@@ -219,7 +219,7 @@ def _verdict(standing: FileStanding) -> int:
     found = standing.comparison
     if found is None or found.difference is None or found.adjusted is None:
         return 0
-    if found.adjusted >= SURE:
+    if found.adjusted >= SIGNIFICANT:
         return 0
     return -1 if found.difference.mean < 0 else 1
 
@@ -272,14 +272,14 @@ def _clean(evaluation: Evaluation) -> str | None:
     """The result on test entities that share nothing with training entities."""
     if not evaluation.unshared_ids or evaluation.ours is None:
         return None
-    clean, whole = evaluation.unshared_scores(evaluation.ours), evaluation.scores(evaluation.ours)
+    clean, overall = evaluation.unshared_scores(evaluation.ours), evaluation.scores(evaluation.ours)
     if clean is None or "nll" not in clean.spreads:
         return None
     return (
         f"{file_title(evaluation)}: on the {len(evaluation.unshared_ids):,} entities that share "
         f"nothing with those learned from, LPF has an accuracy of "
-        f"{clean.spreads['accuracy'].mean:z.4f} (on all {whole.spreads['accuracy'].mean:z.4f}) and "
-        f"an NLL of {clean.spreads['nll'].mean:z.4f} ({whole.spreads['nll'].mean:z.4f})."
+        f"{clean.spreads['accuracy'].mean:z.4f} (on all {overall.spreads['accuracy'].mean:z.4f}) "
+        f"and an NLL of {clean.spreads['nll'].mean:z.4f} ({overall.spreads['nll'].mean:z.4f})."
     )
 
 
@@ -313,8 +313,8 @@ class FilesStudy:
         tables = [file_table(one, is_fever(one.dataset)) for one in evaluated]
         return StudyResult(
             self.name,
-            "Evidence that people wrote",
-            "Does what holds in generated domains hold on data sets from elsewhere?",
+            "Evidence written by people",
+            "Do the results on generated domains hold on other data sets?",
             tuple(findings(evaluated)),
             (summary_table(evaluated), *tables) if evaluated else (),
             (_nll_figure(evaluated), _reliability_figure(evaluated)) if evaluated else (),
@@ -324,13 +324,14 @@ class FilesStudy:
 def evaluator(plan: ExperimentPlan, path: Path) -> Evaluator:
     """A file with its own test entities is run with every seed of the plan. A file in folds already
     trains once per fold and tests all entities, so it gets one seed."""
-    asked = EvaluationPlan(path, seeds=plan.study_seeds, folds=QUICK_FOLDS if plan.quick else FOLDS)
-    found = Evaluator.of(asked)
-    if found.folds:
-        asked = replace(asked, seeds=asked.seeds[:1])
-    if is_fever(found.dataset):  # the paper has numbers for it
-        asked = replace(asked, methods=(*asked.methods, "vae_only"))
-    return replace(found, plan=asked)
+    folds = QUICK_FOLDS if plan.quick else FOLDS
+    file_plan = EvaluationPlan(path, seeds=plan.study_seeds, folds=folds)
+    first = Evaluator.of(file_plan)
+    if first.folds:
+        file_plan = replace(file_plan, seeds=file_plan.seeds[:1])
+    if is_fever(first.dataset):  # the paper has numbers for it
+        file_plan = replace(file_plan, methods=(*file_plan.methods, "vae_only"))
+    return replace(first, plan=file_plan)
 
 
 def is_fever(dataset: Dataset) -> bool:
@@ -351,7 +352,8 @@ def _nll_figure(evaluated: Sequence[Evaluation]) -> Figure:
     return Figure(
         "files_nll",
         "NLL by file",
-        "Lower is better. What is not below the claim alone was not learned from evidence.",
+        "Lower is better. A method that is not below the claim alone has learned nothing from "
+        "evidence.",
         "bars",
         "",
         "NLL",
@@ -368,8 +370,8 @@ def _reliability_figure(evaluated: Sequence[Evaluation]) -> Figure:
     return Figure(
         "files_reliability",
         "Are the confidences right?",
-        f"{title_of(CHOSEN)}, first repetition on each file. On the diagonal, a confidence "
-        "means what it says; bars are 95 % intervals.",
+        f"{title_of(CHOSEN)}, first repetition on each file. On the diagonal, confidence equals "
+        "accuracy; bars are 95 % intervals.",
         "reliability",
         "Confidence",
         "Share that is right",

@@ -18,10 +18,10 @@ from lpf_paper.printed import printed_table
 from lpf_paper.studies.knobs_tables import (
     KNOBS,
     MANY_ITEMS,
-    as_it_came,
     many_items,
     paper_cell,
     robust_cell,
+    without_temperature,
 )
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_tables import COLUMNS, renamed_column
@@ -68,12 +68,12 @@ def words(setting: Setting) -> str:
 
 
 def where(plan: ExperimentPlan, count: int) -> str:
-    """For captions; ``count`` settings have answers."""
-    asked, all_of_it = len(settings(plan)), "" if plan.grid else ", a corner of the paper's grid"
-    crashed = f" {asked - count} of {asked} settings crashed." if count < asked else ""
+    """For captions; ``count`` is the number of settings with answers."""
+    total, part = len(settings(plan)), "" if plan.grid else ", a corner of the paper's grid"
+    crashed = f" {total - count} of {total} settings crashed." if count < total else ""
     entities = many_items(plan, MANY_ITEMS).entities
     return (
-        f"{count} settings{all_of_it}, the best network of the search, compliance, {entities:,} "
+        f"{count} settings{part}, the best network of the search, compliance, {entities:,} "
         f"new companies with {MANY_ITEMS} items to choose from.{crashed}"
     )
 
@@ -83,7 +83,7 @@ BAD_ECE = 0.1
 
 @dataclass(frozen=True)
 class Scored:
-    """One setting: measures as its answers come and at the fitted temperature. ``chance`` is the
+    """One setting: measures without and with the fitted temperature. ``chance`` is the
     ECE that a perfectly calibrated predictor with its confidences stays below in 95 % of cases."""
 
     setting: Setting
@@ -93,9 +93,9 @@ class Scored:
 
     @classmethod
     def of(cls, setting: Setting, answered: Predictions) -> Scored:
-        came = as_it_came(answered)
-        null = metrics.ece_null(came.answers, np.random.default_rng(0), NULL_DRAWS)
-        return cls(setting, measured(came), measured(answered), null.quantile_95)
+        raw = without_temperature(answered)
+        null = metrics.ece_null(raw.answers, np.random.default_rng(0), NULL_DRAWS)
+        return cls(setting, measured(raw), measured(answered), null.quantile_95)
 
 
 def measured(answered: Predictions) -> dict[str, float]:
@@ -108,9 +108,9 @@ def measured(answered: Predictions) -> dict[str, float]:
 
 
 def picked(plan: ExperimentPlan, scored: Sequence[Scored]) -> list[tuple[str, Scored]]:
-    """By what, and whom. The more items the better, which is not a choice of the method's: so the
-    best is picked for every number of items, and by other measures among those with five, which is
-    what the paper's companies have. Ties go to the lower NLL."""
+    """Pairs of criterion and setting. More items are always better, but their number is not a
+    choice of the method. So the best setting is picked for every number of items, and by other
+    measures among those with five, as the paper's companies have. Ties go to the lower NLL."""
     found = [
         (f"Lowest NLL, top_k = {top_k:g}", min(among, key=raw_nll))
         for top_k in grid(plan)["top_k"]
@@ -123,12 +123,12 @@ def _picked_of_five(scored: Sequence[Scored]) -> list[tuple[str, Scored]]:
     five = with_items(scored, DEFAULT["top_k"])
     if not five:
         return []
-    told = f", top_k = {DEFAULT['top_k']:g}"
+    items = f", top_k = {DEFAULT['top_k']:g}"
     accurate = min(five, key=lambda one: (-one.raw["accuracy"], raw_nll(one)))
     return [
-        (f"Highest accuracy{told}", accurate),
-        (f"Lowest ECE{told}", min(five, key=lambda one: one.raw["ece"])),
-        (f"Highest NLL{told}", max(five, key=raw_nll)),
+        (f"Highest accuracy{items}", accurate),
+        (f"Lowest ECE{items}", min(five, key=lambda one: one.raw["ece"])),
+        (f"Highest NLL{items}", max(five, key=raw_nll)),
     ]
 
 
@@ -145,7 +145,7 @@ def raw_nll(one: Scored) -> float:
     return one.raw["nll"]
 
 
-TELLING = 0.0001  # smallest difference in NLL that counts
+SMALLEST_DIFFERENCE = 0.0001  # smallest difference in NLL that counts
 
 
 def grid_findings(
@@ -173,15 +173,16 @@ def _calibrated(scored: Sequence[Scored]) -> str:
 
 def _movers(plan: ExperimentPlan, scored: Sequence[Scored]) -> str:
     """Which knob changes mean accuracy and mean ECE most."""
-    told = []
+    movers = []
     for measure, title in (("accuracy", "accuracy"), ("ece", "ECE")):
         reach = {name: _reach(name, values, measure, scored) for name, values in grid(plan).items()}
         most = max(reach, key=lambda name: reach[name])
         others = ", ".join(
             f"{KNOBS[name].symbol} by {moved:z.3f}" for name, moved in reach.items() if name != most
         )
-        told.append(f"{title} {KNOBS[most].symbol}, by {reach[most]:z.3f} ({others})")
-    return f"On average over the others, the knob that moves most is for {' and for '.join(told)}."
+        movers.append(f"{title} {KNOBS[most].symbol}, by {reach[most]:z.3f} ({others})")
+    listed = " and for ".join(movers)
+    return f"On average over the others, the knob that moves most is for {listed}."
 
 
 def _reach(name: str, values: Sequence[float], measure: str, scored: Sequence[Scored]) -> float:
@@ -196,12 +197,12 @@ def _reach(name: str, values: Sequence[float], measure: str, scored: Sequence[Sc
 def _ranks(scored: Sequence[Scored]) -> list[str]:
     """The ranks of the paper's own settings among those with the same number of items."""
     five = sorted(with_items(scored, DEFAULT["top_k"]), key=raw_nll)
-    told = [
+    ranks = [
         f"{name} ({words(one.setting)}) has rank {five.index(one) + 1} of {len(five)} by NLL "
         f"({one.raw['nll']:z.4f}, ECE {one.raw['ece']:z.3f})."
         for name, one in published(scored)
     ]
-    return [f"Among settings with five items: {' '.join(told)}"] if told else []
+    return [f"Among settings with five items: {' '.join(ranks)}"] if ranks else []
 
 
 def _against_robust(
@@ -231,28 +232,28 @@ def _duel(
     if not among:
         return None
     best = min(among, key=lambda one: (one.tempered if tempered else one.raw)["nll"])
-    ours, theirs = (
+    ours, best_run = (
         results.answered(robust_at(plan, top_k)),
         results.answered(at(plan, best.setting)),
     )
-    judged = theirs if tempered else as_it_came(theirs)
-    found = compare([ours], {"best": [judged]})[0].difference
-    return None if found is None else (words(best.setting), found)
+    paper = best_run if tempered else without_temperature(best_run)
+    difference = compare([ours], {"best": [paper]})[0].difference
+    return None if difference is None else (words(best.setting), difference)
 
 
 def _duels(how: str, duels: Sequence[tuple[str, Difference]]) -> str:
     # With many items all losses are nearly 0, and tiny differences can be significant.
-    telling = [found for _, found in duels if abs(found.mean) >= TELLING]
-    won, lost = sum(one.high < 0 for one in telling), sum(one.low > 0 for one in telling)
-    told = "; ".join(
+    compared = [found for _, found in duels if abs(found.mean) >= SMALLEST_DIFFERENCE]
+    won, lost = sum(one.high < 0 for one in compared), sum(one.low > 0 for one in compared)
+    listed = "; ".join(
         f"{setting}: {found.mean:+z.4f} ({found.low:+z.4f} to {found.high:+z.4f})"
         for setting, found in duels
     )
     return (
         f"Robust mode with the same network, against the setting with the lowest NLL for as many "
-        f"items, picked in hindsight, {how}: better beyond chance, and by {TELLING:g} or more, for "
-        f"{won} and worse for {lost} of {len(duels)} numbers of items. Robust mode's NLL less the "
-        f"setting's, with 95 % intervals: {told}."
+        f"items, picked in hindsight, {how}: better beyond chance, and by {SMALLEST_DIFFERENCE:g} "
+        f"or more, for {won} and worse for {lost} of {len(duels)} numbers of items. Robust mode's "
+        f"NLL less the setting's, with 95 % intervals: {listed}."
     )
 
 
@@ -277,11 +278,11 @@ def best_table(plan: ExperimentPlan, scored: Sequence[Scored], results: ResultRe
     rows += [_robust_row(plan, int(top_k), results) for top_k in grid(plan)["top_k"]]
     return Table(
         "grid_best",
-        "The best of them",
-        f"{where(plan, len(scored))} Each is picked on the companies on which it is judged, which "
-        "flatters it; nothing was picked on validation data. Measured as answers come; 'after T' "
-        "at a temperature fitted on 135 validation companies with five items each. Robust mode is "
-        "fitted on the same 135 and not picked.",
+        "The best settings",
+        f"{where(plan, len(scored))} Each is picked on the companies on which it is scored, which "
+        "favours it; nothing was picked on validation data. Measured without a fitted temperature; "
+        "'after T' is at a temperature fitted on 135 validation companies with five items each. "
+        "Robust mode is fitted on the same 135 and not picked.",
         columns,
         tuple(rows),
     )
@@ -302,8 +303,9 @@ def knobs_table(plan: ExperimentPlan, scored: Sequence[Scored]) -> Table:
     ]
     return Table(
         "grid_knobs",
-        "What each knob does, over all settings of the others",
-        f"{where(plan, len(scored))} Means over settings, as answers come but for the last.",
+        "Effect of each knob, over all settings of the others",
+        f"{where(plan, len(scored))} Means over settings, without a temperature except in the last "
+        "column.",
         columns,
         tuple(row for row in rows if row is not None),
     )

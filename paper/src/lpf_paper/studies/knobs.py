@@ -15,7 +15,6 @@ from lpf_paper.studies.knobs_tables import (
     MANY_ITEMS,
     Knob,
     Sweep,
-    as_it_came,
     knob_figure,
     make_sweep,
     paper_runs,
@@ -25,6 +24,7 @@ from lpf_paper.studies.knobs_tables import (
     robust_runs,
     robust_table,
     robust_ways,
+    without_temperature,
 )
 from lpf_paper.studies.study import ResultReader
 
@@ -40,20 +40,20 @@ def findings(plan: ExperimentPlan, sweeps: Sequence[Sweep], results: ResultReade
 
 
 def _swept(sweep: Sweep) -> str | None:
-    """The range over a knob, beside the range over seeds and the paper's numbers."""
-    there = [point for point in sweep.points if point.raw.spreads]
-    middle = next((one for one in there if one.value == sweep.knob.default), None)
-    if middle is None or len(there) < 2:
+    """The range over a knob, with the range over seeds and the paper's numbers."""
+    with_scores = [point for point in sweep.points if point.raw.spreads]
+    middle = next((one for one in with_scores if one.value == sweep.knob.default), None)
+    if middle is None or len(with_scores) < 2:
         return None
     knob, nll = sweep.knob, middle.raw.spreads["nll"].mean
-    best = min(there, key=lambda point: point.raw.spreads["nll"].mean)
-    accuracies = [point.raw.spreads["accuracy"].mean for point in there]
-    errors = [point.raw.spreads["ece"].mean for point in there]
-    tempered = [point.tempered.spreads["nll"].mean for point in there]
+    best = min(with_scores, key=lambda point: point.raw.spreads["nll"].mean)
+    accuracies = [point.raw.spreads["accuracy"].mean for point in with_scores]
+    errors = [point.raw.spreads["ece"].mean for point in with_scores]
+    tempered = [point.tempered.spreads["nll"].mean for point in with_scores]
     return (
-        f"{knob.title} ({knob.symbol} from {there[0].value:g} to {there[-1].value:g}): paper "
-        f"mode's accuracy {_range(accuracies, 4)}"
-        f"{_beside_the_seed(middle.raw.spreads['accuracy'])}, "
+        f"{knob.title} ({knob.symbol} from {with_scores[0].value:g} to "
+        f"{with_scores[-1].value:g}): paper mode's accuracy {_range(accuracies, 4)}"
+        f"{_seed_range(middle.raw.spreads['accuracy'])}, "
         f"its ECE {_range(errors, 3)}{_printed_range(knob)}. Its NLL is lowest at {knob.symbol} = "
         f"{best.value:g} ({best.raw.spreads['nll'].mean:z.4f}, against {nll:z.4f} at the default); "
         f"once a temperature is fitted, it {_range(tempered, 4)}."
@@ -108,7 +108,7 @@ def _listed(numbers: Sequence[float]) -> str:
     return ", ".join(f"{number:z.3f}" for number in sorted(set(numbers)))
 
 
-def _beside_the_seed(spread: Spread) -> str:
+def _seed_range(spread: Spread) -> str:
     return "" if spread.sd is None else f" (networks differ by an sd of {spread.sd:z.4f})"
 
 
@@ -140,9 +140,9 @@ def _against_robust(plan: ExperimentPlan, results: ResultReader) -> list[str]:
         if knob.name != "top_k"
         for value in knob.values
     }
-    came = {name: [as_it_came(run) for run in runs] for name, runs in settings.items()}
-    told = (("as it comes", came), ("with a fitted temperature", settings))
-    return [sentence for words, runs in told if (sentence := _hindsight(ours, words, runs))]
+    raw = {name: [without_temperature(run) for run in runs] for name, runs in settings.items()}
+    ways = (("as it comes", raw), ("with a fitted temperature", settings))
+    return [sentence for words, runs in ways if (sentence := _hindsight(ours, words, runs))]
 
 
 def _hindsight(
@@ -197,8 +197,8 @@ class PaperKnobsStudy:
         return StudyResult(
             self.name,
             "The paper's knobs, one at a time",
-            "What do the number of samples, the temperature, α and top_k do to paper mode, and is "
-            "it more than what another seed does?",
+            "How do the number of samples, the temperature, α and top_k affect paper mode, and is "
+            "the effect larger than that of another seed?",
             tuple(findings(plan, sweeps, results)),
             (
                 *(paper_table(plan, sweep) for sweep in sweeps),

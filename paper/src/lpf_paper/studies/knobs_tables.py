@@ -1,4 +1,4 @@
-"""The paper's four settings ("knobs"): the cells, tables and lines of each over all its values."""
+"""The paper's four settings ("knobs"): cells, tables and figures of each over all its values."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ KNOBS: Mapping[str, Knob] = MappingProxyType(
 
 
 def members(plan: ExperimentPlan) -> tuple[int, ...]:
-    """Ranks in the search, the best among them, evenly over all: the best ones alone would show
-    less of the seed's noise than there is."""
+    """Ranks in the search, evenly spaced from the best to the last: the best ones alone would
+    underestimate the noise between seeds."""
     last = len(plan.main_seeds) - 1
     wanted = QUICK_MEMBERS if plan.quick else MOST_MEMBERS
     places = {round(step * last / (wanted - 1)) for step in range(wanted)}
@@ -72,17 +72,17 @@ def members(plan: ExperimentPlan) -> tuple[int, ...]:
 
 
 def five_items(plan: ExperimentPlan) -> EvalSpec:
-    return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), plan.ablation_asked)
+    return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), plan.ablation_entities)
 
 
 def many_items(plan: ExperimentPlan, top_k: int) -> EvalSpec:
     data = DomainData(DOMAIN, seed=TEST_SEED, changes=(f"items={MANY_ITEMS}",))
-    return EvalSpec(data, min(MANY_ASKED, plan.ablation_asked), top_k=top_k)
+    return EvalSpec(data, min(MANY_ASKED, plan.ablation_entities), top_k=top_k)
 
 
 def paper_cell(plan: ExperimentPlan, member: int, turned: Mapping[str, int | float]) -> Cell:
-    """Paper mode with knobs ``turned``, the others at the paper's default. Where ``top_k`` is among
-    them, there are items to choose from."""
+    """Paper mode with knobs ``turned``, the others at the paper's default. If ``top_k`` is among
+    them, entities have more items to choose from."""
     return _cell(plan, PAPER, member, turned)
 
 
@@ -101,7 +101,7 @@ def printed_at(knob: Knob, value: float, measure: str) -> Printed | None:
     return next((one for one in found if one is not None), None)
 
 
-def as_it_came(answered: Predictions) -> Predictions:
+def without_temperature(answered: Predictions) -> Predictions:
     """Predictions without a temperature, which is how the paper measures."""
     return replace(answered, tempered=answered.raw)
 
@@ -114,21 +114,21 @@ def _cell(
     sampler: str | None = None,
 ) -> Cell:
     eval_spec = many_items(plan, int(turned["top_k"])) if "top_k" in turned else five_items(plan)
-    # At its default a knob is left alone, so that ablations share the cell in their middle; robust
+    # A knob at its default is not set, so that all sweeps share the cell of the default; robust
     # mode has other defaults.
-    told: dict[str, Setting] = {
+    settings: dict[str, Setting] = {
         name: value
         for name, value in turned.items()
         if name != "top_k" and (method == ROBUST or value != KNOBS[name].default)
     }
-    told["member"] = member
+    settings["member"] = member
     if sampler is not None:
-        told["sampler"] = sampler
-    return Cell(main_train_spec(plan), eval_spec, method, _ordered(told))
+        settings["sampler"] = sampler
+    return Cell(main_train_spec(plan), eval_spec, method, _ordered(settings))
 
 
-def _ordered(told: Mapping[str, Setting]) -> Settings:
-    return tuple(sorted(told.items()))
+def _ordered(settings: Mapping[str, Setting]) -> Settings:
+    return tuple(sorted(settings.items()))
 
 
 SAMPLERS = ("plain", "orthogonal")
@@ -137,8 +137,8 @@ Turned = Mapping[str, int | float]
 
 @dataclass(frozen=True)
 class Point:
-    """A value of a knob in paper mode: the best network and all of them as answers come, and all
-    of them at fitted temperatures."""
+    """A value of a knob in paper mode: the best network and all networks without a temperature,
+    and all networks at fitted temperatures."""
 
     value: int | float
     best: Summary
@@ -148,8 +148,8 @@ class Point:
 
 @dataclass(frozen=True)
 class RobustLine:
-    """One way of robust mode over the values of a knob. ``alone`` is the one that robust mode has
-    where it is not told any, and says what that is."""
+    """Robust mode with one sampler over the values of a knob. ``alone`` is robust mode with the
+    knob not set: a description and its summary."""
 
     title: str
     values: tuple[int | float, ...]
@@ -178,8 +178,8 @@ def robust_default(plan: ExperimentPlan) -> list[Cell]:
 
 
 def robust_ways(knob: Knob) -> tuple[str | None, ...]:
-    """In which ways robust mode goes through a knob: α it does not know, and without a sampler
-    there are no samples to count."""
+    """The samplers with which robust mode is run for a knob: none for α, which it does not have;
+    the number of samples needs a sampler."""
     if knob.name == "alpha":
         return ()
     return SAMPLERS if knob.name == "n_samples" else (None,)
@@ -195,8 +195,8 @@ def make_sweep(plan: ExperimentPlan, knob: Knob, results: ResultReader) -> Sweep
 
 def _point(plan: ExperimentPlan, knob: Knob, value: float, results: ResultReader) -> Point:
     runs = results.runs(paper_runs(plan, {knob.name: value}))
-    came = [as_it_came(run) for run in runs]
-    return Point(value, summarise(came[:1]), summarise(came), summarise(runs))
+    raw = [without_temperature(run) for run in runs]
+    return Point(value, summarise(raw[:1]), summarise(raw), summarise(runs))
 
 
 def _robust_line(
@@ -220,21 +220,21 @@ def others_at_default(knob: Knob) -> str:
     return f"Compliance, all other knobs at the paper's default ({', '.join(rest)})."
 
 
-def who_is_asked(plan: ExperimentPlan, knob: Knob) -> str:
+def described_test(plan: ExperimentPlan, knob: Knob) -> str:
     eval_spec = paper_cell(plan, 0, {knob.name: knob.default}).eval_spec
     items = f"{MANY_ITEMS} items each to choose from" if knob.name == "top_k" else "five items each"
     return f"{eval_spec.entities:,} new companies with {items}."
 
 
-# Of the best network, beside the paper's; then over networks, without and with a temperature.
+# Measures of the best network, compared with the paper's; then over networks, without and with T.
 BEST = ("accuracy", "nll", "ece", "macro_f1", "brier_over_k", "mean_confidence")
 OVER = ("accuracy", "nll", "ece")
 TEMPERED = ("nll", "ece")
 ROBUST_MEASURES = ("nll", "accuracy", "ece", "ece_null", "mean_confidence")
 WHAT_IS_FITTED = {
-    "n_samples": "What is fitted is fitted at the mean; samples then take its place.",
-    "temperature": "T takes the place of the fitted one; all else stays as it was fitted.",
-    "top_k": "What is fitted is fitted on five items an entity.",
+    "n_samples": "Parameters are fitted with decoding at the mean, which samples then replace.",
+    "temperature": "T replaces the fitted temperature; all other parameters stay as fitted.",
+    "top_k": "Parameters are fitted on five items per entity.",
 }
 
 
@@ -243,12 +243,11 @@ def paper_table(plan: ExperimentPlan, sweep: Sweep) -> Table:
     return Table(
         f"ablation_{knob.name}",
         f"Paper mode by {knob.title.lower()}",
-        f"{others_at_default(knob)} {who_is_asked(plan, knob)} First the best network of the "
-        f"search, as the paper has it, then mean and sd over {networks} of its "
-        f"{len(plan.main_seeds)} networks, from the best to the last. Measured as answers come, "
-        "without a temperature, as the paper measures; only the columns 'after T' have one, fitted "
-        "on 135 validation companies with five items each. The paper's numbers are of 135 "
-        "companies.",
+        f"{others_at_default(knob)} {described_test(plan, knob)} First the best network of the "
+        f"search, as in the paper, then mean and sd over {networks} of its "
+        f"{len(plan.main_seeds)} networks, from the best to the last. Measured without a fitted "
+        "temperature, as in the paper; only the columns 'after T' have one, fitted on 135 "
+        "validation companies with five items each. The paper's numbers are for 135 companies.",
         _paper_columns(networks),
         tuple(_paper_row(knob, point) for point in sweep.points),
     )
@@ -292,7 +291,7 @@ def robust_table(plan: ExperimentPlan, sweep: Sweep) -> Table:
         f"robust_{knob.name}",
         f"Robust mode by {knob.title.lower()}",
         f"The same networks, one at a time, on the same companies: mean and sd over "
-        f"{len(members(plan))}. {WHAT_IS_FITTED[knob.name]} {who_is_asked(plan, knob)}",
+        f"{len(members(plan))}. {WHAT_IS_FITTED[knob.name]} {described_test(plan, knob)}",
         tuple(COLUMNS[name] for name in ROBUST_MEASURES),
         tuple(rows),
     )
@@ -318,7 +317,7 @@ def knob_figure(plan: ExperimentPlan, sweep: Sweep, measure: str) -> Figure:
     return Figure(
         f"{knob.name}_{measure}",
         f"{FIGURES[measure]} by {knob.title.lower()}",
-        f"{others_at_default(knob)} {who_is_asked(plan, knob)} Means over {len(members(plan))} "
+        f"{others_at_default(knob)} {described_test(plan, knob)} Means over {len(members(plan))} "
         "networks with 95 % intervals over networks and companies.",
         "lines",
         f"{knob.title} {knob.symbol}" if knob.symbol != knob.name else knob.title,
@@ -357,28 +356,28 @@ def _line(
         for one in spreads
         if one is not None and one.low is not None and one.high is not None
     ]
-    whole = len(bounds) == len(spreads)
+    has_bounds = len(bounds) == len(spreads)
     return Series(
         title,
         tuple(map(float, values)),
         tuple(_finite(one) for one in spreads),
-        tuple(low for low, _ in bounds) if whole else (),
-        tuple(high for _, high in bounds) if whole else (),
+        tuple(low for low, _ in bounds) if has_bounds else (),
+        tuple(high for _, high in bounds) if has_bounds else (),
         standing,
     )
 
 
 def _printed_line(knob: Knob, measure: str) -> Series:
     """The paper's numbers over the same knob."""
-    there = {
-        value: found.value
+    numbers = {
+        value: printed.value
         for value in knob.values
-        if (found := printed_at(knob, value, measure)) is not None
+        if (printed := printed_at(knob, value, measure)) is not None
     }
     return Series(
         "Printed in the paper",
-        tuple(map(float, there)),
-        tuple(there.values()),
+        tuple(map(float, numbers)),
+        tuple(numbers.values()),
         standing="reference",
     )
 

@@ -31,7 +31,7 @@ from lpf_paper.studies.provenance_errors import (
 )
 from lpf_paper.studies.study import ResultReader
 from lpf_paper.studies.study_tables import printed_value
-from lpf_paper.studies.tracing import DRAWS, METHOD, Trace, TracedAnswer, TracedItem, kept_trace
+from lpf_paper.studies.tracing import DRAWS, METHOD, Trace, TracedAnswer, TracedItem, stored_trace
 
 LONGEST_TEXT = 140
 ERRORS_SHOWN = 3
@@ -57,8 +57,8 @@ def examples(domain: str, trace: Trace) -> list[Example]:
 
 
 def _right(answers: Sequence[TracedAnswer]) -> list[tuple[str, TracedAnswer]]:
-    """``answers`` have the surest first. The middling one lies halfway between the confidences of
-    the other two, which most answers do not: most are sure."""
+    """``answers`` are sorted, most confident first. The middling one is nearest to halfway between
+    the confidences of the other two."""
     if len(answers) < 3:
         return [("a", one) for one in answers]
     sure, unsure = answers[0], answers[-1]
@@ -80,11 +80,11 @@ def _facts(answer: TracedAnswer, trace: Trace) -> tuple[tuple[str, str], ...]:
         ("Truth", values[answer.truth]),
         ("Answer", f"{values[answer.answer]} ({'right' if answer.is_right else 'wrong'})"),
         ("Confidence", _share(answer.confidence)),
-        ("Distribution", _told(values, answer.distribution)),
-        ("Prior", _told(values, _normalised(answer.base))),
+        ("Distribution", _with_shares(values, answer.distribution)),
+        ("Prior", _with_shares(values, _normalised(answer.base))),
     ]
     if answer.perfect is not None:
-        facts.append(("Perfect reader", _told(values, answer.perfect)))
+        facts.append(("Perfect reader", _with_shares(values, answer.perfect)))
     facts += [
         ("Conflict", f"{answer.conflict:.3f} (0: all items say the same, 1: they share nothing)"),
         (
@@ -102,7 +102,7 @@ def _facts(answer: TracedAnswer, trace: Trace) -> tuple[tuple[str, str], ...]:
 
 
 def _items(domain: str, answer: TracedAnswer, values: tuple[str, ...]) -> Table:
-    """Prior, items and their sum, so that a reader can add up."""
+    """Prior, items and their sum, so that a reader can check the addition."""
     first, second = answer.answer, answer.rival
     prior = answer.base[first] - answer.base[second]
     adds = [one.contributions[first] - one.contributions[second] for one in answer.items]
@@ -113,7 +113,7 @@ def _items(domain: str, answer: TracedAnswer, values: tuple[str, ...]) -> Table:
     )
     return Table(
         f"{domain}_{answer.entity_id}",
-        "Its evidence",
+        "Evidence",
         f"Adds: to the log-odds of {values[first]} against {values[second]}, in nats.",
         ITEM_COLUMNS,
         rows,
@@ -138,7 +138,7 @@ def _sum_row(name: str, title: str, added: float) -> Row:
     return Row(name, title, (*[None] * (len(ITEM_COLUMNS) - 1), Value(added)), "reference")
 
 
-def _told(values: Sequence[str], row: Sequence[float]) -> str:
+def _with_shares(values: Sequence[str], row: Sequence[float]) -> str:
     return ", ".join(f"{value} {_share(share)}" for value, share in zip(values, row, strict=True))
 
 
@@ -157,7 +157,7 @@ def _normalised(logs: Sequence[float]) -> list[float]:
 COMPLIANCE = "compliance"  # the paper splits this domain into parts
 SURE = 0.8
 COLUMNS = (
-    Column("asked", "Asked", "count", None, 0),
+    Column("asked", "Test entities", "count", None, 0),
     Column("errors", "Errors", "count", None, 0),
     Column("error_rate", "Error rate", "share", None, 4),
     Column("high_confidence_errors", "Errors above .8", "count", None, 0),
@@ -183,7 +183,8 @@ class ProvenanceStudy:
 
     def result(self, plan: ExperimentPlan, results: ResultReader) -> StudyResult:
         traces = {
-            domain: kept_trace(train_spec(plan, domain), results.folder) for domain in plan.domains
+            domain: stored_trace(train_spec(plan, domain), results.folder)
+            for domain in plan.domains
         }
         tables = [_errors_table(traces), method_errors(runs(plan), results)]
         if COMPLIANCE in plan.domains:
@@ -193,7 +194,7 @@ class ProvenanceStudy:
         return StudyResult(
             self.name,
             "Single answers, and where errors come from",
-            "What does an answer rest on, item by item, and what went wrong where it is wrong?",
+            "What is an answer based on, item by item, and why are wrong answers wrong?",
             tuple(_findings(traces, COMPLIANCE in plan.domains)),
             tuple(tables),
             examples=tuple(one for pair in traces.items() for one in examples(*pair)),
@@ -201,7 +202,7 @@ class ProvenanceStudy:
 
 
 def train_spec(plan: ExperimentPlan, domain: str) -> TrainSpec:
-    """The one of the domains study, so that nothing has to be trained."""
+    """The training data of the domains study, so that nothing has to be trained."""
     return domain_train_spec(plan, domain, plan.data_seeds[0])
 
 
@@ -220,16 +221,16 @@ def runs(plan: ExperimentPlan) -> dict[str, dict[str, Cell]]:
 def _errors_table(traces: Traces) -> Table:
     rows = [_row(domain, trace.answers, printed_errors(domain)) for domain, trace in traces.items()]
     if len(traces) > 1:
-        everyone = [one for trace in traces.values() for one in trace.answers]
-        rows.append(_row("All", everyone, None))
+        all_answers = [one for trace in traces.values() for one in trace.answers]
+        rows.append(_row("All", all_answers, None))
     return Table(
         "errors",
         f"Errors of the {title_of(METHOD)}",
-        "Each domain's own test entities, first data set; beside it the paper's count for its "
-        "LPF-SPN on its data. A perfect reader knows what the generator meant by every text: where "
-        "it errs too, the evidence misleads. Conflict is 0 where all items say the same. An item "
-        "says the value it would be answered with alone. In the examples below, ε is the chance "
-        "that an item says nothing, weight the exponent with which it enters.",
+        "Each domain's own test entities, first data set, with the paper's count for its "
+        "LPF-SPN on its data. A perfect reader knows what the generator meant by every text: if "
+        "it is wrong too, the evidence is misleading. Conflict is 0 if all items say the same. An "
+        "item says the value that would be the answer from it alone. In the examples below, ε is "
+        "the probability that an item carries no information, weight is its exponent.",
         COLUMNS,
         tuple(rows),
     )
@@ -340,12 +341,12 @@ def _whose_fault(wrong: Sequence[TracedAnswer]) -> str:
 
 
 def _papers_records() -> str:
-    told = []
+    records = []
     for slug in RECORDS:
         printed, ours = record_answer(slug), recomputed(slug, weighted=True)
         top, best = (max(one, key=one.__getitem__) for one in (printed, ours))
-        told.append(
+        records.append(
             f"{record_name(slug)} is printed as {top} with {printed[top]:.3f}, and its items come "
             f"to {best} with {ours[best]:.4f}"
         )
-    return f"The paper's two records, added up by its own rule: {'; '.join(told)}."
+    return f"The paper's two records, added up by its own rule: {'; '.join(records)}."

@@ -45,13 +45,13 @@ def method_errors(runs: Mapping[str, Mapping[str, Cell]], results: ResultReader)
         rows.append(
             Row(method, title_of(method), shown, standing_of(method), "; ".join(notes) or None)
         )
-    asked = sorted(
+    sizes = sorted(
         {len(results.answered(cell).labels) for cell in next(iter(runs.values())).values()}
     )
     return Table(
         "errors_by_method",
         "Errors by method and domain",
-        f"Wrong answers among the {' or '.join(map(str, asked))} test entities of the first data "
+        f"Wrong answers among the {' or '.join(map(str, sizes))} test entities of the first data "
         "set of each domain. The paper's are of its own data.",
         columns,
         tuple(rows),
@@ -81,7 +81,9 @@ def selective_table(answered: Predictions) -> Table:
         Column("accuracy", "Accuracy among them", "share", None, 3),
         Column("rejected", "Left unanswered", "count", None, 0),
     )
-    confidence, right = metrics.judged(answered.answers, answered.labels.astype(np.int64))
+    confidence, right = metrics.confidence_and_hits(
+        answered.answers, answered.labels.astype(np.int64)
+    )
     rows = []
     for threshold in beside.rows:
         taken = confidence >= float(threshold)
@@ -128,8 +130,8 @@ def records_table() -> Table:
     return Table(
         "papers_records",
         "The paper's two printed records, added up",
-        "The listed potentials, to the power of the listed weights or not, multiplied and divided "
-        "by their sum. Below stands the answer that the record has.",
+        "The listed potentials, with or without the listed weights as exponents, multiplied and "
+        "normalised. Below each number is the answer in the record.",
         columns,
         tuple(rows),
     )
@@ -194,13 +196,13 @@ def _beside(
     cells = []
     for column in columns:
         paper, doubt = printed_value(beside, name, column.name)
-        there = column.name in found or paper is not None
-        cells.append(Value(found.get(column.name), paper=paper, doubt=doubt) if there else None)
+        is_known = column.name in found or paper is not None
+        cells.append(Value(found.get(column.name), paper=paper, doubt=doubt) if is_known else None)
     return Row(name, title, tuple(cells))
 
 
 def _of(answered: Predictions) -> str:
     return (
         f"Compliance, {title_of('lpf_robust')} on the {len(answered.labels)} test entities of the "
-        "first data set; the paper's numbers are of its LPF-SPN on its own."
+        "first data set; the paper's numbers are for its LPF-SPN on its own data."
     )

@@ -35,7 +35,7 @@ def compliance_train_spec(
 
 
 def untouched(plan: ExperimentPlan) -> EvalSpec:
-    return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), plan.ablation_asked)
+    return EvalSpec(DomainData(DOMAIN, seed=TEST_SEED), plan.ablation_entities)
 
 
 def levels_of(plan: ExperimentPlan, kind: str) -> tuple[float, ...]:
@@ -50,7 +50,7 @@ def steps_of(plan: ExperimentPlan, kind: str) -> Steps:
     levels = levels_of(plan, kind)
     runs = {
         method: tuple(_cells(plan, method, kind, level) for level in levels)
-        for method in plan.sturdy_methods
+        for method in plan.robustness_methods
     }
     return Steps(levels, tuple(level_word(kind, level) for level in levels), runs)
 
@@ -77,7 +77,7 @@ def data_sets(plan: ExperimentPlan) -> str:
 
 OURS = "lpf_robust"
 ATTACK = "adversarial"
-SURE = 0.05  # p-value below which one method is called better than another
+SIGNIFICANT = 0.05  # p-value below which one method is called better than another
 Lost = Mapping[str, Difference | None]  # by method
 KIND_TITLES = {
     "missing": "Items that are missing",
@@ -143,13 +143,13 @@ def _where_others_win(all_steps: Mapping[str, Steps], results: ResultReader) -> 
         "corrupted evidence"
     )
     lost = [
-        told for kind, place in places if (told := _better(kind, all_steps[kind], place, results))
+        names for kind, place in places if (names := _better(kind, all_steps[kind], place, results))
     ]
     if not lost:
         return f"{begin}; at none is another method better by more than chance."
     return (
-        f"{begin}; by more than chance (p below {SURE:g}, corrected for the number of methods) it "
-        f"is beaten at {len(lost)}: {'; '.join(lost)}."
+        f"{begin}; by more than chance (p below {SIGNIFICANT:g}, corrected for the number of "
+        f"methods) it is beaten at {len(lost)}: {'; '.join(lost)}."
     )
 
 
@@ -159,7 +159,7 @@ def _better(kind: str, steps: Steps, place: int, results: ResultReader) -> str:
         (one.name, one.difference.mean)
         for one in comparisons(OURS, steps.at(place), results)
         if one.difference is not None and one.difference.mean > 0
-        if one.adjusted is not None and one.adjusted < SURE
+        if one.adjusted is not None and one.adjusted < SIGNIFICANT
     ]
     if not better:
         return ""
@@ -177,12 +177,12 @@ def _attacked(steps: Steps, results: ResultReader) -> str:
     if not parts:
         return ""
     parts.sort()
-    told = "; ".join(
+    listed = "; ".join(
         f"{title_of(method)} from {before:z.3f} to {after:z.3f}"
         for _, before, after, method in parts
     )
     items = "one planted item" if steps.x[-1] == 1 else f"{steps.x[-1]:g} planted items"
-    return f"Accuracy with {items} of credibility 1 for a wrong value, least loss first: {told}."
+    return f"Accuracy with {items} of credibility 1 for a wrong value, least loss first: {listed}."
 
 
 def _surest(all_steps: Mapping[str, Steps], results: ResultReader) -> str:
@@ -207,7 +207,7 @@ def _surest(all_steps: Mapping[str, Steps], results: ResultReader) -> str:
     )
 
 
-TELLING = 0.05  # smallest change of overconfidence that is worth a figure
+SMALLEST_CHANGE = 0.05  # smallest change of overconfidence that is worth a figure
 
 
 @dataclass(frozen=True)
@@ -237,9 +237,9 @@ class RobustnessStudy:
             figures += _figures(plan, kind, steps, results)
         return StudyResult(
             self.name,
-            "Evidence that gets worse",
-            "Who loses least when items are missing, wrong, meaningless, copied or planted, and "
-            "who remains as sure as before?",
+            "Corrupted evidence",
+            "Which methods lose least if items are missing, wrong, meaningless, copied or planted, "
+            "and which stay as confident as before?",
             tuple(robustness_findings(all_steps, lost, results)),
             tuple(tables),
             tuple(figures),
@@ -248,17 +248,17 @@ class RobustnessStudy:
 
 def _how(plan: ExperimentPlan) -> str:
     return (
-        f"{plan.ablation_asked:,} new companies, mean over {data_sets(plan)} of 630 training "
-        "entities. Only test evidence is corrupted: everything was fitted on evidence as it "
-        "comes, temperatures by the number of items where it differs from that at fitting."
+        f"{plan.ablation_entities:,} new companies, mean over {data_sets(plan)} of 630 training "
+        "entities. Only test evidence is corrupted: everything was fitted on unchanged evidence, "
+        "temperatures by the number of items if it differs from that in fitting."
     )
 
 
 def _caption(plan: ExperimentPlan, kind: str) -> str:
-    told = f"{KINDS[kind].about} {_how(plan)}"
+    caption = f"{KINDS[kind].about} {_how(plan)}"
     if kind != "copies":
-        return told
-    return f"{told} Robust mode looks for texts that are nearly alike; the others here do not."
+        return caption
+    return f"{caption} Robust mode looks for texts that are nearly the same; the others do not."
 
 
 def _tables(plan: ExperimentPlan, kind: str, steps: Steps, results: ResultReader) -> list[Table]:
@@ -284,7 +284,7 @@ def _lost_table(
         for kind, steps in all_steps.items()
     )
     rows = []
-    for method in plan.sturdy_methods:
+    for method in plan.robustness_methods:
         found = [by_method[method] for by_method in lost.values()]
         cells = tuple(
             None if one is None else Value(one.mean, None, one.low, one.high) for one in found
@@ -293,25 +293,26 @@ def _lost_table(
     return Table(
         "lost",
         "NLL lost at the highest level of each kind",
-        "NLL there less that on the same entities untouched, paired, with 95 % intervals over data "
-        f"sets and entities. A method that was bad before has little to lose. {_how(plan)}",
+        "NLL minus that of the same entities with unchanged evidence, paired, with 95 % intervals "
+        "over data sets and entities. A method that was bad before has little to lose. "
+        f"{_how(plan)}",
         columns,
         tuple(rows),
     )
 
 
 def _figures(plan: ExperimentPlan, kind: str, steps: Steps, results: ResultReader) -> list[Figure]:
-    x_title = "How many" if KINDS[kind].counts else "Share"
+    x_title = "Number" if KINDS[kind].counts else "Share"
     caption = _caption(plan, kind)
     figures = [
         step_figure(f"{kind}_nll", KIND_TITLES[kind], caption, x_title, steps, "nll", results),
     ]
-    if _telling(steps, results):
+    if _changes_visibly(steps, results):
         figures.append(
             gap_figure(
                 f"{kind}_gap",
-                f"{KIND_TITLES[kind]}: surer than right",
-                f"At 0 a method is as sure as it is right. {caption}",
+                f"{KIND_TITLES[kind]}: overconfidence",
+                f"At 0, mean confidence equals accuracy. {caption}",
                 x_title,
                 steps,
                 results,
@@ -320,10 +321,10 @@ def _figures(plan: ExperimentPlan, kind: str, steps: Steps, results: ResultReade
     return figures
 
 
-def _telling(steps: Steps, results: ResultReader) -> bool:
+def _changes_visibly(steps: Steps, results: ResultReader) -> bool:
     """Return True if the overconfidence of a method changes visibly."""
     gaps = [
         [overconfidence(steps, method, place, results) for place in range(len(steps.x))]
         for method in steps.runs
     ]
-    return bool((np.abs(np.array(gaps) - np.array(gaps)[:, :1]) > TELLING).any())
+    return bool((np.abs(np.array(gaps) - np.array(gaps)[:, :1]) > SMALLEST_CHANGE).any())

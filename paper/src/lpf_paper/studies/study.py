@@ -1,4 +1,4 @@
-"""What a study is, and how it reads its results."""
+"""The interface of a study, and the reader of its results."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def answers_of(cells: Sequence[Cell], results: ResultReader) -> Predictions | No
 
 
 def with_points(figures: Sequence[Figure]) -> list[Figure]:
-    """Without those that have nothing to draw, since all their methods crashed: the tables say
-    so, and a report refuses an empty panel."""
+    """The figures that have something to draw. If all methods of a figure crashed, the tables say
+    so, and a report rejects an empty figure."""
     return [figure for figure in figures if any(map(_has_points, figure.series))]
 
 
@@ -76,7 +76,7 @@ def risk_figure(name: str, caption: str, runs: Runs, results: ResultReader) -> F
         )
     return Figure(
         name,
-        "Errors among the answers one is surest of",
+        "Errors among the most confident answers",
         caption,
         "lines",
         "Share of entities answered",
@@ -156,7 +156,7 @@ def confusion_figure(
 ) -> Figure:
     """From the method's first run with answers; without rows if there is none."""
     answered = answers_of(runs[method], results)
-    title = f"Who is taken for what: {title_of(method)}"
+    title = f"Confusion matrix: {title_of(method)}"
     rows = () if answered is None else _confusion(answered)
     return Figure(name, title, caption, "matrix", "Answer", "Truth", rows)
 
@@ -170,13 +170,13 @@ def _confusion(answered: Predictions) -> tuple[Series, ...]:
 
 def reliability_series(name: str, answered: Predictions, standing: Standing = "rival") -> Series:
     """One point per non-empty bin, with the 95 % interval of the accuracy."""
-    found = reliability_of(answered)
-    there = found.count > 0
-    accuracy, count = found.accuracy[there].tolist(), found.count[there].tolist()
+    table = reliability_of(answered)
+    used = table.count > 0
+    accuracy, count = table.accuracy[used].tolist(), table.count[used].tolist()
     bounds = [wilson(round(right * of), int(of)) for right, of in zip(accuracy, count, strict=True)]
     return Series(
         name,
-        tuple(found.confidence[there].tolist()),
+        tuple(table.confidence[used].tolist()),
         tuple(accuracy),
         tuple(low for low, _ in bounds),
         tuple(high for _, high in bounds),
@@ -186,8 +186,8 @@ def reliability_series(name: str, answered: Predictions, standing: Standing = "r
 
 @dataclass(frozen=True)
 class Steps:
-    """``x`` are the places of the knob, ``words`` what they are called. ``runs`` has for each
-    method the cells of each place, one a data set."""
+    """The values ``x`` of a knob and their names ``words``. ``runs`` has the cells of each method
+    for each value, one per data set."""
 
     x: tuple[float, ...]
     words: tuple[str, ...]
@@ -247,7 +247,7 @@ def gap_figure(
         name,
         title,
         caption,
-        (x_title, "Mean confidence less accuracy"),
+        (x_title, "Mean confidence minus accuracy"),
         steps,
         lambda method, place: overconfidence(steps, method, place, results),
     )
@@ -264,7 +264,7 @@ def overconfidence(steps: Steps, method: str, place: int, results: ResultReader)
 def lost_nll(
     steps: Steps, method: str, results: ResultReader, place: int = -1
 ) -> Difference | None:
-    """NLL at a place less that at the first, on the same entities. None where answers are missing
+    """NLL at a place minus that at the first, on the same entities. None if answers are missing
     or a loss is infinite."""
     cells = steps.runs[method]
     before, after = results.runs(cells[0]), results.runs(cells[place])

@@ -1,4 +1,4 @@
-"""Tables of methods and measures beside the paper's numbers, with rows that only the paper has."""
+"""Tables of methods and measures with the paper's numbers, and rows that only the paper has."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ COLUMNS: Mapping[str, Column] = {
         Column("high_confidence_errors", "Errors above .8", "share", "lower", 4),
         Column("low_confidence_correct", "Right below .5", "share", None, 4),
         Column("runtime_ms", "One query", "milliseconds", "lower", 2),
-        Column("per_second", "Queries a second", "count", "higher", 0),
+        Column("per_second", "Queries per second", "count", "higher", 0),
         Column("fit_seconds", "Training", "seconds", None, 1),
-        Column("stored_bytes", "Kept to answer", "bytes", None, 1),
-        Column("peak_bytes", "Memory, all asked", "bytes", None, 1),
+        Column("stored_bytes", "Size of the model", "bytes", None, 1),
+        Column("peak_bytes", "Peak memory", "bytes", None, 1),
     )
 }
 # Measures that have another name in the paper's tables.
@@ -78,8 +78,8 @@ def method_table(
     results: ResultReader,
     printed: str | None = None,
 ) -> Table:
-    """One row a method, the lowest NLL first and references last. ``printed`` is the table of the
-    paper that is to stand beside it."""
+    """One row per method, the lowest NLL first and references last. ``printed`` names the table of
+    the paper to compare with."""
     beside = None if printed is None else printed_table(printed)
     rows = [
         _row(method, results.summary(cells), measures, beside)
@@ -97,8 +97,8 @@ def comparison_table(
     where: str = "",
     measure: Loss = "nll",
 ) -> Table:
-    """The reference's loss less each other's, paired, with p-values after Holm. ``where`` tells
-    the table from others of the same study."""
+    """The reference's loss minus that of each other method, paired, with p-values after Holm.
+    ``where`` is added to the title."""
     compared = comparisons(reference, runs, results, measure)
     columns = (
         Column("difference", f"{measure.upper()} difference", "number", None, 4),
@@ -112,8 +112,8 @@ def comparison_table(
 def comparisons(
     reference: str, runs: Runs, results: ResultReader, measure: Loss = "nll"
 ) -> list[Comparison]:
-    """The smallest difference first. Others have as many runs as the reference, or it has one,
-    which then stands beside each of theirs."""
+    """The smallest difference first. Others have as many runs as the reference; a single run of the
+    reference is paired with each of theirs."""
     ours = results.runs(runs[reference])
     rivals = {method: cells for method, cells in runs.items() if standing_of(method) != "reference"}
     others = {
@@ -155,8 +155,8 @@ def plain_value(number: float | None) -> Value | None:
 
 
 def mean_of_row(row: Row, *, upwards: bool = True) -> tuple[bool, float]:
-    """To sort by. Rows with a gap, where a method crashed or a loss is infinite, come last: a mean
-    over fewer columns is none."""
+    """A sort key. Rows with a gap, because a method crashed or a loss is infinite, come last: a
+    mean over fewer columns cannot be compared."""
     values = [cell.value if isinstance(cell, Value) else None for cell in row.cells]
     known = [value for value in values if value is not None]
     mean = float(np.mean(known)) if known else np.inf

@@ -1,7 +1,7 @@
 """Answers with every item's factor, weight and contribution.
 
 Stored predictions do not hold this, and computing it needs the model. So a trace is computed once
-per training set and stored as JSON beside the results.
+per training set and stored as JSON with the results.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class TracedItem:
 
 @dataclass(frozen=True)
 class TracedAnswer:
-    """``truth`` and ``answer`` are places among the values. ``base`` [V] and what the items
+    """``truth`` and ``answer`` are positions of values. ``base`` [V] and what the items
     contribute add up to the logarithm of ``distribution`` [V], up to a constant. ``conflict`` is
-    the items' Jensen-Shannon divergence in [0, 1], ``doubt`` the entropy by its causes, ``perfect``
-    [V] what a perfect reader of the same texts answers, where the generator knows."""
+    the items' Jensen-Shannon divergence in [0, 1], ``doubt`` the parts of the entropy, ``perfect``
+    [V] the answer of a perfect reader of the same texts, if the data was generated."""
 
     entity_id: str
     truth: int
@@ -129,7 +129,7 @@ class Trace:
         return cls(plain["predicate"], tuple(plain["values"]), plain["parameters"], answers)
 
 
-def kept_trace(train_spec: TrainSpec, folder: Path) -> Trace:
+def stored_trace(train_spec: TrainSpec, folder: Path) -> Trace:
     """The stored trace, or a new one, which takes seconds if the model is cached."""
     path = trace_path(train_spec, folder)
     if not path.is_file():
@@ -151,20 +151,20 @@ def trace(train_spec: TrainSpec, folder: Path) -> dict[str, Any]:
     return traced(fitted, bench.test_examples(EvalSpec()))
 
 
-def traced(asked: FittedLpf, examples: Examples) -> dict[str, Any]:
-    options = replace(asked.options, uncertainty_samples=DRAWS)
-    found = asked.engine.answer(examples.items, asked.predicate, options)
-    assert isinstance(found.parameters, RobustParameters)  # METHOD is robust
-    labels = examples.dataset.labels(asked.predicate)
+def traced(method: FittedLpf, examples: Examples) -> dict[str, Any]:
+    options = replace(method.options, uncertainty_samples=DRAWS)
+    answers = method.engine.answer(examples.items, method.predicate, options)
+    assert isinstance(answers.parameters, RobustParameters)  # METHOD is robust
+    labels = examples.dataset.labels(method.predicate)
     known = all(entity.truth is not None for entity in examples.dataset)
     perfect = perfect_answers(examples.dataset) if known else None
     return {
-        "predicate": asked.predicate,
-        "values": list(found.values),
-        "parameters": found.parameters.to_dict(),
+        "predicate": method.predicate,
+        "values": list(answers.values),
+        "parameters": answers.parameters.to_dict(),
         "answers": [
             {
-                **_answer(found, place, entity),
+                **_answer(answers, place, entity),
                 "truth": int(labels[place]),
                 "perfect": None if perfect is None else perfect[place].tolist(),
             }
@@ -173,8 +173,8 @@ def traced(asked: FittedLpf, examples: Examples) -> dict[str, Any]:
     }
 
 
-def _answer(found: Answers, place: int, entity: DatasetEntity) -> dict[str, Any]:
-    combined, factors, doubt = found.combined, found.factors, found.uncertainty
+def _answer(answers: Answers, place: int, entity: DatasetEntity) -> dict[str, Any]:
+    combined, factors, doubt = answers.combined, answers.factors, answers.uncertainty
     assert isinstance(combined, Combined)
     assert factors is not None
     assert doubt is not None  # draws were requested
@@ -183,7 +183,7 @@ def _answer(found: Answers, place: int, entity: DatasetEntity) -> dict[str, Any]
     parts = doubt.item(place)
     return {
         "entity_id": entity.entity_id,
-        "distribution": found.distribution[place].tolist(),
+        "distribution": answers.distribution[place].tolist(),
         "base": combined.base[place].tolist(),
         "conflict": jensen_shannon(factors.potential[begin:end]) if rows else 0.0,
         "doubt": {name: parts[name] for name in ("entropy", "aleatoric", "epistemic")},

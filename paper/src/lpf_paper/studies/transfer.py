@@ -30,13 +30,13 @@ Pair = tuple[str, str]  # training domain, test domain
 
 
 def transfer_cell(plan: ExperimentPlan, method: str, pair: Pair, seed: int) -> Cell:
-    learned, asked = pair
-    eval_spec = EvalSpec(DomainData(asked, seed=TEST_SEED), asked_entities(plan))
-    return Cell(domain_train_spec(plan, learned, seed), eval_spec, method)
+    train_domain, test_domain = pair
+    eval_spec = EvalSpec(DomainData(test_domain, seed=TEST_SEED), asked_entities(plan))
+    return Cell(domain_train_spec(plan, train_domain, seed), eval_spec, method)
 
 
 def asked_entities(plan: ExperimentPlan) -> int:
-    return min(ASKED, plan.ablation_asked)
+    return min(ASKED, plan.ablation_entities)
 
 
 def domain_pairs(plan: ExperimentPlan) -> list[Pair]:
@@ -138,7 +138,7 @@ COLUMNS = (
 BY_ORDER = "Values are matched by their order, lowest to lowest."
 BY_MEANING = (
     "Values are matched by what they mean, the good end to the good end: the lowest value is good "
-    f"in {', '.join(GOOD_FIRST)} and bad in {', '.join(GOOD_LAST)}. Elsewhere the order stands."
+    f"in {', '.join(GOOD_FIRST)} and bad in {', '.join(GOOD_LAST)}. Other domains keep their order."
 )
 
 
@@ -188,28 +188,29 @@ def _matrix(
     rows = (_matrix_row(plan, answers, one, by_meaning=by_meaning) for one in plan.transfer_domains)
     return Figure(
         name,
-        f"Learned here, asked there: accuracy of {title_of(OURS)}, values matched {words}",
+        f"Trained on one domain, tested on another: accuracy of {title_of(OURS)}, values matched "
+        f"{words}",
         f"{_how(plan)} {matched}",
         "matrix",
-        "Asked about",
-        "Learned from",
+        "Test domain",
+        "Training domain",
         tuple(rows),
     )
 
 
 def _matrix_row(
-    plan: ExperimentPlan, answers: Matched, learned: str, *, by_meaning: bool
+    plan: ExperimentPlan, answers: Matched, train_domain: str, *, by_meaning: bool
 ) -> Series:
     found = (
-        answers.mean(OURS, [(learned, asked)], accuracy, by_meaning=by_meaning).value
-        for asked in plan.transfer_domains
+        answers.mean(OURS, [(train_domain, test_domain)], accuracy, by_meaning=by_meaning).value
+        for test_domain in plan.transfer_domains
     )
-    return Series(learned, plan.transfer_domains, tuple(found))
+    return Series(train_domain, plan.transfer_domains, tuple(found))
 
 
 def _how(plan: ExperimentPlan) -> str:
     return (
-        f"Learned on 630 entities of one domain, asked about {asked_entities(plan)} new ones of "
+        f"Trained on 630 entities of one domain, tested on {asked_entities(plan)} new ones of "
         f"another; mean over {data_sets(plan)}."
     )
 
@@ -238,7 +239,7 @@ def _home_and_away(plan: ExperimentPlan, answers: Matched) -> str:
 
 
 def _turned(plan: ExperimentPlan, answers: Matched) -> str:
-    """Whether the meaning of values, good or bad, carries over."""
+    """Does the meaning of values, good or bad, carry over?"""
     pairs = [pair for pair in away_pairs(plan) if opposite(pair)]
     if not pairs:
         return ""
@@ -262,9 +263,9 @@ def _best_away(plan: ExperimentPlan, answers: Matched) -> str:
     if len(known) < 2:
         return ""
     order = sorted(known, key=lambda method: -known[method])
-    told = ", ".join(f"{title_of(method)} {known[method]:.1%}" for method in order)
+    listed = ", ".join(f"{title_of(method)} {known[method]:.1%}" for method in order)
     return (
-        f"Right away from home, by meaning, most often first: {told}. "
+        f"Right away from home, by meaning, most often first: {listed}. "
         f"{_first_two(plan, order, answers)}"
     )
 
@@ -286,7 +287,7 @@ def _first_two(plan: ExperimentPlan, order: Sequence[str], answers: Matched) -> 
 
 
 def _right(answered: Predictions) -> NDArray[np.bool_]:
-    return metrics.judged(answered.answers, answered.labels.astype(np.int64))[1]
+    return metrics.confidence_and_hits(answered.answers, answered.labels.astype(np.int64))[1]
 
 
 def _pair_sentence(plan: ExperimentPlan, answers: Matched) -> str:
@@ -327,7 +328,7 @@ class TransferStudy:
         return StudyResult(
             self.name,
             "From one domain to another, and from few labels",
-            "Does what was learned in one domain hold in another, and how many labelled entities "
+            "Does a model trained on one domain work on another, and how many labelled entities "
             "does each method need?",
             (*transfer_findings(plan, answers), *few_findings(plan, results)),
             (transfer_table(plan, answers), *few_tables(plan, results)),

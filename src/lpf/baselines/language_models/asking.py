@@ -13,9 +13,9 @@ import numpy as np
 from lpf.baselines.language_models.client import (
     Endpoint,
     EndpointConfig,
-    KeptReplies,
     Prices,
     Reply,
+    StoredReplies,
     read_key,
 )
 from lpf.errors import ConfigError, LanguageModelError
@@ -33,26 +33,26 @@ class Replies:
 
 
 def ask_all(
-    config: EndpointConfig, prompts: Sequence[str], kept: KeptReplies | None = None
+    config: EndpointConfig, prompts: Sequence[str], stored: StoredReplies | None = None
 ) -> Replies:
     """Equal prompts are sent once. LanguageModelError if no call succeeded: failed answers say
     nothing about a model. If all replies are stored, neither key nor network is needed."""
     different = list(dict.fromkeys(prompts))
-    known = {} if kept is None else _known(kept, different)
+    known = {} if stored is None else _known(stored, different)
     missing = [prompt for prompt in different if prompt not in known]
-    asked = _ask(config, missing, kept) if missing else {}
-    replies = {prompt: known.get(prompt) or asked[prompt] for prompt in different}
+    new = _ask(config, missing, stored) if missing else {}
+    replies = {prompt: known.get(prompt) or new[prompt] for prompt in different}
     _require_some_answer(config, list(replies.values()))
     return Replies(replies, len(known))
 
 
-def _known(kept: KeptReplies, prompts: Sequence[str]) -> dict[str, Reply]:
-    found = {prompt: kept.find(prompt) for prompt in prompts}
-    return {prompt: reply for prompt, reply in found.items() if reply is not None}
+def _known(stored: StoredReplies, prompts: Sequence[str]) -> dict[str, Reply]:
+    replies = {prompt: stored.find(prompt) for prompt in prompts}
+    return {prompt: reply for prompt, reply in replies.items() if reply is not None}
 
 
 def _ask(
-    config: EndpointConfig, prompts: Sequence[str], kept: KeptReplies | None
+    config: EndpointConfig, prompts: Sequence[str], stored: StoredReplies | None
 ) -> dict[str, Reply]:
     key = read_key(config)
     with _client(config, key) as client:
@@ -60,8 +60,8 @@ def _ask(
 
         def answer(prompt: str) -> Reply:
             reply = endpoint.ask(prompt)
-            if kept is not None:
-                kept.keep(prompt, reply)  # at once: an interrupted run continues from here
+            if stored is not None:
+                stored.save(prompt, reply)  # at once: an interrupted run continues from here
             return reply
 
         with ThreadPoolExecutor(config.concurrency, "language-model") as pool:
@@ -99,7 +99,7 @@ def _require_some_answer(config: EndpointConfig, replies: Sequence[Reply]) -> No
     if all(reply.text is None for reply in replies):
         raise LanguageModelError(
             f"{config.model} at {config.base_url}: none of {len(replies)} questions was answered "
-            f"(the last: {replies[-1].problem}). Nothing can be compared.",
+            f"(last problem: {replies[-1].problem}). Nothing can be compared.",
             hint="Fix that and repeat.",
         )
 

@@ -48,7 +48,8 @@ class EndpointConfig:
     """An endpoint that answers POST ``base_url``/chat/completions as OpenAI's does.
 
     ``api_key_env`` names the environment variable that holds the key, which is read when a question
-    is sent and stored nowhere else; None sends no key. ``timeout`` is in seconds without a byte.
+    is sent and stored nowhere else; None sends no key. ``timeout`` is the longest wait for data, in
+    seconds.
     A call that fails temporarily is repeated up to ``retries`` times, after ``first_wait`` seconds,
     then twice as long each time, or as long as the server says; ``longest_wait`` limits both.
     ``limit`` is the largest number of entities per call of ``ask``: 50 in the paper.
@@ -106,7 +107,7 @@ def _check_variable(name: object) -> None:
     if name is not None and (not isinstance(name, str) or not _VARIABLE.fullmatch(name)):
         raise ConfigError(
             "endpoint.api_key_env: must be the name of an environment variable, not the key "
-            "itself. What was given is not shown."
+            "itself. The given value is not shown."
         )
 
 
@@ -144,7 +145,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class KeptReplies:
+class StoredReplies:
     """Stored replies: one file per reply, named by the hash of everything it depends on. Prompts
     and failed calls are not stored."""
 
@@ -166,7 +167,7 @@ class KeptReplies:
                 hint="Remove it and repeat.",
             ) from error
 
-    def keep(self, prompt: str, reply: Reply) -> None:
+    def save(self, prompt: str, reply: Reply) -> None:
         if reply.text is not None:
             write_atomically(self._path(prompt), json.dumps(asdict(reply), indent=1).encode())
 
@@ -218,7 +219,7 @@ class Completion:
 
 
 def read_completion(body: bytes) -> Completion | None:
-    """None if the body is not a chat completion, whatever its declared type. A message without
+    """None if the body is not a chat completion; its declared type is ignored. A message without
     content (a refusal, or reasoning that was cut off) is an empty text."""
     try:
         document = json.loads(body)
@@ -335,8 +336,8 @@ class Endpoint:
                 f"{setback.problem}, to be repeated after {setback.wait:.0f} s",
                 f"repeat it then, or set longest_wait above {longest:g} s",
             )
-        own = min(self.config.first_wait * 2.0 ** min(requests - 1, 60), longest)
-        if self.stop.wait(own if setback.wait is None else setback.wait):
+        backoff = min(self.config.first_wait * 2.0 ** min(requests - 1, 60), longest)
+        if self.stop.wait(backoff if setback.wait is None else setback.wait):
             raise self._error(setback.problem, "another question ended the run")
 
     def _given_up(self, setback: Setback, requests: int, seconds: float) -> Reply:

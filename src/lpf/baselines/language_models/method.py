@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lpf import metrics
 from lpf.baselines.language_models.asking import Replies, TokenCosts, ask_all
-from lpf.baselines.language_models.client import EndpointConfig, KeptReplies, Prices, Reply
+from lpf.baselines.language_models.client import EndpointConfig, Prices, Reply, StoredReplies
 from lpf.baselines.language_models.prompting import (
     Stated,
     Unreadable,
@@ -28,12 +28,12 @@ from lpf.types import FloatArray
 
 @dataclass(frozen=True)
 class LanguageModelAnswers:
-    """``probabilities`` [E, V], ``failed`` [E], and for each entity what the model stated, or what
-    went wrong.
+    """``probabilities`` [E, V], ``failed`` [E], and per entity what the model stated or which
+    problem occurred.
 
-    A failed row is uniform, with log loss log V. Its first value would sometimes be right by luck,
-    so use ``right``, ``judged`` and ``accuracy`` of this class, which count failed answers as
-    wrong, and not the rows alone.
+    A failed row is uniform, with log loss log V. Its first value would sometimes be right by
+    chance, so use ``right``, ``confidence_and_hits`` and ``accuracy`` of this class, which count
+    failed answers as wrong, and not the rows alone.
     """
 
     probabilities: FloatArray
@@ -44,11 +44,13 @@ class LanguageModelAnswers:
 
     def right(self, labels: metrics.LabelArray) -> NDArray[np.bool_]:
         """[E], given the positions [E] of the true values."""
-        return self.judged(labels)[1]
+        return self.confidence_and_hits(labels)[1]
 
-    def judged(self, labels: metrics.LabelArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Like ``metrics.judged``: confidence and right, [E] each; a failed answer is wrong."""
-        confidence, right = metrics.judged(self.probabilities, labels)
+    def confidence_and_hits(
+        self, labels: metrics.LabelArray
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Like ``metrics.confidence_and_hits``, with failed answers as wrong."""
+        confidence, right = metrics.confidence_and_hits(self.probabilities, labels)
         return confidence, right & ~self.failed
 
     def accuracy(self, labels: metrics.LabelArray) -> float:
@@ -110,8 +112,8 @@ class ZeroShot:
         limit; LanguageModelError if the endpoint refuses, or answers nothing at all."""
         self._require_within_limit(len(examples.dataset))
         prompts = self.prompts(examples)
-        kept = None if self.folder is None else KeptReplies(self.folder, self.config)
-        replies = ask_all(self.config, prompts, kept)
+        stored = None if self.folder is None else StoredReplies(self.folder, self.config)
+        replies = ask_all(self.config, prompts, stored)
         return make_answers(prompts, replies, self.predicate.values, self.config.prices)
 
     def predict_proba(self, examples: Examples) -> FloatArray:

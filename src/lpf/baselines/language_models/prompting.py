@@ -126,7 +126,7 @@ def distribution(stated: Stated | None, values: Sequence[str]) -> FloatArray:
     and v should stay the most probable value. A failed answer (None) is uniform, and its most
     probable value means nothing.
 
-    The paper reports ECEs of .80 beside accuracies of .96 to .98 over three values. No such
+    The paper reports ECEs of .80 together with accuracies of .96 to .98 over three values. No such
     distribution gives that: confidences of 1/3 for every right answer and 1 for every wrong one
     reach .68 at most.
     """

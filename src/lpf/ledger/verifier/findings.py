@@ -20,7 +20,7 @@ class Finding:
 
 
 class FindingLimitReached(Exception):  # noqa: N818  (not an error, but the end of the search)
-    """There are as many findings as were asked for."""
+    """The limit of findings is reached."""
 
 
 class Findings:
@@ -34,7 +34,7 @@ class Findings:
         self._later: Counter[tuple[str, str]] = Counter()
 
     def add(self, where: str, what: str) -> None:
-        """Raises FindingLimitReached after the last finding that was asked for."""
+        """Raises FindingLimitReached if this was the last finding within the limit."""
         self._findings.append(Finding(where, what))
         if len(self._findings) >= self._limit:
             raise FindingLimitReached
@@ -98,7 +98,7 @@ class Verification:
 
     @property
     def against(self) -> str:
-        """What the ledger was compared with. If only with "itself", somebody with the signing key
+        """What the ledger was compared with. If only with "itself", anyone with the signing key
         and write access to the store could have rewritten all of it."""
         given = [(self.trusted, "a trusted checkpoint"), (self.keyed, "the given key")]
         return " and ".join(name for was_given, name in given if was_given) or "itself"

@@ -54,7 +54,7 @@ class CountingTree:
 
 class TileCheck:
     """Compares every stored tile with the tree. Needs a quarter of a byte per record: of the leaves
-    only a digest of each full tile is kept."""
+    only a digest of each full tile is stored."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings

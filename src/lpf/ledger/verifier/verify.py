@@ -151,7 +151,7 @@ class TextCheck:
     missing text is not a finding: it may have been erased.
 
     Texts are read before the records, so that their records are seen later; until then 32 bytes
-    per text are kept in memory.
+    per text are held in memory.
     """
 
     def __init__(self, findings: Findings) -> None:
