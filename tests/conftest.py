@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+
 from shared_fixtures import one_thread as one_thread
 
 if TYPE_CHECKING:

@@ -38,7 +38,9 @@ def test_lpf_chosen_is_the_model_that_training_chooses() -> None:
     method = LpfVariant("lpf_chosen", trained.runtime(), {})
     expected = method.fit(part.train, part.validation, part.predicate, TRAIN_SPEC.seed)
     np.testing.assert_allclose(
-        answered("lpf_chosen").raw, expected.predict_proba(part.test_examples(EvalSpec())), atol=1e-9
+        answered("lpf_chosen").raw,
+        expected.predict_proba(part.test_examples(EvalSpec())),
+        atol=1e-9,
     )
     assert any(folder.name.endswith("-chosen") for folder in part.model_cache.folder.iterdir())
 

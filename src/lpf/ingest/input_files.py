@@ -331,7 +331,7 @@ def _with_microseconds(batch: Any) -> Any:
 
 @runtime_checkable
 class DataFrameLike(Protocol):
-    """What is used of a pandas DataFrame, so that pandas need not be installed."""
+    """The methods of a pandas DataFrame that are used here; pandas need not be installed."""
 
     @property
     def columns(self) -> Iterable[Any]: ...
