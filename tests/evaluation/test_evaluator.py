@@ -18,7 +18,7 @@ from lpf.evaluation.runner import Runner
 from lpf.evaluation.spec_datasets import file_dataset
 from small_specs import all_three, entities, in_splits
 
-SHARED_DATA = Path(__file__).parents[4] / "shared" / "data"
+SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 REAL = {
     # entities, folds, and whether there are claims
     "climate_fever": (1535, 5, True),

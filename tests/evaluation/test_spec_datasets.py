@@ -86,5 +86,5 @@ def test_labels_of_another_domain_are_mapped_by_position(domain: Dataset) -> Non
 def test_a_domain_with_more_values_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "two.jsonl", in_splits(entities(60), all_three))
     train_spec, predicate = file_dataset(file_data(path))
-    with pytest.raises(DatasetError, match="has 2 values and 'litigation_outcome' 3"):
+    with pytest.raises(DatasetError, match="has 2 values"):
         eval_dataset(EvalSpec(DomainData("legal"), entities=10), train_spec, predicate)

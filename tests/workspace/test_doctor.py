@@ -209,7 +209,7 @@ def stop_an_erasure(folder: Path) -> None:
         (
             lambda folder: change(folder, "DELETE FROM schema_versions WHERE version > 1"),
             "store version",
-            "of version 1",
+            "version 1",
         ),
     ],
 )
