@@ -179,7 +179,7 @@ def test_the_linear_model_is_chosen_if_networks_overfit(linear: Trained) -> None
     assert choice.linear_nll < choice.networks_nll
     assert linear.config.encoder.hidden == ()
     assert linear.config.members == SMALL.members
-    assert any(note.startswith("model: linear, held-out NLL") for note in linear.card.notes)
+    assert any(note.startswith("reading: linear, held-out NLL") for note in linear.card.notes)
 
 
 def test_networks_are_chosen_if_values_are_not_linearly_separable() -> None:
@@ -187,7 +187,7 @@ def test_networks_are_chosen_if_values_are_not_linearly_separable() -> None:
     assert model.choice is not None
     assert not model.choice.is_linear
     assert model.config.encoder.hidden == SMALL.hidden
-    assert any(note.startswith("model: networks") for note in model.card.notes)
+    assert any(note.startswith("reading: networks") for note in model.card.notes)
 
 
 def test_no_comparison_with_model_networks() -> None:

@@ -183,7 +183,7 @@ def test_balancing_is_advised_only_if_it_may_help() -> None:
         for warning in answer_warnings(LEVEL, never_high, labels, False)
         if "'high'" in warning
     )
-    assert plain.endswith("Add more entities with this value.")
+    assert plain.endswith("Get more evidence of such.")
     advised = " ".join(answer_warnings(LEVEL, never_high, labels, True))
     assert "or train with --balance always." in advised
     even, rare, rarer = (np.repeat([0, 1, 2], counts) for counts in ([9] * 3, [9, 9, 5], [9, 9, 2]))

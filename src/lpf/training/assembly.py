@@ -255,11 +255,11 @@ def _describe_data(dataset: Dataset, in_folds: bool) -> str:
 
 def _card_notes(trained: Trained, config: TrainingConfig) -> Iterator[str]:
     yield _member_note(trained)
-    about = "of networks that are not in the model: " if trained.is_linear else ""
+    about = "of networks that do not answer: " if trained.is_linear else ""
     for note in _network_notes(trained, config):
         yield f"{about}{note}"
     if trained.choice is not None:
-        yield f"model: {trained.choice.describe()}"
+        yield f"reading: {trained.choice.describe()}"
     for name, fitted in trained.fitted.items():
         yield from _fitted_notes(name, fitted)
     for warning in trained.warnings:
