@@ -8,14 +8,12 @@ other processors round sums differently, hence the tolerance.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from lpf.evaluation import Cell, DomainData, EvalSpec, TrainSpec, Workbench
 from lpf_paper.perturbations import Perturbation
@@ -49,15 +47,6 @@ CELLS = {
     "lpf_robust, prior not divided out": Cell(TRAIN, OWN, "lpf_robust", (("divide_prior", False),)),
     "lpf_paper, 4 samples": Cell(TRAIN, OWN, "lpf_paper", (("n_samples", 4),)),
 }
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Sums depend on the number of threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @cache
