@@ -187,9 +187,9 @@ class Workspace(Wiring):
         )
 
     def learn_circuit(self) -> LearnedCircuit:
-        """Learn from the known facts how predicates are related. The circuit is stored and used
-        for all answers from now on. ConfigError if there are no facts."""
-        learned = learn_circuit(self.folder, self.schema, self.facts)
+        """Learn from known facts and labelled evidence how predicates are related. The circuit is
+        stored and used for all answers from now on. ConfigError if there are neither."""
+        learned = learn_circuit(self.folder, self.schema, self.facts, self.evidence)
         self.invalidate(*CIRCUIT_PARTS)
         return learned
 
