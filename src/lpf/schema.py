@@ -55,7 +55,7 @@ class Predicate:
         prior = tuple(self.prior) or (1.0 / len(self.values),) * len(self.values)
         _check_prior(prior, self.values, f"predicate {self.name!r}: prior")
         # Normalise exactly: the check allows small rounding errors.
-        object.__setattr__(self, "prior", tuple(p / math.fsum(prior) for p in prior))
+        object.__setattr__(self, "prior", tuple(float(p / math.fsum(prior)) for p in prior))
         _check_staleness(self.staleness_days, f"predicate {self.name!r}: staleness_days")
 
     @cached_property

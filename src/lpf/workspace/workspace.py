@@ -184,6 +184,7 @@ class Workspace(Wiring):
             self.evidence,
             lambda: self.reader,
             lambda version: self.models.load_recorded(version).runtime(),
+            self.background.circuit,
         )
 
     def learn_circuit(self) -> LearnedCircuit:
