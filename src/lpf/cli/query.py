@@ -77,7 +77,8 @@ def query(
 
 
 def _items(workspace: Workspace, result: QueryResult) -> dict[str, Evidence]:
-    stored_items = workspace.evidence.get_many(result.evidence_chain)
+    related = [name for one in result.related for name in one.evidence_chain]
+    stored_items = workspace.evidence.get_many([*result.evidence_chain, *related])
     return {name: stored.evidence for name, stored in stored_items.items()}
 
 

@@ -95,6 +95,16 @@ class Inference:
             one.name: frozenset(filter(background.covers, schema.related(one.name)))
             for one in schema
         }
+        # Predicates whose evidence counts too, in the schema's order: none if the circuit keeps
+        # all predicates apart, as it does before anything is learned.
+        self._joined = {
+            name: tuple(
+                one
+                for one in schema
+                if one.name in related and background.joins_predicates and background.covers(name)
+            )
+            for name, related in self._related.items()
+        }
         self._related_reader = RelatedReader(index, background, engine)
 
     def answer(self, questions: Sequence[Question]) -> list[QueryResult]:
@@ -108,7 +118,7 @@ class Inference:
         retrieval = 1e3 * (perf_counter() - begun) / len(questions)
         for question in questions:
             question.stages["retrieval"] = retrieval
-        if options.uses_related:
+        if self._joined[questions[0].predicate.name] and options.uses_related:
             self._read_related(questions, options, vector)
         results: dict[int, QueryResult] = {}
         places = [place for place, items in enumerate(evidence) if len(items)]
@@ -164,17 +174,10 @@ class Inference:
     def _read_related(
         self, questions: Sequence[Question], options: QueryOptions, vector: Float32Array | None
     ) -> None:
-        """Evidence about related predicates, if the circuit joins them. Its time counts as
-        reasoning."""
-        predicate = questions[0].predicate.name
-        related = self._related[predicate]
-        if not (
-            related and self._background.joins_predicates and self._background.covers(predicate)
-        ):
-            return
+        """Evidence about related predicates; its time counts as reasoning."""
         begun = perf_counter()
-        in_order = [one for one in self._schema if one.name in related]
-        self._related_reader.read(questions, in_order, options, vector)
+        joined = self._joined[questions[0].predicate.name]
+        self._related_reader.read(questions, joined, options, vector)
         share = 1e3 * (perf_counter() - begun) / len(questions)
         for question in questions:
             question.stages["reasoning"] = share
