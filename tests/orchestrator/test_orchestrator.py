@@ -14,6 +14,7 @@ import pytest
 import workspaces
 from lpf.circuits import Variable, compile_circuit, prior_circuit
 from lpf.errors import EvidenceError, UnknownPredicateError, UnknownValueError, WorkspaceError
+from lpf.ledger import verify
 from lpf.results import STAGES, LeftOut, QueryResult
 from lpf.schema import Schema
 from lpf.storage.facts import NewFact
@@ -162,7 +163,12 @@ def test_nothing_known_gives_the_prior_and_says_so(workspace: Workspace) -> None
     assert (result.source, result.method) == ("none", "prior")
     np.testing.assert_allclose(result.probabilities, 1 / 3)
     assert "prior" in result.notes[0]
-    assert workspace.records.get(result.audit_ptr or "").fields["query_type"] == "none"
+    assert (result.top_value, result.confidence, result.has_answer) == (None, None, False)
+    fields = workspace.records.get(result.audit_ptr or "").fields
+    assert fields["query_type"] == "none"
+    assert (fields["top_value"], fields["confidence"]) == (None, None)
+    assert workspace.replay(result.audit_ptr or "").exact
+    assert verify(workspace.database).ok
 
 
 def test_evidence_below_the_minimum_is_left_out_and_counted(embedded: Workspace) -> None:

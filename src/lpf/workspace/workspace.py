@@ -4,12 +4,13 @@ records every answer. The command line is built on this class."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lpf.errors import CacheUnavailableError, ConfigError
 from lpf.index import forget_rows
+from lpf.index.near_names import similar_entities
 from lpf.ingest import (
     Erasure,
     IngestOutcome,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from lpf.workspace.synthetic import AddedDomain
 
 QUERY_BATCH = 1000  # questions answered and recorded together
+SIMILAR_LOOKED_UP = 100
 INGEST_BATCH = 256
 REJECTS, REPORTS = "rejects", "reports"
 Progress = Callable[[int, int], None]
@@ -84,10 +86,13 @@ class Workspace(Wiring):
         options: QueryOptions | None = None,
         audit: AuditMode = "sync",
     ) -> QueryResult:
-        """Answer one question. ``predicate`` may be omitted if the schema has only one."""
-        return self.orchestrator.query(
+        """Answer one question. ``predicate`` may be omitted if the schema has only one. If no item
+        and no fact counts, there is no answer: ``top_value`` is None."""
+        result = self.orchestrator.query(
             entity_id, self.predicate(predicate), options or self.settings.query, audit
         )
+        self._add_similar([result])
+        return result
 
     def query_many(
         self,
@@ -102,10 +107,22 @@ class Workspace(Wiring):
         results = QueryResults()
         for start in range(0, len(pairs), QUERY_BATCH):
             chunk = pairs[start : start + QUERY_BATCH]
-            results += self.orchestrator.query_many(chunk, options or self.settings.query, audit)
+            answers = self.orchestrator.query_many(chunk, options or self.settings.query, audit)
+            self._add_similar(answers)
+            results += answers
             if progress is not None:
                 progress(len(results), len(pairs))
         return results
+
+    def _add_similar(self, results: Sequence[QueryResult]) -> None:
+        """Known IDs like those of unknown entities, for the first 100 of a batch: each takes some
+        milliseconds to look up."""
+        unanswered = [result for result in results if not result.has_answer][:SIMILAR_LOOKED_UP]
+        if unanswered:
+            names = [result.entity_id for result in unanswered]
+            similar = similar_entities(self.database, names)
+            for result in unanswered:
+                result.similar = similar.get(result.entity_id)
 
     def predicate(self, name: str | None) -> str:
         """``name`` if the schema has it, or (None) the only predicate of the schema."""
