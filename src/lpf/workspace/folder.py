@@ -92,7 +92,8 @@ def settings_text(schema: Schema, reader: str, store_url: str | None) -> str:
             f"name = {_quoted(predicate.name)}",
             f"values = [{', '.join(map(_quoted, predicate.values))}]",
             f"prior = [{', '.join(map(repr, predicate.prior))}]",
-            f"staleness_days = {predicate.staleness_days}",
+            f"staleness_days = {predicate.staleness_days}  # a known fact older than this is not an "
+            "answer by itself; what it says beyond chance halves with every further such period",
         ]
         if predicate.description:
             lines.append(f"description = {_quoted(predicate.description)}")
