@@ -91,6 +91,8 @@ class QueryResult:
     If no item and no fact counts, ``source`` is ``none`` and there is no answer: ``top_value`` and
     ``confidence`` are None, and the probabilities are the prior. ``similar`` then has up to three
     known entity IDs that are like an unknown one; it is None if the entity is known.
+
+    ``item_claims`` has the claims of the items used, by evidence ID.
     """
 
     entity_id: str
@@ -113,6 +115,7 @@ class QueryResult:
     audit_ptr: str | None = None
     none_of: LeftOut | None = None
     similar: tuple[str, ...] | None = None
+    item_claims: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_answer(self) -> bool:
@@ -138,6 +141,18 @@ class QueryResult:
     def evidence_chain(self) -> tuple[str, ...]:
         """The ids of the items used, best first."""
         return () if self.evidence is None else tuple(self.evidence.ids)
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The different claims of the items used, that of the best item first."""
+        given = (self.item_claims.get(name) for name in self.evidence_chain)
+        return tuple(dict.fromkeys(claim for claim in given if claim is not None))
+
+    @property
+    def claim(self) -> str | None:
+        """The claim that the answer is about; None if the items have none, or different ones."""
+        claims = self.claims
+        return claims[0] if len(claims) == 1 else None
 
     @property
     def left_out(self) -> LeftOut | None:
@@ -166,6 +181,8 @@ class QueryResult:
         return {
             "entity_id": self.entity_id,
             "predicate": self.predicate,
+            "claim": self.claim,
+            "claims": list(self.claims),
             "as_of": _iso(self.as_of),
             "distribution": self.distribution,
             "top_value": self.top_value,
@@ -201,6 +218,7 @@ class QueryResult:
         credibility = float(used.credibility[place])
         item: dict[str, Any] = {
             "evidence_id": used.ids[place],
+            "claim": self.item_claims.get(used.ids[place]),
             "weight": float(used.weight[place]),
             "credibility": None if np.isnan(credibility) else credibility,
             "score": float(used.scores[place]),
@@ -237,11 +255,12 @@ class QueryResult:
     def evidence_frame(self) -> DataFrame:
         """The evidence as a pandas DataFrame with one row per item, best first.
 
-        Columns: ``evidence_id``, ``weight``, ``credibility``, ``score``, ``copies`` (the number of
-        the item's group of copies), and for each value ``factor_<value>`` (what the item says) and
-        ``contribution_<value>`` (what it adds to the answer, in nats), if the answer has them.
+        Columns: ``evidence_id``, ``claim``, ``weight``, ``credibility``, ``score``, ``copies`` (the
+        number of the item's group of copies), and for each value ``factor_<value>`` (what the item
+        says) and ``contribution_<value>`` (what it adds to the answer, in nats), if the answer has
+        them.
         """
-        columns = ["evidence_id", "weight", "credibility", "score", "copies"]
+        columns = ["evidence_id", "claim", "weight", "credibility", "score", "copies"]
         rows = []
         for item in self._items():
             row = {name: item[name] for name in columns}
@@ -269,22 +288,22 @@ class QueryResults(list[QueryResult]):
     def to_frame(self) -> DataFrame:
         """A pandas DataFrame with one row per question.
 
-        Columns: ``entity_id``, ``predicate``, ``top_value``, ``confidence``, one ``p_<value>`` per
-        value (NaN for predicates that do not have it), ``source``, ``method``, ``items`` (evidence
-        items used), ``conflict``, ``as_of``, ``asked_at``, ``record_id`` and ``notes``. Without an
-        answer ``top_value`` is None and ``confidence`` NaN. MissingPackageError if pandas is
-        not installed.
+        Columns: ``entity_id``, ``predicate``, ``claim`` (None if the items have none, or different
+        ones), ``top_value``, ``confidence``, one ``p_<value>`` per value (NaN for predicates that
+        do not have it), ``source``, ``method``, ``items`` (evidence items used), ``conflict``,
+        ``as_of``, ``asked_at``, ``record_id`` and ``notes``. Without an answer ``top_value`` is
+        None and ``confidence`` NaN. MissingPackageError if pandas is not installed.
         """
         values = list(dict.fromkeys(value for result in self for value in result.values))
         columns = (
-            *("entity_id", "predicate", "top_value", "confidence"),
+            *("entity_id", "predicate", "claim", "top_value", "confidence"),
             *(f"p_{value}" for value in values),
             *("source", "method", "items", "conflict"),
             *("as_of", "asked_at", "record_id", "notes"),
         )
         rows = [
             (
-                *(result.entity_id, result.predicate, result.top_value),
+                *(result.entity_id, result.predicate, result.claim, result.top_value),
                 np.nan if result.confidence is None else result.confidence,
                 *(result.distribution.get(value) for value in values),
                 *(result.source, result.method, len(result.evidence_chain), result.conflict),
@@ -376,6 +395,7 @@ def _html(result: QueryResult) -> str:
         f"<p><b>{escape(result.entity_id)}</b> · {escape(result.predicate)}: "
         f"<b>{escape(value)}</b>{', ' if chance else ''}{chance} "
         f"(source: {escape(result.source)}, method: {escape(result.method)})</p>",
+        *(f"<p>claim: {escape(claim)}</p>" for claim in result.claims),
         f"<table>{''.join(bars)}</table>",
         f"<p>{escape(', '.join(filter(None, facts)))}</p>",
     ]

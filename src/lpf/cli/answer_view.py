@@ -64,6 +64,10 @@ def show_answer(
     output.print(
         Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_verdict(result), "bold"))
     )
+    claims = result.claims
+    if claims:
+        several = f"{len(claims)} different ones; --full shows them"
+        output.print(indented(Text(f"claim: {several if len(claims) > 1 else claims[0]}")))
     for line in _basis(result):
         output.print(indented(Text(line, style="dim")))
     output.print()

@@ -79,7 +79,8 @@ def _show(result: QueryResult, items: Mapping[str, Evidence], *, full: bool, ver
     from lpf.cli.terminal import console
 
     texts = {name: item.text_content for name, item in items.items()}
-    origins = {name: _origin(item) for name, item in items.items()} if full else None
+    several = len(result.claims) > 1
+    origins = {name: _origin(item, several) for name, item in items.items()} if full else None
     show_answer(console(), result, texts, origins, verbose=verbose)
 
 
@@ -88,9 +89,10 @@ def _items(workspace: Workspace, result: QueryResult) -> dict[str, Evidence]:
     return {name: stored.evidence for name, stored in stored_items.items()}
 
 
-def _origin(item: Evidence) -> str:
+def _origin(item: Evidence, several_claims: bool) -> str:
     from lpf.cli.terminal import when
 
+    claim = f"claim: {item.claim}\n" if several_claims and item.claim is not None else ""
     source = "source unknown" if item.source is None else f"source: {item.source}"
     date = when(item.timestamp).removesuffix(" 00:00")  # most dates have no time
-    return f"{source}, {date or 'undated'}"
+    return f"{claim}{source}, {date or 'undated'}"

@@ -23,6 +23,7 @@ from lpf.ingest import (
 from lpf.ingest.input_files import Rows
 from lpf.ledger import erase_query_texts
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
+from lpf.reading import is_pair
 from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
 from lpf.types import QueryOptions
@@ -91,6 +92,7 @@ class Workspace(Wiring):
         result = self.orchestrator.query(
             entity_id, self.predicate(predicate), options or self.settings.query, audit
         )
+        self._add_claims([result])
         self._add_similar([result])
         return result
 
@@ -108,11 +110,22 @@ class Workspace(Wiring):
         for start in range(0, len(pairs), QUERY_BATCH):
             chunk = pairs[start : start + QUERY_BATCH]
             answers = self.orchestrator.query_many(chunk, options or self.settings.query, audit)
+            self._add_claims(answers)
             self._add_similar(answers)
             results += answers
             if progress is not None:
                 progress(len(results), len(pairs))
         return results
+
+    def _add_claims(self, results: Sequence[QueryResult]) -> None:
+        """Looked up here and not with the items: those are cached, and a claim must not outlive its
+        erasure."""
+        names = [name for result in results for name in result.evidence_chain]
+        claims = self.evidence.claims(names) if names else {}
+        if claims:
+            for result in results:
+                chain = result.evidence_chain
+                result.item_claims = {name: claims[name] for name in chain if name in claims}
 
     def _add_similar(self, results: Sequence[QueryResult]) -> None:
         """Known IDs like those of unknown entities, for the first 100 of a batch: each takes some
@@ -152,10 +165,14 @@ class Workspace(Wiring):
             "batch": batch,
             "progress": progress,
         }
+        parts = self.evidence, self.schema, self.reader_for_ingestion
         if isinstance(data, str | os.PathLike):
-            return ingest(Path(data), self.evidence, self.schema, self.reader, **shared)
-        name = "DataFrame" if hasattr(data, "itertuples") else "rows"
-        return ingest_rows(data, self.evidence, self.schema, self.reader, name=name, **shared)
+            outcome = ingest(Path(data), *parts, **shared)
+        else:
+            name = "DataFrame" if hasattr(data, "itertuples") else "rows"
+            outcome = ingest_rows(data, *parts, name=name, **shared)
+        self.refresh_reader()
+        return outcome
 
     def erase(self, *evidence_ids: str) -> Erasure:
         """Destroy items: their texts, salts, vectors and cached numbers. Their records stay valid.
@@ -199,7 +216,7 @@ class Workspace(Wiring):
         return replay_deep(
             fields,
             self.evidence,
-            lambda: self.reader,
+            lambda: self.reader_for(is_pair(fields["context"]["versions"]["reader"])),
             lambda version: self.models.load_recorded(version).runtime(),
         )
 
@@ -249,6 +266,7 @@ class Workspace(Wiring):
         """Make a model the active one, which answers all questions from now on."""
         self.models.use(version)
         self.invalidate(*MODEL_PARTS)
+        self.refresh_reader()
 
     def __repr__(self) -> str:
         return f"Workspace({str(self.folder)!r})"
