@@ -51,5 +51,5 @@ def test_test_entities_without_claims_are_read_as_the_training_entities_are(tmp_
             row["claim"] = "The part is fine."
     path = written(tmp_path / "some.jsonl", rows)
     bench = Workbench(TrainSpec(file_data(path), seeds=(1,)), tmp_path)
-    width = bench.examples.train.features.shape[1]
+    width = bench.train.features.shape[1]
     assert bench.test_examples(EvalSpec()).features.shape[1] == width
