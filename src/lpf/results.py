@@ -25,6 +25,7 @@ FactRole = Literal["hard", "soft"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS_SHOWN = 60  # in a notebook
+NO_ANSWER = "no answer"
 
 # The stages of a question, in the order of the paper's latency table.
 STAGES = ("canonical", "retrieval", "encoding", "conversion", "reasoning", "recording")
@@ -86,6 +87,12 @@ class QueryResult:
     ``stages`` are milliseconds by name (see STAGES); for one of many questions answered together
     they are its share. ``as_of`` and ``timestamp`` are microseconds since 1970. ``none_of`` counts
     the items of an answer without ``evidence``: found, but all left out.
+
+    If no item and no fact counts, ``source`` is ``none`` and there is no answer: ``top_value`` and
+    ``confidence`` are None, and the probabilities are the prior. ``similar`` then has up to three
+    known entity IDs that are like an unknown one; it is None if the entity is known.
+
+    ``item_claims`` has the claims of the items used, by evidence ID.
     """
 
     entity_id: str
@@ -107,6 +114,13 @@ class QueryResult:
     audit: Audit = "off"
     audit_ptr: str | None = None
     none_of: LeftOut | None = None
+    similar: tuple[str, ...] | None = None
+    item_claims: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_answer(self) -> bool:
+        """False if no item and no fact counts."""
+        return self.source != "none"
 
     @property
     def distribution(self) -> dict[str, float]:
@@ -114,18 +128,31 @@ class QueryResult:
         return dict(zip(self.values, self.probabilities, strict=True))
 
     @property
-    def top_value(self) -> str:
-        return self.values[self._best]
+    def top_value(self) -> str | None:
+        """The most probable value, or None if there is no answer."""
+        return self.values[self._best] if self.has_answer else None
 
     @property
-    def confidence(self) -> float:
-        """The probability of the top value."""
-        return self.probabilities[self._best]
+    def confidence(self) -> float | None:
+        """The probability of the top value, or None if there is no answer."""
+        return self.probabilities[self._best] if self.has_answer else None
 
     @property
     def evidence_chain(self) -> tuple[str, ...]:
         """The ids of the items used, best first."""
         return () if self.evidence is None else tuple(self.evidence.ids)
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The different claims of the items used, that of the best item first."""
+        given = (self.item_claims.get(name) for name in self.evidence_chain)
+        return tuple(dict.fromkeys(claim for claim in given if claim is not None))
+
+    @property
+    def claim(self) -> str | None:
+        """The claim that the answer is about; None if the items have none, or different ones."""
+        claims = self.claims
+        return claims[0] if len(claims) == 1 else None
 
     @property
     def left_out(self) -> LeftOut | None:
@@ -154,6 +181,8 @@ class QueryResult:
         return {
             "entity_id": self.entity_id,
             "predicate": self.predicate,
+            "claim": self.claim,
+            "claims": list(self.claims),
             "as_of": _iso(self.as_of),
             "distribution": self.distribution,
             "top_value": self.top_value,
@@ -171,6 +200,7 @@ class QueryResult:
             "left_out": _counts(self.left_out),
             "facts": [_fact(used) for used in self.facts],
             "notes": list(self.notes),
+            "similar": None if self.similar is None else list(self.similar),
             "audit_ptr": self.audit_ptr,
             "record_id": self.record_id,
             "audit": self.audit,
@@ -188,6 +218,7 @@ class QueryResult:
         credibility = float(used.credibility[place])
         item: dict[str, Any] = {
             "evidence_id": used.ids[place],
+            "claim": self.item_claims.get(used.ids[place]),
             "weight": float(used.weight[place]),
             "credibility": None if np.isnan(credibility) else credibility,
             "score": float(used.scores[place]),
@@ -224,11 +255,12 @@ class QueryResult:
     def evidence_frame(self) -> DataFrame:
         """The evidence as a pandas DataFrame with one row per item, best first.
 
-        Columns: ``evidence_id``, ``weight``, ``credibility``, ``score``, ``copies`` (the number of
-        the item's group of copies), and for each value ``factor_<value>`` (what the item says) and
-        ``contribution_<value>`` (what it adds to the answer, in nats), if the answer has them.
+        Columns: ``evidence_id``, ``claim``, ``weight``, ``credibility``, ``score``, ``copies`` (the
+        number of the item's group of copies), and for each value ``factor_<value>`` (what the item
+        says) and ``contribution_<value>`` (what it adds to the answer, in nats), if the answer has
+        them.
         """
-        columns = ["evidence_id", "weight", "credibility", "score", "copies"]
+        columns = ["evidence_id", "claim", "weight", "credibility", "score", "copies"]
         rows = []
         for item in self._items():
             row = {name: item[name] for name in columns}
@@ -239,8 +271,9 @@ class QueryResult:
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{value}={p:.3f}" for value, p in self.distribution.items())
+        verdict = shares if self.has_answer else f"{NO_ANSWER}, prior {shares}"
         return (
-            f"<QueryResult {self.entity_id!r} {self.predicate}: {shares} ({self.source}, "
+            f"<QueryResult {self.entity_id!r} {self.predicate}: {verdict} ({self.source}, "
             f"{len(self.evidence_chain)} items, record {self.record_id})>"
         )
 
@@ -255,21 +288,23 @@ class QueryResults(list[QueryResult]):
     def to_frame(self) -> DataFrame:
         """A pandas DataFrame with one row per question.
 
-        Columns: ``entity_id``, ``predicate``, ``top_value``, ``confidence``, one ``p_<value>`` per
-        value (NaN for predicates that do not have it), ``source``, ``method``, ``items`` (evidence
-        items used), ``conflict``, ``as_of``, ``asked_at``, ``record_id`` and ``notes``.
-        MissingPackageError if pandas is not installed.
+        Columns: ``entity_id``, ``predicate``, ``claim`` (None if the items have none, or different
+        ones), ``top_value``, ``confidence``, one ``p_<value>`` per value (NaN for predicates that
+        do not have it), ``source``, ``method``, ``items`` (evidence items used), ``conflict``,
+        ``as_of``, ``asked_at``, ``record_id`` and ``notes``. Without an answer ``top_value`` is
+        None and ``confidence`` NaN. MissingPackageError if pandas is not installed.
         """
         values = list(dict.fromkeys(value for result in self for value in result.values))
         columns = (
-            *("entity_id", "predicate", "top_value", "confidence"),
+            *("entity_id", "predicate", "claim", "top_value", "confidence"),
             *(f"p_{value}" for value in values),
             *("source", "method", "items", "conflict"),
             *("as_of", "asked_at", "record_id", "notes"),
         )
         rows = [
             (
-                *(result.entity_id, result.predicate, result.top_value, result.confidence),
+                *(result.entity_id, result.predicate, result.claim, result.top_value),
+                np.nan if result.confidence is None else result.confidence,
                 *(result.distribution.get(value) for value in values),
                 *(result.source, result.method, len(result.evidence_chain), result.conflict),
                 *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),
@@ -285,7 +320,7 @@ class QueryResults(list[QueryResult]):
             _cells(
                 "td",
                 (
-                    *(r.entity_id, r.predicate, r.top_value, f"{r.confidence:.1%}"),
+                    *(r.entity_id, r.predicate, *_verdict(r)),
                     *(r.source, r.record_id or "not recorded"),
                 ),
             )
@@ -335,6 +370,13 @@ def _pandas() -> Any:
         ) from error
 
 
+def _verdict(result: QueryResult) -> tuple[str, str]:
+    """The top value and its probability, in words."""
+    if result.top_value is None:
+        return NO_ANSWER, ""
+    return result.top_value, f"{result.confidence:.1%}"
+
+
 def _html(result: QueryResult) -> str:
     """The distribution as bars, the evidence as a table, the notes below."""
     bars = [
@@ -348,10 +390,12 @@ def _html(result: QueryResult) -> str:
         "" if result.conflict is None else f"conflict {result.conflict:.2f}",
         f"record {result.record_id}" if result.record_id else "not recorded",
     ]
+    value, chance = _verdict(result)
     parts = [
         f"<p><b>{escape(result.entity_id)}</b> · {escape(result.predicate)}: "
-        f"<b>{escape(result.top_value)}</b>, {result.confidence:.1%} "
+        f"<b>{escape(value)}</b>{', ' if chance else ''}{chance} "
         f"(source: {escape(result.source)}, method: {escape(result.method)})</p>",
+        *(f"<p>claim: {escape(claim)}</p>" for claim in result.claims),
         f"<table>{''.join(bars)}</table>",
         f"<p>{escape(', '.join(filter(None, facts)))}</p>",
     ]

@@ -27,7 +27,7 @@ from lpf.cli.terminal import (
 from lpf.combine.uncertainty import entropy
 from lpf.items import Items
 from lpf.orchestrator.inference import NOTHING
-from lpf.results import STAGES, FactUsed, LeftOut, QueryResult, all_left_out_note
+from lpf.results import NO_ANSWER, STAGES, FactUsed, LeftOut, QueryResult, all_left_out_note
 from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
@@ -56,17 +56,19 @@ def show_answer(
     result: QueryResult,
     texts: Mapping[str, str],
     origins: Mapping[str, str] | None = None,
-    similar: Sequence[str] | None = None,
     *,
     verbose: bool = False,
 ) -> None:
     """``texts`` are the items' texts by id; an erased one is missing. With ``origins`` (source and
-    date by id) texts are shown in full. ``similar`` has the known entity IDs that are like an
-    unknown one; None if the entity is known."""
+    date by id) texts are shown in full."""
     output.print(
         Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_verdict(result), "bold"))
     )
-    for line in _basis(result, similar):
+    claims = result.claims
+    if claims:
+        several = f"{len(claims)} different ones; --full shows them"
+        output.print(indented(Text(f"claim: {several if len(claims) > 1 else claims[0]}")))
+    for line in _basis(result):
         output.print(indented(Text(line, style="dim")))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
@@ -87,18 +89,18 @@ def show_answer(
 
 def _verdict(result: QueryResult) -> str:
     """The top value and its probability; the prior alone is not an answer."""
-    if result.source == "none":
-        return "nothing is known"
+    if result.top_value is None or result.confidence is None:
+        return NO_ANSWER
     return f"{result.top_value}, {percent(result.confidence)}"
 
 
-def _basis(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
+def _basis(result: QueryResult) -> list[str]:
     """What the answer is based on."""
     if result.source == "canonical":
         fact = result.facts[0]
         return [f"a known fact answers: confidence {fact.confidence:g}, {_dated(fact)}"]
-    if result.source == "none":
-        return _why_nothing(result, similar)
+    if not result.has_answer:
+        return _why_nothing(result)
     if result.evidence is None:
         return [f"based on {count(len(result.facts), 'known fact')} alone"]
     used = result.evidence
@@ -109,20 +111,24 @@ def _basis(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
     return [f"based on {' and '.join(parts)}, {METHODS[result.method]}{mode}"]
 
 
-def _why_nothing(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
+def _why_nothing(result: QueryResult) -> list[str]:
     left_out = result.left_out
     if left_out is not None and left_out.count:
         return [
             all_left_out_note(left_out, result.options) + _remedy(result, left_out),
             "no fact counts either: these are the prior probabilities",
         ]
-    if similar is None:
+    if result.similar is None:
         about = result.predicate
         return [f"no item about {about} and no fact counts: these are the prior probabilities"]
     lines = [
         f"no item and no fact is about {result.entity_id!r}: these are the prior probabilities"
     ]
-    return [*lines, f"did you mean {' or '.join(similar)}?"] if similar else lines
+    return [*lines, did_you_mean(result.similar)] if result.similar else lines
+
+
+def did_you_mean(similar: Sequence[str]) -> str:
+    return f"did you mean {' or '.join(similar)}?"
 
 
 def _show_evidence(
@@ -178,9 +184,10 @@ def _full_text(text: str, origin: str | None) -> RenderableType:
 def bits_added(result: QueryResult, used: Items) -> FloatArray | None:
     """What each item adds to the log odds of the top value against the runner-up, in bits, [K];
     None if there are no contributions, or only one value."""
-    if used.contributions is None or len(result.values) < 2:
+    best = result.top_value
+    if used.contributions is None or len(result.values) < 2 or best is None:
         return None
-    top, second = (result.values.index(name) for name in (result.top_value, runner_up(result)))
+    top, second = (result.values.index(name) for name in (best, runner_up(result)))
     with np.errstate(invalid="ignore"):  # an item may rule out both: -inf - -inf
         return np.asarray(NAT * (used.contributions[:, top] - used.contributions[:, second]))
 
@@ -211,7 +218,7 @@ def _says(result: QueryResult, potential: FloatArray) -> str:
 def _left_out(result: QueryResult) -> str:
     """Empty if nothing was left out, or if the lines at the top say so already."""
     left_out = result.left_out
-    if left_out is None or not left_out.count or result.source == "none":
+    if left_out is None or not left_out.count or not result.has_answer:
         return ""
     return f"left out: {left_out.reasons(result.options)}{_remedy(result, left_out)}"
 

@@ -22,7 +22,7 @@ from lpf.errors import WorkspaceError
 from lpf.factors.convert import StepTimes
 from lpf.index.retrieve import EvidenceIndex
 from lpf.items import Segments
-from lpf.orchestrator.known_facts import FactPolicy, known_facts
+from lpf.orchestrator.known_facts import FactPolicy, known_facts, unused_note
 from lpf.orchestrator.recording import shared_options
 from lpf.results import FactUsed, LeftOut, QueryResult, all_left_out_note
 from lpf.schema import Predicate, Schema
@@ -32,6 +32,8 @@ from lpf.types import QueryOptions
 NO_FACTS = Facts()
 NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
 NOTHING = "no evidence and no known facts: this is the prior"
+PAPER_UNUSED = "paper mode does not use it"
+UNCOVERED_UNUSED = "it is not used, since the circuit does not cover its predicate"
 FACTS_UNUSED = "known facts were not used: only the circuit can take them into account"
 
 
@@ -39,7 +41,8 @@ FACTS_UNUSED = "known facts were not used: only the circuit can take them into a
 class Question:
     """One question, and what was found for it. ``own`` is the newest fact about the predicate
     itself (value, confidence, timestamp, source, fact_id), if there is one; ``facts`` and
-    ``used`` are the known facts for the answer; ``stages`` are milliseconds by name."""
+    ``used`` are the known facts for the answer, ``fact_notes`` what a reader must know of others;
+    ``stages`` are milliseconds by name."""
 
     entity_id: str
     predicate: Predicate
@@ -49,6 +52,7 @@ class Question:
     own: tuple[Any, ...] | None = None
     facts: Facts = NO_FACTS
     used: tuple[FactUsed, ...] = ()
+    fact_notes: tuple[str, ...] = ()
     stages: dict[str, float] = field(default_factory=dict)
 
 
@@ -122,9 +126,16 @@ class Inference:
 
     def _look_up_facts(self, questions: Sequence[Question]) -> None:
         """Looks up facts about related predicates and, in robust mode, a fact about this predicate
-        that is too old or too uncertain to be the answer by itself."""
+        that is too old or too uncertain to be the answer by itself. If that fact cannot take part,
+        a note says so."""
         predicate = questions[0].predicate.name
-        if not self._background.covers(predicate):
+        covered = self._background.covers(predicate)
+        unused = PAPER_UNUSED if covered else UNCOVERED_UNUSED
+        for question in questions:
+            if question.own is not None and not (covered and question.options.mode == "robust"):
+                note = unused_note(question.predicate, question.own, question.as_of, unused)
+                question.fact_notes = (note,)
+        if not covered:
             return
         related = self._related[predicate]
         for question in questions:
@@ -133,9 +144,10 @@ class Inference:
             if question.own is not None and question.options.mode == "robust":
                 rows.append((predicate, *question.own))
             if rows:
-                question.facts, question.used = known_facts(
+                question.facts, question.used, fading = known_facts(
                     rows, self._schema, question.as_of, self._policy
                 )
+                question.fact_notes += fading
 
     def _infer(
         self, questions: Sequence[Question], evidence: Sequence[Items], options: QueryOptions
@@ -171,6 +183,8 @@ class Inference:
         rough = self._rough_note(answers.predicate)
         notes = [] if rough is None else [rough]
         facts = question.used
+        if answers.method == "spn" or not facts:
+            notes += question.fact_notes
         if answers.method != "spn":
             if facts:
                 notes.append(FACTS_UNUSED)
@@ -206,7 +220,7 @@ class Inference:
         combined = normalised(base, np.empty((0, len(predicate.values))), Segments.one(0), {})
         question.stages["reasoning"] = 1e3 * (perf_counter() - begun)
         left_out = LeftOut(items.dated_later, items.below_credibility)
-        notes = [NO_EVIDENCE if known else NOTHING]
+        notes = [NO_EVIDENCE if known else NOTHING, *question.fact_notes]
         if left_out.count:
             notes.append(all_left_out_note(left_out, question.options))
         return QueryResult(
