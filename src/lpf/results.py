@@ -18,7 +18,7 @@ from lpf.types import FloatArray, QueryOptions
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Source = Literal["canonical", "inference", "facts", "none"]
+Source = Literal["canonical", "inference", "related", "facts", "none"]
 Method = Literal["canonical", "spn", "learned", "average", "prior"]
 Audit = Literal["recorded", "pending", "off"]
 FactRole = Literal["hard", "soft"]
@@ -43,6 +43,33 @@ class FactUsed:
     timestamp: int
     role: FactRole
     strength: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RelatedEvidence:
+    """Evidence about a related predicate that was used. ``distribution`` is what its ``items`` say
+    together about that predicate's ``values``, with its prior. ``contribution`` [V] is what they
+    add to the answer through the circuit, in log space, one number per value of the answer; of
+    several related predicates, each adds to those before it."""
+
+    predicate: str
+    values: tuple[str, ...]
+    distribution: tuple[float, ...]
+    items: Items
+    contribution: FloatArray
+
+    @property
+    def evidence_chain(self) -> tuple[str, ...]:
+        """The ids of the items, best first."""
+        return tuple(self.items.ids)
+
+
+def with_contributions(base: FloatArray, related: Iterable[RelatedEvidence]) -> FloatArray:
+    """``base`` and the contributions of related evidence, added in their order."""
+    total = base.copy()
+    for one in related:
+        total += one.contribution
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +109,9 @@ class QueryResult:
     """The answer to one question.
 
     ``source`` says what the answer is based on, ``method`` how it was computed, ``notes`` what else
-    a reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V] and
-    the evidence's ``contributions`` [K, V] add up, in log space, to the answer before normalising.
+    a reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V], the
+    ``contribution`` [V] of each of ``related`` and the evidence's ``contributions`` [K, V] add up,
+    in log space, to the answer before normalising.
     ``stages`` are milliseconds by name (see STAGES); for one of many questions answered together
     they are its share. ``as_of`` and ``timestamp`` are microseconds since 1970. ``none_of`` counts
     the items of an answer without ``evidence``: found, but all left out.
@@ -116,11 +144,19 @@ class QueryResult:
     none_of: LeftOut | None = None
     similar: tuple[str, ...] | None = None
     item_claims: Mapping[str, str] = field(default_factory=dict)
+    related: tuple[RelatedEvidence, ...] = ()
 
     @property
     def has_answer(self) -> bool:
         """False if no item and no fact counts."""
         return self.source != "none"
+
+    related: tuple[RelatedEvidence, ...] = ()
+
+    @property
+    def log_prior(self) -> FloatArray | None:
+        """``base`` with what related evidence adds, [V]: what the items multiply."""
+        return None if self.base is None else with_contributions(self.base, self.related)
 
     @property
     def distribution(self) -> dict[str, float]:
@@ -199,6 +235,7 @@ class QueryResult:
             "evidence": self._items(),
             "left_out": _counts(self.left_out),
             "facts": [_fact(used) for used in self.facts],
+            "related": [self._related(one) for one in self.related],
             "notes": list(self.notes),
             "similar": None if self.similar is None else list(self.similar),
             "audit_ptr": self.audit_ptr,
@@ -226,11 +263,22 @@ class QueryResult:
         }
         for name, rows in (("factor", used.potential), ("contribution", used.contributions)):
             if rows is not None:
-                item[name] = {
-                    value: number if np.isfinite(number) else None
-                    for value, number in zip(self.values, rows[place].tolist(), strict=True)
-                }
+                item[name] = self._by_value(rows[place])
         return item
+
+    def _related(self, one: RelatedEvidence) -> dict[str, Any]:
+        return {
+            "predicate": one.predicate,
+            "evidence_chain": list(one.evidence_chain),
+            "distribution": dict(zip(one.values, one.distribution, strict=True)),
+            "contribution": self._by_value(one.contribution),
+        }
+
+    def _by_value(self, row: FloatArray) -> dict[str, float | None]:
+        return {
+            value: number if np.isfinite(number) else None
+            for value, number in zip(self.values, row.tolist(), strict=True)
+        }
 
     @property
     def record_id(self) -> str | None:
@@ -387,6 +435,7 @@ def _html(result: QueryResult) -> str:
     facts = [
         f"{len(result.evidence_chain)} items",
         f"{len(result.facts)} facts" if result.facts else "",
+        *[f"{len(one.evidence_chain)} items about {one.predicate}" for one in result.related],
         "" if result.conflict is None else f"conflict {result.conflict:.2f}",
         f"record {result.record_id}" if result.record_id else "not recorded",
     ]

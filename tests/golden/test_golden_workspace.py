@@ -93,7 +93,10 @@ def test_every_question_gets_the_same_answer_and_record(
 ) -> None:
     asked = expected()["answers"][position]
     as_of = datetime.fromisoformat(expected()["as_of"])
-    options = replace(workspace.settings.query, as_of=as_of, **asked["options"])
+    # Version 0.1 did not use evidence about related predicates, and this workspace has a relation
+    # and a circuit: without it, a question is the one that was asked then.
+    asked_then = {"as_of": as_of, "related_evidence": False, **asked["options"]}
+    options = replace(workspace.settings.query, **asked_then)
     result = workspace.query(asked["entity_id"], asked["predicate"], options)
     no_answer = NO_ANSWER if result.source == "none" else ()
     assert_same(asked["answer"], result.to_dict(), OF_THE_RECORD + no_answer)
