@@ -33,7 +33,7 @@ def test_a_model_of_a_few_entities_warns_how_far_to_trust_it() -> None:
     scores = model.scores_on("out of fold")["level"]
     assert scores.entities == 9
     warnings = " ".join(model.warnings)
-    assert "of entities it had not seen" in warnings
+    assert "unseen entities were answered correctly" in warnings
     assert "9 entities only" in warnings
     assert model.config.seeds == (1, 2)
     assert model.config.calibrated_on == {"level": 9}
@@ -53,7 +53,7 @@ def test_the_linear_model_is_chosen_for_few_entities_and_wide_features(tmp_path:
     assert ours.config.encoder.hidden == ()
     assert ours.config.seeds == plain.config.seeds
     assert ours.network_seeds == frozenset()
-    assert any("the model reads linearly (held-out NLL" in one for one in ours.warnings)
+    assert any("the model is linear (held-out NLL" in one for one in ours.warnings)
     more = many_sided(200, seed=3)
     losses = [
         evaluate(model.runtime(), few.dataset.schema, "level", more).nll for model in (ours, plain)

@@ -10,6 +10,7 @@ from training_examples import LEVEL, OUTCOME, SMALL, made_up
 from lpf.errors import ConfigError, DatasetError, TrainingError
 from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
+from lpf.model.runtime import Runtime
 from lpf.training import Examples, StageTwoConfig, Trained, Trainer, TrainingConfig, train_head
 from lpf.training.config import check_seeds
 from lpf.training.fitting import answers
@@ -183,7 +184,7 @@ def test_balancing_is_advised_only_if_it_may_help() -> None:
         for warning in answer_warnings(LEVEL, never_high, labels, False)
         if "'high'" in warning
     )
-    assert plain.endswith("Get more evidence of such.")
+    assert plain.endswith("Add more entities with this value.")
     advised = " ".join(answer_warnings(LEVEL, never_high, labels, True))
     assert "or train with --balance always." in advised
     even, rare, rarer = (np.repeat([0, 1, 2], counts) for counts in ([9] * 3, [9, 9, 5], [9, 9, 2]))
@@ -251,3 +252,23 @@ def test_bad_seeds_are_refused(seeds: tuple[int, ...]) -> None:
 def test_bad_settings_are_refused(changes: dict[str, object], field: str) -> None:
     with pytest.raises(ConfigError, match=field):
         TrainingConfig(**changes)
+
+
+def test_the_wording_of_a_card_does_not_change_sampled_answers(
+    model: Trained, examples: Examples, tmp_path: Path
+) -> None:
+    """Samples are seeded by the training data and the seeds, not by the hash of the model."""
+    reworded = replace(model, card=replace(model.card, notes=("other words",)))
+    versions = [one.save(tmp_path) for one in (model, reworded)]
+    assert versions[0] != versions[1]
+    loaded = [load_model(tmp_path / version).runtime() for version in versions]
+    first, second = (
+        answers(one, examples.dataset.schema, "level", examples, QueryOptions.paper())
+        for one in loaded
+    )
+    np.testing.assert_array_equal(first, second)
+    old = replace(loaded[0].config, sampling_key="")
+    assert "sampling_key" not in old.to_dict()
+    assert Runtime(old, loaded[0].tensors, "v").member(0).sampling_key == "v/0"
+    key = loaded[0].config.sampling_key
+    assert loaded[0].member(1).sampling_key == f"{key}/1"

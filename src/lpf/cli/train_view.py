@@ -373,7 +373,7 @@ def _choice_document(choice: ModelChoice | None) -> dict[str, Any] | None:
             name: {"labels": recipe.source, "penalty": recipe.penalty}
             for name, recipe in choice.linear.items()
         },
-        "told": f"reading: {choice.describe()}",
+        "told": f"model: {choice.describe()}",
     }
 
 

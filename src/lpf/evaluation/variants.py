@@ -121,12 +121,12 @@ class LpfVariant:
 
 
 def best_members(model: Runtime, count: int) -> Runtime:
-    """The first ``count`` members, or all if there are fewer. A single one gets the version that
-    ``Runtime.member`` gives it, because random draws depend on it."""
+    """The first ``count`` members, or all if there are fewer."""
     places = range(min(count, model.members))
+    if len(places) == 1:
+        return model.member(0)
     config, tensors = select_members(model.config, model.tensors, places)
-    alone = len(places) == 1 < model.members
-    return Runtime(config, tensors, f"{model.version}/0" if alone else model.version)
+    return Runtime(config, tensors, model.version)
 
 
 def _with_uniform_shares(model: Runtime, predicate: str) -> Runtime:

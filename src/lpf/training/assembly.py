@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from lpf.training.fitting import (
     Scores,
     answers,
     calibrated,
+    refuse_unstable,
     score_splits,
 )
 from lpf.training.history import SeedHistory, ranked, spread
@@ -39,8 +42,9 @@ from lpf.training.training_warnings import (
 )
 from lpf.types import Float32Array, QueryOptions, Variant
 
+SAMPLING_DIGITS = 16
 # A model's version is a hash that covers its card: a change of wording changes the version of new
-# models.
+# models, but not their answers.
 INTENDED = (
     "Turning short texts like those it was trained on into probabilities for the predicates below, "
     "together with other items about the same entity."
@@ -154,6 +158,7 @@ def finish(
     ``fold_scores``, by predicate, are given if there are too few entities for splits; otherwise
     the model is scored on validation and test entities here.
     """
+    refuse_unstable(runtime, predicates, examples)
     runtime = calibrated(runtime, fitted)
     if fold_scores is None:
         variants: tuple[Variant, ...] = (
@@ -207,8 +212,9 @@ def assemble(
 ) -> Trained:
     """Put a calibrated model and its results together, with a card named after the data set."""
     blank = ModelCard(dataset.name, "", INTENDED, UNSUITABLE)
+    model = runtime.config
     trained = Trained(
-        runtime.config,
+        replace(model, sampling_key=model.sampling_key or _sampling_key(model, dataset)),
         runtime.tensors,
         blank,
         histories,
@@ -225,6 +231,13 @@ def assemble(
         notes=tuple(_card_notes(trained, config)),
     )
     return replace(trained, card=card)
+
+
+def _sampling_key(model: ModelConfig, dataset: Dataset) -> str:
+    """What the draws of a new model are seeded with; a model with an added head keeps its own."""
+    names = [head.name for head in model.predicates]
+    parts = json.dumps([dataset.digest, model.reader_id, names, list(model.seeds)])
+    return hashlib.sha256(parts.encode()).hexdigest()[:SAMPLING_DIGITS]
 
 
 def _split_warnings(
@@ -255,11 +268,11 @@ def _describe_data(dataset: Dataset, in_folds: bool) -> str:
 
 def _card_notes(trained: Trained, config: TrainingConfig) -> Iterator[str]:
     yield _member_note(trained)
-    about = "of networks that do not answer: " if trained.is_linear else ""
+    about = "of networks that are not in the model: " if trained.is_linear else ""
     for note in _network_notes(trained, config):
         yield f"{about}{note}"
     if trained.choice is not None:
-        yield f"reading: {trained.choice.describe()}"
+        yield f"model: {trained.choice.describe()}"
     for name, fitted in trained.fitted.items():
         yield from _fitted_notes(name, fitted)
     for warning in trained.warnings:

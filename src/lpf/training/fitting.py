@@ -16,7 +16,8 @@ from lpf import metrics
 from lpf.combine.calibration import CalibrationFit, LabelledFactors, fit_robust, fit_temperature
 from lpf.combine.learned import LearnedCombiner
 from lpf.engine import Engine
-from lpf.factors.convert import ConversionConfig, Converter
+from lpf.errors import TrainingError
+from lpf.factors.convert import LARGEST_SHIFT, ConversionConfig, Converter, shift_under_noise
 from lpf.metrics import LabelArray
 from lpf.model.artefact import HeldOutData, score_place
 from lpf.model.runtime import Runtime
@@ -25,6 +26,7 @@ from lpf.training.examples import Examples
 from lpf.types import FloatArray, QueryOptions, Variant
 
 HELD_OUT_SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
+STABILITY_ITEMS = 256  # the model is tested with noise on this many items at most
 SUBSETS_SEED = 20_240  # draws the subsets of evidence that robust mode is fitted on
 NULL_SEED = 7  # draws the ECE that a perfectly calibrated predictor would have
 
@@ -43,6 +45,20 @@ def fit_predicate(runtime: Runtime, predicate: Predicate, validation: Examples) 
     labelled = labelled_entities(validation, predicate.name)
     robust = robust_fit(runtime, predicate, labelled)
     return FittedParameters(robust, _learned_temperature(runtime, predicate.name, labelled))
+
+
+def refuse_unstable(runtime: Runtime, predicates: Sequence[str], examples: Examples) -> None:
+    """TrainingError if noise, not the features, decides what the model says."""
+    for name in predicates:
+        shift = shift_under_noise(runtime, name, examples.features[:STABILITY_ITEMS])
+        if shift > LARGEST_SHIFT:
+            raise TrainingError(
+                f"the model of {name!r} is not stable: noise of a thousandth of the features' "
+                f"spread moves a probability by {100 * shift:.0f} points on average. Nothing was "
+                "saved.",
+                hint="Look for features that are constant or differ in scale by orders of "
+                "magnitude; if the reader is one of lpf's own, report this as a bug.",
+            )
 
 
 def robust_fit(runtime: Runtime, predicate: Predicate, validation: Examples) -> CalibrationFit:

@@ -1,6 +1,7 @@
 """Warnings about a model: what a user must know before relying on it.
 
-They are part of the model card, so a change of their wording changes the version of new models.
+They are part of the model card, so a change of their wording changes the version of new models, but
+not their answers.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def answer_warnings(
         if count and not answered:
             yield (
                 f"{predicate.name}: {value!r} is never answered, though {count} validation "
-                f"entities have it. Get more evidence of such{advice}."
+                f"entities have it. Add more entities with this value{advice}."
             )
 
 
@@ -96,17 +97,17 @@ def size_warnings(predicate: str, entities: int) -> Iterator[str]:
     if entities < FEW_ENTITIES:
         yield (
             f"{predicate}: probabilities were fitted on {entities} entities only; they can be off "
-            f"by {100 * rough_error(entities):.0f} points and more. Label more before relying on "
-            "them."
+            f"by {100 * rough_error(entities):.0f} points or more. Label more entities before "
+            "relying on them."
         )
 
 
 def choice_warnings(choice: ModelChoice | None) -> Iterator[str]:
     if choice is not None and choice.is_linear:
         yield (
-            f"the model reads linearly (held-out NLL {choice.linear_nll:.4f}, networks "
-            f"{choice.networks_nll:.4f}): what is told of seeds and epochs is about networks that "
-            "do not answer"
+            f"the model is linear (held-out NLL {choice.linear_nll:.4f}, networks "
+            f"{choice.networks_nll:.4f}): what is shown about seeds and epochs is about networks "
+            "that are not part of it."
         )
 
 
@@ -115,8 +116,8 @@ def small_data_warnings(predicate: str, scores: Scores) -> Iterator[str]:
     right = round(scores.accuracy * scores.entities)
     low, high = wilson(right, scores.entities)
     yield (
-        f"{predicate}: of entities it had not seen, {right} of {scores.entities} were right; with "
-        f"so few, the true share may be anywhere from {low:.0%} to {high:.0%}."
+        f"{predicate}: {right} of {scores.entities} unseen entities were answered correctly; with "
+        f"this few, the true accuracy can be anywhere from {low:.0%} to {high:.0%}."
     )
 
 
@@ -138,6 +139,6 @@ def prior_warnings(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
         yield (
             f"{predicate.name}: the schema's prior gives {predicate.values[worst]!r} "
             f"{predicate.prior[worst]:.0%}, the training data {shares[worst] / shares.sum():.0%}. "
-            "Give it another prior (lpf.toml; the classifier's prior=) if the data are the better "
-            "guess."
+            "If the data are the better guess, change the prior (in lpf.toml, or the classifier's "
+            "prior=)."
         )
