@@ -212,9 +212,9 @@ def assemble(
 ) -> Trained:
     """Put a calibrated model and its results together, with a card named after the data set."""
     blank = ModelCard(dataset.name, "", INTENDED, UNSUITABLE)
-    model = runtime.config
+    model = runtime.config  # one with an added head keeps its key
     trained = Trained(
-        replace(model, sampling_key=model.sampling_key or _sampling_key(model, dataset)),
+        replace(model, sampling_key=model.sampling_key or _sampling_key(model)),
         runtime.tensors,
         blank,
         histories,
@@ -233,10 +233,10 @@ def assemble(
     return replace(trained, card=card)
 
 
-def _sampling_key(model: ModelConfig, dataset: Dataset) -> str:
-    """What the draws of a new model are seeded with; a model with an added head keeps its own."""
+def _sampling_key(model: ModelConfig) -> str:
+    """What the draws of a new model are seeded with, besides item and question."""
     names = [head.name for head in model.predicates]
-    parts = json.dumps([dataset.digest, model.reader_id, names, list(model.seeds)])
+    parts = json.dumps([model.reader_id, names, list(model.seeds)])
     return hashlib.sha256(parts.encode()).hexdigest()[:SAMPLING_DIGITS]
 
 
