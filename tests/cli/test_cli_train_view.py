@@ -67,15 +67,15 @@ def test_the_output_says_if_claims_were_read(
     assert "60 entities have one; read with the evidence (with_claim = true in lpf.toml)" in shown
 
 
-def test_the_prior_is_listed_with_the_models_scores(lpf, data: Path) -> None:
+def test_the_class_shares_are_listed_with_the_models_scores(lpf, data: Path) -> None:
     output = lpf.json("train", data, *QUICK)
     rows = [one.split() for one in lpf("train", data, *QUICK).stdout.splitlines()]
     for split in ("validation", "test"):
-        prior = output["scores"][f"{split}/spn"]["level"]["prior_nll"]
-        assert [split, "prior", f"{prior:.4f}"] in rows
-    assert [split, "prior", f"{prior:.4f}"] in [
-        one.split() for one in lpf("models", "show").stdout.splitlines()
-    ]
+        scores = output["scores"][f"{split}/spn"]["level"]
+        accuracy, nll = scores["class_shares_accuracy"], scores["class_shares_nll"]
+        row = [split, "class", "shares", f"{100 * accuracy:.2f}", "%", f"{nll:.4f}"]
+        assert row in rows
+    assert row in [one.split() for one in lpf("models", "show").stdout.splitlines()]
 
 
 def test_a_model_that_learned_nothing_is_the_first_warning(lpf, tmp_path: Path) -> None:
@@ -89,9 +89,20 @@ def test_a_model_that_learned_nothing_is_the_first_warning(lpf, tmp_path: Path) 
             item["evidence_id"] = f"{number}-{place}"
     file = write_lines(tmp_path / "lost.jsonl", given)
     words = ("--seeds", "1,2", "--max-epochs", 30, *SMALL, "--no-report")
-    first = lpf.json("train", file, *words)["cautions"][0]
-    assert first.startswith("level: its probabilities for unseen entities are no better than the")
-    assert "- level: its probabilities for unseen" in lpf("train", file, *words).stdout
+    output = lpf.json("train", file, *words)
+    assert output["beats_class_shares"] == {"level": False}
+    sentence = output["cautions"][0]
+    assert output["not_better_than_class_shares"] == [sentence]
+    start = "level: not better than the class shares"
+    assert sentence.startswith(start)
+    for shown in (lpf("train", file, *words), lpf("models", "show")):
+        assert shown.stdout.startswith(start)
+        assert shown.stdout.count(start) == (1 if "Warnings" in shown.stdout else 2)
+    document = lpf.json("models", "list")["models"][0]["held_out"]
+    assert document["beats_class_shares"] == {"level": False}
+    assert document["class_shares_nll"] < document["nll"]
+    assert "is not better than the class shares: level" in lpf("models", "list").stdout
+    assert lpf("models", "card").stdout.splitlines()[2] == f"**{sentence}**"
 
 
 def test_options_without_effect_on_few_entities_are_reported(lpf, few: Path) -> None:

@@ -73,13 +73,13 @@ def test_a_seed_has_converged_if_its_loss_stopped_falling() -> None:
     assert not one.converged
 
 
-def test_no_better_than_the_prior_is_the_first_warning_with_folds_too() -> None:
+def test_no_better_than_the_class_shares_is_the_first_warning_with_folds_too() -> None:
     lost = many_sided(40, signal=0.0)
     model = train_small(lost, "hash", ("level",), LONG, SEEDS)
     scores = model.scores_on("out of fold")["level"]
-    assert scores.nll >= scores.prior_nll
-    assert "no better than the prior" in model.warnings[0]
-    assert sum("no better than the prior" in one for one in model.warnings) == 1
+    assert not scores.beats_class_shares
+    assert model.card.not_better_than_class_shares() == model.warnings[:1]
+    assert sum("class shares" in one for one in model.warnings) == 1
 
 
 def test_networks_are_chosen_if_they_are_better() -> None:

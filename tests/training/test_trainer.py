@@ -195,7 +195,7 @@ def test_balancing_is_advised_only_if_it_may_help() -> None:
     assert balancing_may_help(rarer, "never")
 
 
-def test_no_better_than_the_prior_is_the_first_warning(examples: Examples) -> None:
+def test_no_better_than_the_class_shares_is_the_first_warning(examples: Examples) -> None:
     """Features of test entities are those of others."""
     dataset = examples.dataset
     rows = examples.rows(dataset.positions("test"))
@@ -204,9 +204,42 @@ def test_no_better_than_the_prior_is_the_first_warning(examples: Examples) -> No
     lost = replace(examples, features=wrong)
     model = train(lost, replace(SMALL, aggregator=None))
     scores = model.scores_on("test")["level"]
-    assert scores.nll > scores.prior_nll
-    assert model.warnings[0].startswith("level: its probabilities for unseen entities are no bett")
-    assert model.card.metrics["level/test/spn/prior_nll"] == pytest.approx(scores.prior_nll)
+    assert not scores.beats_class_shares
+    assert scores.nll_gain == pytest.approx(scores.class_shares_nll - scores.nll)
+    assert scores.nll_gain_low < scores.nll_gain < scores.nll_gain_high
+    assert model.card.not_better_than_class_shares() == model.warnings[:1]
+    assert model.card.metrics["level/test/spn/beats_class_shares"] == 0.0
+    title, _, first, *_ = model.card.to_markdown().splitlines()
+    assert title == "# made up"
+    assert model.warnings[0] in first
+
+
+def test_a_model_beats_the_class_shares_of_training_entities(
+    model: Trained, examples: Examples
+) -> None:
+    """Of training entities, not of those that are scored, and not the schema's prior."""
+    dataset = examples.dataset
+    train, test = (dataset.labels("level")[dataset.positions(one)] for one in ("train", "test"))
+    counts = np.bincount(train) + 1
+    losses = -np.log(counts / counts.sum())[test]
+    scores = model.scores_on("test")["level"]
+    assert scores.beats_class_shares
+    assert scores.class_shares_nll == pytest.approx(losses.mean())
+    assert scores.class_shares_accuracy == pytest.approx((test == counts.argmax()).mean())
+    assert model.card.not_better_than_class_shares() == ()
+
+
+def test_the_majority_value_is_not_better_than_the_class_shares() -> None:
+    """Nine of ten entities have one value and the features say nothing: 90 % right is no merit,
+    although it is far better than the uniform prior."""
+    examples = made_up(200, shares=(0.05, 0.9, 0.05))
+    drawn = np.random.default_rng(0).standard_normal(examples.features.shape)
+    model = train(replace(examples, features=drawn.astype(np.float32)))
+    scores = model.scores_on("test")["level"]
+    assert scores.accuracy > 0.8
+    assert scores.nll < scores.prior_nll
+    assert not scores.beats_class_shares
+    assert model.warnings[0].startswith("level: not better than the class shares")
 
 
 def test_no_warning_about_networks_that_are_not_in_the_model(examples: Examples) -> None:

@@ -42,8 +42,11 @@ EXAMPLE = 5  # items, to illustrate what rho means
 
 
 def show_training(document: Mapping[str, Any], *, verbose: bool = False) -> None:
-    """Show the model first, then its scores and warnings, and last what to do next."""
+    """Show the model first, then its scores and warnings, and last what to do next. A model that
+    is no better than the class shares says so before anything else."""
     output = console()
+    for sentence in document["not_better_than_class_shares"]:
+        output.print(Text(sentence, style="bold yellow"))
     _show_head(output, document)
     for predicate in document["predicates"]:
         by_place = {place: scores[predicate] for place, scores in document["scores"].items()}
@@ -55,7 +58,8 @@ def show_training(document: Mapping[str, Any], *, verbose: bool = False) -> None
         print_table(output, "Grid: the best seed of each configuration", _grid(document))
     if verbose:
         _show_details(output, document)
-    show_warnings(output, document["cautions"])
+    said = document["not_better_than_class_shares"]
+    show_warnings(output, [one for one in document["cautions"] if one not in said])
     _show_next(output, document, verbose)
 
 
@@ -107,20 +111,28 @@ def _ignored(options: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
-    """One row per place, such as "test/spn", and the NLL of the prior for each part of the data.
+    """One row per place, such as "test/spn", and the class shares for each part of the data.
     ``chance`` is how high an ECE may be by chance alone."""
     by_data: dict[str, list[list[str]]] = {}
     for place, measures in scores.items():
         data, variant = place.split("/")
         by_data.setdefault(data, []).append([data, variant, *_score_cells(measures)])
     for data, rows in by_data.items():
-        prior = scores[f"{data}/{rows[0][1]}"].get("prior_nll")
-        if prior is not None:  # cards of earlier versions do not have it
-            rows.append([data, "prior", "", "", f"{prior:.4f}", "", "", ""])
+        rows += _yardstick(data, scores[f"{data}/{rows[0][1]}"])
     all_rows = [row for rows in by_data.values() for row in rows]
     return table(
         ("data", "variant", *SCORES), all_rows, right=SCORES, optional=("Brier", "entities")
     )
+
+
+def _yardstick(data: str, measures: Mapping[str, Any]) -> list[list[str]]:
+    """The row of the class shares; cards of earlier versions have at most the prior's NLL."""
+    if "class_shares_nll" in measures:
+        accuracy, nll = measures["class_shares_accuracy"], measures["class_shares_nll"]
+        return [[data, "class shares", "", percent(accuracy), f"{nll:.4f}", "", "", ""]]
+    if "prior_nll" in measures:
+        return [[data, "prior", "", "", f"{measures['prior_nll']:.4f}", "", "", ""]]
+    return []
 
 
 def _score_cells(measures: Mapping[str, Any]) -> list[str]:
@@ -318,6 +330,10 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
     """The outcome as one JSON document."""
     run, trained = outcome.run, outcome.trained
     return {
+        "beats_class_shares": {
+            name: one.beats_class_shares for name, one in trained.held_out.by_predicate.items()
+        },
+        "not_better_than_class_shares": list(trained.card.not_better_than_class_shares()),
         "version": outcome.version,
         "active": outcome.active,
         "name": trained.card.name,

@@ -67,9 +67,10 @@ def scores_table(trained: Trained) -> str:
     numbers = (
         "entities",
         "accuracy",
+        "accuracy of the class shares",
         "macro F1",
         "NLL",
-        "NLL of the prior",
+        "NLL of the class shares",
         "Brier",
         "ECE",
         "ECE by chance",
@@ -89,10 +90,11 @@ def scores_table(trained: Trained) -> str:
 
 
 def _score_cells(scores: Scores) -> list[str]:
-    losses = (scores.nll, scores.prior_nll, scores.brier, scores.ece, scores.ece_null)
+    losses = (scores.nll, scores.class_shares_nll, scores.brier, scores.ece, scores.ece_null)
     return [
         str(scores.entities),
         percent(scores.accuracy),
+        percent(scores.class_shares_accuracy),
         percent(scores.macro_f1),
         *map(decimals, losses),
     ]

@@ -53,7 +53,11 @@ UNSUITABLE = (
     "Texts of another kind or language, predicates it was not trained on, decisions about people "
     "without a person who reads the evidence."
 )
-CARD_METRICS = ("accuracy", "nll", "prior_nll", "brier", "ece", "ece_null", "entities")
+CARD_METRICS = (
+    *("accuracy", "nll", "prior_nll", "class_shares_nll", "class_shares_accuracy"),
+    *("nll_gain", "nll_gain_low", "nll_gain_high", "beats_class_shares"),
+    *("brier", "ece", "ece_null", "entities"),
+)
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ def finish(
         scores = (HeldOutScores("out of fold", "spn", fold_scores),)
     linear = choice is not None and choice.is_linear
     warnings = [
-        *unlearned_warnings(most_independent(scores).by_predicate),
+        *unlearned_warnings(most_independent(scores)),
         *choice_warnings(choice),
         *data_warnings(examples.dataset),
     ]
@@ -336,4 +340,4 @@ def _card_metrics(trained: Trained) -> Iterator[tuple[str, float]]:
     for one in trained.scores:
         for predicate, scores in one.by_predicate.items():
             for name in CARD_METRICS:
-                yield f"{predicate}/{one.place}/{name}", round(getattr(scores, name), 6)
+                yield f"{predicate}/{one.place}/{name}", round(float(getattr(scores, name)), 6)

@@ -15,10 +15,12 @@ import numpy as np
 from lpf import metrics
 from lpf.combine.calibration import CalibrationFit, LabelledFactors, fit_robust, fit_temperature
 from lpf.combine.learned import LearnedCombiner
+from lpf.datasets import Dataset
 from lpf.engine import Engine
 from lpf.errors import TrainingError
 from lpf.factors.convert import LARGEST_SHIFT, ConversionConfig, Converter, shift_under_noise
 from lpf.metrics import LabelArray
+from lpf.metrics.intervals import LEVEL
 from lpf.model.artefact import HeldOutData, score_place
 from lpf.model.runtime import Runtime
 from lpf.schema import Predicate, Schema
@@ -28,6 +30,8 @@ from lpf.types import FloatArray, QueryOptions, Variant
 HELD_OUT_SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
 STABILITY_ITEMS = 256  # the model is tested with noise on this many items at most
 SUBSETS_SEED = 20_240  # draws the subsets of evidence that robust mode is fitted on
+GAIN_DRAWS = 2000  # of the bootstrap that compares a model with the class shares
+FEWEST_COMPARED = 6  # with fewer entities or groups, no interval can be told from chance
 NULL_SEED = 7  # draws the ECE that a perfectly calibrated predictor would have
 
 
@@ -127,7 +131,10 @@ class Scores:
 
     ``ece_null`` is the 95 % quantile of the ECE of a perfectly calibrated predictor with the same
     confidences: an ECE below it is consistent with perfect calibration. ``prior_nll`` is the NLL
-    of always answering with the prior.
+    of always answering with the schema's prior, ``class_shares_nll`` that of always answering with
+    the shares of the values among training entities. ``nll_gain`` is how far the model's NLL is
+    below the latter, with a 95 % interval over entities (paired bootstrap; entities of a group are
+    drawn together). The model beats the class shares if the whole interval is above 0.
     """
 
     entities: int
@@ -138,6 +145,12 @@ class Scores:
     ece: float
     ece_null: float
     prior_nll: float
+    class_shares_nll: float
+    class_shares_accuracy: float
+    nll_gain: float
+    nll_gain_low: float
+    nll_gain_high: float
+    beats_class_shares: bool
 
     def to_dict(self) -> dict[str, float]:
         return asdict(self)
@@ -164,19 +177,28 @@ def answers(
     return Engine(runtime, schema).answer(examples.items, predicate, options).distribution
 
 
+def class_shares(labels: LabelArray, values: int) -> FloatArray:
+    """Shares of the values among labels (-1 for none), [V]; one is added to each count."""
+    counts = np.bincount(labels[labels >= 0], minlength=values) + 1.0
+    return np.asarray(counts / counts.sum())
+
+
 def evaluate(
     runtime: Runtime,
     schema: Schema,
     predicate: str,
     examples: Examples,
     variant: Variant = "spn",
+    shares: FloatArray | None = None,
 ) -> Scores:
-    """Score the answers about the entities that are labelled with the predicate."""
-    labels = examples.dataset.labels(predicate)
-    known = np.flatnonzero(labels >= 0)
-    chosen = examples.select(known)
+    """Score the answers about the entities that are labelled with the predicate. ``shares`` are the
+    class shares of the training entities; by default those of ``examples``."""
+    chosen = labelled_entities(examples, predicate)
+    labels = chosen.dataset.labels(predicate)
     distribution = answers(runtime, schema, predicate, chosen, QueryOptions(variant=variant))
-    return score(distribution, labels[known], schema[predicate].prior)
+    if shares is None:
+        shares = class_shares(labels, len(schema[predicate].values))
+    return score(distribution, chosen.dataset, schema[predicate], shares)
 
 
 def score_splits(
@@ -186,13 +208,21 @@ def score_splits(
     variants: Sequence[Variant],
 ) -> tuple[HeldOutScores, ...]:
     """Scores on validation and test entities; a split without entities is left out."""
-    schema = examples.dataset.schema
+    dataset = examples.dataset
+    schema, train = dataset.schema, dataset.positions("train")
+    shares = {
+        name: class_shares(dataset.labels(name)[train], len(schema[name].values))
+        for name in predicates
+    }
     parts = {split: examples.split(split) for split in HELD_OUT_SPLITS}
     return tuple(
         HeldOutScores(
             split,
             variant,
-            {name: evaluate(runtime, schema, name, part, variant) for name in predicates},
+            {
+                name: evaluate(runtime, schema, name, part, variant, shares[name])
+                for name in predicates
+            },
         )
         for split, part in parts.items()
         if part is not None
@@ -200,8 +230,14 @@ def score_splits(
     )
 
 
-def score(distribution: FloatArray, labels: LabelArray, prior: tuple[float, ...]) -> Scores:
+def score(
+    distribution: FloatArray, dataset: Dataset, predicate: Predicate, shares: FloatArray
+) -> Scores:
+    """Scores of answers [E, V] about the entities of ``dataset``, which are all labelled."""
+    labels = dataset.labels(predicate.name)
     null = metrics.ece_null(distribution, np.random.default_rng(NULL_SEED), draws=500)
+    constant = np.tile(shares, (len(labels), 1))
+    gain, groups = _gain(distribution, constant, dataset, labels)
     return Scores(
         len(labels),
         metrics.accuracy(distribution, labels),
@@ -210,5 +246,27 @@ def score(distribution: FloatArray, labels: LabelArray, prior: tuple[float, ...]
         metrics.brier(distribution, labels),
         metrics.ece(distribution, labels),
         null.quantile_95,
-        float(-np.log(np.array(prior))[labels].mean()),
+        float(-np.log(np.array(predicate.prior))[labels].mean()),
+        metrics.nll(constant, labels),
+        metrics.accuracy(constant, labels),
+        gain.mean,
+        gain.low,
+        gain.high,
+        groups >= FEWEST_COMPARED and gain.low > 0.0,
     )
+
+
+def _gain(
+    distribution: FloatArray, constant: FloatArray, dataset: Dataset, labels: LabelArray
+) -> tuple[metrics.Difference, int]:
+    """How far the log loss of ``distribution`` is below that of ``constant``, and the number of
+    groups. An infinite loss has no interval: the gain is then minus infinity."""
+    losses, others = (metrics.log_losses(one, labels) for one in (distribution, constant))
+    names = [(entity.group_id, entity.group_id or entity.entity_id) for entity in dataset]
+    if not np.isfinite(losses).all():
+        return metrics.Difference(-np.inf, -np.inf, -np.inf, LEVEL, 1.0), len(set(names))
+    generator = np.random.default_rng(NULL_SEED)
+    (gain,) = metrics.mean_differences(
+        [(others - losses)[:, None]], [names], generator, draws=GAIN_DRAWS
+    )
+    return gain, len(set(names))

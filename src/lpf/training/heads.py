@@ -54,7 +54,7 @@ def train_head(
         fitted=fitted,
         scores=scores,
         warnings=[
-            *unlearned_warnings(most_independent(scores).by_predicate),
+            *unlearned_warnings(most_independent(scores)),
             *data_warnings(examples.dataset),
             *size_warnings(predicate, len(validation.dataset)),
         ],

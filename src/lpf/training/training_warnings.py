@@ -6,16 +6,17 @@ not their answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from lpf.combine.calibration import FEW_ENTITIES, rough_error
 from lpf.datasets import Dataset
 from lpf.datasets.leakage import find_leakage
+from lpf.model.artefact import class_shares_verdict
 from lpf.schema import Predicate
 from lpf.training.config import UNEQUAL, Balance
-from lpf.training.fitting import Scores
+from lpf.training.fitting import HeldOutScores, Scores
 from lpf.training.history import SeedHistory
 from lpf.training.linear import ModelChoice
 from lpf.types import FloatArray
@@ -52,20 +53,11 @@ def seed_warnings(histories: Sequence[SeedHistory], deterministic: bool) -> Iter
         )
 
 
-def unlearned_warnings(scores: Mapping[str, Scores]) -> Iterator[str]:
-    """Predicates that are answered no better than by the prior: the most important warning.
-    ``scores`` are by predicate, of held-out entities."""
-    for name, one in scores.items():
-        yield from no_better_than_prior(name, one.nll, one.prior_nll)
-
-
-def no_better_than_prior(of: str, nll: float, prior_nll: float) -> Iterator[str]:
-    if not nll < prior_nll:
-        yield (
-            f"{of}: its probabilities for unseen entities are no better than the prior (NLL "
-            f"{nll:.2f} against {prior_nll:.2f}): it has not learned to read this evidence. Label "
-            "more."
-        )
+def unlearned_warnings(held_out: HeldOutScores) -> Iterator[str]:
+    """Predicates that are answered no better than by the class shares: the first warnings."""
+    for name, one in held_out.by_predicate.items():
+        if not one.beats_class_shares:
+            yield class_shares_verdict(name, held_out.data, one.to_dict())
 
 
 def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:

@@ -344,6 +344,9 @@ def _model_warnings(workspace: Workspace, model: Artefact) -> Iterator[Check]:
             f"{model.version} cannot answer {sorted(unknown)}",
             "train a model for all predicates, or take these out of lpf.toml",
         )
+    for sentence in model.card.not_better_than_class_shares():
+        remedy = "label more entities and train again: lpf train"
+        yield Check("model", "warning", f"{model.version}: {sentence}", remedy)
 
 
 def _check_reader(workspace: Workspace, _: bool) -> Iterator[Check]:
