@@ -209,7 +209,7 @@ def test_the_list_distinguishes_models(lpf, data: Path, few: Path) -> None:
     head, *rows = shown.splitlines()
     for heading in ("version", "name", "created", "model", "entities", "accuracy", "NLL"):
         assert heading in head
-    (row,) = [each for each in rows if one["version"] in each]
+    (row,) = [each for each in rows if one["version"] in each and "shares" not in each]
     for cell in (made["made"][:10], "networks", "60", f"{scores['nll']:.4f}"):
         assert cell in row
     assert "on test entities" in shown
@@ -241,3 +241,13 @@ def test_the_card_of_few_entities_describes_folds(lpf, few: Path) -> None:
     assert "model linear" in shown
     assert f"NLL {fitted['nll_after']:.4f} on these, {fitted['nll_cross_fitted']:.4f} on" in shown
     assert "what the networks say" not in shown
+
+
+def test_more_items_than_a_question_uses_are_stated(lpf, data: Path, tmp_path: Path) -> None:
+    output = lpf.json("train", data, *QUICK)
+    assert (output["data"]["most_items"], output["top_k"]) == (2, 5)
+    assert "a question uses the best" not in lpf("train", data, *QUICK).stdout
+    settings = tmp_path / "own" / "lpf.toml"
+    settings.write_text(settings.read_text() + "\n[query]\ntop_k = 1\n")
+    shown = flat(lpf("train", data, *QUICK))
+    assert "scores use all items of an entity, up to 2; a question uses the best 1" in shown

@@ -305,3 +305,26 @@ def test_the_wording_of_a_card_does_not_change_sampled_answers(
     assert Runtime(old, loaded[0].tensors, "v").member(0).sampling_key == "v/0"
     key = loaded[0].config.sampling_key
     assert loaded[0].member(1).sampling_key == f"{key}/1"
+
+
+def test_a_threshold_applies_to_scores_as_to_answers(model: Trained, examples: Examples) -> None:
+    """Items below it have no influence, and an entity without others gets the prior."""
+    assert model.config.min_credibility == {"level": 0.0}
+    credibility = np.full(len(examples.features), 0.9)
+    credibility[::3], credibility[:3] = 0.2, 0.2
+    rated = replace(examples, credibility=credibility)
+    config = replace(model.config, min_credibility={"level": 0.3})
+    runtime, schema = Runtime(config, model.tensors), examples.dataset.schema
+    before = answers(runtime, schema, "level", rated, QueryOptions())
+    np.testing.assert_allclose(before[0], schema["level"].prior)
+    features = examples.features.copy()
+    features[credibility < 0.3] = features[0]
+    changed = answers(runtime, schema, "level", replace(rated, features=features), QueryOptions())
+    np.testing.assert_array_equal(changed, before)
+    every = Runtime(model.config, model.tensors)
+    assert not np.allclose(answers(every, schema, "level", rated, QueryOptions()), before)
+    learned = QueryOptions(variant="learned")
+    np.testing.assert_array_equal(
+        answers(runtime, schema, "level", rated, learned),
+        answers(every, schema, "level", rated, learned),
+    )

@@ -192,6 +192,7 @@ def _fitted_document(artefact: Artefact, predicate: str) -> dict[str, float | No
     return {
         **config.calibration.get(predicate, {}),
         "learned_temperature": config.learned_temperature.get(predicate),
+        "min_credibility": config.min_credibility.get(predicate),
         "entities": config.calibrated_on.get(predicate),
         "nll": metrics.get(f"{predicate}/nll_fitted"),
         "nll_cross_fitted": metrics.get(f"{predicate}/nll_cross_fitted"),

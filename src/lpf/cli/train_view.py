@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
@@ -80,6 +81,7 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
             *_claims(data["claims"]),
             *_model_choice(document),
             *_ignored(document["ignored"]),
+            *_more_than_top_k(data["most_items"], document["top_k"]),
         ],
     )
 
@@ -108,6 +110,14 @@ def _ignored(options: Sequence[str]) -> list[tuple[str, str]]:
         return []
     reason = "few entities are trained on in folds, without an aggregator"
     return [("not used", f"{', '.join(options)}: {reason}")]
+
+
+def _more_than_top_k(most: int, top_k: int) -> list[tuple[str, str]]:
+    """Questions use the best items only; the model is fitted to any number and scored on all."""
+    if most <= top_k:
+        return []
+    said = f"scores use all items of an entity, up to {most:,}; a question uses the best {top_k}"
+    return [("items", f"{said} (query.top_k in lpf.toml, --top-k)")]
 
 
 def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
@@ -279,6 +289,7 @@ def parameter_help(numbers: Mapping[str, float | None]) -> Iterator[tuple[str, f
         "rho": _rho,
         "epsilon": _epsilon,
         "slope": _slope,
+        "min_credibility": _min_credibility,
         "learned_temperature": _learned_temperature,
     }
     for name, meaning in meanings.items():
@@ -316,6 +327,12 @@ def _slope(number: float) -> str:
     if number < 0.05:
         return "Credibility hardly changes how far an item is trusted."
     return "Items with higher credibility are trusted more; at 1, in proportion to its odds."
+
+
+def _min_credibility(number: float) -> str:
+    if number == 0.0:
+        return "Questions use items of every credibility."
+    return "Items below this credibility are left out of questions; that made answers better."
 
 
 SPREAD = {
@@ -367,6 +384,7 @@ def _data_document(run: TrainingRun) -> dict[str, Any]:
         "name": dataset.name,
         "entities": len(dataset),
         "items": int(dataset.offsets[-1]),
+        "most_items": int(np.diff(dataset.offsets).max()),
         "splits": {split: number for split, number in counts.items() if number},
         "few": run.few,
         "claims": {
@@ -413,7 +431,10 @@ def _seed_document(history: SeedHistory, member: bool) -> dict[str, Any]:
 
 def _fitted_document(fitted: FittedParameters) -> dict[str, Any]:
     robust = fitted.robust
-    numbers = robust.parameters.to_dict() | {"learned_temperature": fitted.learned_temperature}
+    numbers = robust.parameters.to_dict() | {
+        "learned_temperature": fitted.learned_temperature,
+        "min_credibility": fitted.min_credibility,
+    }
     return {
         "entities": robust.entities,
         "nll_before": robust.nll_before,

@@ -111,13 +111,13 @@ class LpfVariant:
 
     def _with_numbers(self, model: Runtime, predicate: str) -> Runtime:
         numbers = {name: float(self.settings[name]) for name in _ROBUST if name in self.settings}
+        config = model.config
         if self.settings.get("fitted") is False:
-            fitted: dict[str, Mapping[str, float]] = {}
-        else:
-            fitted = dict(model.config.calibration)
+            config = replace(config, calibration={}, min_credibility={})
         if numbers:
-            fitted[predicate] = {**fitted.get(predicate, {}), **numbers}
-        return Runtime(replace(model.config, calibration=fitted), model.tensors, model.version)
+            changed = {**config.calibration.get(predicate, {}), **numbers}
+            config = replace(config, calibration={**config.calibration, predicate: changed})
+        return Runtime(config, model.tensors, model.version)
 
 
 def best_members(model: Runtime, count: int) -> Runtime:

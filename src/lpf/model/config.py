@@ -200,6 +200,9 @@ class ModelConfig:
             for name in getattr(self, field_name):
                 _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
 
+        for name, least in self.min_credibility.items():
+            _require(0.0 <= least <= 1.0, f"min_credibility of {name!r}: not in [0, 1]: {least!r}.")
+
     def head(self, predicate: str) -> PredicateHead:
         for head in self.predicates:
             if head.name == predicate:

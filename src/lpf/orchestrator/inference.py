@@ -22,9 +22,10 @@ from lpf.errors import WorkspaceError
 from lpf.factors.convert import StepTimes
 from lpf.index.retrieve import EvidenceIndex
 from lpf.items import Segments
+from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.orchestrator.known_facts import FactPolicy, known_facts
 from lpf.orchestrator.recording import shared_options
-from lpf.results import FactUsed, LeftOut, QueryResult, all_left_out_note
+from lpf.results import FactUsed, LeftOut, QueryResult, Threshold, all_left_out_note
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
 from lpf.types import QueryOptions
@@ -39,7 +40,8 @@ FACTS_UNUSED = "known facts were not used: only the circuit can take them into a
 class Question:
     """One question, and what was found for it. ``own`` is the newest fact about the predicate
     itself (value, confidence, timestamp, source, fact_id), if there is one; ``facts`` and
-    ``used`` are the known facts for the answer; ``stages`` are milliseconds by name."""
+    ``used`` are the known facts for the answer; ``stages`` are milliseconds by name. ``options``
+    have a ``min_credibility``, and ``threshold`` says where it comes from."""
 
     entity_id: str
     predicate: Predicate
@@ -50,6 +52,7 @@ class Question:
     facts: Facts = NO_FACTS
     used: tuple[FactUsed, ...] = ()
     stages: dict[str, float] = field(default_factory=dict)
+    threshold: Threshold = "given"
 
 
 class Inference:
@@ -72,6 +75,7 @@ class Inference:
         self._engine = engine
         self._policy = policy
         self._rough_note = lru_cache(maxsize=64)(self._make_rough_note)
+        self._defaults = lru_cache(maxsize=64)(self._fill_in)
         self._related = {
             one.name: frozenset(filter(background.covers, schema.related(one.name)))
             for one in schema
@@ -96,6 +100,26 @@ class Inference:
             for place, (question, items) in enumerate(zip(questions, evidence, strict=True))
         ]
 
+    def with_threshold(
+        self, options: QueryOptions, predicate: str
+    ) -> tuple[QueryOptions, Threshold]:
+        """``options`` with the minimum credibility that applies, and where it comes from."""
+        if options.min_credibility is not None:
+            return options, "given"
+        if options.query_text is None and options.as_of is None:
+            return self._defaults(options, predicate)
+        return self._fill_in(options, predicate)
+
+    def _fill_in(self, options: QueryOptions, predicate: str) -> tuple[QueryOptions, Threshold]:
+        engine, threshold = self._engine, DEFAULT_MIN_CREDIBILITY
+        by_model = False
+        if engine is not None:
+            threshold = engine.min_credibility(predicate, options)
+            chosen = engine.runtime.config.min_credibility
+            by_model = predicate in chosen and options.mode == "robust"
+        filled = replace(options, min_credibility=threshold)
+        return filled, "model" if by_model else "default"
+
     def _effective_options(self, question: Question) -> QueryOptions:
         """The options without query text and ``as_of``. If the circuit does not cover the
         predicate, the fallback ``learned`` replaces the variant ``spn``."""
@@ -107,6 +131,7 @@ class Inference:
 
     def _retrieve(self, questions: Sequence[Question], options: QueryOptions) -> list[Items]:
         text = questions[0].options.query_text
+        assert options.min_credibility is not None  # ``with_threshold`` has set it
         vector = None if text is None else self._index.query_vector(text)
         return [
             self._index.retrieve(
@@ -195,6 +220,7 @@ class Inference:
             None if uncertainty is None else uncertainty.item(place),
             tuple(notes),
             question.stages,
+            threshold=question.threshold,
         )
 
     def _without_evidence(self, question: Question, items: Items) -> QueryResult:
@@ -208,7 +234,7 @@ class Inference:
         left_out = LeftOut(items.dated_later, items.below_credibility)
         notes = [NO_EVIDENCE if known else NOTHING]
         if left_out.count:
-            notes.append(all_left_out_note(left_out, question.options))
+            notes.append(all_left_out_note(left_out, question.options, question.threshold))
         return QueryResult(
             question.entity_id,
             predicate.name,
@@ -224,6 +250,7 @@ class Inference:
             notes=tuple(notes),
             stages=question.stages,
             none_of=left_out,
+            threshold=question.threshold,
         )
 
     def _require_engine(self, question: Question) -> Engine:

@@ -127,7 +127,11 @@ class RankedRun:
                 for seed, epochs in (aggregator if trained.aggregator else ())
             ],
             "fitted": {
-                name: {**one.robust.to_dict(), "learned_temperature": one.learned_temperature}
+                name: {
+                    **one.robust.to_dict(),
+                    "learned_temperature": one.learned_temperature,
+                    "min_credibility": one.min_credibility,
+                }
                 for name, one in trained.fitted.items()
             },
             "scores": {

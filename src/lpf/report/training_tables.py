@@ -178,6 +178,12 @@ def fitted_tables(trained: Trained) -> str:
 
 def _explained(fitted: FittedParameters) -> Iterator[Explained]:
     yield from _robust_parameters(fitted.robust)
+    yield (
+        "minimum credibility",
+        decimals(fitted.min_credibility),
+        "Questions leave out items below this credibility, unless they say otherwise; at 0 they "
+        "use all. It is above 0 only if leaving items out made answers better beyond chance.",
+    )
     if fitted.learned_temperature is not None:
         yield (
             "temperature of LPF-Learned",

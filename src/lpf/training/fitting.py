@@ -13,7 +13,13 @@ from typing import Literal
 import numpy as np
 
 from lpf import metrics
-from lpf.combine.calibration import CalibrationFit, LabelledFactors, fit_robust, fit_temperature
+from lpf.combine.calibration import (
+    CalibrationFit,
+    LabelledFactors,
+    choose_threshold,
+    fit_robust,
+    fit_temperature,
+)
 from lpf.combine.learned import LearnedCombiner
 from lpf.datasets import Dataset
 from lpf.engine import Engine
@@ -37,18 +43,26 @@ NULL_SEED = 7  # draws the ECE that a perfectly calibrated predictor would have
 
 @dataclass(frozen=True)
 class FittedParameters:
-    """Fitted parameters of one predicate: robust mode's, with the NLL before and after, and the
-    temperature of the learned variant (None without an aggregator)."""
+    """Fitted parameters of one predicate: robust mode's, with the NLL before and after, the
+    temperature of the learned variant (None without an aggregator), and the credibility below which
+    items are left out."""
 
     robust: CalibrationFit
     learned_temperature: float | None
+    min_credibility: float = 0.0
 
 
 def fit_predicate(runtime: Runtime, predicate: Predicate, validation: Examples) -> FittedParameters:
     """Fit everything on the validation entities that are labelled with ``predicate``."""
     labelled = labelled_entities(validation, predicate.name)
-    robust = robust_fit(runtime, predicate, labelled)
-    return FittedParameters(robust, _learned_temperature(runtime, predicate.name, labelled))
+    factors = _labelled_factors(runtime, predicate, labelled)
+    robust = fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
+    generator = np.random.default_rng(SUBSETS_SEED)
+    return FittedParameters(
+        robust,
+        _learned_temperature(runtime, predicate.name, labelled),
+        choose_threshold(factors, robust.parameters, generator),
+    )
 
 
 def refuse_unstable(runtime: Runtime, predicates: Sequence[str], examples: Examples) -> None:
@@ -68,13 +82,19 @@ def refuse_unstable(runtime: Runtime, predicates: Sequence[str], examples: Examp
 def robust_fit(runtime: Runtime, predicate: Predicate, validation: Examples) -> CalibrationFit:
     """Fit robust mode's parameters alone."""
     labelled = labelled_entities(validation, predicate.name)
-    factors = labelled_factors(
+    factors = _labelled_factors(runtime, predicate, labelled)
+    return fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
+
+
+def _labelled_factors(
+    runtime: Runtime, predicate: Predicate, labelled: Examples
+) -> LabelledFactors:
+    return labelled_factors(
         labelled,
         predicate,
         item_factors(runtime, predicate.name, labelled),
         np.array(runtime.config.head(predicate.name).training_shares),
     )
-    return fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
 
 
 def labelled_entities(examples: Examples, predicate: str) -> Examples:
@@ -113,6 +133,7 @@ def calibrated(runtime: Runtime, fitted: Mapping[str, FittedParameters]) -> Runt
             if one.learned_temperature is not None
         },
         calibrated_on={name: one.robust.entities for name, one in fitted.items()},
+        min_credibility={name: one.min_credibility for name, one in fitted.items()},
     )
     return Runtime(config, runtime.tensors, runtime.version)
 
@@ -173,8 +194,11 @@ class HeldOutScores:
 def answers(
     runtime: Runtime, schema: Schema, predicate: str, examples: Examples, options: QueryOptions
 ) -> FloatArray:
-    """One distribution per entity [E, V], from all its items."""
-    return Engine(runtime, schema).answer(examples.items, predicate, options).distribution
+    """One distribution per entity [E, V], from all its items that the model's threshold admits."""
+    engine, items = Engine(runtime, schema), examples.items
+    rows = engine.countable(items, predicate, options)
+    used = items if rows is None else items.select(rows)
+    return engine.answer(used, predicate, options).distribution
 
 
 def class_shares(labels: LabelArray, values: int) -> FloatArray:

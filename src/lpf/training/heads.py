@@ -97,5 +97,6 @@ def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
         calibration={**before.calibration, **now.calibration},
         learned_temperature={**before.learned_temperature, **now.learned_temperature},
         calibrated_on={**before.calibrated_on, **now.calibrated_on},
+        min_credibility={**before.min_credibility, **now.min_credibility},
     )
     return Runtime(config, runtime.tensors)
