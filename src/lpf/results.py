@@ -22,6 +22,8 @@ Source = Literal["canonical", "inference", "related", "facts", "none"]
 Method = Literal["canonical", "spn", "learned", "average", "prior"]
 Audit = Literal["recorded", "pending", "off"]
 FactRole = Literal["hard", "soft"]
+# Where the minimum credibility comes from: the question (or lpf.toml), the model, or neither.
+Threshold = Literal["given", "model", "default"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS_SHOWN = 60  # in a notebook
@@ -85,23 +87,26 @@ class LeftOut:
     def count(self) -> int:
         return self.later_than_as_of + self.below_credibility + self.beyond_top_k
 
-    def reasons(self, options: QueryOptions) -> str:
+    def reasons(self, options: QueryOptions, threshold: Threshold = "given") -> str:
         """In words: "1 below credibility 0.5, 2 beyond the best 5"."""
+        whose = ", the model's threshold" if threshold == "model" else ""
         reasons = (
             (self.later_than_as_of, "dated later than the question"),
-            (self.below_credibility, f"below credibility {options.min_credibility:g}"),
+            (self.below_credibility, f"below credibility {options.min_credibility or 0:g}{whose}"),
             (self.beyond_top_k, f"beyond the best {options.top_k}"),
         )
         return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
 
 
-def all_left_out_note(left_out: LeftOut, options: QueryOptions) -> str:
+def all_left_out_note(
+    left_out: LeftOut, options: QueryOptions, threshold: Threshold = "given"
+) -> str:
     """The note for an answer if items were found but all of them were left out."""
     number = left_out.count
     items = (
         "1 item, which does not count" if number == 1 else f"{number:,} items, none of which counts"
     )
-    return f"{items}: {left_out.reasons(options)}"
+    return f"{items}: {left_out.reasons(options, threshold)}"
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +119,8 @@ class QueryResult:
     in log space, to the answer before normalising.
     ``stages`` are milliseconds by name (see STAGES); for one of many questions answered together
     they are its share. ``as_of`` and ``timestamp`` are microseconds since 1970. ``none_of`` counts
-    the items of an answer without ``evidence``: found, but all left out.
+    the items of an answer without ``evidence``: found, but all left out. ``options`` hold the
+    minimum credibility that applied; ``threshold`` says where it comes from.
 
     If no item and no fact counts, ``source`` is ``none`` and there is no answer: ``top_value`` and
     ``confidence`` are None, and the probabilities are the prior. ``similar`` then has up to three
@@ -145,13 +151,12 @@ class QueryResult:
     similar: tuple[str, ...] | None = None
     item_claims: Mapping[str, str] = field(default_factory=dict)
     related: tuple[RelatedEvidence, ...] = ()
+    threshold: Threshold = "given"
 
     @property
     def has_answer(self) -> bool:
         """False if no item and no fact counts."""
         return self.source != "none"
-
-    related: tuple[RelatedEvidence, ...] = ()
 
     @property
     def log_prior(self) -> FloatArray | None:
@@ -228,6 +233,7 @@ class QueryResult:
             "variant": self.options.variant,
             "mode": self.options.mode,
             "min_credibility": self.options.min_credibility,
+            "min_credibility_from": self.threshold,
             "top_k": self.options.top_k,
             "conflict": self.conflict,
             "uncertainty": None if self.uncertainty is None else dict(self.uncertainty),

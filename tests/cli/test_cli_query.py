@@ -224,7 +224,7 @@ def test_help_names_the_defaults_that_leave_items_out(
     monkeypatch.setenv("COLUMNS", "80")
     printed = " ".join(lpf(command, "--help").stdout.replace("│", " ").split())
     defaults = QueryOptions()
-    assert f"credibility; 0 uses all. [default: {defaults.min_credibility:g}]" in printed
+    assert "credibility; 0 uses all. [default: the model's; paper: 0.5]" in printed
     assert f"at most this many items. [default: {defaults.top_k}]" in printed
 
 

@@ -125,7 +125,8 @@ def _why_nothing(result: QueryResult) -> list[str]:
     left_out = result.left_out
     if left_out is not None and left_out.count:
         return [
-            all_left_out_note(left_out, result.options) + _remedy(result, left_out),
+            all_left_out_note(left_out, result.options, result.threshold)
+            + _remedy(result, left_out),
             "no fact counts either: these are the prior probabilities",
         ]
     if result.similar is None:
@@ -271,7 +272,8 @@ def _left_out(result: QueryResult) -> str:
     left_out = result.left_out
     if left_out is None or not left_out.count or not result.has_answer:
         return ""
-    return f"left out: {left_out.reasons(result.options)}{_remedy(result, left_out)}"
+    reasons = left_out.reasons(result.options, result.threshold)
+    return f"left out: {reasons}{_remedy(result, left_out)}"
 
 
 def _remedy(result: QueryResult, left_out: LeftOut) -> str:
@@ -313,7 +315,10 @@ def _closing(result: QueryResult, verbose: bool) -> list[tuple[str, str]]:
 def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
-    return (NOTHING, RELATED_ONLY, all_left_out_note(left_out, result.options)) if left_out else ()
+    if left_out is None:
+        return ()
+    note = all_left_out_note(left_out, result.options, result.threshold)
+    return (NOTHING, RELATED_ONLY, note)
 
 
 def _uncertainty(result: QueryResult) -> list[tuple[str, str]]:

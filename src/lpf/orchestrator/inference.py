@@ -22,6 +22,7 @@ from lpf.errors import WorkspaceError
 from lpf.factors.convert import StepTimes
 from lpf.index.retrieve import EvidenceIndex
 from lpf.items import Segments
+from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.orchestrator.known_facts import FactPolicy, known_facts, unused_note
 from lpf.orchestrator.recording import shared_options
 from lpf.orchestrator.related_evidence import RelatedReader
@@ -31,6 +32,7 @@ from lpf.results import (
     QueryResult,
     RelatedEvidence,
     Source,
+    Threshold,
     all_left_out_note,
 )
 from lpf.schema import Predicate, Schema
@@ -52,7 +54,8 @@ class Question:
     """One question, and what was found for it. ``own`` is the newest fact about the predicate
     itself (value, confidence, timestamp, source, fact_id), if there is one; ``facts`` and
     ``used`` are the known facts for the answer, ``fact_notes`` what a reader must know of others;
-    ``stages`` are milliseconds by name.
+    ``stages`` are milliseconds by name. ``options`` have a ``min_credibility``, and ``threshold``
+    says where it comes from.
 
     If evidence about related predicates counts, ``base`` [V] is what the circuit says with the
     known facts, ``related`` what that evidence adds, and ``log_prior`` [V] the sum. ``notes`` say
@@ -73,6 +76,7 @@ class Question:
     related: tuple[RelatedEvidence, ...] = ()
     log_prior: FloatArray | None = None
     notes: tuple[str, ...] = ()
+    threshold: Threshold = "given"
 
 
 class Inference:
@@ -95,6 +99,7 @@ class Inference:
         self._engine = engine
         self._policy = policy
         self._rough_note = lru_cache(maxsize=64)(self._make_rough_note)
+        self._defaults = lru_cache(maxsize=64)(self._fill_in)
         self._related = {
             one.name: frozenset(filter(background.covers, schema.related(one.name)))
             for one in schema
@@ -134,6 +139,26 @@ class Inference:
             for place, (question, items) in enumerate(zip(questions, evidence, strict=True))
         ]
 
+    def with_threshold(
+        self, options: QueryOptions, predicate: str
+    ) -> tuple[QueryOptions, Threshold]:
+        """``options`` with the minimum credibility that applies, and where it comes from."""
+        if options.min_credibility is not None:
+            return options, "given"
+        if options.query_text is None and options.as_of is None:
+            return self._defaults(options, predicate)
+        return self._fill_in(options, predicate)
+
+    def _fill_in(self, options: QueryOptions, predicate: str) -> tuple[QueryOptions, Threshold]:
+        engine, threshold = self._engine, DEFAULT_MIN_CREDIBILITY
+        by_model = False
+        if engine is not None:
+            threshold = engine.min_credibility(predicate, options)
+            chosen = engine.runtime.config.min_credibility
+            by_model = predicate in chosen and options.mode == "robust"
+        filled = replace(options, min_credibility=threshold)
+        return filled, "model" if by_model else "default"
+
     def _effective_options(self, question: Question) -> QueryOptions:
         """The options without query text and ``as_of``. If the circuit does not cover the
         predicate, the fallback ``learned`` replaces the variant ``spn``."""
@@ -146,6 +171,7 @@ class Inference:
     def _retrieve(
         self, questions: Sequence[Question], options: QueryOptions, vector: Float32Array | None
     ) -> list[Items]:
+        assert options.min_credibility is not None  # ``with_threshold`` has set it
         return [
             self._index.retrieve(
                 question.entity_id,
@@ -259,6 +285,7 @@ class Inference:
             tuple(notes),
             question.stages,
             related=question.related,
+            threshold=question.threshold,
         )
 
     def _without_evidence(self, question: Question, items: Items) -> QueryResult:
@@ -276,7 +303,7 @@ class Inference:
         source: Source = "related" if question.related else "facts" if known else "none"
         notes = [_WITHOUT_EVIDENCE[source], *question.notes, *question.fact_notes]
         if left_out.count:
-            notes.append(all_left_out_note(left_out, question.options))
+            notes.append(all_left_out_note(left_out, question.options, question.threshold))
         return QueryResult(
             question.entity_id,
             predicate.name,
@@ -293,6 +320,7 @@ class Inference:
             stages=question.stages,
             none_of=left_out,
             related=question.related,
+            threshold=question.threshold,
         )
 
     def _require_engine(self, question: Question) -> Engine:
