@@ -28,6 +28,8 @@ WeightForm = Literal["product", "sigmoid"]
 
 DRAWS_NOTHING = ("mean", "moments")  # samplers that integrate without samples
 INF = float("inf")
+# For models made before thresholds were chosen with the model, and in paper mode.
+DEFAULT_MIN_CREDIBILITY = 0.5
 LARGEST_SEED = 2**53 - 1  # records store it as a JSON number
 
 
@@ -157,7 +159,8 @@ class QueryOptions:
     ``robust`` is the default mode; ``paper`` follows the published algorithms to the letter, and
     ``QueryOptions.paper()`` and ``paper_best()`` are its two published settings. ``top_k``,
     ``min_credibility``, ``query_text`` and ``as_of`` choose the evidence, before the engine sees
-    it. Records store the options by field name.
+    it. Without a ``min_credibility`` the one that was chosen with the model applies; results and
+    records hold the number. Records store the options by field name.
     """
 
     variant: Annotated[
@@ -195,8 +198,15 @@ class QueryOptions:
         Option("Form of the credibility weight; paper mode only.", HOW, unset="product"),
     ] = None
     min_credibility: Annotated[
-        float, Option("Leave out items below this credibility; 0 uses all.", WHICH, ge=0, le=1)
-    ] = 0.5
+        float | None,
+        Option(
+            "Leave out items below this credibility; 0 uses all.",
+            WHICH,
+            ge=0,
+            le=1,
+            unset="the model's; paper: 0.5",
+        ),
+    ] = None
     query_text: Annotated[
         str | None, Option("Prefer items close in meaning to this text.", WHICH, old_name="text")
     ] = None

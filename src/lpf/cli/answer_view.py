@@ -27,7 +27,7 @@ from lpf.cli.terminal import (
 from lpf.combine.uncertainty import entropy
 from lpf.items import Items
 from lpf.orchestrator.inference import NOTHING, RELATED_ONLY
-from lpf.results import STAGES, FactUsed, LeftOut, QueryResult, all_left_out_note
+from lpf.results import NO_ANSWER, STAGES, FactUsed, LeftOut, QueryResult, all_left_out_note
 from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
@@ -56,17 +56,19 @@ def show_answer(
     result: QueryResult,
     texts: Mapping[str, str],
     origins: Mapping[str, str] | None = None,
-    similar: Sequence[str] | None = None,
     *,
     verbose: bool = False,
 ) -> None:
     """``texts`` are the items' texts by id; an erased one is missing. With ``origins`` (source and
-    date by id) texts are shown in full. ``similar`` has the known entity IDs that are like an
-    unknown one; None if the entity is known."""
+    date by id) texts are shown in full."""
     output.print(
         Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_verdict(result), "bold"))
     )
-    for line in _basis(result, similar):
+    claims = result.claims
+    if claims:
+        several = f"{len(claims)} different ones; --full shows them"
+        output.print(indented(Text(f"claim: {several if len(claims) > 1 else claims[0]}")))
+    for line in _basis(result):
         output.print(indented(Text(line, style="dim")))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
@@ -89,18 +91,18 @@ def show_answer(
 
 def _verdict(result: QueryResult) -> str:
     """The top value and its probability; the prior alone is not an answer."""
-    if result.source == "none":
-        return "nothing is known"
+    if result.top_value is None or result.confidence is None:
+        return NO_ANSWER
     return f"{result.top_value}, {percent(result.confidence)}"
 
 
-def _basis(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
+def _basis(result: QueryResult) -> list[str]:
     """What the answer is based on."""
     if result.source == "canonical":
         fact = result.facts[0]
         return [f"a known fact answers: confidence {fact.confidence:g}, {_dated(fact)}"]
-    if result.source == "none":
-        return _why_nothing(result, similar)
+    if not result.has_answer:
+        return _why_nothing(result)
     if result.source == "facts":
         return [f"based on {count(len(result.facts), 'known fact')} alone"]
     used = result.evidence
@@ -119,20 +121,25 @@ def _joined(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def _why_nothing(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
+def _why_nothing(result: QueryResult) -> list[str]:
     left_out = result.left_out
     if left_out is not None and left_out.count:
         return [
-            all_left_out_note(left_out, result.options) + _remedy(result, left_out),
+            all_left_out_note(left_out, result.options, result.threshold)
+            + _remedy(result, left_out),
             "no fact counts either: these are the prior probabilities",
         ]
-    if similar is None:
+    if result.similar is None:
         about = result.predicate
         return [f"no item about {about} and no fact counts: these are the prior probabilities"]
     lines = [
         f"no item and no fact is about {result.entity_id!r}: these are the prior probabilities"
     ]
-    return [*lines, f"did you mean {' or '.join(similar)}?"] if similar else lines
+    return [*lines, did_you_mean(result.similar)] if result.similar else lines
+
+
+def did_you_mean(similar: Sequence[str]) -> str:
+    return f"did you mean {' or '.join(similar)}?"
 
 
 def _show_evidence(
@@ -229,9 +236,10 @@ def bits_added(result: QueryResult, used: Items) -> FloatArray | None:
 
 def _in_bits(result: QueryResult, contributions: FloatArray) -> FloatArray | None:
     """``contributions`` [K, V] to the log odds of the top value against the runner-up, in bits."""
-    if len(result.values) < 2:
+    best = result.top_value
+    if len(result.values) < 2 or best is None:
         return None
-    top, second = (result.values.index(name) for name in (result.top_value, runner_up(result)))
+    top, second = (result.values.index(name) for name in (best, runner_up(result)))
     with np.errstate(invalid="ignore"):  # an item may rule out both: -inf - -inf
         return np.asarray(NAT * (contributions[:, top] - contributions[:, second]))
 
@@ -262,9 +270,10 @@ def _says(values: Sequence[str], potential: FloatArray) -> str:
 def _left_out(result: QueryResult) -> str:
     """Empty if nothing was left out, or if the lines at the top say so already."""
     left_out = result.left_out
-    if left_out is None or not left_out.count or result.source == "none":
+    if left_out is None or not left_out.count or not result.has_answer:
         return ""
-    return f"left out: {left_out.reasons(result.options)}{_remedy(result, left_out)}"
+    reasons = left_out.reasons(result.options, result.threshold)
+    return f"left out: {reasons}{_remedy(result, left_out)}"
 
 
 def _remedy(result: QueryResult, left_out: LeftOut) -> str:
@@ -306,7 +315,10 @@ def _closing(result: QueryResult, verbose: bool) -> list[tuple[str, str]]:
 def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
-    return (NOTHING, RELATED_ONLY, all_left_out_note(left_out, result.options)) if left_out else ()
+    if left_out is None:
+        return ()
+    note = all_left_out_note(left_out, result.options, result.threshold)
+    return (NOTHING, RELATED_ONLY, note)
 
 
 def _uncertainty(result: QueryResult) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from lpf.cli.terminal import (
     print_table,
     table,
 )
+from lpf.results import NO_ANSWER
 
 PRIOR = "prior"  # the method of an answer without any evidence
 MINUTE = len("2026-01-25T15:42")
@@ -37,9 +38,7 @@ def show_records(output: Console, records: Sequence[Mapping[str, Any]]) -> None:
 
 def show_record(output: Console, record: Mapping[str, Any]) -> None:
     """One record with its context."""
-    answer = "nothing is known"
-    if record["method"] != PRIOR:
-        answer = f"{record['top_value']}, {percent(record['confidence'])}"
+    answer = ", ".join(filter(None, _answer(record)))
     title = f"{record['entity_id']} · {record['predicate']}: {answer}"
     output.print(Text(f"{record['record_id']}  {title}", style="bold"))
     output.print(indented(distribution(_in_schema_order(record), output.width)))
@@ -55,17 +54,25 @@ def show_record(output: Console, record: Mapping[str, Any]) -> None:
 
 
 def _row(record: Mapping[str, Any]) -> list[str]:
-    is_known = record["method"] != PRIOR
+    answer, confidence = _answer(record)
     return [
         record["record_id"],
         "*" if record["checkpoint"] else "",
         _to_minute(record["timestamp"]),
         record["entity_id"],
         record["predicate"],
-        record["top_value"] if is_known else "unknown",
-        percent(record["confidence"]) if is_known else "",
+        answer,
+        confidence,
         record["method"],
     ]
+
+
+def _answer(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Top value and confidence. Records of older versions hold those of the prior where there is
+    no answer."""
+    if record["method"] == PRIOR:
+        return "", NO_ANSWER  # a narrow table shortens names, never numbers
+    return record["top_value"], percent(record["confidence"])
 
 
 def _in_schema_order(record: Mapping[str, Any]) -> dict[str, float]:

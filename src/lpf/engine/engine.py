@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpf.circuits import CompiledCircuit
 from lpf.combine.combined import Combined, combine_average
@@ -28,6 +29,7 @@ from lpf.factors.convert import ConversionConfig, Converter, StepTimes
 from lpf.factors.keys import feature_keys
 from lpf.items import Items, Segments
 from lpf.model.runtime import Runtime
+from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.schema import Schema
 from lpf.types import Factors, FloatArray, Posteriors, QueryOptions, SoftFactor
 
@@ -218,6 +220,26 @@ class Engine:
                 f"model {self.runtime.version}: the parameters of {predicate!r} cannot be used: "
                 f"{error} Nothing was answered; train again, or use another model."
             ) from error
+
+    def min_credibility(self, predicate: str, options: QueryOptions) -> float:
+        """The one given in ``options``; else the one chosen with the model. LPF-Learned was trained
+        on all items, so it has none."""
+        if options.min_credibility is not None:
+            return options.min_credibility
+        chosen = self.runtime.config.min_credibility.get(predicate)
+        if chosen is None or options.mode == "paper":
+            return DEFAULT_MIN_CREDIBILITY
+        return 0.0 if options.variant == "learned" else chosen
+
+    def countable(
+        self, items: Items, predicate: str, options: QueryOptions
+    ) -> NDArray[np.intp] | None:
+        """Positions of the items at or above the threshold that was chosen with the model; None if
+        all count. For items that were not retrieved from a store, such as those of a data set."""
+        if options.mode == "paper" or predicate not in self.runtime.config.min_credibility:
+            return None
+        least = self.min_credibility(predicate, options)
+        return items.credible(least) if least > 0.0 else None
 
     def learned_temperature(self, predicate: str, options: QueryOptions) -> float:
         """The one given in ``options``; else 1 in paper mode, the fitted one in robust mode."""

@@ -22,7 +22,8 @@ from lpf.errors import WorkspaceError
 from lpf.factors.convert import StepTimes
 from lpf.index.retrieve import EvidenceIndex
 from lpf.items import Segments
-from lpf.orchestrator.known_facts import FactPolicy, known_facts
+from lpf.options import DEFAULT_MIN_CREDIBILITY
+from lpf.orchestrator.known_facts import FactPolicy, known_facts, unused_note
 from lpf.orchestrator.recording import shared_options
 from lpf.orchestrator.related_evidence import RelatedReader
 from lpf.results import (
@@ -31,6 +32,7 @@ from lpf.results import (
     QueryResult,
     RelatedEvidence,
     Source,
+    Threshold,
     all_left_out_note,
 )
 from lpf.schema import Predicate, Schema
@@ -41,6 +43,8 @@ NO_FACTS = Facts()
 NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
 RELATED_ONLY = "no evidence about this predicate itself: the circuit answered from related evidence"
 NOTHING = "no evidence and no known facts: this is the prior"
+PAPER_UNUSED = "paper mode does not use it"
+UNCOVERED_UNUSED = "it is not used, since the circuit does not cover its predicate"
 _WITHOUT_EVIDENCE = {"related": RELATED_ONLY, "facts": NO_EVIDENCE, "none": NOTHING}
 FACTS_UNUSED = "known facts were not used: only the circuit can take them into account"
 
@@ -49,7 +53,9 @@ FACTS_UNUSED = "known facts were not used: only the circuit can take them into a
 class Question:
     """One question, and what was found for it. ``own`` is the newest fact about the predicate
     itself (value, confidence, timestamp, source, fact_id), if there is one; ``facts`` and
-    ``used`` are the known facts for the answer; ``stages`` are milliseconds by name.
+    ``used`` are the known facts for the answer, ``fact_notes`` what a reader must know of others;
+    ``stages`` are milliseconds by name. ``options`` have a ``min_credibility``, and ``threshold``
+    says where it comes from.
 
     If evidence about related predicates counts, ``base`` [V] is what the circuit says with the
     known facts, ``related`` what that evidence adds, and ``log_prior`` [V] the sum. ``notes`` say
@@ -64,11 +70,13 @@ class Question:
     own: tuple[Any, ...] | None = None
     facts: Facts = NO_FACTS
     used: tuple[FactUsed, ...] = ()
+    fact_notes: tuple[str, ...] = ()
     stages: dict[str, float] = field(default_factory=dict)
     base: FloatArray | None = None
     related: tuple[RelatedEvidence, ...] = ()
     log_prior: FloatArray | None = None
     notes: tuple[str, ...] = ()
+    threshold: Threshold = "given"
 
 
 class Inference:
@@ -91,6 +99,7 @@ class Inference:
         self._engine = engine
         self._policy = policy
         self._rough_note = lru_cache(maxsize=64)(self._make_rough_note)
+        self._defaults = lru_cache(maxsize=64)(self._fill_in)
         self._related = {
             one.name: frozenset(filter(background.covers, schema.related(one.name)))
             for one in schema
@@ -130,6 +139,26 @@ class Inference:
             for place, (question, items) in enumerate(zip(questions, evidence, strict=True))
         ]
 
+    def with_threshold(
+        self, options: QueryOptions, predicate: str
+    ) -> tuple[QueryOptions, Threshold]:
+        """``options`` with the minimum credibility that applies, and where it comes from."""
+        if options.min_credibility is not None:
+            return options, "given"
+        if options.query_text is None and options.as_of is None:
+            return self._defaults(options, predicate)
+        return self._fill_in(options, predicate)
+
+    def _fill_in(self, options: QueryOptions, predicate: str) -> tuple[QueryOptions, Threshold]:
+        engine, threshold = self._engine, DEFAULT_MIN_CREDIBILITY
+        by_model = False
+        if engine is not None:
+            threshold = engine.min_credibility(predicate, options)
+            chosen = engine.runtime.config.min_credibility
+            by_model = predicate in chosen and options.mode == "robust"
+        filled = replace(options, min_credibility=threshold)
+        return filled, "model" if by_model else "default"
+
     def _effective_options(self, question: Question) -> QueryOptions:
         """The options without query text and ``as_of``. If the circuit does not cover the
         predicate, the fallback ``learned`` replaces the variant ``spn``."""
@@ -142,6 +171,7 @@ class Inference:
     def _retrieve(
         self, questions: Sequence[Question], options: QueryOptions, vector: Float32Array | None
     ) -> list[Items]:
+        assert options.min_credibility is not None  # ``with_threshold`` has set it
         return [
             self._index.retrieve(
                 question.entity_id,
@@ -156,9 +186,16 @@ class Inference:
 
     def _look_up_facts(self, questions: Sequence[Question]) -> None:
         """Looks up facts about related predicates and, in robust mode, a fact about this predicate
-        that is too old or too uncertain to be the answer by itself."""
+        that is too old or too uncertain to be the answer by itself. If that fact cannot take part,
+        a note says so."""
         predicate = questions[0].predicate.name
-        if not self._background.covers(predicate):
+        covered = self._background.covers(predicate)
+        unused = PAPER_UNUSED if covered else UNCOVERED_UNUSED
+        for question in questions:
+            if question.own is not None and not (covered and question.options.mode == "robust"):
+                note = unused_note(question.predicate, question.own, question.as_of, unused)
+                question.fact_notes = (note,)
+        if not covered:
             return
         related = self._related[predicate]
         for question in questions:
@@ -167,9 +204,10 @@ class Inference:
             if question.own is not None and question.options.mode == "robust":
                 rows.append((predicate, *question.own))
             if rows:
-                question.facts, question.used = known_facts(
+                question.facts, question.used, fading = known_facts(
                     rows, self._schema, question.as_of, self._policy
                 )
+                question.fact_notes += fading
 
     def _read_related(
         self, questions: Sequence[Question], options: QueryOptions, vector: Float32Array | None
@@ -219,6 +257,8 @@ class Inference:
         rough = self._rough_note(answers.predicate)
         notes = [*([] if rough is None else [rough]), *question.notes]
         facts = question.used
+        if answers.method == "spn" or not facts:
+            notes += question.fact_notes
         if answers.method != "spn":
             if facts:
                 notes.append(FACTS_UNUSED)
@@ -245,6 +285,7 @@ class Inference:
             tuple(notes),
             question.stages,
             related=question.related,
+            threshold=question.threshold,
         )
 
     def _without_evidence(self, question: Question, items: Items) -> QueryResult:
@@ -260,9 +301,9 @@ class Inference:
         _add_stage(question, "reasoning", 1e3 * (perf_counter() - begun))
         left_out = LeftOut(items.dated_later, items.below_credibility)
         source: Source = "related" if question.related else "facts" if known else "none"
-        notes = [_WITHOUT_EVIDENCE[source], *question.notes]
+        notes = [_WITHOUT_EVIDENCE[source], *question.notes, *question.fact_notes]
         if left_out.count:
-            notes.append(all_left_out_note(left_out, question.options))
+            notes.append(all_left_out_note(left_out, question.options, question.threshold))
         return QueryResult(
             question.entity_id,
             predicate.name,
@@ -279,6 +320,7 @@ class Inference:
             stages=question.stages,
             none_of=left_out,
             related=question.related,
+            threshold=question.threshold,
         )
 
     def _require_engine(self, question: Question) -> Engine:

@@ -74,12 +74,13 @@ class RelatedReader:
         found: list[list[_Read]],
     ) -> None:
         """Append what the items about ``predicate`` say to ``found``, one list per question."""
+        minimum = self._min_credibility(questions[0], predicate.name, options)
         retrieved = {
             place: self._index.retrieve(
                 question.entity_id,
                 predicate.name,
                 top_k=options.top_k,
-                min_credibility=options.min_credibility,
+                min_credibility=minimum,
                 as_of=question.as_of,
                 query_vector=query_vector,
             )
@@ -105,6 +106,16 @@ class RelatedReader:
         for row, (place, own) in enumerate(usable.items()):
             answers.fill(own, row)
             found[place].append(_Read(predicate, own, answers.distribution[row], messages[row]))
+
+    def _min_credibility(self, question: Question, related: str, options: QueryOptions) -> float:
+        """The one given with the question, else the related predicate's own."""
+        given = options.min_credibility
+        assert given is not None  # ``Inference.with_threshold`` has set it
+        if question.threshold == "given" or self._engine is None:
+            return given
+        if not self._engine.reads(related):
+            return given
+        return self._engine.min_credibility(related, replace(options, min_credibility=None))
 
     def _add_up(self, questions: Sequence[Question], found: Sequence[Sequence[_Read]]) -> None:
         """The circuit with the facts alone, then with one more related predicate at a time. All
