@@ -129,7 +129,7 @@ def test_an_answer_from_related_evidence_alone(joined) -> None:
     assert "Related evidence" in joined("ledger", "show", "INF00000002").stdout
     assert "C0009_R1" in joined("ledger", "show", "INF00000002").stdout
     assert joined.json("ledger", "replay", "INF00000001", "--deep")["agrees"]
-    off = joined.json("query", "C0009", "level", "--no-related-evidence")
+    off = joined.json("query", "C0009", "level", "--no-related-evidence", code=EXIT_NO_ANSWER)
     assert (off["source"], off["related"]) == ("none", [])
     on = joined.json("query", "C0009", "level", "--related-evidence")
     assert on["source"] == "related"

@@ -148,7 +148,7 @@ def _careful_joints(layout: Layout, log_inputs: FloatArray, slot: slice) -> Floa
     Impossible inputs are left out first: what remains often is in range once it is scaled. The rest
     takes one query per value, in log space.
     """
-    possible = supported(layout, log_inputs.T > -inf).T
+    possible = supported(layout, ~np.isneginf(log_inputs.T)).T
     remaining = np.where(possible, log_inputs, -inf)
     values = np.empty((layout.n_rows, len(log_inputs)))
     joints, unsafe = _linear_joints(layout, remaining, slot, values, np.empty_like(values))
