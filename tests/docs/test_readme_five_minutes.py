@@ -24,6 +24,26 @@ def commands() -> list[list[str]]:
     return [shlex.split(line.split(" && ")[0], comments=True)[1:] for line in lines]
 
 
+def test_the_environment_is_activated_before_the_first_command() -> None:
+    text = (ROOT / "README.md").read_text()
+    first = re.search(r"^    lpf ", text, re.MULTILINE)
+    assert first is not None
+    before = text[: first.start()]
+    assert "    make demo" in before
+    assert "    . .venv/bin/activate" in before
+    section = text.split("## Your own data in five minutes")[1]
+    assert ". .venv/bin/activate" in section.split("\n    lpf ")[0]
+
+
+def test_make_demo_installs_what_the_readme_imports() -> None:
+    """The README's first examples need pandas, and lpf train draws its report."""
+    recipe = (ROOT / "Makefile").read_text().split("\n$(DEMO):")[1].split("\n\n")[0]
+    extras = re.search(r"-e '\.\[([a-z,]+)\]'", recipe)
+    assert extras is not None
+    assert {"frames", "report"} <= set(extras[1].split(","))
+    assert "torch" in recipe
+
+
 def test_the_commands_do_what_the_readme_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
