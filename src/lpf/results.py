@@ -18,10 +18,12 @@ from lpf.types import FloatArray, QueryOptions
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Source = Literal["canonical", "inference", "facts", "none"]
+Source = Literal["canonical", "inference", "related", "facts", "none"]
 Method = Literal["canonical", "spn", "learned", "average", "prior"]
 Audit = Literal["recorded", "pending", "off"]
 FactRole = Literal["hard", "soft"]
+# Where the minimum credibility comes from: the question (or lpf.toml), the model, or neither.
+Threshold = Literal["given", "model", "default"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS_SHOWN = 60  # in a notebook
@@ -45,6 +47,33 @@ class FactUsed:
     strength: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RelatedEvidence:
+    """Evidence about a related predicate that was used. ``distribution`` is what its ``items`` say
+    together about that predicate's ``values``, with its prior. ``contribution`` [V] is what they
+    add to the answer through the circuit, in log space, one number per value of the answer; of
+    several related predicates, each adds to those before it."""
+
+    predicate: str
+    values: tuple[str, ...]
+    distribution: tuple[float, ...]
+    items: Items
+    contribution: FloatArray
+
+    @property
+    def evidence_chain(self) -> tuple[str, ...]:
+        """The ids of the items, best first."""
+        return tuple(self.items.ids)
+
+
+def with_contributions(base: FloatArray, related: Iterable[RelatedEvidence]) -> FloatArray:
+    """``base`` and the contributions of related evidence, added in their order."""
+    total = base.copy()
+    for one in related:
+        total += one.contribution
+    return total
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """How many items were found for a question but not used, each counted under the first reason
@@ -58,23 +87,26 @@ class LeftOut:
     def count(self) -> int:
         return self.later_than_as_of + self.below_credibility + self.beyond_top_k
 
-    def reasons(self, options: QueryOptions) -> str:
+    def reasons(self, options: QueryOptions, threshold: Threshold = "given") -> str:
         """In words: "1 below credibility 0.5, 2 beyond the best 5"."""
+        whose = ", the model's threshold" if threshold == "model" else ""
         reasons = (
             (self.later_than_as_of, "dated later than the question"),
-            (self.below_credibility, f"below credibility {options.min_credibility:g}"),
+            (self.below_credibility, f"below credibility {options.min_credibility or 0:g}{whose}"),
             (self.beyond_top_k, f"beyond the best {options.top_k}"),
         )
         return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
 
 
-def all_left_out_note(left_out: LeftOut, options: QueryOptions) -> str:
+def all_left_out_note(
+    left_out: LeftOut, options: QueryOptions, threshold: Threshold = "given"
+) -> str:
     """The note for an answer if items were found but all of them were left out."""
     number = left_out.count
     items = (
         "1 item, which does not count" if number == 1 else f"{number:,} items, none of which counts"
     )
-    return f"{items}: {left_out.reasons(options)}"
+    return f"{items}: {left_out.reasons(options, threshold)}"
 
 
 @dataclass(slots=True, eq=False)
@@ -82,11 +114,13 @@ class QueryResult:
     """The answer to one question.
 
     ``source`` says what the answer is based on, ``method`` how it was computed, ``notes`` what else
-    a reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V] and
-    the evidence's ``contributions`` [K, V] add up, in log space, to the answer before normalising.
+    a reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V], the
+    ``contribution`` [V] of each of ``related`` and the evidence's ``contributions`` [K, V] add up,
+    in log space, to the answer before normalising.
     ``stages`` are milliseconds by name (see STAGES); for one of many questions answered together
     they are its share. ``as_of`` and ``timestamp`` are microseconds since 1970. ``none_of`` counts
-    the items of an answer without ``evidence``: found, but all left out.
+    the items of an answer without ``evidence``: found, but all left out. ``options`` hold the
+    minimum credibility that applied; ``threshold`` says where it comes from.
 
     If no item and no fact counts, ``source`` is ``none`` and there is no answer: ``top_value`` and
     ``confidence`` are None, and the probabilities are the prior. ``similar`` then has up to three
@@ -116,11 +150,18 @@ class QueryResult:
     none_of: LeftOut | None = None
     similar: tuple[str, ...] | None = None
     item_claims: Mapping[str, str] = field(default_factory=dict)
+    related: tuple[RelatedEvidence, ...] = ()
+    threshold: Threshold = "given"
 
     @property
     def has_answer(self) -> bool:
         """False if no item and no fact counts."""
         return self.source != "none"
+
+    @property
+    def log_prior(self) -> FloatArray | None:
+        """``base`` with what related evidence adds, [V]: what the items multiply."""
+        return None if self.base is None else with_contributions(self.base, self.related)
 
     @property
     def distribution(self) -> dict[str, float]:
@@ -192,6 +233,7 @@ class QueryResult:
             "variant": self.options.variant,
             "mode": self.options.mode,
             "min_credibility": self.options.min_credibility,
+            "min_credibility_from": self.threshold,
             "top_k": self.options.top_k,
             "conflict": self.conflict,
             "uncertainty": None if self.uncertainty is None else dict(self.uncertainty),
@@ -199,6 +241,7 @@ class QueryResult:
             "evidence": self._items(),
             "left_out": _counts(self.left_out),
             "facts": [_fact(used) for used in self.facts],
+            "related": [self._related(one) for one in self.related],
             "notes": list(self.notes),
             "similar": None if self.similar is None else list(self.similar),
             "audit_ptr": self.audit_ptr,
@@ -226,11 +269,22 @@ class QueryResult:
         }
         for name, rows in (("factor", used.potential), ("contribution", used.contributions)):
             if rows is not None:
-                item[name] = {
-                    value: number if np.isfinite(number) else None
-                    for value, number in zip(self.values, rows[place].tolist(), strict=True)
-                }
+                item[name] = self._by_value(rows[place])
         return item
+
+    def _related(self, one: RelatedEvidence) -> dict[str, Any]:
+        return {
+            "predicate": one.predicate,
+            "evidence_chain": list(one.evidence_chain),
+            "distribution": dict(zip(one.values, one.distribution, strict=True)),
+            "contribution": self._by_value(one.contribution),
+        }
+
+    def _by_value(self, row: FloatArray) -> dict[str, float | None]:
+        return {
+            value: number if np.isfinite(number) else None
+            for value, number in zip(self.values, row.tolist(), strict=True)
+        }
 
     @property
     def record_id(self) -> str | None:
@@ -387,6 +441,7 @@ def _html(result: QueryResult) -> str:
     facts = [
         f"{len(result.evidence_chain)} items",
         f"{len(result.facts)} facts" if result.facts else "",
+        *[f"{len(one.evidence_chain)} items about {one.predicate}" for one in result.related],
         "" if result.conflict is None else f"conflict {result.conflict:.2f}",
         f"record {result.record_id}" if result.record_id else "not recorded",
     ]

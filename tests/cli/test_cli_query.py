@@ -81,6 +81,70 @@ def test_a_wrong_setting_in_the_file_is_named_by_the_file(lpf) -> None:
     assert error["field"] == "lpf.toml: query.sampler"
 
 
+@pytest.fixture
+def joined(lpf, tmp_path: Path):
+    """Clean outcomes go with high levels; C0001 and C0009 have evidence about their outcome."""
+    facts = ["entity_id,predicate,value,timestamp"]
+    for number in range(60):
+        level, outcome = (("high", "clean"), ("low", "qualified"))[number % 2]
+        facts += [f"K{number},level,{level},2026-01-01", f"K{number},outcome,{outcome},2026-01-01"]
+    (tmp_path / "facts.csv").write_text("\n".join(facts))
+    lpf("facts", "add", tmp_path / "facts.csv")
+    lpf("facts", "learn")
+    rows = ["entity_id,predicate,text,evidence_id,source"]
+    for entity in ("C0001", "C0009"):
+        for number in range(2):
+            text = f"The auditor signed note {number} of {entity}."
+            rows.append(f"{entity},outcome,{text},{entity}_R{number},audit office")
+    (tmp_path / "evidence.csv").write_text("\n".join(rows))
+    lpf("ingest", tmp_path / "evidence.csv")
+    return lpf
+
+
+def test_related_evidence_is_shown_with_what_it_adds(joined) -> None:
+    document = joined.json("query", "C0001", "level")
+    (related,) = document["related"]
+    assert (related["predicate"], related["evidence_chain"]) == (
+        "outcome",
+        ["C0001_R0", "C0001_R1"],
+    )
+    shown = joined("query", "C0001", "level").stdout
+    versus = sorted(document["distribution"], key=document["distribution"].get)[:-3:-1]
+    odds = related["contribution"][versus[0]] - related["contribution"][versus[1]]
+    (row,) = re.findall(r"\n  outcome +\S+ \d+ % +(\S+) +2 of 2 *\n", shown)
+    assert row == f"{odds / np.log(2.0):+.2f}"
+    assert "2 items about outcome" in shown.split("\n")[1]
+    assert "C0001_R0" not in shown
+    assert "C0001_R0, C0001_R1" in joined("query", "C0001", "level", "--verbose").stdout
+    full = joined("query", "C0001", "level", "--full").stdout
+    for part in ("C0001_R1: The auditor signed note 1 of C0001.", "source: audit office"):
+        assert part in full
+
+
+def test_an_answer_from_related_evidence_alone(joined) -> None:
+    assert joined.json("query", "C0009", "level")["source"] == "related"
+    shown = joined("query", "C0009", "level").stdout
+    assert "based on 2 items about outcome" in shown
+    assert "nothing is known" not in shown
+    assert "Related evidence" in joined("ledger", "show", "INF00000002").stdout
+    assert "C0009_R1" in joined("ledger", "show", "INF00000002").stdout
+    assert joined.json("ledger", "replay", "INF00000001", "--deep")["agrees"]
+    off = joined.json("query", "C0009", "level", "--no-related-evidence")
+    assert (off["source"], off["related"]) == ("none", [])
+    on = joined.json("query", "C0009", "level", "--related-evidence")
+    assert on["source"] == "related"
+    error = joined.refused("query", "C0009", "level", "--related-evidence", "--mode", "paper")
+    assert error["field"] == "--related-evidence"
+
+
+def test_related_evidence_is_turned_off_in_the_settings(joined) -> None:
+    settings = joined.folder / "lpf.toml"
+    settings.write_text(settings.read_text() + "\n[query]\nrelated_evidence = false\n")
+    assert joined.json("query", "C0001", "level")["related"] == []
+    assert joined.json("query", "C0001", "level", "--variant", "learned")["related"] == []
+    assert joined.json("query", "C0001", "level", "--related-evidence")["related"]
+
+
 def test_an_answer_that_is_recorded_later_is_recorded(lpf) -> None:
     assert "pending" in lpf("query", "C0001", "level", "--async-audit").stdout
     assert len(lpf.json("ledger", "show", "--last", 5)["records"]) == 1
@@ -160,7 +224,7 @@ def test_help_names_the_defaults_that_leave_items_out(
     monkeypatch.setenv("COLUMNS", "80")
     printed = " ".join(lpf(command, "--help").stdout.replace("│", " ").split())
     defaults = QueryOptions()
-    assert f"credibility; 0 uses all. [default: {defaults.min_credibility:g}]" in printed
+    assert "credibility; 0 uses all. [default: the model's; paper: 0.5]" in printed
     assert f"at most this many items. [default: {defaults.top_k}]" in printed
 
 

@@ -126,6 +126,8 @@ def test_the_warning_that_nothing_was_learned_comes_first(
     warnings = evaluation_document(found)["cautions"]
     show_evaluation(found)
     shown = " ".join(capsys.readouterr().out.split())
-    for first in (warnings[0], shown[: shown.index("Lowest NLL")]):
-        assert ("LPF-SPN, robust ensemble: its probabilities for unseen" in first) is is_warned
+    for first in (warnings[0], shown, found.summary()):
+        start = "LPF-SPN, robust ensemble is not better than the class shares"
+        assert first.startswith(start) is is_warned
+    assert evaluation_document(found)["beats_class_shares"] is not is_warned
     assert unlearned(replace(found, runs={"prior": found.runs["prior"]})) == []

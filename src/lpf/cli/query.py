@@ -85,7 +85,8 @@ def _show(result: QueryResult, items: Mapping[str, Evidence], *, full: bool, ver
 
 
 def _items(workspace: Workspace, result: QueryResult) -> dict[str, Evidence]:
-    stored_items = workspace.evidence.get_many(result.evidence_chain)
+    related = [name for one in result.related for name in one.evidence_chain]
+    stored_items = workspace.evidence.get_many([*result.evidence_chain, *related])
     return {name: stored.evidence for name, stored in stored_items.items()}
 
 

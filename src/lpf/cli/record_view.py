@@ -44,7 +44,11 @@ def show_record(output: Console, record: Mapping[str, Any]) -> None:
     output.print(indented(distribution(_in_schema_order(record), output.width)))
     output.print()
     if record.get("evidence_chain"):
-        print_table(output, "Evidence", _items(record))
+        print_table(output, "Evidence", _items(record, record["context"]["values"]))
+        output.print()
+    for one in record.get("related", ()):
+        values = record["context"]["related"][one["predicate"]]["values"]
+        print_table(output, f"Related evidence: {one['predicate']}", _items(one, values))
         output.print()
     print_pairs(output, _pairs(record))
 
@@ -76,9 +80,9 @@ def _in_schema_order(record: Mapping[str, Any]) -> dict[str, float]:
     return {value: record["distribution"][value] for value in record["context"]["values"]}
 
 
-def _items(record: Mapping[str, Any]) -> FittedTable:
+def _items(record: Mapping[str, Any], values: Sequence[str]) -> FittedTable:
     """What each item says, and the salted hash of its text."""
-    factors, values = record["factors"], record["context"]["values"]
+    factors = record["factors"]
     rows = [
         [evidence_id, _factor(values, factors, place), commitment]
         for place, (evidence_id, commitment) in enumerate(record["evidence_chain"])

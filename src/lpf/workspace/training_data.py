@@ -76,6 +76,18 @@ def own_examples(
     return make_examples(collected.dataset, features, similarity), reader
 
 
+def known_labels(
+    evidence: EvidenceStore, facts: FactStore, schema: Schema
+) -> tuple[dict[Question, str], tuple[str, ...]]:
+    """The label of each entity for each predicate, as ``own_examples`` has them, and of entities
+    with a known fact and no evidence as well; then what was left out, as sentences."""
+    exclusions = Exclusions()
+    votes = _votes(evidence, schema, {predicate.name for predicate in schema}, exclusions)
+    labelled = {question: counts for question, counts in votes.items() if counts}
+    known = _known_values(facts, schema, None, exclusions)
+    return _labels(labelled, known, exclusions) | known, exclusions.sentences
+
+
 def _collect(workspace: Wiring, predicates: Sequence[str]) -> _Collected:
     names = {workspace.schema[name].name for name in predicates}
     wanted = names or {predicate.name for predicate in workspace.schema}
@@ -116,12 +128,16 @@ def _votes(
 
 
 def _known_values(
-    facts: FactStore, schema: Schema, questions: Collection[Question], exclusions: Exclusions
+    facts: FactStore,
+    schema: Schema,
+    questions: Collection[Question] | None,
+    exclusions: Exclusions,
 ) -> dict[Question, str]:
+    """The values of known facts about these questions (None: about all)."""
     known: dict[Question, str] = {}
     for entity_id, values in facts.table(LEAST_CONFIDENCE):
         for predicate, value in values.items():
-            if (entity_id, predicate) not in questions:
+            if questions is not None and (entity_id, predicate) not in questions:
                 continue
             if _fits(schema, predicate, value):
                 known[entity_id, predicate] = value

@@ -218,12 +218,13 @@ class Workspace(Wiring):
             self.evidence,
             lambda: self.reader_for(is_pair(fields["context"]["versions"]["reader"])),
             lambda version: self.models.load_recorded(version).runtime(),
+            self.background.circuit,
         )
 
     def learn_circuit(self) -> LearnedCircuit:
-        """Learn from the known facts how predicates are related. The circuit is stored and used
-        for all answers from now on. ConfigError if there are no facts."""
-        learned = learn_circuit(self.folder, self.schema, self.facts)
+        """Learn from known facts and labelled evidence how predicates are related. The circuit is
+        stored and used for all answers from now on. ConfigError if there are neither."""
+        learned = learn_circuit(self.folder, self.schema, self.facts, self.evidence)
         self.invalidate(*CIRCUIT_PARTS)
         return learned
 
