@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lpf.cli.demo import OWN_DATA
 from lpf.cli.main import app
 
 ROOT = Path(__file__).parent.parent.parent
@@ -33,6 +34,7 @@ def test_the_environment_is_activated_before_the_first_command() -> None:
     assert "    . .venv/bin/activate" in before
     section = text.split("## Your own data in five minutes")[1]
     assert ". .venv/bin/activate" in section.split("\n    lpf ")[0]
+    assert f"\n    {OWN_DATA}\n" in section  # what the demo ends with
 
 
 def test_make_demo_installs_what_the_readme_imports() -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path("lpf-demo")
 ENTITY = "C0001"
-OWN_DATA = 'lpf init suppliers --predicate "supplier=unreliable,reliable"'
+# The README's first command on one's own data.
+OWN_DATA = 'lpf init suppliers --predicate "supplier=unreliable,reliable" && cd suppliers'
 BEFORE = "2025-01-01"  # all notes are older; the inspector's finding is dated today
 
 DemoFolder = Annotated[
