@@ -120,10 +120,10 @@ class Workspace(Wiring):
     def _add_claims(self, results: Sequence[QueryResult]) -> None:
         """Looked up here and not with the items: those are cached, and a claim must not outlive its
         erasure."""
-        names = [name for result in results for name in result.evidence_chain]
-        claims = self.evidence.claims(names) if names else {}
-        if claims:
-            for result in results:
+        with_claims = [one for one in results if one.evidence and one.evidence.has_claims]
+        if with_claims:
+            claims = self.evidence.claims({name for r in with_claims for name in r.evidence_chain})
+            for result in with_claims:
                 chain = result.evidence_chain
                 result.item_claims = {name: claims[name] for name in chain if name in claims}
 
