@@ -86,6 +86,13 @@ class DeclaredOption:
         return "--" + self.name.replace("_", "-")
 
     @property
+    def off_flag(self) -> str | None:
+        """The flag that turns the option off, such as ``--no-related-evidence``, if it is not off
+        unless it is given."""
+        is_switch = self.kind is bool and self.default is not False
+        return "--no-" + self.name.replace("_", "-") if is_switch else None
+
+    @property
     def default_text(self) -> str:
         """The default as a user would write it, or what None means."""
         if self.default is None:
@@ -226,6 +233,14 @@ class QueryOptions:
     fallback: Annotated[
         Fallback, Option("How to answer if the circuit lacks the predicate.", HOW)
     ] = "average"
+    related_evidence: Annotated[
+        bool | None,
+        Option(
+            "Also use evidence about related predicates; robust mode and variant spn only.",
+            WHICH,
+            unset="on; paper and learned: off",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         check_options(self, "options")
@@ -237,21 +252,34 @@ class QueryOptions:
             raise out_of_range("options", "as_of", "a time with a time zone", self.as_of)
         for names, reason in self._inapplicable():
             for name in names:
-                if getattr(self, name) is not None:
+                value = getattr(self, name)
+                if value is not None and value is not False:  # False is what happens anyway
                     raise ConfigError(f"{reason}; leave it out.", field=f"options.{name}")
 
     def _inapplicable(self) -> Iterator[tuple[Sequence[str], str]]:
         """Options that have no effect given the others, with the reason."""
         if self.mode == "robust":
             yield ("alpha", "weight_form"), "applies in paper mode only"
+        else:
+            yield ("related_evidence",), "applies in robust mode only"
         if self.variant == "learned":
             yield (
                 ("alpha", "weight_form", "sampler", "n_samples"),
                 "does not apply to the variant 'learned', which draws no samples",
             )
+            yield (
+                ("related_evidence",),
+                "does not apply to the variant 'learned', which does not use the circuit",
+            )
         sampler = self.sampler or ("mean" if self.mode == "robust" else "plain")
         if sampler in DRAWS_NOTHING:
             yield ("n_samples",), f"does not apply to the sampler {sampler!r}, which draws none"
+
+    @property
+    def uses_related(self) -> bool:
+        """Whether evidence about related predicates counts."""
+        applies = self.mode == "robust" and self.variant == "spn"
+        return applies and self.related_evidence is not False
 
     @classmethod
     def paper(cls) -> QueryOptions:

@@ -16,14 +16,6 @@ SMALL = ("--hidden", 8, "--latent-width", 4, "--model", "networks", "--no-aggreg
 QUICK = ("--seeds", "1,2", "--max-epochs", 3, *SMALL, "--no-report")
 
 
-class ClaimReader(WordReader):
-    """Says that it reads claims; what it makes of them does not matter here."""
-
-    @property
-    def uses_claim(self) -> bool:
-        return True
-
-
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
@@ -51,20 +43,17 @@ def flat(done: Any) -> str:
     return " ".join(done.stdout.split())
 
 
-def test_the_output_says_if_claims_were_read(
-    lpf, tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_output_says_if_claims_were_read(lpf, tmp_path: Path, data: Path) -> None:
     assert "claims" not in lpf("train", data, *QUICK).stdout
     claims = write_lines(tmp_path / "claims.jsonl", lines(60, claim="All is well."))
-    assert (
-        "60 entities have one; not read (with_claim = false in lpf.toml)"
-        in lpf("train", claims, *QUICK).stdout
-    )
+    assert "60 entities have one; read with the evidence" in flat(lpf("train", claims, *QUICK))
     output = lpf.json("train", claims, *QUICK)["data"]["claims"]
-    assert output == {"entities": 60, "read": False}
-    monkeypatch.setattr("lpf.workspace.wiring.open_reader", lambda *_, **__: ClaimReader())
-    shown = flat(lpf("train", claims, *QUICK))
-    assert "60 entities have one; read with the evidence (with_claim = true in lpf.toml)" in shown
+    assert output == {"entities": 60, "read": True}
+    with (lpf.folder / "lpf.toml").open("r+") as settings:
+        text = settings.read().replace("[reader]\n", "[reader]\nwith_claim = false\n")
+        settings.seek(0)
+        settings.write(text)
+    assert "60 entities have one; not read" in flat(lpf("train", claims, *QUICK))
 
 
 def test_the_class_shares_are_listed_with_the_models_scores(lpf, data: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 import workspaces
 from lpf.circuits import Variable, compile_circuit, prior_circuit
 from lpf.errors import EvidenceError, UnknownPredicateError, UnknownValueError, WorkspaceError
+from lpf.ledger import verify
 from lpf.results import STAGES, LeftOut, QueryResult
 from lpf.schema import Schema
 from lpf.storage.facts import NewFact
@@ -157,12 +158,71 @@ def test_an_old_fact_counts_less_the_older_it_is(embedded: Workspace) -> None:
     assert low[0] > low[1] > low[2]
 
 
+def said_of_facts(result: QueryResult) -> list[str]:
+    return [note for note in result.notes if note.startswith("the fact '")]
+
+
+@pytest.mark.parametrize("way", ["robust", "paper"])
+@pytest.mark.parametrize("entity", ["C0001", "C0404"])  # with and without evidence
+def test_a_stale_fact_about_a_related_predicate_is_noted(
+    embedded: Workspace, way: str, entity: str
+) -> None:
+    related(embedded)
+    embedded.facts.add([fact("qualified", 45, 0.95, entity_id=entity, predicate="outcome")])
+    result = embedded.query(entity, "level", WAYS[way])
+    (note,) = said_of_facts(result)
+    for part in ("'outcome = qualified'", f"{days_ago(45):%Y-%m-%d}", "30 days", "instead of 95 %"):
+        assert part in note
+    assert f"{100 * result.facts[0].strength:.3g} %" in note
+    record = embedded.records.get(result.audit_ptr or "").fields
+    assert note in record["notes"]
+
+
+@pytest.mark.parametrize("days", [60, 4000])
+@pytest.mark.parametrize("way", ["robust", "paper", "learned"])
+@pytest.mark.parametrize("entity", ["C0001", "C0404"])
+def test_a_stale_fact_of_the_predicate_itself_is_noted_in_every_mode(
+    embedded: Workspace, way: str, entity: str, days: float
+) -> None:
+    embedded.facts.add([fact("medium", days, entity_id=entity)])
+    result = embedded.query(entity, "level", WAYS[way])
+    is_used = way != "paper" and days < 1000
+    if is_used and way == "learned" and entity == "C0001":
+        assert "known facts were not used" in " ".join(result.notes)
+        return
+    (note,) = said_of_facts(result)
+    assert "'level = medium'" in note
+    assert ("counts with" in note) is is_used
+    assert len(result.facts) == is_used
+    if entity == "C0404" and not is_used:  # nothing counts, so there is no answer
+        assert (result.source, result.top_value) == ("none", None)
+
+
+def test_a_doubtful_fact_that_paper_mode_cannot_use_is_noted(embedded: Workspace) -> None:
+    embedded.facts.add([fact("medium", days=1, confidence=0.9)])
+    (note,) = said_of_facts(embedded.query("C0001", "level", QueryOptions.paper()))
+    assert "90 %" in note
+    assert said_of_facts(embedded.query("C0001", "level")) == []  # it takes part, and is shown
+
+
+def test_a_fact_whose_predicate_the_circuit_lacks_is_noted(embedded: Workspace) -> None:
+    uncovered(embedded)
+    embedded.facts.add([fact("medium", days=60)])
+    (note,) = said_of_facts(embedded.query("C0001", "level"))
+    assert "circuit" in note
+
+
 def test_nothing_known_gives_the_prior_and_says_so(workspace: Workspace) -> None:
     result = workspace.query("C9999", "level")
     assert (result.source, result.method) == ("none", "prior")
     np.testing.assert_allclose(result.probabilities, 1 / 3)
     assert "prior" in result.notes[0]
-    assert workspace.records.get(result.audit_ptr or "").fields["query_type"] == "none"
+    assert (result.top_value, result.confidence, result.has_answer) == (None, None, False)
+    fields = workspace.records.get(result.audit_ptr or "").fields
+    assert fields["query_type"] == "none"
+    assert (fields["top_value"], fields["confidence"]) == (None, None)
+    assert workspace.replay(result.audit_ptr or "").exact
+    assert verify(workspace.database).ok
 
 
 def test_evidence_below_the_minimum_is_left_out_and_counted(embedded: Workspace) -> None:

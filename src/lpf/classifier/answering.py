@@ -86,6 +86,9 @@ class Explanation:
     contributions: FloatArray | None
 
     def __str__(self) -> str:
+        if not self.texts:
+            listed = zip(self.classes, self.prior, strict=True)
+            return f"no answer: no evidence (prior {', '.join(f'{c}: {p:.3f}' for c, p in listed)})"
         first, second = np.argsort(-self.probabilities, kind="stable")[:2]
         answer = f"{self.classes[first]}: {self.probabilities[first]:.3f}"
         lines = [f"{answer} (prior {self.prior[first]:.3f})"]
@@ -94,8 +97,8 @@ class Explanation:
             strength = self.contributions[:, first] - self.contributions[:, second]
             heading = f"log odds of {self.classes[first]} against {self.classes[second]}, by item:"
         order = np.argsort(-np.abs(strength), kind="stable").tolist()
-        lines += [heading] if order else ["no evidence"]
-        return "\n".join([*lines, *(self._line(item, strength[item]) for item in order)])
+        lines += [heading, *(self._line(item, strength[item]) for item in order)]
+        return "\n".join(lines)
 
     def _line(self, item: int, strength: float) -> str:
         text = " ".join(self.texts[item].split())

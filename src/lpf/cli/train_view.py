@@ -89,10 +89,10 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
 def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The row about claims; none if the data has no claims."""
     if not claims["entities"]:
-        return []
-    read, setting = ("read with the evidence", "true") if claims["read"] else ("not read", "false")
+        return [("claims", "each item is read with its own")] if claims["read"] else []
     have = count(claims["entities"], "entity has one", "entities have one")
-    return [("claims", f"{have}; {read} (with_claim = {setting} in lpf.toml)")]
+    read = "read with the evidence" if claims["read"] else "not read (with_claim in lpf.toml)"
+    return [("claims", f"{have}; {read}")]
 
 
 def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -32,17 +32,6 @@ def require_enough(where: str, dataset: Dataset, predicate: str) -> None:
         )
 
 
-def require_claims_of_all(where: str, dataset: Dataset) -> None:
-    """DatasetError if only some entities have a claim: texts are read together with the claim."""
-    without = [entity.entity_id for entity in dataset if entity.claim is None]
-    if without and len(without) < len(dataset):
-        raise DatasetError(
-            f"{where}: {len(without):,} of {len(dataset):,} entities have no claim (first: "
-            f"{without[0]}), so their texts cannot be read in the same way. Nothing was evaluated.",
-            hint="Give every entity a claim, or none, or leave out those without.",
-        )
-
-
 def require_field(dataset: Dataset, protected: str | None) -> None:
     """ConfigError if results are to be split by a field that no entity has."""
     if protected is None or any(protected in entity.fields for entity in dataset):
@@ -154,13 +143,14 @@ def unlearned(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def claims_read(dataset: Dataset) -> list[str]:
-    """A warning that texts were read together with claims, which training does only on request."""
-    if not any(entity.claim is not None for entity in dataset):
+def missing_claims(dataset: Dataset) -> list[str]:
+    """A warning if only some entities have a claim."""
+    without = [entity.entity_id for entity in dataset if entity.claim is None]
+    if not without or len(without) == len(dataset):
         return []
     return [
-        "Texts were read together with their entities' claims. 'lpf train' does so only if "
-        "lpf.toml has with_claim = true under [reader]."
+        f"{len(without):,} of {len(dataset):,} entities have no claim (first: {without[0]}). Their "
+        "texts are read without one; those of the others with their claim."
     ]
 
 

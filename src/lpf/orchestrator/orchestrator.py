@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import attrgetter
 from time import perf_counter
@@ -224,6 +224,7 @@ def _own_copy(result: QueryResult) -> QueryResult:
         own.evidence = result.evidence.copy()
     if result.uncertainty is not None:
         own.uncertainty = dict(result.uncertainty)
+    own.related = tuple(replace(one, items=one.items.copy()) for one in result.related)
     return own
 
 

@@ -350,6 +350,9 @@ def _model_warnings(workspace: Workspace, model: Artefact) -> Iterator[Check]:
 
 
 def _check_reader(workspace: Workspace, _: bool) -> Iterator[Check]:
+    if workspace.model is None:  # what reads evidence depends on the store, which may be broken
+        yield Check("reader", "ok", f"{workspace.text_reader.reader_id} opens")
+        return
     reader_id, of_model = workspace.reader.reader_id, _reader_id(workspace)
     if of_model == reader_id:
         yield Check("reader", "ok", f"{reader_id} opens")
