@@ -98,7 +98,7 @@ class Orchestrator:
         options: QueryOptions = DEFAULT_OPTIONS,
         audit: AuditMode = "sync",
     ) -> list[QueryResult]:
-        """Many questions (entity, predicate) in one pass; the same answers as one by one, to 1e-6.
+        """Many questions (entity, predicate) in one pass; the same answers as one by one, to 1e-5.
         Stage times are each question's share. The records are committed together."""
         begun = perf_counter()
         for entity_id, _ in questions:

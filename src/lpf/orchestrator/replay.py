@@ -30,7 +30,7 @@ from lpf.storage.evidence import EvidenceStore, StoredEvidence, text_commitment
 from lpf.types import Float32Array, FloatArray
 
 # How far float32 products may differ if the networks run on batches of another shape.
-DEEP_TOLERANCE = 1e-6
+DEEP_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Replay:
 
     @property
     def agrees(self) -> bool:
-        """From the record's factors: bit for bit. From texts: to 1e-6, with the same top value."""
+        """From the record's factors: bit for bit. From texts: to 1e-5, with the same top value."""
         close = self.largest_difference <= DEEP_TOLERANCE and self.same_top
         return self.exact or (self.deep and close)
 
