@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from lpf.cli.safe_output import one_line, visible
 from lpf.cli.terminal import (
     count,
     distribution,
@@ -64,10 +65,13 @@ def show_answer(
     date by id) texts are shown in full. ``similar`` has the known entity IDs that are like an
     unknown one; None if the entity is known."""
     output.print(
-        Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_verdict(result), "bold"))
+        Text.assemble(
+            one_line(f"{result.entity_id} · {result.predicate}: "),
+            (one_line(_verdict(result)), "bold"),
+        )
     )
     for line in _basis(result, similar):
-        output.print(indented(Text(line, style="dim")))
+        output.print(indented(Text(one_line(line), style="dim")))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
     output.print()
@@ -75,7 +79,7 @@ def show_answer(
     if used:
         _show_evidence(output, result, used, texts, origins)
     if left_out:
-        output.print(indented(Text(left_out, style="dim")))
+        output.print(indented(Text(one_line(left_out), style="dim")))
     if used or left_out:
         output.print()
     if result.facts and result.source != "canonical":
@@ -169,9 +173,9 @@ def _evidence_columns(
 
 
 def _full_text(text: str, origin: str | None) -> RenderableType:
-    lines = Text(text.strip(), overflow="fold")
+    lines = Text(visible(text.strip()), overflow="fold")
     if origin is not None:
-        lines.append(f"\n{origin}", style="dim")
+        lines.append(f"\n{one_line(origin)}", style="dim")
     return indented(lines)
 
 

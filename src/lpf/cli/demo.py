@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpf.cli.common import AsJson, command, print_document
+from lpf.cli.safe_output import quoted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -125,9 +126,11 @@ def _show_truth(output: Console, done: Demonstration) -> None:
 
 
 def _show_next(output: Console, done: Demonstration) -> None:
+    from rich.text import Text
+
     first, predicate = done.spn.audit_ptr, done.spn.predicate
     output.print("[bold]What to try next[/bold]")
-    output.print(f"  cd {done.folder}", highlight=False)
+    output.print(Text(f"  cd {quoted(done.folder)}"), soft_wrap=True)
     for line, purpose in (
         (f"lpf query {ENTITY} --as-of {BEFORE} {predicate}", "before the inspection"),
         (f"lpf ledger show {first}", "the first answer's record"),
@@ -136,4 +139,4 @@ def _show_next(output: Console, done: Demonstration) -> None:
         ("lpf models card", "the model card"),
         ("lpf train --help", "train on your own data"),
     ):
-        output.print(f"  {line:<53}{purpose}", highlight=False)
+        output.print(f"  {line:<53}{purpose}")

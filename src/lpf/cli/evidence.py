@@ -19,6 +19,7 @@ from lpf.cli.common import (
     progress,
     warn_if_cut,
 )
+from lpf.cli.safe_output import one_line
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -146,9 +147,9 @@ def erase(
             }
         )
         return
-    typer.echo(f"Erased: {', '.join(evidence_ids)}.")
+    typer.echo(f"Erased: {', '.join(map(one_line, evidence_ids))}.")
     for warning in outcome.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        typer.echo(f"warning: {one_line(warning)}", err=True)
 
 
 def _require_predicate(workspace: Workspace, predicate: str | None) -> None:

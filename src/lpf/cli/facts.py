@@ -20,6 +20,7 @@ from lpf.cli.common import (
     print_document,
     warn_if_cut,
 )
+from lpf.cli.safe_output import one_line
 
 if TYPE_CHECKING:
     from lpf.storage.facts import Fact
@@ -143,7 +144,8 @@ def learn(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
 
     typer.echo(f"Learned from the facts of {count(learned.entities, 'entity', 'entities')}.")
     for (first, second), nats in learned.information.items():
-        typer.echo(f"  {first} and {second} share {nats / log(2):.3f} bits of information")
+        names = f"{one_line(first)} and {one_line(second)}"
+        typer.echo(f"  {names} share {nats / log(2):.3f} bits of information")
     if learned.found_nothing:
         console().print(
             "No relation was found: too few entities have facts about two related predicates, or "

@@ -23,6 +23,7 @@ from lpf.cli.common import (
     open_workspace,
     print_document,
 )
+from lpf.cli.safe_output import ascii_json, one_line, quoted
 from lpf.errors import ConfigError, LedgerBrokenError, LedgerKeyError
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ def _replay_document(replayed: Replay) -> dict[str, Any]:
 
 
 def _show_replay(replayed: Replay) -> None:
+    from rich.text import Text
+
     from lpf.cli.terminal import console, indented, table
 
     output = console()
@@ -131,7 +134,7 @@ def _show_replay(replayed: Replay) -> None:
     numbers = ("recorded", "recomputed")
     output.print(indented(table(("value", *numbers), rows, right=numbers)))
     for note in replayed.notes:
-        output.print(f"  {note}", markup=False)
+        output.print(Text(f"  {one_line(note)}"))
 
 
 @command(
@@ -205,7 +208,7 @@ def _verification_document(verification: Verification) -> dict[str, Any]:
 
 
 def _show_verification(verification: Verification) -> None:
-    from rich.markup import escape
+    from rich.text import Text
 
     from lpf.cli.terminal import console, count
 
@@ -219,7 +222,7 @@ def _show_verification(verification: Verification) -> None:
         tail = count(verification.unsigned_tail, "record is", "records are")
         output.print(f"  the last {tail} not signed yet: lpf ledger checkpoint")
     for finding in verification.findings:
-        output.print(f"  {escape(str(finding))}", soft_wrap=True)
+        output.print(Text(f"  {one_line(finding)}"), soft_wrap=True)
 
 
 @command(
@@ -258,7 +261,7 @@ def prove(
     if as_json or out is None:
         print_document(bundle)
     else:
-        typer.echo(f"The proof is in {out}.")
+        typer.echo(f"The proof is in {one_line(out)}.")
 
 
 def _bundle(
@@ -309,8 +312,8 @@ def export(
     elif file == STANDARD:
         typer.echo(f"{count(records, 'record')}.", err=True)
     else:
-        typer.echo(f"Wrote {count(records, 'record')} to {file}.")
-        typer.echo(f"To check it: lpf ledger verify --export {file}")
+        typer.echo(f"Wrote {count(records, 'record')} to {one_line(file)}.")
+        typer.echo(f"To check it: lpf ledger verify --export {quoted(file)}")
 
 
 @contextmanager
@@ -323,6 +326,10 @@ def _export_file(target: str) -> Iterator[Path]:
         path = Path(folder) / "ledger.jsonl"
         yield path
         sys.stdout.flush()
+        if sys.stdout.isatty():  # shown, not sent on: control characters become JSON escapes
+            with path.open(encoding="utf-8", newline="\n") as shown:
+                sys.stdout.writelines(map(ascii_json, shown))
+            return
         with path.open("rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer)
 
@@ -348,7 +355,10 @@ def checkpoint(
         return
     typer.echo(f"Signed {count(signed.size, 'record')}, root {signed.root.hex()}")
     if out is not None:
-        typer.echo(f"Written to {out}. Store it elsewhere; lpf ledger verify --trusted {out}")
+        typer.echo(
+            f"Written to {one_line(out)}. Store it elsewhere; "
+            f"lpf ledger verify --trusted {quoted(out)}"
+        )
 
 
 @command(app, "lpf ledger forget INF00000042 --yes")
@@ -376,7 +386,7 @@ def forget(
     for record_id, why in without.items():
         typer.echo(f"{record_id}: {why}.")
     for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        typer.echo(f"warning: {one_line(warning)}", err=True)
 
 
 def _query_words(workspace: Workspace, record: StoredRecord) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from lpf.cli.safe_output import one_line
 from lpf.cli.terminal import (
     FittedTable,
     distribution,
@@ -41,7 +42,7 @@ def show_record(output: Console, record: Mapping[str, Any]) -> None:
     if record["method"] != PRIOR:
         answer = f"{record['top_value']}, {percent(record['confidence'])}"
     title = f"{record['entity_id']} · {record['predicate']}: {answer}"
-    output.print(Text(f"{record['record_id']}  {title}", style="bold"))
+    output.print(Text(one_line(f"{record['record_id']}  {title}"), style="bold"))
     output.print(indented(distribution(_in_schema_order(record), output.width)))
     output.print()
     if record.get("evidence_chain"):

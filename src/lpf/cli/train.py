@@ -18,6 +18,7 @@ from lpf.cli.common import (
     print_document,
 )
 from lpf.cli.options import fields_as_given, whole_numbers, with_options
+from lpf.cli.safe_output import quoted
 from lpf.errors import ConfigError, LPFError
 from lpf.options import options_of
 from lpf.training.config import FIFTEEN_SEEDS, HOW, SEED_PRESETS, StageTwoConfig, TrainingConfig
@@ -277,6 +278,6 @@ def _has_evidence(space: Workspace) -> bool:
 def _next_command(outcome: TrainingOutcome, has_evidence: bool) -> str:
     """The command that makes use of the model."""
     if not outcome.active:
-        return f"lpf models use {outcome.version}"
-    ask = f"lpf query ENTITY {outcome.run.predicates[0]}"
+        return f"lpf models use {quoted(outcome.version)}"
+    ask = f"lpf query ENTITY {quoted(outcome.run.predicates[0])}"
     return ask if has_evidence else f"lpf ingest EVIDENCE, then {ask}"
