@@ -117,21 +117,26 @@ class ModelCard:
         return ()
 
     def to_markdown(self, predicates: Mapping[str, Sequence[str]] | None = None) -> str:
-        """The card as Markdown. ``predicates`` are the model's, with their values."""
+        """The card as Markdown. ``predicates`` are the model's, with their values. Every text is
+        on one line, so that none can add a heading."""
         questions = [
-            f"- {name}: {', '.join(values)}" for name, values in (predicates or {}).items()
+            _folded(f"- {name}: {', '.join(values)}") for name, values in (predicates or {}).items()
         ]
-        metrics = [f"- {name}: {value:.6g}" for name, value in self.metrics.items()]
+        metrics = [_folded(f"- {name}: {value:.6g}") for name, value in self.metrics.items()]
         sections = {
-            "Data": [self.data],
+            "Data": [_folded(self.data)],
             "Metrics": metrics or ["None were recorded."],
-            "Intended use": [self.intended_use],
-            "Unsuitable use": [self.unsuitable_use],
+            "Intended use": [_folded(self.intended_use)],
+            "Unsuitable use": [_folded(self.unsuitable_use)],
             "Predicates": questions,
-            "Notes": [f"- {note}" for note in self.notes],
+            "Notes": [_folded(f"- {note}") for note in self.notes],
         }
         body = [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items() if lines]
-        return f"# {self.name}\n\n" + "\n\n".join(body) + "\n"
+        return f"# {_folded(self.name)}\n\n" + "\n\n".join(body) + "\n"
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.splitlines())
 
 
 FORMAT = "lpf-model/1"
