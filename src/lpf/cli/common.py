@@ -19,6 +19,9 @@ from lpf.errors import ConfigError
 if TYPE_CHECKING:
     from lpf.workspace import Workspace
 
+MOST_LISTED = 1_000_000
+LARGEST_ID = 2**63 - 1  # of a row in the store
+
 Arguments = ParamSpec("Arguments")
 Report = Callable[[int, int | None], None]
 
@@ -115,7 +118,12 @@ def parse_time(text: str | None, option: str) -> datetime | None:
             f"must be a time such as 2026-01-25 or 2026-01-25T15:42:33+01:00, got {text!r}.",
             field=option,
         ) from None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    try:
+        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ConfigError(
+            f"must be in the years 1 to 9999, in UTC, got {text!r}.", field=option
+        ) from None
 
 
 @contextmanager

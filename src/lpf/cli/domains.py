@@ -12,6 +12,7 @@ import typer
 from lpf.cli.common import AsJson, command, group, print_document
 from lpf.cli.safe_output import one_line, visible
 from lpf.errors import ConfigError
+from lpf.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from lpf.cli.terminal import FittedTable
@@ -66,7 +67,7 @@ def generate(
     preset: Annotated[
         Literal["paper", "hard"], typer.Option(help="Parameters to start from.")
     ] = "paper",
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 42,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Random seed.")] = 42,
     entities: Annotated[
         int | None,
         typer.Option(help="Number of entities; by default the preset's.", show_default=False),
@@ -74,7 +75,9 @@ def generate(
     items: Annotated[
         int | None, typer.Option(help="Most items per entity.", show_default=False)
     ] = None,
-    extra_test: Annotated[int, typer.Option(help="Number of additional test entities.")] = 0,
+    extra_test: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="Number of additional test entities.")
+    ] = 0,
     prefix: Annotated[str, typer.Option(help="Prefix of every ID.")] = "",
     settings: Annotated[
         list[str] | None,

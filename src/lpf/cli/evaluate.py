@@ -10,10 +10,12 @@ import typer
 
 from lpf.cli.common import AsJson, command, print_document
 from lpf.errors import ConfigError
+from lpf.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from lpf.baselines.language_models import EndpointConfig
 
+MOST_REPETITIONS = 1000
 LLM_LIMIT = 50  # as lpf.evaluation.language_model_run.DEFAULT_LIMIT, which is slow to import
 
 DatasetFile = Annotated[
@@ -36,7 +38,10 @@ Seeds = Annotated[
     str, typer.Option("--seeds", metavar="N|N,N,...", help="Number of repetitions, or their seeds.")
 ]
 Folds = Annotated[
-    int, typer.Option("--folds", help="Number of folds, if the file has no test entities.")
+    int,
+    typer.Option(
+        "--folds", min=2, max=1000, help="Number of folds, if the file has no test entities."
+    ),
 ]
 Resplit = Annotated[
     bool, typer.Option("--resplit", help="Ignore the splits of the file and use folds.")
@@ -96,12 +101,16 @@ LanguageModelLimit = Annotated[
     int | None,
     typer.Option(
         "--llm-limit",
+        min=1,
+        max=1_000_000,
         metavar="N",
         help=f"Largest number of entities to ask it about. Default: {LLM_LIMIT}.",
         show_default=False,
     ),
 ]
-Workers = Annotated[int, typer.Option("--workers", help="Number of processes; 0 is one per core.")]
+Workers = Annotated[
+    int, typer.Option("--workers", min=0, max=1024, help="Number of processes; 0 is one per core.")
+]
 Keep = Annotated[
     Path | None,
     typer.Option(
@@ -214,8 +223,12 @@ def parsed_seeds(text: str) -> int | list[int]:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
-    if not numbers or min(numbers) < 0 or ("," not in text and numbers[0] < 1):
+    least, most = (0, LARGEST_SEED) if "," in text else (1, MOST_REPETITIONS)
+    is_short = 1 <= len(numbers) <= MOST_REPETITIONS
+    if not is_short or not all(least <= number <= most for number in numbers):
         raise ConfigError(
-            f"must be a number or a list such as 1,2,3, got {text!r}.", field="--seeds"
+            f"must be a number from 1 to {MOST_REPETITIONS} or a list such as 1,2,3, got "
+            f"{text[:80]!r}.",
+            field="--seeds",
         )
     return numbers if "," in text else numbers[0]

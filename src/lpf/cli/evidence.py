@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpf.cli.common import (
+    MOST_LISTED,
     AsJson,
     WorkspaceFolder,
     Yes,
@@ -32,7 +33,7 @@ EvidenceId = Annotated[str, typer.Argument(metavar="ID", help="Item ID.")]
 EvidenceIds = Annotated[list[str], typer.Argument(metavar="ID", help="Item IDs.")]
 Entity = Annotated[str | None, typer.Option(help="Only items about this entity.")]
 Predicate = Annotated[str | None, typer.Option(help="Only items about this predicate.")]
-Limit = Annotated[int, typer.Option(min=1, help="Most items to list.")]
+Limit = Annotated[int, typer.Option(min=1, max=MOST_LISTED, help="Most items to list.")]
 
 FIELDS = (
     "evidence_id",

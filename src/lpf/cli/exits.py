@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from lpf.cli.safe_output import json_text, safe_streams, visible
-from lpf.errors import LPFError
+from lpf.errors import ConfigError, LPFError
 
 EXIT_CHECK_FAILED = 1
 EXIT_WRONG_CALL = 2
@@ -100,6 +100,7 @@ class ErrorReportingGroup(TyperGroup):
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         as_json = "--json" in args  # now: parsing empties the list
         with _errors_reported(as_json):
+            _check_arguments(args)
             context = super().make_context(info_name, args, *more, **extra)
         context.meta[AS_JSON] = as_json
         context.color = True  # the stream shows escape sequences; they are not stripped before
@@ -108,6 +109,25 @@ class ErrorReportingGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with _errors_reported(ctx.meta[AS_JSON]):
             return super().invoke(ctx)
+
+
+def _check_arguments(args: list[str]) -> None:
+    """Raise ConfigError for an argument that no file, database or JSON document can hold."""
+    for argument in args:
+        if "\0" in argument or (not argument.isascii() and not _is_unicode(argument)):
+            raise ConfigError(
+                "an argument is not valid UTF-8, or holds a NUL character. Nothing was done.",
+                field=argument.partition("=")[0] if argument.startswith("--") else repr(argument),
+                hint="A file with such a name must be renamed first.",
+            )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of the command line that are not UTF-8
+        return False
+    return True
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpf.cli.common import (
+    LARGEST_ID,
+    MOST_LISTED,
     AsJson,
     WorkspaceFolder,
     command,
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
 
 app = group("facts", "Known facts: add, correct, withdraw, list, learn from.")
 
-FactId = Annotated[int, typer.Argument(metavar="ID", help="Fact number, as listed.")]
+FactId = Annotated[
+    int, typer.Argument(min=1, max=LARGEST_ID, metavar="ID", help="Fact number, as listed.")
+]
 Confidence = Annotated[float | None, typer.Option(help="Confidence in [0, 1].")]
 At = Annotated[str | None, typer.Option(help="When it was true; UTC unless it has a zone.")]
 Source = Annotated[str | None, typer.Option(help="Source of the fact.")]
-Limit = Annotated[int, typer.Option(min=1, help="Most facts to list.")]
+Limit = Annotated[int, typer.Option(min=1, max=MOST_LISTED, help="Most facts to list.")]
 
 
 @command(app, "lpf facts add facts.csv")

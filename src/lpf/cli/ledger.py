@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpf.cli.common import (
+    MOST_LISTED,
     AsJson,
     WorkspaceFolder,
     Yes,
@@ -43,7 +44,9 @@ RecordId = Annotated[str, typer.Argument(metavar="ID", help="Record ID.")]
 @command(app, "lpf ledger show INF00000042", "lpf ledger show --last 10")
 def show(
     record_id: Annotated[str | None, typer.Argument(metavar="ID", help="Record ID.")] = None,
-    last: Annotated[int | None, typer.Option(min=1, help="List this many of the newest.")] = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, max=MOST_LISTED, help="List this many of the newest.")
+    ] = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:

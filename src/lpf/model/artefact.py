@@ -238,7 +238,7 @@ def _read(path: Path) -> bytes:
 def _parse_json(content: bytes, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtefactFormatError(f"{path}: not valid JSON: {error}.") from error
     if not isinstance(document, dict):
         raise ArtefactFormatError(f"{path}: must hold one JSON object.")

@@ -121,10 +121,10 @@ def read_settings(folder: Path) -> Settings:
     path = folder / FILE_NAME
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise WorkspaceError(f"{path}: not valid TOML: {error}. Nothing was opened.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise WorkspaceError(f"{path}: cannot be read ({error}). Nothing was opened.") from error
+    except (ValueError, RecursionError) as error:  # also numbers and nesting that are too long
+        raise WorkspaceError(f"{path}: not valid TOML: {error}. Nothing was opened.") from error
     try:
         return settings_from(folder, document)
     except LPFError as error:
