@@ -163,6 +163,17 @@ class Items:
             None if self.keys is None else self.keys[rows],
         )
 
+    def part(self, rows: slice) -> Items:
+        """Consecutive items with all that an answer depends on, without their layout."""
+        return Items(
+            self.features[rows],
+            self.ids[rows],
+            None if self.keys is None else self.keys[rows],
+            self.credibility[rows],
+            self.groups[rows],
+            self.sources[rows],
+        )
+
     @staticmethod
     def join(entities: Sequence[Items]) -> Items:
         """The items of several entities in one set of arrays. Each must have ``keys``."""

@@ -175,7 +175,7 @@ class QueryOptions:
             "Samples per item, for samplers that draw any.",
             HOW,
             ge=1,
-            le=2**16,
+            le=8192,
             unset="16",
             old_name="samples",
         ),

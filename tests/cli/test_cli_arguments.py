@@ -12,7 +12,7 @@ import string
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from test_cli_main import ALL
@@ -21,6 +21,10 @@ from typer.testing import CliRunner
 
 from labelled_workspaces import WordReader, lines, write_lines
 from lpf.cli.main import app
+from lpf.index import IndexConfig, RankingConfig
+from lpf.options import QueryOptions
+from lpf.orchestrator import FactPolicy
+from lpf.workspace.settings import CacheSettings, IndexSettings, LedgerSettings, StoreSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -311,3 +315,87 @@ def test_a_pipe_or_folder_is_never_replaced_by_output(somewhere: Path, words: li
 @pytest.mark.parametrize("name", BASE)
 def test_no_text_ends_in_a_traceback(somewhere: Path, name: str) -> None:
     assert_no_traceback(call(text) for call in places(name) for text in [*SMALL, *EVERY])
+
+
+def numeric_settings() -> Iterator[tuple[str, str]]:
+    """Every section and field of lpf.toml that is a number."""
+    sections = {
+        "query": QueryOptions,
+        "store": StoreSettings,
+        "cache": CacheSettings,
+        "ledger": LedgerSettings,
+        "facts": FactPolicy,
+        "index": IndexSettings,
+        "index.ranking": RankingConfig,
+        "index.vectors": IndexConfig,
+    }
+    for section, kind in sections.items():
+        for name, hint in get_type_hints(kind).items():
+            if {int, float} & {hint, *get_args(hint)}:
+                yield section, name
+
+
+@pytest.mark.parametrize(("section", "name"), list(numeric_settings()))
+def test_no_number_in_the_settings_ends_in_a_traceback(
+    somewhere: Path, section: str, name: str
+) -> None:
+    settings = somewhere / "lpf.toml"
+    before = re.sub(rf"(?m)^{name} = .*\n", "", settings.read_text())
+    for value in ("inf", "nan", "1e300", "-1", "1" + "0" * 30, "1" + "0" * 400):
+        if f"[{section}]" in before:
+            text = before.replace(f"[{section}]\n", f"[{section}]\n{name} = {value}\n")
+        else:
+            text = f"{before}\n[{section}]\n{name} = {value}\n"
+        settings.write_text(text)
+        for words in (["query", "C0001", "level"], ["evidence", "search", "late"]):
+            done = CliRunner().invoke(app, words)
+            assert done.exit_code in (0, 1, 2), (value, words, done.output)
+
+
+@pytest.mark.parametrize("days", ["1e300", "1e308", "inf", "nan", "-1", "1" + "0" * 30, "1e9"])
+def test_a_fact_that_never_goes_stale_has_a_bound(somewhere: Path, days: str) -> None:
+    settings = somewhere / "lpf.toml"
+    text = re.sub(r"staleness_days = .*", f"staleness_days = {days}", settings.read_text())
+    settings.write_text(text)
+    done = CliRunner().invoke(app, ["query", "C0001", "level", "--json"])
+    assert done.exit_code == 2, done.output
+    assert "staleness_days" in json.loads(done.stdout)["error"]["field"]
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "9" * 5000, "a = 1" + ".a" * 9])
+@pytest.mark.parametrize(
+    "words",
+    [["query", "C0001"], ["init", "new", "--schema", "x.toml"], ["domains", "show", "x.toml"]],
+)
+def test_toml_that_is_too_deep_or_too_long(somewhere: Path, text: str, words: list[str]) -> None:
+    for name in ("lpf.toml", "x.toml"):
+        (somewhere / name).write_text(text)
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2, done.output
+    assert "Traceback" not in done.stderr
+
+
+def test_draws_are_bounded(somewhere: Path) -> None:
+    def refused(*words: str) -> dict[str, Any]:
+        done = CliRunner().invoke(app, ["query", "C0001", "level", *words, "--json"])
+        assert done.exit_code == 2, done.output
+        error: dict[str, Any] = json.loads(done.stdout)["error"]
+        return error
+
+    assert refused("--uncertainty-samples", "1000000")["field"] == "--uncertainty-samples"
+    assert refused("--sampler", "plain", "--n-samples", "1000000")["field"] == "--n-samples"
+    assert refused("--top-k", "1" + "0" * 30)["field"] == "--top-k"
+    assert refused("--temperature", "nan")["field"] == "--temperature"
+
+
+def test_lines_that_are_too_deep_or_too_long_are_named(somewhere: Path) -> None:
+    lines = [
+        '{"entity_id": "C0001", "predicate": "level"}',
+        "[" * 100_000,
+        f'{{"a": {"9" * 5000}}}',
+    ]
+    (somewhere / "deep.jsonl").write_text("\n".join(lines))
+    done = CliRunner().invoke(app, ["batch", "deep.jsonl", "out.jsonl"])
+    assert done.exit_code == 2, done.output
+    assert "2 of 3" in done.stderr
+    assert not (somewhere / "out.jsonl").exists()

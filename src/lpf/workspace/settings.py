@@ -174,8 +174,21 @@ def _section(kind: type[Section], entry: Any, name: str) -> Section:
                 f"unknown field; the fields are {sorted(known)}.", field=f"{name}.{key}"
             )
         _check_type(value, known[key], f"{name}.{key}")
+    checked = {
+        key: _as_declared(value, known[key], f"{name}.{key}") for key, value in table.items()
+    }
     with _fields_of(name):
-        return kind(**table)
+        return kind(**checked)
+
+
+def _as_declared(value: Any, hint: Any, name: str) -> Any:
+    """A whole number as a float where the field is one."""
+    if type(value) is not int or int in (hint, *get_args(hint)):
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        raise ConfigError("is too large for a number with decimals.", field=name) from None
 
 
 @contextmanager
