@@ -249,7 +249,7 @@ def test_uncertainty_does_not_depend_on_other_entities(
 def test_uncertainty_in_blocks_of_entities_is_the_same(
     engine: Engine, variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = items([3, 0, 4, 1, 2])
+    whole = items([3, 1, 4, 1, 2])
     options = QueryOptions(variant=variant, uncertainty_samples=8)
     at_once = engine.answer(whole, "level", options).uncertainty
     monkeypatch.setattr("lpf.combine.uncertainty.DRAWN_AT_ONCE", 1)
