@@ -63,11 +63,11 @@ def _unwrapped(docstring: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
-def open_workspace(folder: Path | None) -> Workspace:
+def open_workspace(folder: Path | None, asked_by: str | None = None) -> Workspace:
     """Open the workspace that ``--workspace`` names. Imported here, so that help stays fast."""
     from lpf.workspace import Workspace
 
-    return Workspace.open(folder)
+    return Workspace.open(folder, asked_by=asked_by)
 
 
 def json_line(document: Any) -> str:

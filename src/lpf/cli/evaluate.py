@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpf.cli.common import AsJson, command, print_document
+from lpf.cli.safe_output import one_line
 from lpf.errors import ConfigError
 from lpf.options import LARGEST_SEED
 
@@ -29,7 +30,7 @@ Methods = Annotated[
     typer.Option(
         "--methods",
         metavar="NAME,...",
-        help="Methods to compare; 'all' for all, package.module:Name for your own. Default: the "
+        help="Methods to compare; 'all' for all, package.module:Name for your own, from the current folder. Default: the "
         "quick ones.",
         show_default=False,
     ),
@@ -161,15 +162,19 @@ def evaluate(
     from lpf.workspace.training_runs import require_torch
 
     require_torch()
-    sys.path.insert(0, str(Path.cwd()))  # for methods of your own
     import lpf
     from lpf.cli.progress import watched
 
+    chosen = parsed_methods(methods)
+    if any(":" in name for name in chosen or ()):
+        folder = str(Path.cwd())  # modules next to the data, for methods of your own
+        sys.path.insert(0, folder)
+        typer.echo(f"Methods of your own: modules in {one_line(folder)} are loaded.", err=True)
     language_model = _endpoint(llm, endpoint, api_key_env, llm_limit)
     with watched(f"evaluating {dataset.name}") as progress:
         evaluation = lpf.evaluate(
             dataset,
-            methods=parsed_methods(methods),
+            methods=chosen,
             seeds=parsed_seeds(seeds),
             folds=folds,
             resplit=resplit,

@@ -160,25 +160,32 @@ def verify(
 ) -> None:
     """Recompute every hash and check every signature. Exit code 1 if anything is wrong.
 
-    Without --trusted or --key the ledger is only compared with itself: anyone who can write the
-    store and has the signing key could have rewritten all of it.
+    The ledger must have the workspace's own key, or the one given. Only a checkpoint that was
+    stored elsewhere (--trusted) reveals that the newest records or the whole folder were replaced.
     """
     from lpf.ledger import verify as verify_ledger
+    from lpf.ledger.keys import public_key_of
 
-    public_key = None if key is None else _public_key(key)
+    public_key, key_from = (None, None) if key is None else (_public_key(key), "--key")
     checkpoint = None if trusted is None else trusted.read_bytes()
     if export is not None:
         verification = verify_ledger(export, public_key, checkpoint)
     else:
         with open_workspace(workspace) as space:
+            own = public_key_of(space.settings.key_file) if key is None else None
+            if own is not None:
+                public_key, key_from = own[0], str(own[1])
             verification = verify_ledger(space.database, public_key, checkpoint)
     itself_only = public_key is None and checkpoint is None
+    limits = _not_visible(verification, itself_only)
     if as_json:
-        print_document({**_verification_document(verification), "against_itself_only": itself_only})
+        document = _verification_document(verification)
+        checked = {"key_from": key_from, "against_itself_only": itself_only, "cannot_see": limits}
+        print_document({**document, **checked})
     else:
         _show_verification(verification)
-        if itself_only:
-            typer.echo("  compared with itself only; see --trusted and --key")
+        typer.echo(f"  key: {one_line(key_from or 'the one in the ledger itself')}")
+        typer.echo(f"  cannot see: {'; '.join(limits)}")
     if not verification.ok:
         exit_check_failed()
 
@@ -195,6 +202,17 @@ def _public_key(given: str) -> bytes:
                 f"{given!r} is neither a file nor {KEY_DIGITS} hexadecimal digits.", field="--key"
             ) from None
     return load_public(Path(given))
+
+
+def _not_visible(verification: Verification, itself_only: bool) -> list[str]:
+    """What could have been done to the ledger without this verification noticing."""
+    if verification.trusted:
+        return ["removal of records newer than the trusted checkpoint"]
+    limits = [
+        "removal of the newest records since the last checkpoint stored elsewhere (--trusted)",
+        "replacement of the whole folder, with its key",
+    ]
+    return ["another key (--key)", *limits] if itself_only else limits
 
 
 def _verification_document(verification: Verification) -> dict[str, Any]:

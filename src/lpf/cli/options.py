@@ -29,6 +29,16 @@ AsyncAudit = Annotated[
     bool, typer.Option("--async-audit", help="Answer before the record is on disk.")
 ]
 
+AskedBy = Annotated[
+    str | None,
+    typer.Option(
+        "--asked-by",
+        metavar="NAME",
+        help="Who asks, for the record. By default LPF_USER, the settings, or user and host.",
+        show_default=False,
+    ),
+]
+
 
 def with_options(kind: type, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     """Replace the command's parameter ``given`` by one option per declared option of ``kind``."""

@@ -29,8 +29,14 @@ def show_records(output: Console, records: Sequence[Mapping[str, Any]]) -> None:
     if not records:
         output.print("There is no record yet.")
         return
-    names = ("record", "", "time", "entity", "predicate", "answer", "confidence", "method")
-    body = table(names, map(_row, records), right=("confidence",), optional=("method", "time"))
+    names = ["record", "", "time", "entity", "predicate", "answer", "confidence", "method"]
+    optional, rows = ["method", "time"], [_row(record) for record in records]
+    if any("asked_by" in record for record in records):  # earlier versions did not record it
+        names, optional = [*names, "asked by"], ["asked by", *optional]
+        rows = [
+            [*row, record.get("asked_by", "")] for row, record in zip(rows, records, strict=True)
+        ]
+    body = table(names, rows, right=("confidence",), optional=optional)
     output.print(body)
     if any(record["checkpoint"] for record in records):
         output.print("* a signed checkpoint covers all records up to this one", style="dim")
@@ -94,6 +100,7 @@ def _pairs(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     pairs = [
         ("answered", record["timestamp"]),
         ("as of", record["as_of"]),
+        *([("asked by", record["asked_by"])] if "asked_by" in record else []),
         *_query_text(record),
         ("method", f"{record['method']} ({record['query_type']})"),
         *[("fact", _fact(fact)) for fact in record.get("facts", ())],
