@@ -171,6 +171,7 @@ BASE: dict[str, list[str]] = {
     "facts learn": [],
     "evidence list": [],
     "evidence show": ["C0001_E001"],
+    "evidence disclose": ["C0001_E001", "--out", "disclosure.json"],
     "evidence search": ["late filings"],
     "evidence reindex": [],
     "evidence erase": ["C0001_E001", "--yes"],

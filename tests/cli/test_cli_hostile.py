@@ -218,6 +218,11 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
     "facts learn": lambda at: [(0, [])],
     "evidence list": lambda at: [(0, []), (2, ["--predicate", P])],
     "evidence show": lambda at: [(0, [ITEM]), (2, [P])],
+    "evidence disclose": lambda at: [
+        (0, [ITEM, "--record", "INF00000001", "--out", str(at.files / P)]),
+        (2, [P, "--out", str(at.files / P)]),
+        (2, [ITEM, "--record", P, "--out", str(at.files / P)]),
+    ],
     "evidence search": lambda at: [(0, ["high text"])],
     "evidence reindex": lambda at: [(0, [])],
     "evidence erase": lambda at: [(0, [ITEM, "--yes"]), (2, [P, "--yes"])],

@@ -23,7 +23,8 @@ from lpf.cli.common import (
     print_document,
     progress,
 )
-from lpf.cli.options import AsyncAudit, fields_as_given, with_options
+from lpf.cli.options import AskedBy, AsyncAudit, fields_as_given, with_options
+from lpf.cli.safe_output import one_line
 from lpf.errors import ConfigError, InputFileError, LedgerError, LPFError, StorageError
 from lpf.options import QueryOptions
 
@@ -55,11 +56,16 @@ class BatchLine:
         return {"error": {"line": self.number, "message": self.error}}
 
 
-def read_lines(workspace: Workspace, path: Path) -> list[BatchLine]:
-    """All lines of the input, each checked against the schema."""
-    from lpf.ingest.input_files import open_input
+def read_lines(workspace: Workspace, source: str) -> list[BatchLine]:
+    """All lines of a file or of standard input, each checked against the schema. Standard input is
+    never written to a file: questions may be about people."""
+    from lpf.ingest.input_files import open_input, open_lines
 
-    return [_checked(workspace, row) for row in open_input(path).rows()]
+    if source == STANDARD:
+        given = open_lines("standard input", sys.stdin.buffer.read())
+    else:
+        given = open_input(source)
+    return [_checked(workspace, row) for row in given.rows()]
 
 
 class BatchAnswerer:
@@ -83,6 +89,10 @@ class BatchAnswerer:
         self._after_failure = after_failure
         self.answered = 0
         self.errors = 0
+        self.asked = 0
+        self.without_answer = 0
+        # IDs like those of the first unknown entities, to suggest at the end.
+        self.similar: dict[str, Sequence[str]] = {}
 
     def rows(self, lines: Sequence[BatchLine]) -> Iterator[dict[str, Any]]:
         """One row per line, in their order."""
@@ -92,7 +102,16 @@ class BatchAnswerer:
                     self.errors += 1
                     yield outcome.error_row
                 else:
+                    self._count(outcome)
                     yield outcome.to_dict()
+
+    def _count(self, result: QueryResult) -> None:
+        if result.has_answer:
+            self.answered += 1
+            return
+        self.without_answer += 1
+        if result.similar is not None and len(self.similar) < PROBLEMS_SHOWN:
+            self.similar[result.entity_id] = result.similar
 
     def _chunk(self, lines: Sequence[BatchLine]) -> Iterator[QueryResult | BatchLine]:
         """An answer per line, or the line with its error."""
@@ -122,14 +141,14 @@ class BatchAnswerer:
     def _ask(self, lines: Sequence[BatchLine]) -> list[QueryResult]:
         questions = [line.question for line in lines]
         results = self._workspace.query_many(questions, self._options, self._audit)
-        self.answered += len(results)
+        self.asked += len(results)
         return results
 
     def _with_place(self, line: BatchLine, error: LPFError) -> LPFError:
         """Add to the error where it ended the batch and what was done before it."""
         # With async records, writing one may be what failed.
         stay = "their records stay" if self._audit == "sync" else "what was recorded of them stays"
-        done = f"{self.answered:,} answered before it; {stay}, and {self._after_failure}"
+        done = f"{self.asked:,} answered before it; {stay}, and {self._after_failure}"
         error.args = (f"line {line.number} ended the batch: {error}\n{done}.",)
         error.field = error.hint = None  # they are part of the message now
         return error
@@ -174,6 +193,7 @@ def batch(
     ] = False,
     given: Mapping[str, Any],
     async_audit: AsyncAudit = False,
+    asked_by: AskedBy = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -188,11 +208,10 @@ def batch(
     # The workspace is closed, and so everything is recorded, before the answers appear.
     with (
         answers_file(target, held_back=async_audit) as file,
-        open_workspace(workspace) as space,
+        open_workspace(workspace, asked_by) as space,
         fields_as_given(QueryOptions, given),
     ):
-        with _questions_file(source) as path:
-            lines = read_lines(space, path)
+        lines = read_lines(space, source)
         bad = [line for line in lines if line.error is not None]
         if bad and not skip_bad:
             raise _refusal(source, bad, len(lines))
@@ -219,18 +238,6 @@ def _after_failure(target: str, held_back: bool) -> str:
     if target != STANDARD:
         return f"{target} was not written"
     return "nothing was printed" if held_back else "their answers were printed"
-
-
-@contextmanager
-def _questions_file(source: str) -> Iterator[Path]:
-    """Standard input is copied to a file first: all of it is checked before the first answer."""
-    if source != STANDARD:
-        yield Path(source)
-        return
-    with tempfile.TemporaryDirectory(prefix="lpf-") as folder:
-        path = Path(folder) / "standard-input.jsonl"
-        path.write_bytes(sys.stdin.buffer.read())
-        yield path
 
 
 @contextmanager
@@ -274,9 +281,28 @@ def _refusal(source: str, bad: Sequence[BatchLine], total: int) -> InputFileErro
 
 
 def _show_counts(answerer: BatchAnswerer, target: str, as_json: bool) -> None:
-    answered, errors = answerer.answered, answerer.errors
     if as_json:
-        print_document({"answered": answered, "errors": errors, "file": target})
+        counts = ("answered", "without_answer", "errors")
+        print_document({name: getattr(answerer, name) for name in counts} | {"file": target})
         return
-    words = f"{answered:,} answered" + (f", {errors:,} not" if errors else "")
-    typer.echo(f"{words}.", err=target == STANDARD)
+    parts = [
+        f"{answerer.answered:,} answered",
+        f"{answerer.without_answer:,} without an answer" if answerer.without_answer else "",
+        f"{answerer.errors:,} with an error" if answerer.errors else "",
+    ]
+    typer.echo(f"{', '.join(filter(None, parts))}.", err=target == STANDARD)
+    if answerer.similar:
+        _show_unknown(answerer.similar)
+
+
+def _show_unknown(similar: Mapping[str, Sequence[str]]) -> None:
+    """The first entities that nothing is known about, with IDs like theirs."""
+    from rich.text import Text
+
+    from lpf.cli.answer_view import did_you_mean
+    from lpf.cli.terminal import Output
+
+    output = Output(stderr=True, highlight=False, soft_wrap=True)
+    for entity_id, names in similar.items():
+        hint = f"; {did_you_mean(names)}" if names else ""
+        output.print(Text(one_line(f"  no item and no fact is about {entity_id!r}{hint}")))

@@ -30,8 +30,8 @@ Methods = Annotated[
     typer.Option(
         "--methods",
         metavar="NAME,...",
-        help="Methods to compare; 'all' for all, package.module:Name for your own, from the current folder. Default: the "
-        "quick ones.",
+        help="Methods to compare; 'all' for all, package.module:Name for your own, which may be in "
+        "the current folder. Default: the quick ones.",
         show_default=False,
     ),
 ]

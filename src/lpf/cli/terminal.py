@@ -35,9 +35,9 @@ class Output(Console):
     characters in texts are escaped, so only lpf's own styles reach the terminal. A closed pipe is
     an error here, which ``exits`` turns into an exit code."""
 
-    def __init__(self, *, stderr: bool = False) -> None:
+    def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, **more: Any) -> None:
         stream = unprotected(sys.stderr if stderr else sys.stdout)
-        super().__init__(file=stream, highlight=False)
+        super().__init__(file=stream, soft_wrap=soft_wrap, **{"highlight": False, **more})
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpf.circuits import CompiledCircuit
 from lpf.combine.combined import Combined, combine_average
@@ -29,6 +30,7 @@ from lpf.factors.convert import ConversionConfig, Converter, StepTimes
 from lpf.factors.keys import feature_keys
 from lpf.items import Items, Segments
 from lpf.model.runtime import Runtime
+from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.schema import Schema
 from lpf.types import Factors, FloatArray, Posteriors, QueryOptions, SoftFactor
 
@@ -130,6 +132,7 @@ class Engine:
         self.background = Background(schema, circuit)
         heads = {head.name: head.values for head in runtime.config.predicates}
         check_values_agree(schema, heads, "model")
+        self.reads = frozenset(heads).__contains__  # predicates that the model answers
         self._cache = None if cache is None or cache.is_off else cache
         # Paper mode has no ensemble: it answers with the best member, which comes first.
         self._best = runtime.member(0)
@@ -148,10 +151,12 @@ class Engine:
         *,
         factors: Factors | None = None,
         posteriors: Posteriors | None = None,
+        log_prior: FloatArray | None = None,
     ) -> Answers:
         """One answer per entity of ``items``. ``facts`` has one entry per entity, or none at all.
-        ``factors`` (or, for the variant ``learned``, ``posteriors``) are those of the items, if
-        they have been computed already."""
+        ``factors`` (or, for the variant ``learned``, ``posteriors``) are those of the items, and
+        ``log_prior`` [E, V] is what the circuit says with the facts, if they have been computed
+        already."""
         self.schema[predicate]  # UnknownPredicateError
         segments = items.layout
         if facts and len(facts) != len(segments):
@@ -168,7 +173,9 @@ class Engine:
             return self._answer_learned(items, predicate, options, segments, posteriors)
         if factors is None:
             factors = self.factors(items, predicate, options)
-        return self._answer_spn(items, predicate, options, segments, facts, factors)
+        if log_prior is None:
+            log_prior = self.background.log_prior(predicate, facts)
+        return self._answer_spn(items, predicate, options, segments, facts, factors, log_prior)
 
     def factors(
         self,
@@ -215,6 +222,26 @@ class Engine:
                 f"{error} Nothing was answered; train again, or use another model."
             ) from error
 
+    def min_credibility(self, predicate: str, options: QueryOptions) -> float:
+        """The one given in ``options``; else the one chosen with the model. LPF-Learned was trained
+        on all items, so it has none."""
+        if options.min_credibility is not None:
+            return options.min_credibility
+        chosen = self.runtime.config.min_credibility.get(predicate)
+        if chosen is None or options.mode == "paper":
+            return DEFAULT_MIN_CREDIBILITY
+        return 0.0 if options.variant == "learned" else chosen
+
+    def countable(
+        self, items: Items, predicate: str, options: QueryOptions
+    ) -> NDArray[np.intp] | None:
+        """Positions of the items at or above the threshold that was chosen with the model; None if
+        all count. For items that were not retrieved from a store, such as those of a data set."""
+        if options.mode == "paper" or predicate not in self.runtime.config.min_credibility:
+            return None
+        least = self.min_credibility(predicate, options)
+        return items.credible(least) if least > 0.0 else None
+
     def learned_temperature(self, predicate: str, options: QueryOptions) -> float:
         """The one given in ``options``; else 1 in paper mode, the fitted one in robust mode."""
         if options.temperature is not None:
@@ -230,12 +257,13 @@ class Engine:
         segments: Segments,
         facts: Sequence[Facts],
         factors: Factors,
+        log_prior: FloatArray,
     ) -> Answers:
         converter, parameters = self.conversion(predicate, options)
         weight: FloatArray | None = None
         if isinstance(parameters, PaperParameters):
             weight = credibility_weight(factors.mean_sigma, parameters)
-        combine = self._combination(items, predicate, parameters, segments, facts, weight)
+        combine = self._combination(items, predicate, parameters, segments, log_prior, weight)
         combined = combine(factors.potential)
         uncertainty = None
         if options.uncertainty_samples:
@@ -243,15 +271,15 @@ class Engine:
             per_row = converter.runtime.members * samples * len(factors.values)
             parts = []
             for block in entity_blocks(segments.counts, per_row):
-                rows = slice(int(segments.offsets[block.start]), int(segments.offsets[block.stop]))
-                some = items if len(segments) == block.stop - block.start else items.part(rows)
+                rows = np.arange(segments.offsets[block.start], segments.offsets[block.stop])
+                some = items if len(segments) == block.stop - block.start else items.select(rows)
                 if some is not items:
                     combine = self._combination(
                         some,
                         predicate,
                         parameters,
                         Segments.of_counts(segments.counts[block]),
-                        facts[block],
+                        log_prior if log_prior.ndim == 1 else log_prior[block],
                         None if weight is None else weight[rows],
                     )
                 answer = combined.distribution[block]
@@ -326,14 +354,13 @@ class Engine:
         predicate: str,
         parameters: Parameters,
         segments: Segments,
-        facts: Sequence[Facts],
+        log_prior: FloatArray,
         weight: FloatArray | None,
     ) -> Combination:
         """Combines potentials with everything else given, so that draws are combined exactly as the
         answer is."""
         if not self.background.covers(predicate):
             return lambda potential: combine_average(potential, segments)
-        log_prior = self.background.log_prior(predicate, facts)
         if isinstance(parameters, PaperParameters):
             assert weight is not None  # paper mode always computes it
             return lambda potential: combine_paper(potential, weight, log_prior, segments)

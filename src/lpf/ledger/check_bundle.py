@@ -182,10 +182,16 @@ def commitment_of(disclosure: dict[str, Any]) -> list[str]:
     return [disclosure["evidence_id"], computed]
 
 
+def chain_of(fields: dict[str, Any]) -> list[list[str]]:
+    """The items a record was computed from, with those about related predicates."""
+    parts = [fields, *fields.get("related", [])]
+    return [item for part in parts for item in part.get("evidence_chain", [])]
+
+
 def disclosed(disclosure: dict[str, Any], records: dict[str, dict[str, Any]]) -> str:
     """Find a disclosure in the evidence chains of records; return which of them used the text."""
     named = commitment_of(disclosure)
-    users = [name for name, fields in records.items() if named in fields.get("evidence_chain", [])]
+    users = [name for name, fields in records.items() if named in chain_of(fields)]
     require(users, f"no record here was computed from the disclosed text of {named[0]}")
     more = f" and {len(users) - 3} more" if len(users) > 3 else ""
     return f"the disclosed text of {named[0]} was used by {', '.join(users[:3])}{more}"
