@@ -190,7 +190,7 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
     "query": lambda at: [
         (0, [ENTITY, LEVEL, "--query-text", f"text{P}"]),
         (0, [ENTITY, LEVEL, "--full", "--verbose"]),
-        (0, [f"C{P}c", LEVEL]),
+        (4, [f"C{P}c", LEVEL]),
         (2, [ENTITY, P]),
         (2, [ENTITY, "--top-k", P]),
         (2, [ENTITY, f"--{P}"]),
