@@ -28,7 +28,7 @@
     │   ├── StoreFullError          no space is left
     │   ├── StoreReadOnlyError      it cannot be written to
     │   ├── StoreBusyError          another process locked it for too long
-    │   ├── StoreDamagedError       its file is not a valid database
+    │   ├── StoreDamagedError       its file is not a valid database, or rows were changed
     │   └── CacheUnavailableError   the shared cache could not erase a copy
     ├── FactError              a fact that is refused; names the row
     ├── DatasetError           a labelled data set that cannot be used; names the place
@@ -184,7 +184,7 @@ class StoreBusyError(StorageError):
 
 
 class StoreDamagedError(StorageError):
-    """The store's file is not a valid database."""
+    """The store's file is not a valid database, or rows in it do not match their hashes."""
 
 
 class CacheUnavailableError(StorageError):

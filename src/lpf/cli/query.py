@@ -15,6 +15,7 @@ from lpf.cli.common import (
     command,
     open_workspace,
     print_document,
+    warn_of_damage,
 )
 from lpf.cli.options import AsyncAudit, fields_as_given, with_options
 from lpf.errors import ConfigError
@@ -22,6 +23,7 @@ from lpf.options import QueryOptions
 
 if TYPE_CHECKING:
     from lpf.results import QueryResult
+    from lpf.storage.seals import DamagedItem
     from lpf.types import Evidence
     from lpf.workspace import Workspace
 
@@ -62,7 +64,8 @@ def query(
     with open_workspace(workspace) as space, fields_as_given(QueryOptions, given):
         options = replace(space.settings.query, **given)
         result = space.query(entity, predicate, options, "async" if async_audit else "sync")
-        items = {} if as_json else _items(space, result)
+        damaged: list[DamagedItem] = []
+        items = {} if as_json else _items(space, result, damaged)
         similar = None if as_json else _similar_names(space, result)
     # Only now: closing writes the record, and an answer without a record must not be shown.
     if as_json:
@@ -72,12 +75,16 @@ def query(
     from lpf.cli.terminal import console
 
     texts = {name: item.text_content for name, item in items.items()}
+    texts |= {item.evidence_id: f"(not shown: {item.reason})" for item in damaged}
     origins = {name: _origin(item) for name, item in items.items()} if full else None
     show_answer(console(), result, texts, origins, similar, verbose=verbose)
 
 
-def _items(workspace: Workspace, result: QueryResult) -> dict[str, Evidence]:
-    stored_items = workspace.evidence.get_many(result.evidence_chain)
+def _items(
+    workspace: Workspace, result: QueryResult, damaged: list[DamagedItem]
+) -> dict[str, Evidence]:
+    stored_items = workspace.evidence.get_many(result.evidence_chain, damaged)
+    warn_of_damage(damaged)
     return {name: stored.evidence for name, stored in stored_items.items()}
 
 

@@ -15,7 +15,7 @@ from lpf.errors import StorageError
 from lpf.ingest.rejects import ErasedContent, clean_rejects, locked_folder
 from lpf.storage.database import Database
 from lpf.storage.driver_errors import translate_errors
-from lpf.storage.evidence import EvidenceStore, PendingErasure
+from lpf.storage.evidence import DamagedItem, EvidenceStore, PendingErasure
 
 DEFAULT_WAIT_SECONDS = 10.0
 TABLES = ("evidence", "superseded_evidence", "features", "pending_erasures", "query_texts")
@@ -64,7 +64,8 @@ def begin_erasure(
         pending: dict[str, list[PendingErasure]] = {}
         for item in store.pending_erasures():
             pending.setdefault(item.evidence_id, []).append(item)
-        stored = {name: store.versions(name) for name in wanted if name not in pending}
+        damaged: list[DamagedItem] = []  # recognised by their IDs alone
+        stored = {name: store.versions(name, damaged) for name in wanted if name not in pending}
         content = ErasedContent(wanted, (one.evidence for all in stored.values() for one in all))
         removed = clean_rejects(rejects_folder, content)
         for name in stored:

@@ -27,6 +27,7 @@ from lpf.orchestrator.recording import shared_options
 from lpf.results import FactUsed, LeftOut, QueryResult, all_left_out_note
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
+from lpf.storage.seals import REMEDY, first_damaged
 from lpf.types import QueryOptions
 
 NO_FACTS = Facts()
@@ -170,6 +171,7 @@ class Inference:
         answers.fill(items, place)
         rough = self._rough_note(answers.predicate)
         notes = [] if rough is None else [rough]
+        notes += damage_notes(items)
         facts = question.used
         if answers.method != "spn":
             if facts:
@@ -205,10 +207,11 @@ class Inference:
         base = self._background.log_prior(predicate.name, known)
         combined = normalised(base, np.empty((0, len(predicate.values))), Segments.one(0), {})
         question.stages["reasoning"] = 1e3 * (perf_counter() - begun)
-        left_out = LeftOut(items.dated_later, items.below_credibility)
+        left_out = LeftOut(items.dated_later, items.below_credibility, damaged=len(items.damaged))
         notes = [NO_EVIDENCE if known else NOTHING]
         if left_out.count:
             notes.append(all_left_out_note(left_out, question.options))
+        notes += damage_notes(items)
         return QueryResult(
             question.entity_id,
             predicate.name,
@@ -245,6 +248,15 @@ class Inference:
             f"probabilities were fitted on {entities} entities only: take them as rough, they can "
             f"be off by {100 * rough_error(entities):.0f} points and more"
         )
+
+
+def damage_notes(items: Items) -> list[str]:
+    """What to tell about items that do not match their hashes in the store."""
+    if not items.damaged:
+        return []
+    number, shown = len(items.damaged), first_damaged(items.damaged)
+    start = "1 item was not used" if number == 1 else f"{number:,} items were not used"
+    return [f"{start}: {shown}. {REMEDY}"]
 
 
 @lru_cache(maxsize=64)

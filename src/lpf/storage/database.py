@@ -22,7 +22,13 @@ from lpf.storage.connections import (
     keep_unused,
     register_fork_reset,
 )
-from lpf.storage.driver_errors import explain_open_failure, is_disconnect, translate_errors
+from lpf.storage.driver_errors import (
+    explain_open_failure,
+    is_disconnect,
+    is_undecodable,
+    translate_errors,
+)
+from lpf.storage.seals import stored_number
 from lpf.storage.statements import (
     KEYS_AT_ONCE,
     TAKE_NUMBERS_POSTGRES,
@@ -101,6 +107,7 @@ class Database:
             connection = self._connect()
             try:
                 if self.is_sqlite:
+                    connection.text_factory = _decoded
                     cursor = self.run(connection, statement, arguments)
                 else:
                     connection.execute("BEGIN")  # a server-side cursor needs a transaction
@@ -133,7 +140,8 @@ class Database:
         series wait, so ``count=0`` serves as a lock.
         """
         statement = TAKE_NUMBERS_SQLITE if self.is_sqlite else TAKE_NUMBERS_POSTGRES
-        last = int(self.run(connection, statement, (series, count)).fetchone()[0])
+        (value,) = self.run(connection, statement, (series, count)).fetchone()
+        last = stored_number(value, f"counters: {series!r}")
         return range(last - count + 1, last + 1)
 
     def transaction(self) -> AbstractContextManager[Connection]:
@@ -170,6 +178,9 @@ class Database:
             return work()
         except Exception as error:
             with translate_errors(self.name):
+                if is_undecodable(error):
+                    with any_text(self, self.connection):
+                        return work()
                 if self.in_transaction or not is_disconnect(error):
                     raise
                 self._close_thread_connection()
@@ -313,11 +324,15 @@ def any_text(database: Database, connection: Connection) -> Iterator[None]:
     if not database.is_sqlite:
         yield
         return
-    connection.text_factory = lambda content: content.decode(errors="surrogateescape")
+    connection.text_factory = _decoded
     try:
         yield
     finally:
         connection.text_factory = str
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode(errors="surrogateescape")
 
 
 def _parse_url(url: str | Path) -> URL:

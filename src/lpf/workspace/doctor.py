@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from sqlalchemy import func, select
+from sqlalchemy import Column, func, select
 
 from lpf.engine import Engine, Items
 from lpf.engine.background import check_values_agree
@@ -24,10 +24,10 @@ from lpf.schema import Schema
 from lpf.storage.cache import open_cache
 from lpf.storage.database import Database
 from lpf.storage.driver_errors import translate_errors
-from lpf.storage.evidence import StoredEvidence, text_commitment
 from lpf.storage.migrations import NEWEST, version_of
+from lpf.storage.seals import printable
 from lpf.storage.statements import Prepared
-from lpf.storage.tables import facts
+from lpf.storage.tables import METADATA, facts
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import CIRCUIT_FILE
 from lpf.workspace.folder import find_folder
@@ -38,6 +38,7 @@ State = Literal["ok", "warning", "fault"]
 
 RECORDS_CHECKED = 100  # the newest ones, without ``full``
 NAMES_SHOWN = 3
+SQLITE_TYPES = {int: "integer", float: "real", str: "text", bytes: "blob"}
 LOW_SPACE, NO_SPACE = 2**30, 100 * 2**20
 ANOTHER_MODEL = "train again: lpf train, or use another: lpf models list, lpf models use VERSION"
 
@@ -131,12 +132,41 @@ def _check_sqlite(database: Database, full: bool) -> Iterator[Check]:
         (journal,) = database.connection.execute("PRAGMA journal_mode").fetchone()
     if verdict != "ok":
         yield Check("store", "fault", f"the file is damaged: {verdict}", "restore a backup")
+    if full and verdict == "ok":
+        yield from _wrong_types(database)
     if journal != "wal":
         yield Check(
             "store",
             "warning",
             f"the journal is in mode {journal!r}: readers and writers wait for each other",
             "keep the store on a local disk, where WAL works",
+        )
+
+
+def _wrong_types(database: Database) -> Iterator[Check]:
+    """SQLite stores a value of any type in any column."""
+    with translate_errors(database.name):
+        present = {row[0] for row in database.connection.execute("SELECT name FROM sqlite_master")}
+        for table in METADATA.sorted_tables:
+            if table.name not in present:  # the store is of an older version
+                continue
+            found = database.connection.execute(f"PRAGMA table_info({table.name})").fetchall()
+            for column in (table.c[row[1]] for row in found if row[1] in table.c):
+                yield from _wrong_type(database, table.name, column)
+
+
+def _wrong_type(database: Database, table: str, column: Column[Any]) -> Iterator[Check]:
+    kinds = [SQLITE_TYPES[column.type.python_type], *["null"][: int(bool(column.nullable))]]
+    listed = ", ".join(f"'{kind}'" for kind in kinds)
+    query = f"SELECT rowid FROM {table} WHERE typeof({column.name}) NOT IN ({listed})"
+    rows = [str(row[0]) for row in database.connection.execute(query)]
+    if rows:
+        yield Check(
+            "store",
+            "fault",
+            f"table {table}, column {column.name}: {len(rows):,} values of the wrong type, in the "
+            f"rows {', '.join(rows)}",
+            "restore a backup",
         )
 
 
@@ -156,29 +186,22 @@ def _check_evidence(workspace: Workspace, full: bool) -> Iterator[Check]:
         )
     else:
         yield Check("evidence", "ok", f"{items:,} items, all with features")
-    changed = _changed_texts(workspace) if full else []
-    if changed:
+    if full:
+        yield from _damaged_items(workspace)
+
+
+def _damaged_items(workspace: Workspace) -> Iterator[Check]:
+    reasons: dict[str, list[str]] = {}
+    for item in workspace.evidence.damaged_items():
+        reasons.setdefault(item.reason, []).append(item.evidence_id)
+    for reason, names in reasons.items():
         yield Check(
             "evidence",
             "fault",
-            f"{len(changed):,} texts were changed after ingestion: {_first_names(changed)}",
-            "restore a backup; 'lpf ledger replay ID --deep' shows which answers they affect",
+            f"{len(names):,} damaged or changed after ingestion ({reason}): {', '.join(names)}",
+            "restore a backup, or erase them: lpf evidence erase ID...; 'lpf ledger replay ID "
+            "--deep' shows which answers they affect",
         )
-
-
-def _changed_texts(workspace: Workspace) -> list[str]:
-    """IDs of items whose text or claim does not match its salted hash."""
-    changed, last = [], 0
-    while page := workspace.evidence.page(limit=1000, after_row=last):
-        last = page[-1].row_id
-        changed += [stored.evidence.evidence_id for stored in page if not _is_genuine(stored)]
-    return changed
-
-
-def _is_genuine(stored: StoredEvidence) -> bool:
-    evidence = stored.evidence
-    computed = text_commitment(stored.salt, evidence.text_content, evidence.claim)
-    return computed == stored.commitment
 
 
 def _count_vectors(workspace: Workspace, reader_id: str) -> int:
@@ -200,13 +223,22 @@ def _check_erasures(workspace: Workspace, _: bool) -> Iterator[Check]:
         )
 
 
-def _check_facts(workspace: Workspace, _: bool) -> Iterator[Check]:
+def _check_facts(workspace: Workspace, full: bool) -> Iterator[Check]:
+    damaged = workspace.facts.damaged() if full else []
+    if damaged:
+        yield Check(
+            "facts",
+            "fault",
+            f"{len(damaged):,} damaged or changed: {', '.join(map(str, damaged))}",
+            "restore a backup, or withdraw them: lpf facts withdraw ID",
+        )
     rows = workspace.database.rows(_FACTS_BY_VALUE)
     total = sum(count for _, _, count in rows)
     unknown = [row for row in rows if not _in_schema(workspace.schema, row[0], row[1])]
     if unknown:
         lost = sum(count for _, _, count in unknown)
-        names = _first_names([f"{predicate} = {value}" for predicate, value, _ in unknown])
+        pairs = [f"{printable(name)} = {printable(value)}" for name, value, _ in unknown]
+        names = _first_names(pairs)
         yield Check(
             "facts",
             "warning",
