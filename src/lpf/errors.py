@@ -25,6 +25,7 @@
     ├── StorageError           the store failed
     │   ├── StoreUnavailableError   it does not exist, is not running, or refuses the login
     │   ├── StoreVersionError       a newer version of this package wrote it
+    │   ├── ForeignStoreError       a file that this package did not create
     │   ├── StoreFullError          no space is left
     │   ├── StoreReadOnlyError      it cannot be written to
     │   ├── StoreBusyError          another process locked it for too long
@@ -169,6 +170,10 @@ class StoreUnavailableError(StorageError):
 
 class StoreVersionError(StorageError):
     """The store was written by a newer version of this package."""
+
+
+class ForeignStoreError(StorageError):
+    """A file given as a store was not created by this package."""
 
 
 class StoreFullError(StorageError):

@@ -142,7 +142,8 @@ def erase(
     """Erase items: texts, vectors and everything computed from them. Their IDs stay reserved.
 
     Records that name them stay valid, but can no longer be replayed from the texts. Erasing
-    rewrites files, which takes as long for one item as for many: name them in one call.
+    rewrites files, which takes as long for one item as for many: name them in one call. Exit code 1
+    if something remains; it says what, and how to finish.
     """
     with open_workspace(workspace) as space:
         _require_known(space, evidence_ids)
@@ -152,14 +153,18 @@ def erase(
         print_document(
             {
                 "erased": evidence_ids,
+                "pending": bool(outcome.warnings),
                 "rejects_removed": outcome.rejects_removed,
                 "warnings": list(outcome.warnings),
             }
         )
-        return
-    typer.echo(f"Erased: {', '.join(evidence_ids)}.")
-    for warning in outcome.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+    else:
+        state = "Erased, but not finished" if outcome.warnings else "Erased"
+        typer.echo(f"{state}: {', '.join(evidence_ids)}.")
+        for warning in outcome.warnings:
+            typer.echo(f"warning: {warning}", err=True)
+    if outcome.warnings:
+        exit_check_failed()
 
 
 def _require_predicate(workspace: Workspace, predicate: str | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from lpf.errors import UnknownRecordError
@@ -23,6 +24,7 @@ from lpf.ledger.identity import (
 )
 from lpf.ledger.records import QueryText, query_text_commitment, record_id, sequence_of
 from lpf.storage.database import Database
+from lpf.storage.values import to_micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,16 @@ class LedgerReader:
                 f"{identifier} is not in the ledger, which has {self.size} records."
             )
         return _record(seq, *row)
+
+    def newest_time(self) -> int | None:
+        """When the newest record was written, in microseconds since 1970. None if there is no
+        record, or none with a time: ``verify`` reports such a record."""
+        row = self._database.row(statements.RECORD, (self.size,))
+        try:
+            written = json.loads(row[1])["timestamp"] if row else None
+            return None if written is None else to_micros(datetime.fromisoformat(written))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
 
     def records(self, first: int = 1, last: int | None = None) -> Iterator[StoredRecord]:
         """Stream the records with numbers ``first`` to ``last``, in order."""

@@ -29,6 +29,7 @@ from lpf.storage.driver_errors import (
     translate_errors,
 )
 from lpf.storage.seals import stored_number
+from lpf.storage.sqlite_file import prepare_file
 from lpf.storage.statements import (
     KEYS_AT_ONCE,
     TAKE_NUMBERS_POSTGRES,
@@ -61,8 +62,9 @@ class Database:
         self.url = _parse_url(url)
         self.busy_seconds = busy_seconds
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.name = self.url.render_as_string(hide_password=True)
+        self.name = _shown(self.url)
         self.path = Path(self.url.database) if self.is_sqlite and self.url.database else None
+        self._is_ours = False  # checked before the first connection writes anything
         self._engine = _create_engine(self.url, busy_seconds)
         self.dialect: Dialect = self._engine.dialect
         self._begin_sql = "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN"
@@ -267,6 +269,9 @@ class Database:
 
     def _connect(self) -> Connection:
         try:
+            if self.path is not None and not self._is_ours:
+                prepare_file(self.path)
+                self._is_ours = True
             with translate_errors(self.name):
                 proxy = self._engine.raw_connection()
         except StoreUnavailableError as error:
@@ -340,7 +345,7 @@ def _parse_url(url: str | Path) -> URL:
         return URL.create("sqlite", database=str(url))
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         parsed = URL.create("unknown")  # not shown: it may hold a password
     kind = parsed.get_backend_name()
     if kind == "postgresql":
@@ -352,6 +357,12 @@ def _parse_url(url: str | Path) -> URL:
             field="store.url",
         )
     return parsed.set(drivername="sqlite")
+
+
+def _shown(url: URL) -> str:
+    """The address for messages, without passwords."""
+    query = {name: "***" if "pass" in name.lower() else url.query[name] for name in url.query}
+    return url.set(query=query).render_as_string(hide_password=True)
 
 
 def _create_engine(url: URL, busy_seconds: float) -> Engine:

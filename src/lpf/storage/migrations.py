@@ -23,6 +23,7 @@ from lpf.storage.seals import (
     vector_is_sound,
     vector_seal,
 )
+from lpf.storage.sqlite_file import APPLICATION_ID
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import schema_versions
 from lpf.storage.values import now_micros
@@ -75,7 +76,10 @@ ROWS_AT_ONCE = 1000
 
 
 def _seal_rows(database: Database, connection: Connection) -> None:
-    """Seal the sound rows that the store holds now; others keep their empty seal."""
+    """Seal the sound rows that the store holds now; others keep their empty seal. Mark the file of
+    a SQLite store as ours."""
+    if database.is_sqlite:
+        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     mark = "?" if database.is_sqlite else "%s"
     with any_text(database, connection):
         for table, key, fields, kinds in (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +20,11 @@ from lpf.engine.background import check_values_agree
 from lpf.errors import LPFError
 from lpf.index.features import known_reader
 from lpf.index.vector_file import VectorFile
+from lpf.index.vector_folders import VectorFolders
 from lpf.ledger import LedgerReader, load_private, public_bytes, verify
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
+from lpf.orchestrator.orchestrator import CLOCK_TOLERANCE, clock_note
 from lpf.schema import Schema
 from lpf.storage.cache import open_cache
 from lpf.storage.database import Database
@@ -28,9 +33,10 @@ from lpf.storage.migrations import NEWEST, version_of
 from lpf.storage.seals import printable
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import METADATA, facts
+from lpf.storage.values import now_micros
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import CIRCUIT_FILE
-from lpf.workspace.folder import find_folder
+from lpf.workspace.folder import find_folder, store_files
 from lpf.workspace.settings import Settings, read_settings
 from lpf.workspace.workspace import Workspace
 
@@ -38,6 +44,8 @@ State = Literal["ok", "warning", "fault"]
 
 RECORDS_CHECKED = 100  # the newest ones, without ``full``
 NAMES_SHOWN = 3
+OTHERS, OTHERS_ENTER = stat.S_IRWXG | stat.S_IRWXO, stat.S_IXGRP | stat.S_IXOTH
+PUBLIC = (".pub", ".lock")
 SQLITE_TYPES = {int: "integer", float: "real", str: "text", bytes: "blob"}
 LOW_SPACE, NO_SPACE = 2**30, 100 * 2**20
 ANOTHER_MODEL = "train again: lpf train, or use another: lpf models list, lpf models use VERSION"
@@ -211,7 +219,16 @@ def _count_vectors(workspace: Workspace, reader_id: str) -> int:
 
 
 def _check_erasures(workspace: Workspace, _: bool) -> Iterator[Check]:
-    pending = [item.evidence_id for item in workspace.evidence.pending_erasures()]
+    pending = list(dict.fromkeys(i.evidence_id for i in workspace.evidence.pending_erasures()))
+    behind = VectorFolders(workspace.evidence, workspace.folder).behind()
+    if behind:
+        yield Check(
+            "erasures",
+            "warning",
+            f"workspaces that use the same store may hold copies of erased vectors: "
+            f"{_first_names([str(folder) for folder in behind])}",
+            "use each of them once, for example with 'lpf evidence list'",
+        )
     if pending:
         yield Check(
             "erasures",
@@ -295,6 +312,10 @@ def _check_ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
     else:
         Ledger(workspace.database).close()  # compares tree and last checkpoint, signs nothing
         _check_newest_records(records)
+    newest, now = records.newest_time(), now_micros()
+    if newest is not None and newest > now + CLOCK_TOLERANCE:
+        remedy = "set the clock; records are ordered by number, but their times will be wrong"
+        yield Check("clock", "warning", clock_note(newest, now), remedy)
     size, signed = records.size, records.latest_checkpoint()
     unsigned = size - (signed.size if signed else 0)
     extent = "all verified" if full else "the newest are intact; --full verifies all"
@@ -405,6 +426,42 @@ def _check_cache(workspace: Workspace, _: bool) -> Iterator[Check]:
         yield Check("cache", "ok", f"{stats.kind} answers")
 
 
+def _check_permissions(workspace: Workspace, _: bool) -> Iterator[Check]:
+    """Files hold personal text, keys and what was computed from them."""
+    if os.name != "posix":
+        return
+    places = [workspace.folder, workspace.settings.key_file, *store_files(workspace.settings)]
+    exposed = [path for path in places if path.exists() and _is_exposed(path)]
+    exposed += [path for path in _files_below(workspace.folder) if path not in exposed]
+    if not exposed:
+        yield Check("permissions", "ok", "only the owner can read the files")
+        return
+    names = _first_names([str(path) for path in exposed])
+    outside = [path for path in exposed if not path.is_relative_to(workspace.folder)]
+    inside = [workspace.folder] if len(outside) < len(exposed) else []
+    commands = [f"chmod -R go= {shlex.quote(str(path))}" for path in (*inside, *outside)]
+    yield Check(
+        "permissions",
+        "warning",
+        f"other users can read {names}",
+        "let only the owner read them: " + " && ".join(commands),
+    )
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Exposed files, if others can enter the folder at all. Public keys do not count."""
+    if not folder.stat().st_mode & OTHERS_ENTER:
+        return
+    for where, _, names in os.walk(folder):
+        for path in (Path(where) / name for name in names if not name.endswith(PUBLIC)):
+            if not path.is_symlink() and _is_exposed(path):
+                yield path
+
+
+def _is_exposed(path: Path) -> bool:
+    return bool(path.stat().st_mode & OTHERS)
+
+
 def _check_disk(workspace: Workspace, _: bool) -> Iterator[Check]:
     free = shutil.disk_usage(workspace.folder).free
     state: State = "fault" if free < NO_SPACE else "warning" if free < LOW_SPACE else "ok"
@@ -425,5 +482,6 @@ WITHOUT_STORE: dict[str, CheckFunction] = {
     "reader": _check_reader,
     "circuit": _check_circuit,
     "cache": _check_cache,
+    "permissions": _check_permissions,
     "disk": _check_disk,
 }

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lpf.errors import CacheUnavailableError, ConfigError
-from lpf.index import forget_rows
+from lpf.index.vector_folders import VectorFolders
 from lpf.ingest import (
     Erasure,
     IngestOutcome,
@@ -141,13 +142,17 @@ class Workspace(Wiring):
         return ingest_rows(data, self.evidence, self.schema, self.reader, name=name, **shared)
 
     def erase(self, *evidence_ids: str) -> Erasure:
-        """Destroy items: their texts, salts, vectors and cached numbers. Their records stay valid.
-        If this is interrupted, or the cache cannot be reached, erase the same items again to
-        finish it."""
-        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS)
-        forget_rows(self.evidence, self.folder / "vectors", [item.row_id for item in begun.items])
+        """Destroy items in all their versions: texts, salts, vectors and cached numbers. Their
+        records stay valid. If this is interrupted, ends with warnings or the cache cannot be
+        reached, erase the same items again to finish it."""
+        copies = VectorFolders(self.evidence, self.folder)
+        others = [folder / REJECTS for folder in copies.neighbours()]
+        rejects = [folder for folder in others if os.access(folder, os.W_OK)]
+        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS, rejects)
+        names = {item.evidence_id for item in begun.items}
+        remaining = copies.forget([item.row_id for item in begun.items], len(names))
         self._erase_from_cache(begun)
-        return finish_erasure(begun, self.evidence)
+        return finish_erasure(replace(begun, warnings=tuple(remaining)), self.evidence)
 
     def _erase_from_cache(self, begun: Erasure) -> None:
         try:
