@@ -20,10 +20,12 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 def private_folder(folder: Path) -> None:
-    """Create a folder and those above it that are missing."""
+    """Create a folder and those above it that are missing. FileExistsError if it is a file."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    if not missing:
+        folder.mkdir(exist_ok=True)
 
 
 def open_private(path: Path, mode: Literal["wb", "ab"]) -> BinaryIO:

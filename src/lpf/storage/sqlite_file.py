@@ -21,14 +21,12 @@ _OWN_TABLES = {"schema_versions", "counters", "evidence"}
 def prepare_file(path: Path) -> None:
     """Create the file if it is missing. ForeignStoreError, with nothing written, if it exists and
     is not a store of this package; a damaged file is left to SQLite to report."""
-    if not path.parent.is_dir():
-        return  # opening it reports that
-    if not path.exists():
-        _create(path)
-        return
     try:
         with path.open("rb") as file:
             header = file.read(100)
+    except FileNotFoundError:
+        _create(path)
+        return
     except OSError:
         return  # opening it reports that
     if not header:

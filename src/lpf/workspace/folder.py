@@ -67,6 +67,8 @@ def create_workspace(folder: Path, schema: Schema, reader: str, store_url: str |
         with Database(settings.store_address) as database:
             migrate(database)
             _create_ledger(database, settings.key_file)
+        with suppress(OSError):  # empty if the ledger of a shared store has its key elsewhere
+            settings.key_file.parent.rmdir()
         write_atomically(folder / FILE_NAME, text.encode())
 
 
@@ -82,7 +84,8 @@ def _nothing_left_behind(settings: Settings) -> Iterator[None]:
         yield
     except BaseException:
         for path in new_files:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # it was not created
+                path.unlink()
         for path in sorted(new_folders, key=lambda one: len(one.parts), reverse=True):
             with suppress(OSError):  # something else was put into it, or it was not created
                 path.rmdir()
