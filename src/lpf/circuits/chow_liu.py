@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from lpf.circuits.circuit import Circuit, CircuitBuilder, Priors, prior_circuit, resolve_priors
 from lpf.circuits.data_table import DataTable, check_at_least, smoothed
-from lpf.circuits.layout import FloatArray, variable_slots
+from lpf.circuits.layout import FloatArray
 from lpf.circuits.queries import table_information
 
 
@@ -40,8 +41,7 @@ def learn_chow_liu(
     if table.informative_rows < config.min_rows:
         return prior_circuit(table.variables, priors)
     counts = _Counts(table, config.smoothing, resolve_priors(table.variables, priors))
-    information = np.array([[counts.information(i, j) for j in counts.all] for i in counts.all])
-    return _TreeCircuit(table, counts, maximum_spanning_tree(information)).build()
+    return _TreeCircuit(table, counts, maximum_spanning_tree(counts.information())).build()
 
 
 def maximum_spanning_tree(weights: FloatArray) -> list[list[int]]:
@@ -68,20 +68,16 @@ class _Counts:
     def __init__(
         self, table: DataTable, smoothing: float, priors: dict[str, tuple[float, ...]]
     ) -> None:
-        self.all = range(len(table.variables))
-        self._slots = list(variable_slots(table.variables).values())
+        self._table = table
         self._smoothing = smoothing
-        one_hot = table.one_hot()
-        self._pairs = one_hot.T @ one_hot
-        single = one_hot.sum(axis=0)
         self.marginals = [
-            smoothed(single[slot], priors[variable.name], smoothing)
-            for slot, variable in zip(self._slots, table.variables, strict=True)
+            smoothed(table.counts(index), priors[variable.name], smoothing)
+            for index, variable in enumerate(table.variables)
         ]
 
     def joint(self, first: int, second: int) -> FloatArray:
         """P(first, second), [V, W]."""
-        counts = self._pairs[self._slots[first], self._slots[second]]
+        counts = self._table.counts(first, second)
         independent = np.outer(self.marginals[first], self.marginals[second])
         result = smoothed(counts.ravel(), independent.ravel(), self._smoothing)
         return result.reshape(counts.shape)
@@ -94,8 +90,14 @@ class _Counts:
         result: FloatArray = np.where(total > 0.0, known, self.marginals[second])
         return result
 
-    def information(self, first: int, second: int) -> float:
-        return table_information(self.joint(first, second))
+    def information(self) -> FloatArray:
+        """The mutual information of every two variables, [X, X]; zero on the diagonal."""
+        size = len(self.marginals)
+        result = np.zeros((size, size))
+        for first, second in combinations(range(size), 2):
+            nats = table_information(self.joint(first, second))
+            result[first, second] = result[second, first] = nats
+        return result
 
 
 class _TreeCircuit:

@@ -160,6 +160,17 @@ class EvidenceStore:
             f"evidence {evidence_id!r} is not in the store {self.database.name}."
         )
 
+    def claims(
+        self, evidence_ids: Iterable[str], damaged: list[DamagedItem] | None = None
+    ) -> dict[str, str]:
+        """Claims by ID; items without a claim are left out."""
+        with_claim = [
+            name for (name,) in self.database.look_up(statements.WITH_CLAIM, evidence_ids)
+        ]
+        items = self.get_many(with_claim, damaged) if with_claim else {}
+        claims = {name: item.evidence.claim for name, item in items.items()}
+        return {name: claim for name, claim in claims.items() if claim is not None}
+
     def page(
         self,
         entity_id: str | None = None,

@@ -114,6 +114,15 @@ def first_damaged(damaged: Sequence[object]) -> str:
     return f"{shown}; and {more:,} more" if more > 0 else shown
 
 
+def damage_notes(damaged: Sequence[object]) -> list[str]:
+    """The note for an answer, if items could not be used."""
+    if not damaged:
+        return []
+    number = len(damaged)
+    start = "1 item was not used" if number == 1 else f"{number:,} items were not used"
+    return [f"{start}: {first_damaged(damaged)}. {REMEDY}"]
+
+
 def damaged_error(damaged: Sequence[DamagedItem], undone: str) -> StoreDamagedError:
     return StoreDamagedError(
         f"damaged items in the store: {first_damaged(damaged)}. {undone}",
