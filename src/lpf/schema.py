@@ -131,6 +131,16 @@ class Schema:
                 return tuple(p.name for p in self.predicates if p.name in reached - {name})
             reached |= grown
 
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The predicates that are related to each other, one group after the other; a predicate
+        without relations is a group by itself."""
+        found: list[tuple[str, ...]] = []
+        for predicate in self.predicates:
+            if not any(predicate.name in group for group in found):
+                found.append((predicate.name, *self.related(predicate.name)))
+        return tuple(found)
+
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the content; independent of the file format."""

@@ -325,7 +325,7 @@ def result() -> QueryResult:
         (0.08, 0.0, 0.92),
         "inference",
         "spn",
-        QueryOptions(uncertainty_samples=64),
+        QueryOptions(uncertainty_samples=64, min_credibility=0.5),
         0,
         0,
         evidence=used,
