@@ -95,8 +95,9 @@ class Items:
     the texts), ``scores`` [N] (best first) and counts: of ``considered`` items,
     ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were left out.
 
-    The answer adds ``weight`` [N], how much each item counts: its exponent, or its share of the
-    latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions``
+    The answer adds ``familiarity`` [N], how like the training texts each item is, from 0 to 1
+    (None if the model cannot tell); ``weight`` [N], how much each item counts: its exponent, or
+    its share of the latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions``
     [N, V] (all three None for the variant ``learned``, which has ``members`` [S, V] instead).
     """
 
@@ -116,6 +117,7 @@ class Items:
     dated_later: int = 0
     cut: int = 0
 
+    familiarity: FloatArray | None = None
     weight: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
     potential: FloatArray | None = None
     mean_sigma: FloatArray | None = None

@@ -6,7 +6,7 @@ Contributions and entropies are shown in bits; ``QueryResult`` and its JSON have
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from rich.console import Console, RenderableType
@@ -27,7 +27,15 @@ from lpf.cli.terminal import (
 from lpf.combine.uncertainty import entropy
 from lpf.items import Items
 from lpf.orchestrator.inference import NOTHING
-from lpf.results import STAGES, FactUsed, LeftOut, QueryResult, all_left_out_note
+from lpf.results import (
+    STAGES,
+    UNLIKE,
+    FactUsed,
+    LeftOut,
+    QueryResult,
+    all_left_out_note,
+    unfamiliar_places,
+)
 from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
@@ -106,7 +114,16 @@ def _basis(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
     if result.facts:
         parts.append(count(len(result.facts), "known fact"))
     mode = ", paper mode" if result.options.mode == "paper" else ""
-    return [f"based on {' and '.join(parts)}, {METHODS[result.method]}{mode}"]
+    lines = [f"based on {' and '.join(parts)}, {METHODS[result.method]}{mode}"]
+    return [*_all_unfamiliar(result), *lines]
+
+
+def _all_unfamiliar(result: QueryResult) -> list[str]:
+    """The note about items unlike the training texts, at the top if all items are."""
+    used = result.evidence
+    if used is None or not len(used) or len(unfamiliar_places(used)) < len(used):
+        return []
+    return [note for note in result.notes if UNLIKE in note]
 
 
 def _why_nothing(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
@@ -148,6 +165,17 @@ def _show_evidence(
     optional = () if bits is None else ("weight",)  # the bits include it
     body = table(list(columns), rows, right=right, flexible="text", optional=optional, below=below)
     print_table(output, title, body)
+    for line in _unfamiliar_lines(result, used):
+        output.print(indented(Text(line, style="dim")))
+
+
+def _unfamiliar_lines(result: QueryResult, used: Items) -> Iterator[str]:
+    """One line per item that is unlike the training texts; robust mode gives it less weight."""
+    weighted = result.method == "spn" and result.options.mode == "robust"
+    for place in unfamiliar_places(used):
+        assert used.familiarity is not None  # else no item would be named
+        counts = f": counts {used.familiarity[place]:.2f}" if weighted else ""
+        yield f"{used.ids[place]}: {UNLIKE}{counts}"
 
 
 def _evidence_columns(
@@ -255,7 +283,8 @@ def _closing(result: QueryResult, verbose: bool) -> list[tuple[str, str]]:
 def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
-    return (NOTHING, all_left_out_note(left_out, result.options)) if left_out else ()
+    said = (NOTHING, all_left_out_note(left_out, result.options)) if left_out else ()
+    return (*said, *_all_unfamiliar(result))
 
 
 def _uncertainty(result: QueryResult) -> list[tuple[str, str]]:

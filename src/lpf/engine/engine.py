@@ -42,6 +42,8 @@ class Answers:
     ``method`` is what was actually used: ``average`` if the circuit does not cover the predicate.
     ``factors`` are None for the variant ``learned``. ``weight`` [N] is paper mode's, else None.
     ``has_facts`` says which entities came with known facts; it is empty if none did.
+    ``familiarity`` [N] is 1 for items like the training texts and 0 for items unlike all of them;
+    None if the model cannot tell. Only robust mode's variant ``spn`` weighs items by it.
     """
 
     predicate: str
@@ -54,6 +56,7 @@ class Answers:
     parameters: Parameters | None
     uncertainty: Uncertainty | None
     has_facts: tuple[bool, ...] = ()
+    familiarity: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.distribution)
@@ -88,6 +91,8 @@ class Answers:
         contributions, or the members' distributions."""
         combined, factors = self.combined, self.factors
         rows = combined.segments.rows(entity)
+        if self.familiarity is not None:
+            items.familiarity = self.familiarity[rows]
         if isinstance(combined, LearnedCombined):
             items.weight, items.members = combined.weight[rows], combined.members[:, entity]
             return
@@ -109,6 +114,8 @@ class Answers:
             assert factors is not None  # only the variant learned has none
             arrays = [factors.potential, factors.mean_sigma, combined.contributions, combined.base]
             arrays += [combined.parts[name] for name in ("exponent",) if name in combined.parts]
+        if self.familiarity is not None:
+            arrays.append(self.familiarity)
         for array in arrays:
             read_only(array)
 
@@ -199,6 +206,11 @@ class Engine:
         shape = (model.members, model.config.encoder.latent_width)
         return self._cache.posteriors(items, model.version, shape, compute)
 
+    def familiarity(self, items: Items) -> FloatArray | None:
+        """How like the training texts each item is, [N]; None if the model cannot tell."""
+        known = self.runtime.familiarity
+        return None if known is None else known(items.features)
+
     def model_for(self, options: QueryOptions) -> Runtime:
         """The members that answer: the best alone in paper mode, else all."""
         return self._best if options.mode == "paper" else self.runtime
@@ -234,7 +246,10 @@ class Engine:
         weight: FloatArray | None = None
         if isinstance(parameters, PaperParameters):
             weight = credibility_weight(factors.mean_sigma, parameters)
-        combine = self._combination(items, predicate, parameters, segments, facts, weight)
+        familiarity = self.familiarity(items)
+        combine = self._combination(
+            items, predicate, parameters, segments, facts, weight, familiarity
+        )
         combined = combine(factors.potential)
         uncertainty = None
         if options.uncertainty_samples:
@@ -257,6 +272,7 @@ class Engine:
             parameters,
             uncertainty,
             tuple(map(bool, facts)),
+            familiarity,
         )
 
     def _answer_learned(
@@ -285,7 +301,7 @@ class Engine:
         values = self.runtime.config.head(predicate).values
         return Answers(
             predicate, values, combined.distribution, "learned", combined, None, None, None,
-            uncertainty,
+            uncertainty, (), self.familiarity(items),
         )  # fmt: skip
 
     def _make_conversion(
@@ -315,6 +331,7 @@ class Engine:
         segments: Segments,
         facts: Sequence[Facts],
         weight: FloatArray | None,
+        familiarity: FloatArray | None,
     ) -> Combination:
         """Combines potentials with everything else given, so that draws are combined exactly as the
         answer is."""
@@ -334,4 +351,5 @@ class Engine:
             parameters,
             items.groups,
             items.sources,
+            familiarity,
         )

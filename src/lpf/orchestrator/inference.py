@@ -24,7 +24,7 @@ from lpf.index.retrieve import EvidenceIndex
 from lpf.items import Segments
 from lpf.orchestrator.known_facts import FactPolicy, known_facts
 from lpf.orchestrator.recording import shared_options
-from lpf.results import FactUsed, LeftOut, QueryResult, all_left_out_note
+from lpf.results import FactUsed, LeftOut, QueryResult, all_left_out_note, unfamiliar_note
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
 from lpf.types import QueryOptions
@@ -168,8 +168,10 @@ class Inference:
         self, question: Question, items: Items, answers: Answers, place: int
     ) -> QueryResult:
         answers.fill(items, place)
+        weighted = answers.method == "spn" and question.options.mode == "robust"
+        unlike = unfamiliar_note(items, weighted=weighted)
         rough = self._rough_note(answers.predicate)
-        notes = [] if rough is None else [rough]
+        notes = [note for note in (unlike, rough) if note is not None]
         facts = question.used
         if answers.method != "spn":
             if facts:

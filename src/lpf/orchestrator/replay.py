@@ -118,6 +118,7 @@ def _by_circuit(
         RobustParameters.from_dict(numbers),
         _numbered(factors.get("group")),
         _numbered(factors.get("source")),
+        None if "familiarity" not in factors else np.array(factors["familiarity"]),
     )
 
 
@@ -207,7 +208,7 @@ def _factors(
     texts: Sequence[StoredEvidence],
     reader_id: str,
 ) -> dict[str, Any]:
-    """The record's factors with potentials and sigmas computed again."""
+    """The record's factors with potentials, sigmas and familiarity computed again."""
     sampler = fields["context"]["sampler"]
     config = ConversionConfig(
         sampler["name"], sampler["n_samples"] or None, sampler["temperature"], sampler["seed"]
@@ -219,8 +220,11 @@ def _factors(
     )
     converter = Converter(model, fields["context"]["predicate"], config)
     recomputed = converter.from_features(features, keys)
-    return {
+    factors = {
         **fields["factors"],
         "potential": recomputed.potential.tolist(),
         "mean_sigma": recomputed.mean_sigma.tolist(),
     }
+    if model.familiarity is not None:
+        factors["familiarity"] = model.familiarity(features).tolist()
+    return factors

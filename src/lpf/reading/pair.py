@@ -19,6 +19,14 @@ from lpf.reading.reader import (
 )
 
 PARTS: Final = 4
+PAIR: Final = "pair("  # begins the id of a PairReader
+
+
+def text_part(reader_id: str, width: int) -> slice:
+    """Where the features of the text alone lie among all ``width`` features of a reader."""
+    if not reader_id.startswith(PAIR):
+        return slice(0, width)
+    return slice(width // PARTS, 2 * width // PARTS)
 
 
 class PairReader(Reader):
@@ -35,7 +43,7 @@ class PairReader(Reader):
 
     @property
     def reader_id(self) -> str:
-        return f"pair({self._inner.reader_id})"
+        return f"{PAIR}{self._inner.reader_id})"
 
     @property
     def width(self) -> int:

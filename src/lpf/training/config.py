@@ -65,7 +65,8 @@ class TrainingConfig:
     better one becomes the model. If items have labels of their own, their relation to the entity's
     label is learned too (see ``linear`` and ``factors.label_channel``). ``model="networks"``
     follows the paper: always networks, and an item's label counts as its entity's.
-    ``aggregator=None`` leaves out the second stage.
+    ``aggregator=None`` leaves out the second stage, ``familiarity=False`` the fit that recognises
+    texts unlike the training texts.
     """
 
     hidden: Annotated[
@@ -103,6 +104,7 @@ class TrainingConfig:
             old_values={"chosen": "best"},
         ),
     ] = "best"
+    familiarity: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
@@ -119,6 +121,7 @@ class TrainingConfig:
             aggregator=AggregatorConfig.worked_example(),
             stage_two=StageTwoConfig(weight_decay=0.0, patience=None),
             model="networks",
+            familiarity=False,
         )
 
     def to_dict(self) -> dict[str, Any]:
