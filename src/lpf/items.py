@@ -97,8 +97,9 @@ class Items:
 
     The answer adds ``familiarity`` [N], how like the training texts each item is, from 0 to 1
     (None if the model cannot tell); ``weight`` [N], how much each item counts: its exponent, or
-    its share of the latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions``
-    [N, V] (all three None for the variant ``learned``, which has ``members`` [S, V] instead).
+    its share of the latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and
+    ``contributions`` [N, V] (all three None for the variant ``learned``, which has ``members``
+    [S, V] instead).
     """
 
     features: Float32Array

@@ -271,8 +271,9 @@ class QueryResult:
         """The evidence as a pandas DataFrame with one row per item, best first.
 
         Columns: ``evidence_id``, ``weight``, ``credibility``, ``familiarity`` (1: like the training
-        texts), ``score``, ``copies`` (the number of the item's group of copies), and for each value ``factor_<value>`` (what the item says) and
-        ``contribution_<value>`` (what it adds to the answer, in nats), if the answer has them.
+        texts), ``score``, ``copies`` (the number of the item's group of copies), and for each value
+        ``factor_<value>`` (what the item says) and ``contribution_<value>`` (what it adds to the
+        answer, in nats), if the answer has them.
         """
         columns = ["evidence_id", "weight", "credibility", "familiarity", "score", "copies"]
         rows = []

@@ -119,7 +119,7 @@ class EntityClassifier(ABC):
                 "was answered; give entities in the form that fit was given.",
                 field="X",
             )
-        reader = choose_reader(self.reader, with_claim)
+        reader = choose_reader(self.reader, with_claim).pinned(reader_id)
         if reader.reader_id != reader_id:
             raise ConfigError(
                 f"the model was fitted with {reader_id}, but this is {reader.reader_id}. Nothing "

@@ -6,8 +6,8 @@
     P(y | E, F) ∝ P_circuit(y, F) · Π λᵢ(y)^aᵢ
 
 fᵢ is the item's familiarity: 1 for a text like those the model was trained on, 0 for one unlike all
-of them. With ``source_epsilon`` ε_s > 0, a source may be unreliable as a whole: the product over its items
-becomes (1-ε_s)·Π λᵢ^aᵢ + ε_s.
+of them. With ``source_epsilon`` ε_s > 0, a source may be unreliable as a whole: the product over
+its items becomes (1-ε_s)·Π λᵢ^aᵢ + ε_s.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def replay_deep(
         return as_replay(fields, recombined(fields, None), deep=True, notes=[note])
     context = fields["context"]
     texts = _texts(fields, store)
-    reader = _same_reader(fields, open_reader())
+    reader = _same_reader(fields, open_reader().pinned(context["versions"]["reader"]))
     runtime = load_model(context["versions"]["model"])
     model = runtime.member(0) if context["members"] == "best" else runtime
     requests = [ReadRequest(one.evidence.text_content, one.evidence.claim) for one in texts]

@@ -57,6 +57,17 @@ class PairReader(Reader):
     def uses_fields(self) -> bool:
         return self._inner.uses_fields
 
+    @property
+    def cuts_after(self) -> int | None:
+        return self._inner.cuts_after
+
+    def pinned(self, reader_id: str) -> Reader:
+        inner = self._inner.pinned(reader_id.removeprefix(PAIR).removesuffix(")"))
+        return self if inner is self._inner else PairReader(inner)
+
+    def count_cut(self, items: Sequence[ReadRequest | str]) -> int:
+        return self._inner.count_cut(items)
+
     def read_many(
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None
     ) -> Features:

@@ -157,7 +157,7 @@ def finish(
     the model is scored on validation and test entities here.
     """
     runtime = calibrated(runtime, fitted)
-    if config.familiarity:
+    if config.unfamiliar == "less":
         runtime = with_familiarity(runtime, examples, everything=fold_scores is not None)
     if fold_scores is None:
         variants: tuple[Variant, ...] = (

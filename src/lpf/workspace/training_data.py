@@ -21,6 +21,7 @@ from lpf.types import Float32Array
 from lpf.workspace.wiring import Wiring
 
 if TYPE_CHECKING:
+    from lpf.reading import Reader
     from lpf.training import Examples
 
 Progress = Callable[[int, int], None]
@@ -49,18 +50,22 @@ class _Collected:
 
 
 def own_examples(
-    workspace: Wiring, predicates: Sequence[str] = (), progress: Progress | None = None
+    workspace: Wiring,
+    predicates: Sequence[str] = (),
+    progress: Progress | None = None,
+    reader: Reader | None = None,
 ) -> Examples:
     """The labelled evidence of a workspace about ``predicates`` (none given: all), without splits.
 
     An entity's label is its newest fact with a confidence of at least 0.5, else the value that most
     of its items support; each item's own label is the value that it supports. An entity with
     labelled evidence about several predicates becomes one entity per predicate. Features come from
-    the store; missing ones are read now and stored. TrainingError if nothing is labelled.
+    the store; missing ones are read now by ``reader`` (None: the newest) and stored. TrainingError
+    if nothing is labelled.
     """
     from lpf.training import make_examples
 
-    reader = workspace.reader
+    reader = reader or workspace.newest_reader
     source = FeatureSource(workspace.evidence, reader.reader_id, reader.width, lambda: reader)
     source.read_missing(progress)
     collected = _collect(workspace, predicates)

@@ -122,7 +122,10 @@ def run_training(
     require_torch()
     config = _config(plan)
     callbacks.status("reading the texts")
-    prepared = prepare(workspace, source, callbacks.on_texts)
+    reader = workspace.newest_reader
+    if plan.onto is not None:
+        reader = reader.pinned(workspace.models.load(plan.onto).config.reader_id)
+    prepared = prepare(workspace, source, callbacks.on_texts, reader)
     tried: tuple[GridResult, ...] = ()
     if plan.grid:
         config, tried = _search_grid(workspace, prepared, config, plan, callbacks)
@@ -136,7 +139,7 @@ def run_training(
         config,
         prepared.few,
         tried,
-        workspace.reader.uses_claim,
+        reader.uses_claim,
     )
 
 
@@ -178,7 +181,7 @@ def _train(
 
     if plan.onto is not None:
         return _train_head(workspace, plan.onto, prepared, config, callbacks)
-    data = prepared.examples, workspace.reader.reader_id, prepared.predicates
+    data = prepared.examples, prepared.reader_id, prepared.predicates
     on_epoch, on_status = callbacks.on_epoch, callbacks.on_status
     if prepared.few:
         return train_small(*data, config, _seeds(plan), on_epoch=on_epoch, on_status=on_status)
@@ -203,7 +206,7 @@ def _train_head(
             f"onto: one predicate is added at a time, but the data have {new or 'none'} that "
             f"{version} does not answer yet. Nothing was trained; name one with --predicate."
         )
-    if prepared.few or artefact.config.reader_id != workspace.reader.reader_id:
+    if prepared.few or artefact.config.reader_id != prepared.reader_id:
         why = "that needs 60 labelled entities" if prepared.few else "it uses another reader"
         raise TrainingError(
             f"onto: cannot train a head for model {version}: {why}. Nothing was trained; train a "

@@ -16,6 +16,7 @@ from lpf.workspace.wiring import Wiring
 
 if TYPE_CHECKING:
     from lpf.domains import Domain
+    from lpf.reading import Reader
     from lpf.training import Examples
 
 SPLIT_SEED = 42
@@ -40,24 +41,34 @@ class TrainingSource:
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Examples with splits, or without if ``few``: there are too few entities to hold some back."""
+    """Examples with splits, or without if ``few``: there are too few entities to hold some back.
+    ``reader_id`` is that of the reader of the texts."""
 
     examples: Examples
     predicates: tuple[str, ...]
     few: bool
+    reader_id: str
 
 
 def prepare(
-    workspace: Wiring, source: TrainingSource, progress: Progress | None = None
+    workspace: Wiring,
+    source: TrainingSource,
+    progress: Progress | None = None,
+    reader: Reader | None = None,
 ) -> PreparedData:
-    """Load the data and read its texts. DatasetError, TrainingError or ConfigError if it cannot be
-    trained on; this is checked before any text of a file or domain is read."""
+    """Load the data and read its texts by ``reader`` (None: the newest). DatasetError,
+    TrainingError or ConfigError if it cannot be trained on; this is checked before any text of a
+    file or domain is read."""
     if source.what is None:
-        examples = own_examples(workspace, source.predicates, progress)
+        reader = reader or workspace.newest_reader
+        examples = own_examples(workspace, source.predicates, progress, reader)
         dataset, predicates, few = _in_splits(examples.dataset, source.predicates)
-        return PreparedData(replace(examples, dataset=dataset), predicates, few)
+        examples = replace(examples, dataset=dataset)
+        return PreparedData(examples, predicates, few, reader.reader_id)
     dataset, predicates, few = _in_splits(labelled_data(workspace, source), source.predicates)
-    return PreparedData(_read(workspace, dataset, progress), predicates, few)
+    reader = reader or workspace.newest_reader
+    examples = _read(workspace, dataset, progress, reader)
+    return PreparedData(examples, predicates, few, reader.reader_id)
 
 
 def labelled_data(workspace: Wiring, source: TrainingSource) -> Dataset:
@@ -146,10 +157,12 @@ def _labelled(dataset: Dataset, predicate: str) -> int:
     return sum(predicate in entity.labels for entity in dataset)
 
 
-def _read(workspace: Wiring, dataset: Dataset, progress: Progress | None) -> Examples:
+def _read(
+    workspace: Wiring, dataset: Dataset, progress: Progress | None, reader: Reader
+) -> Examples:
     from lpf.training import make_examples, read_features
 
     folder = workspace.folder / SEARCHES / FEATURES
-    features = read_features(dataset, workspace.reader, folder=folder, progress=progress)
+    features = read_features(dataset, reader, folder=folder, progress=progress)
     similarity = checked_similarity(workspace.settings.index.copy_similarity)
     return make_examples(dataset, features, similarity)

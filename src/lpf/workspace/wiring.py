@@ -107,7 +107,16 @@ class Wiring:
 
     @part
     def reader(self) -> Reader:
-        """Opening it takes half a second, so it is opened only when a text must be read."""
+        """The reader of the active model: its variant of ``newest_reader``, if that has one with
+        the id that the model pins."""
+        model, newest = self.model, self.newest_reader
+        pinned = newest.reader_id if model is None else model.config.reader_id
+        return newest.pinned(pinned)
+
+    @part
+    def newest_reader(self) -> Reader:
+        """The reader that new models are trained with. Opening it takes half a second, so it is
+        opened only when a text must be read."""
         settings = self.settings.reader
         return open_reader(settings.name, with_claim=settings.with_claim)
 
@@ -216,6 +225,7 @@ class Wiring:
 # Parts built from the active model, and parts built from the learned circuit.
 MODEL_PARTS: tuple[part[Any], ...] = (
     Wiring.model,
+    Wiring.reader,
     Wiring.engine,
     Wiring.index,
     Wiring.vectors,
