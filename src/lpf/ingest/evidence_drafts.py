@@ -23,7 +23,7 @@ from lpf.ingest.row_fields import (
 from lpf.schema import Schema
 from lpf.storage.evidence import NewEvidence
 from lpf.storage.values import to_micros
-from lpf.types import Evidence, EvidenceType
+from lpf.types import SPLIT_TEXT, Evidence, EvidenceType, length_problem_of
 
 _NO_ID = "?"
 _TYPES: tuple[EvidenceType, ...] = get_args(EvidenceType)
@@ -105,6 +105,8 @@ class DraftReader:
         claim = text_field(values, "claim")
         if claim is None and self._needs_claim:
             raise RowError("is missing; the reader of this workspace needs a claim", field="claim")
+        if claim is not None:
+            _refuse_long(claim, "claim")
         return claim
 
 
@@ -132,7 +134,15 @@ def _text(values: Values) -> str:
         raise RowError(
             "differs from text_content, which is the same field; give only one", field="text"
         )
-    return required(full or short, "text")
+    text = required(full or short, "text")
+    _refuse_long(text, "text")
+    return text
+
+
+def _refuse_long(text: str, name: str) -> None:
+    problem = length_problem_of(text)
+    if problem is not None:
+        raise RowError(f"{problem}. {SPLIT_TEXT.rstrip('.')}", field=name)
 
 
 def _evidence_type(values: Values) -> EvidenceType:

@@ -52,8 +52,9 @@ class IngestOutcome:
     ``read`` = ``added`` + ``unchanged`` + ``rejected``. ``problems`` are the first rejected rows;
     all of them are in ``rejects_file``. ``dated_later`` counts the added items with a timestamp in
     the future, which are used from then on. ``notes`` say how the file was read if that may be
-    unexpected. ``meant`` maps those of ``ignored_columns`` that look like a mistyped field to the
-    name of that field.
+    unexpected. ``cut`` counts the added items whose text is longer than the reader reads, so that
+    its end does not count. ``meant`` maps those of ``ignored_columns`` that look like a mistyped
+    field to the name of that field.
     """
 
     read: int
@@ -67,6 +68,7 @@ class IngestOutcome:
     dated_later: int = 0
     notes: tuple[str, ...] = ()
     meant: Mapping[str, str] = field(default_factory=dict)
+    cut: int = 0
 
 
 def ingest(
@@ -128,6 +130,7 @@ class Ingestion:
         self._rejects = RejectsFile(rejects_folder, file.name, store.erasure_times)
         self._batch, self._progress, self._total = batch, progress, file.total
         self._read = self._added = self._unchanged = self._rejected = self._dated_later = 0
+        self._cut = 0
         self._problems: list[Problem] = []
         self._columns: set[str] = set(file.columns or ())
 
@@ -156,6 +159,7 @@ class Ingestion:
             self._file.notes,
             # In JSONL every row has its own columns: one may have a field that another mistypes.
             similar_fields(ignored, EVIDENCE_COLUMNS - set(self._file.columns or ())),
+            self._cut,
         )
 
     def _check_all_rows(self) -> None:
@@ -214,6 +218,7 @@ class Ingestion:
                 continue
             self._added += len(new)
             self._dated_later += _dated_later(new)
+            self._cut += self._reader.count_cut([draft.evidence.text_content for draft in new])
             self._unchanged += match.unchanged
             conflicts = [self._conflict(*conflict) for conflict in match.conflicts]
             return conflicts + [self._problem(d.row, "text_content", why) for d, why in unreadable]
