@@ -18,7 +18,7 @@ from lpf.engine import Engine, Items
 from lpf.errors import ArtefactTensorError, ConfigError
 from lpf.model.artefact import ModelCard, load_model, save_model
 from lpf.model.config import FamiliarityConfig
-from lpf.model.familiarity import FEWEST_ITEMS, Familiarity, fit_familiarity
+from lpf.model.familiarity import FEWEST_TEXTS, Familiarity, fit_familiarity
 from lpf.model.runtime import Runtime
 from lpf.types import Float32Array, QueryOptions
 from workspaces import reader
@@ -124,12 +124,12 @@ def test_with_a_claim_the_text_part_is_tested() -> None:
 @pytest.mark.parametrize(
     ("rows", "groups"),
     [
-        (features(FEWEST_ITEMS - 1), np.arange(FEWEST_ITEMS - 1)),
+        (features(FEWEST_TEXTS - 1), np.arange(FEWEST_TEXTS - 1)),
         (features(40), np.zeros(40, np.intp)),
-        (np.repeat(features(1), 40, axis=0), np.arange(40)),
+        (np.repeat(features(FEWEST_TEXTS - 1), 40, axis=0), np.arange(40 * (FEWEST_TEXTS - 1))),
         (features(40, width=1), np.arange(40)),
     ],
-    ids=["few items", "one entity", "equal texts", "one feature"],
+    ids=["few items", "one entity", "the same few texts", "one feature"],
 )
 def test_without_enough_to_go_by_nothing_is_fitted(rows, groups) -> None:
     assert fit_familiarity(rows, groups, slice(0, rows.shape[1])) is None

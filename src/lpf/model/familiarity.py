@@ -22,15 +22,15 @@ from lpf.model.config import FamiliarityConfig
 from lpf.types import Float32Array, FloatArray
 
 MEAN, DIRECTIONS = "familiarity.mean", "familiarity.directions"
-FEWEST_ITEMS = 12  # with fewer, nothing can be said about texts that were not seen
+FEWEST_TEXTS = 12  # with fewer, nothing can be said about texts that were not seen
 MOST_DIRECTIONS = 64
-ITEMS_PER_DIRECTION = 4
+TEXTS_PER_DIRECTION = 4
 FOLDS = 5
 FOLDS_SEED = 97
 # Of unseen ordinary texts, this share keeps its full weight, and this share at least half of it.
 FULL_SHARE, HALF_SHARE = 0.98, 0.99
 # A quantile of few distances is too low by chance: the limits are moved out by this many times the
-# spread (median to HALF_SHARE), divided by the square root of the number of items.
+# spread (median to HALF_SHARE), divided by the square root of the number of texts.
 SLACK = 3.0
 LEAST_RAMP = 1 / 8  # of the spread, from full weight to none
 NO_VARIANCE = 1e-9
@@ -76,12 +76,11 @@ def fit_familiarity(
 ) -> Familiarity | None:
     """Fit to features [N, reader's width] of the training items. ``groups`` [N] number what must
     not be divided between folds, such as entities; ``part`` has the features of the text alone.
-    None if there are too few items or groups, or if all texts are the same."""
+    None if there are too few different texts, or if all are of one group."""
     start, stop, _ = part.indices(features.shape[1])
-    texts = features[:, start:stop].astype(np.float64)
-    if len(texts) < FEWEST_ITEMS or stop - start < 2 or len(np.unique(groups)) < 2:
-        return None
-    if texts.var(axis=0).sum() < NO_VARIANCE:
+    different = _different(features[:, start:stop])
+    texts, groups = features[different, start:stop].astype(np.float64), groups[different]
+    if len(texts) < FEWEST_TEXTS or stop - start < 2 or len(np.unique(groups)) < 2:
         return None
     limits = _limits(_unseen_distances(texts, groups))
     mean, directions = _fit(texts)
@@ -90,13 +89,22 @@ def fit_familiarity(
     return Familiarity.of(config, Familiarity(config, mean, directions).tensors())
 
 
+def _different(texts: Float32Array) -> list[int]:
+    """The first position of each text. A text that comes again in another fold would look as if
+    unseen texts were always seen ones."""
+    first: dict[bytes, int] = {}
+    for place, row in enumerate(texts):
+        first.setdefault(row.tobytes(), place)
+    return list(first.values())
+
+
 def _fit(texts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean [width] and shrunk directions U [width, rank]."""
-    items, width = texts.shape
-    rank = max(1, min(MOST_DIRECTIONS, items // ITEMS_PER_DIRECTION, width - 1))
+    count, width = texts.shape
+    rank = max(1, min(MOST_DIRECTIONS, count // TEXTS_PER_DIRECTION, width - 1))
     mean = texts.mean(axis=0)
     centred = texts - mean
-    variances, directions = np.linalg.eigh(centred.T @ centred / max(1, items - 1))
+    variances, directions = np.linalg.eigh(centred.T @ centred / max(1, count - 1))
     main, rest = np.maximum(variances[::-1][:rank], 0.0), variances[::-1][rank:]
     common = max(float(rest.mean()), NO_VARIANCE)
     return mean, directions[:, ::-1][:, :rank] * np.sqrt(main / (main + common))
