@@ -40,7 +40,7 @@ demo: $(DEMO)  ## Train on generated companies, answer a question, verify the re
 test: $(DEV)  ## The tests a change must pass, of both packages (minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: $(DEV)  ## Claims and comparisons with other implementations (longer)
+test-slow: $(DEV)  ## Claims, damaged input, comparisons with other implementations (longer)
 	$(BIN)/python -m pytest -m slow
 
 bench: $(DEV)  ## Speed and size as ratios, written to benchmarks/results.json

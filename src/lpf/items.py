@@ -166,6 +166,24 @@ class Items:
             None if self.keys is None else self.keys[rows],
         )
 
+    def credible(self, least: float) -> NDArray[np.intp]:
+        """Positions of the items whose credibility is at least ``least`` or unknown."""
+        return np.flatnonzero(~(self.credibility < least))
+
+    def select(self, rows: NDArray[np.intp]) -> Items:
+        """Some of the items, in ascending order, with all that the engine needs. An entity may be
+        left without any."""
+        counts = np.bincount(self.layout.owner[rows], minlength=len(self.layout))
+        return Items(
+            self.features[rows],
+            [self.ids[row] for row in rows] if len(self.ids) else (),
+            None if self.keys is None else self.keys[rows],
+            self.credibility[rows],
+            self.groups[rows],
+            self.sources[rows],
+            Segments.of_counts(counts),
+        )
+
     @staticmethod
     def join(entities: Sequence[Items]) -> Items:
         """The items of several entities in one set of arrays. Each must have ``keys``."""

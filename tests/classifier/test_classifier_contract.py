@@ -80,7 +80,7 @@ def test_few_entities_go_through_folds() -> None:
     classifier = LPFClassifier(**FAST).fit(X, y)
     wanted = answered(model, dataset_of(asked, ["bad"] * 8), QueryOptions())
     np.testing.assert_allclose(classifier.predict_proba(asked), wanted, rtol=0, atol=1e-9)
-    assert any("12 were right" in warning for warning in classifier.warnings_)
+    assert any("of 12 unseen entities" in warning for warning in classifier.warnings_)
 
 
 def test_any_number_of_validation_entities_can_be_given() -> None:

@@ -38,7 +38,7 @@ def test_the_commands_do_what_the_readme_says(
             monkeypatch.chdir(tmp_path / arguments[1])
     assert len(said) == 6
     flat = " ".join(said["train"].replace("│", " ").split())
-    assert "of entities it had not seen, 8 of 8 were right" in flat
+    assert "8 of 8 unseen entities were answered correctly" in flat
     assert "fitted on 8 entities only" in flat
     assert "supplier: reliable, 9" in said["query S09"]
     assert "take them as rough" in said["query S09"]

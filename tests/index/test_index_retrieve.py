@@ -179,8 +179,8 @@ def test_candidate_columns_match_the_statement(filled: Filled) -> None:
 
 
 def test_an_item_the_reader_cannot_read_is_named(filled: Filled) -> None:
-    filled.add("without-claim")
-    with pytest.raises(EvidenceError, match="without-claim"):
+    filled.add("empty-claim", claim=" ")
+    with pytest.raises(EvidenceError, match="empty-claim"):
         ask(index_of(filled, PairReader(MadeUpReader())))
 
 

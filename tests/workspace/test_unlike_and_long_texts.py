@@ -150,7 +150,8 @@ def test_a_model_from_before_keeps_its_reader_and_reports_cut_texts(tmp_path: Pa
         assert result.record_id is not None
         assert workspace.replay(result.record_id, deep=True).agrees
         # New models are trained with the newest reader; then this one answers.
-        assert workspace.newest_reader.reader_id == PLAIN + IN_PASSAGES
+        assert workspace.reader_for_training(False).reader_id == PLAIN + IN_PASSAGES
+        assert workspace.reader_for_training(False, PLAIN).reader_id == PLAIN
         give_model(workspace)
         assert workspace.reader.reader_id == PLAIN + IN_PASSAGES
         assert not any("characters" in note for note in workspace.query("C1", "level").notes)
@@ -168,6 +169,13 @@ def test_a_text_beyond_the_limit_is_a_rejected_row(tmp_path: Path) -> None:
         assert problem.line == 2
         assert "report_id" in problem.error
         assert len(problem.error) < 300
+
+
+def test_a_claim_beyond_the_limit_is_a_rejected_row(tmp_path: Path) -> None:
+    with Workspace.create(tmp_path / "w", schema()) as workspace:
+        row = {"entity_id": "C1", "predicate": "level", "text": "Short."}
+        outcome = workspace.ingest([row, {**row, "claim": "a" * (LONGEST_TEXT + 1)}])
+        assert (outcome.added, [problem.field for problem in outcome.problems]) == (1, ["claim"])
 
 
 def test_evidence_beyond_the_limit_is_refused_unless_it_is_stored() -> None:

@@ -20,7 +20,7 @@ from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
 from lpf.storage.evidence_rows import READER, vectors_from_rows
 from lpf.storage.statements import KEYS, Prepared, any_of
-from lpf.storage.tables import erased_evidence, evidence, features
+from lpf.storage.tables import erased_evidence, evidence, features, readers
 from lpf.types import Float32Array
 
 # Columns of ``EvidenceStore.candidates``. The rows stay tuples: there may be thousands for a
@@ -191,6 +191,7 @@ _ENTITY_VECTORS = Prepared(
 _LENGTHS = Prepared(
     select(func.length(evidence.c.text_content)).where(any_of(evidence.c.evidence_id)), *KEYS
 )
+_READERS = Prepared(select(readers.c.reader, readers.c.reader_id).order_by(readers.c.reader))
 _ERASED = Prepared(select(func.count()).select_from(erased_evidence))
 
 
@@ -217,6 +218,12 @@ def known_reader(store: EvidenceStore, reader_id: str) -> int | None:
     """The number of a reader, or None: unlike ``reader_number`` this never assigns one."""
     row = store.database.row(READER, (reader_id,))
     return None if row is None else int(row[0])
+
+
+def readers_used(store: EvidenceStore) -> list[str]:
+    """The IDs of the readers that have read any item of the store."""
+    rows = store.database.rows(_READERS)
+    return [reader_id for number, reader_id in rows if store.state(number)[0]]
 
 
 def count_erased(store: EvidenceStore) -> int:

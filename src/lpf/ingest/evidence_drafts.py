@@ -48,19 +48,17 @@ class EvidenceDraft:
 
 
 class DraftReader:
-    """Converts rows according to a schema. If ``needs_claim``, rows without a claim are invalid."""
+    """Converts rows according to a schema."""
 
-    def __init__(self, schema: Schema, needs_claim: bool) -> None:
+    def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._needs_claim = needs_claim
         names = [predicate.name for predicate in schema]
         self._only_predicate = names[0] if len(names) == 1 else None
 
     def check_columns(self, file: InputFile) -> None:
         """InputFileError if the file lacks a required column."""
         predicate = [] if self._only_predicate else [("predicate",)]
-        claim = [("claim",)] if self._needs_claim else []
-        file.require(("entity_id",), TEXT_NAMES, *predicate, *claim)
+        file.require(("entity_id",), TEXT_NAMES, *predicate)
 
     def draft(self, row: InputRow) -> EvidenceDraft:
         """RowError if the row is invalid."""
@@ -79,7 +77,7 @@ class DraftReader:
             evidence_type=_evidence_type(values),
             source=identifier_field(values, "source"),
             supports_value=self._supports_value(values, predicate),
-            claim=self._claim(values),
+            claim=_claim(values),
             report_id=identifier_field(values, "report_id"),
         )
         return EvidenceDraft(row, evidence, evidence_id is not None, content_hash(evidence))
@@ -100,14 +98,6 @@ class DraftReader:
             except UnknownValueError as error:
                 raise RowError(error.message.rstrip("."), field="supports_value") from None
         return value
-
-    def _claim(self, values: Values) -> str | None:
-        claim = text_field(values, "claim")
-        if claim is None and self._needs_claim:
-            raise RowError("is missing; the reader of this workspace needs a claim", field="claim")
-        if claim is not None:
-            _refuse_long(claim, "claim")
-        return claim
 
 
 def content_hash(evidence: Evidence) -> bytes:
@@ -137,6 +127,13 @@ def _text(values: Values) -> str:
     text = required(full or short, "text")
     _refuse_long(text, "text")
     return text
+
+
+def _claim(values: Values) -> str | None:
+    claim = text_field(values, "claim")
+    if claim is not None:
+        _refuse_long(claim, "claim")
+    return claim
 
 
 def _refuse_long(text: str, name: str) -> None:

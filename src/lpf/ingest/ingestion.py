@@ -38,10 +38,13 @@ from lpf.storage.values import from_micros, now_micros
 from lpf.types import Float32Array
 
 Progress = Callable[[int, int | None], None]
+# A reader, or what chooses one: it is called with True if the first rows have claims.
+ReaderChoice = Reader | Callable[[bool], Reader]
 
 DEFAULT_BATCH = 256
 PROBLEMS_SHOWN = 20
 ROWS_INSPECTED = 20  # to find out if a file is a data set
+CLAIMS_INSPECTED = 1000  # rows in which to look for claims
 ATTEMPTS = 50  # processes that number items of the same entity conflict often
 
 
@@ -75,7 +78,7 @@ def ingest(
     path: str | Path,
     store: EvidenceStore,
     schema: Schema,
-    reader: Reader,
+    reader: ReaderChoice,
     *,
     rejects_folder: str | Path,
     strict: bool = False,
@@ -93,7 +96,7 @@ def ingest_rows(
     rows: Rows,
     store: EvidenceStore,
     schema: Schema,
-    reader: Reader,
+    reader: ReaderChoice,
     *,
     rejects_folder: str | Path,
     name: str = "rows",
@@ -114,23 +117,24 @@ class Ingestion:
         file: InputFile,
         store: EvidenceStore,
         schema: Schema,
-        reader: Reader,
+        reader: ReaderChoice,
         rejects_folder: str | Path,
         batch: int,
         progress: Progress | None,
     ) -> None:
         if batch < 1:
             raise ConfigError(f"must be at least 1, got {batch}. Nothing was read.", field="batch")
-        self._file, self._store, self._reader = file, store, reader
-        self._drafts = DraftReader(schema, needs_claim=reader.uses_claim)
+        self._drafts = DraftReader(schema)
         _reject_dataset(file)
         self._drafts.check_columns(file)
+        reader = reader(_has_claims(file)) if callable(reader) else reader
+        self._file, self._store, self._reader = file, store, reader
         self._reader_number = store.reader_number(reader.reader_id, reader.width)
         self._matcher = StoreMatcher(store)
         self._rejects = RejectsFile(rejects_folder, file.name, store.erasure_times)
         self._batch, self._progress, self._total = batch, progress, file.total
         self._read = self._added = self._unchanged = self._rejected = self._dated_later = 0
-        self._cut = 0
+        self._cut = self._claims_unread = 0
         self._problems: list[Problem] = []
         self._columns: set[str] = set(file.columns or ())
 
@@ -156,11 +160,21 @@ class Ingestion:
             time.perf_counter() - started,
             tuple(self._problems),
             self._dated_later,
-            self._file.notes,
+            (*self._file.notes, *self._about_claims()),
             # In JSONL every row has its own columns: one may have a field that another mistypes.
             similar_fields(ignored, EVIDENCE_COLUMNS - set(self._file.columns or ())),
             self._cut,
         )
+
+    def _about_claims(self) -> list[str]:
+        number = self._claims_unread
+        if not number:
+            return []
+        items = "1 item has a claim" if number == 1 else f"{number:,} items have claims"
+        return [
+            f"{items} that will not be read: this workspace reads texts alone. Train a model on "
+            "evidence with claims, or set with_claim = true under [reader] in lpf.toml."
+        ]
 
     def _check_all_rows(self) -> None:
         """A dry run without computing features; InputFileError if any row is invalid."""
@@ -219,6 +233,8 @@ class Ingestion:
             self._added += len(new)
             self._dated_later += _dated_later(new)
             self._cut += self._reader.count_cut([draft.evidence.text_content for draft in new])
+            if not self._reader.uses_claim:
+                self._claims_unread += sum(d.evidence.claim is not None for d in new)
             self._unchanged += match.unchanged
             conflicts = [self._conflict(*conflict) for conflict in match.conflicts]
             return conflicts + [self._problem(d.row, "text_content", why) for d, why in unreadable]
@@ -288,6 +304,13 @@ def _reject_dataset(file: InputFile) -> None:
             "with one entity per line; an evidence file has one item per line. Nothing was added; "
             "use 'lpf train FILE' or 'lpf evaluate FILE' for data sets."
         )
+
+
+def _has_claims(file: InputFile) -> bool:
+    if file.columns is not None and "claim" not in file.columns:
+        return False
+    rows = islice(file.rows(), CLAIMS_INSPECTED)
+    return any(not row.error and row.values.get("claim") not in (None, "") for row in rows)
 
 
 def _is_entity(row: InputRow) -> bool:

@@ -12,6 +12,8 @@ from typing import Any, Literal, get_args
 
 from lpf.errors import ConfigError, UnknownPredicateError
 
+# Fields of ModelConfig with one entry per predicate, filled in when a model is fitted.
+BY_PREDICATE = ("calibration", "learned_temperature", "calibrated_on", "min_credibility")
 PairInput = Literal["difference", "concatenation"]
 Normalisation = Literal["softmax", "l1"]
 
@@ -197,7 +199,11 @@ class ModelConfig:
 
     By predicate, ``calibration`` has the fitted parameters of robust mode, ``learned_temperature``
     the temperature of the variant ``learned``, ``calibrated_on`` the number of entities they were
-    fitted on. ``familiarity`` is None for a model that takes every text at its full weight.
+    fitted on, ``min_credibility`` the credibility below which items are left out of a question.
+    ``familiarity`` is None for a model that takes every text at its full weight.
+
+    ``sampling_key`` seeds the random draws of answers. It follows from reader, predicates and
+    seeds, so that another wording of the model card does not change what a model answers.
     """
 
     predicates: tuple[PredicateHead, ...]
@@ -210,6 +216,8 @@ class ModelConfig:
     calibration: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     learned_temperature: Mapping[str, float] = field(default_factory=dict)
     calibrated_on: Mapping[str, int] = field(default_factory=dict)
+    min_credibility: Mapping[str, float] = field(default_factory=dict)
+    sampling_key: str = ""
     familiarity: FamiliarityConfig | None = None
 
     def __post_init__(self) -> None:
@@ -225,9 +233,12 @@ class ModelConfig:
                 f"familiarity.stop: must be at most {self.encoder.input_width}, the number of "
                 f"features, got {self.familiarity.stop}.",
             )
-        for field_name in ("calibration", "learned_temperature", "calibrated_on"):
+        for field_name in BY_PREDICATE:
             for name in getattr(self, field_name):
                 _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
+
+        for name, least in self.min_credibility.items():
+            _require(0.0 <= least <= 1.0, f"min_credibility of {name!r}: not in [0, 1]: {least!r}.")
 
     def head(self, predicate: str) -> PredicateHead:
         for head in self.predicates:
@@ -240,12 +251,13 @@ class ModelConfig:
 
     def to_dict(self) -> dict[str, Any]:
         document = asdict(self)
+        # Models from before these fields existed must keep their version.
         for head in document["predicates"]:
             if not head["channel"]:
-                # Models from before channels existed must keep their version.
                 del head["channel"]
-        if self.familiarity is None:
-            del document["familiarity"]  # the same, for models from before it existed
+        for name in ("min_credibility", "sampling_key", "familiarity"):
+            if not document[name]:
+                del document[name]
         return document
 
     @classmethod

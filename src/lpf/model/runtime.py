@@ -237,6 +237,11 @@ class Runtime:
     def members(self) -> int:
         return self.config.members
 
+    @property
+    def sampling_key(self) -> str:
+        """Seeds random draws. Models from before it was stored are seeded by their version."""
+        return self.config.sampling_key or self.version
+
     def member(self, position: int) -> Runtime:
         """One member alone, as a model of its own."""
         if self.members == 1 and position == 0:
@@ -244,6 +249,7 @@ class Runtime:
         document = self.config.to_dict() | {
             "members": 1,
             "seeds": self.config.seeds[position : position + 1],
+            "sampling_key": self.config.sampling_key and f"{self.config.sampling_key}/{position}",
         }
         version = f"{self.version}/{position}"
         tensors = of_members(self.tensors, [position])

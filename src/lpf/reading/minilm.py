@@ -153,6 +153,9 @@ class MiniLMReader(Reader):
         other._passages = not self._passages
         return other if other.reader_id == reader_id else self
 
+    def newest(self) -> MiniLMReader:
+        return self if self._passages else self.pinned(f"{self._plain_id}{IN_PASSAGES}")
+
     def count_cut(self, items: Sequence[ReadRequest | str]) -> int:
         texts = [request.text for request in as_requests(items)]
         if self._passages:

@@ -72,6 +72,10 @@ class Reader(Protocol):
         passages gets the reader that cuts them."""
         return self
 
+    def newest(self) -> Reader:
+        """The variant of this reader that new models are trained with."""
+        return self
+
     def count_cut(self, items: Sequence[ReadRequest | str]) -> int:
         """How many of the texts are longer than ``cuts_after``, so that their end is not read."""
         return 0

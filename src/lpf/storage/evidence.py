@@ -111,6 +111,10 @@ class EvidenceStore:
         rows = self.database.look_up(statements.BY_IDS, evidence_ids)
         return {item.evidence.evidence_id: item for item in map(evidence_from_row, rows)}
 
+    def claims(self, evidence_ids: Iterable[str]) -> dict[str, str]:
+        """Claims by ID; items without a claim are left out."""
+        return dict(self.database.look_up(statements.CLAIMS_BY_IDS, evidence_ids))
+
     def by_rows(self, row_ids: Iterable[int]) -> list[StoredEvidence]:
         """Items by row number, in the given order; rows that are not in the store are left out."""
         wanted = [int(row_id) for row_id in row_ids]

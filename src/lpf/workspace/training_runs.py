@@ -122,10 +122,7 @@ def run_training(
     require_torch()
     config = _config(plan)
     callbacks.status("reading the texts")
-    reader = workspace.newest_reader
-    if plan.onto is not None:
-        reader = reader.pinned(workspace.models.load(plan.onto).config.reader_id)
-    prepared = prepare(workspace, source, callbacks.on_texts, reader)
+    prepared = prepare(workspace, source, callbacks.on_texts, _pinned(workspace, plan))
     tried: tuple[GridResult, ...] = ()
     if plan.grid:
         config, tried = _search_grid(workspace, prepared, config, plan, callbacks)
@@ -139,8 +136,14 @@ def run_training(
         config,
         prepared.few,
         tried,
-        reader.uses_claim,
+        prepared.reader.uses_claim,
     )
+
+
+def _pinned(workspace: Wiring, plan: TrainingPlan) -> str | None:
+    """The ID of the reader that must be used, because the model that gets a new head was trained
+    with it; None if data and settings decide."""
+    return None if plan.onto is None else workspace.models.load(plan.onto).config.reader_id
 
 
 def require_torch() -> None:
@@ -181,7 +184,7 @@ def _train(
 
     if plan.onto is not None:
         return _train_head(workspace, plan.onto, prepared, config, callbacks)
-    data = prepared.examples, prepared.reader_id, prepared.predicates
+    data = prepared.examples, prepared.reader.reader_id, prepared.predicates
     on_epoch, on_status = callbacks.on_epoch, callbacks.on_status
     if prepared.few:
         return train_small(*data, config, _seeds(plan), on_epoch=on_epoch, on_status=on_status)
@@ -206,7 +209,7 @@ def _train_head(
             f"onto: one predicate is added at a time, but the data have {new or 'none'} that "
             f"{version} does not answer yet. Nothing was trained; name one with --predicate."
         )
-    if prepared.few or artefact.config.reader_id != prepared.reader_id:
+    if prepared.few or artefact.config.reader_id != prepared.reader.reader_id:
         why = "that needs 60 labelled entities" if prepared.few else "it uses another reader"
         raise TrainingError(
             f"onto: cannot train a head for model {version}: {why}. Nothing was trained; train a "

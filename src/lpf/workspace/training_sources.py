@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lpf.datasets import Dataset, assign_splits, read_dataset, require_trainable
 from lpf.errors import ConfigError, DatasetError
 from lpf.index.copies import checked_similarity
+from lpf.reading import Reader
 from lpf.schema import Schema
 from lpf.workspace.training_data import Progress, own_examples
 from lpf.workspace.wiring import Wiring
@@ -42,33 +43,31 @@ class TrainingSource:
 @dataclass(frozen=True)
 class PreparedData:
     """Examples with splits, or without if ``few``: there are too few entities to hold some back.
-    ``reader_id`` is that of the reader of the texts."""
+    ``reader`` made their features."""
 
     examples: Examples
     predicates: tuple[str, ...]
     few: bool
-    reader_id: str
+    reader: Reader
 
 
 def prepare(
     workspace: Wiring,
     source: TrainingSource,
     progress: Progress | None = None,
-    reader: Reader | None = None,
+    pinned: str | None = None,
 ) -> PreparedData:
-    """Load the data and read its texts by ``reader`` (None: the newest). DatasetError,
-    TrainingError or ConfigError if it cannot be trained on; this is checked before any text of a
-    file or domain is read."""
+    """Load the data and read its texts: by the reader whose ID is ``pinned``, or (None) as the data
+    and the settings say. DatasetError, TrainingError or ConfigError if it cannot be trained on;
+    this is checked before any text of a file or domain is read."""
     if source.what is None:
-        reader = reader or workspace.newest_reader
-        examples = own_examples(workspace, source.predicates, progress, reader)
+        examples, reader = own_examples(workspace, source.predicates, progress, pinned)
         dataset, predicates, few = _in_splits(examples.dataset, source.predicates)
-        examples = replace(examples, dataset=dataset)
-        return PreparedData(examples, predicates, few, reader.reader_id)
+        return PreparedData(replace(examples, dataset=dataset), predicates, few, reader)
     dataset, predicates, few = _in_splits(labelled_data(workspace, source), source.predicates)
-    reader = reader or workspace.newest_reader
-    examples = _read(workspace, dataset, progress, reader)
-    return PreparedData(examples, predicates, few, reader.reader_id)
+    has_claims = any(entity.claim is not None for entity in dataset)
+    reader = workspace.reader_for_training(has_claims, pinned)
+    return PreparedData(_read(workspace, dataset, reader, progress), predicates, few, reader)
 
 
 def labelled_data(workspace: Wiring, source: TrainingSource) -> Dataset:
@@ -158,7 +157,7 @@ def _labelled(dataset: Dataset, predicate: str) -> int:
 
 
 def _read(
-    workspace: Wiring, dataset: Dataset, progress: Progress | None, reader: Reader
+    workspace: Wiring, dataset: Dataset, reader: Reader, progress: Progress | None
 ) -> Examples:
     from lpf.training import make_examples, read_features
 

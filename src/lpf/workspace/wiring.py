@@ -10,13 +10,13 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
-from lpf.index import EvidenceIndex, VectorIndex, pair_text_part
+from lpf.index import EvidenceIndex, VectorIndex, pair_text_part, readers_used
 from lpf.ledger.keys import load_private
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator import Orchestrator, Parts
-from lpf.reading import Reader, open_reader
+from lpf.reading import PairReader, Reader, is_pair, open_reader
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
@@ -106,19 +106,62 @@ class Wiring:
         return open_cache(self.settings.cache_url, ttl_seconds=settings.ttl_seconds)
 
     @part
-    def reader(self) -> Reader:
-        """The reader of the active model: its variant of ``newest_reader``, if that has one with
-        the id that the model pins."""
-        model, newest = self.model, self.newest_reader
-        pinned = newest.reader_id if model is None else model.config.reader_id
-        return newest.pinned(pinned)
+    def text_reader(self) -> Reader:
+        """Reads texts alone. Opening it takes half a second, so it is opened only when a text must
+        be read."""
+        return open_reader(self.settings.reader.name)
 
     @part
-    def newest_reader(self) -> Reader:
-        """The reader that new models are trained with. Opening it takes half a second, so it is
-        opened only when a text must be read."""
-        settings = self.settings.reader
-        return open_reader(settings.name, with_claim=settings.with_claim)
+    def reader(self) -> Reader:
+        """Reads evidence: texts alone or with their claims, as the setting ``with_claim`` says. If
+        that is "auto", as the active model does; without a model, as stored evidence was read."""
+        return self._pinned(self.reader_for(self._reads_claims()))
+
+    def reader_for(self, with_claim: bool) -> Reader:
+        """A reader of texts with their claims, or of texts alone, whatever the settings say."""
+        built: Reader | None = vars(self).get(Wiring.reader.name)
+        if built is not None and built.uses_claim == with_claim:
+            return built
+        return PairReader(self.text_reader) if with_claim else self.text_reader
+
+    def reader_for_training(self, has_claims: bool, pinned: str | None = None) -> Reader:
+        """The reader for data to train on: the one whose ID is ``pinned``, else the newest, with
+        claims if the data has any, unless the setting ``with_claim`` says otherwise."""
+        if pinned is not None:
+            return self.reader_for(is_pair(pinned)).pinned(pinned)
+        setting = self.settings.reader.with_claim
+        return self.reader_for(has_claims if setting == "auto" else setting).newest()
+
+    def reader_for_ingestion(self, has_claims: bool) -> Reader:
+        """The workspace's reader. If nothing has decided yet if claims are read, they are if the
+        evidence to be added has any."""
+        is_auto = self.settings.reader.with_claim == "auto"
+        undecided = is_auto and self.model is None and not readers_used(self.evidence)
+        return self.reader_for(has_claims) if undecided else self.reader
+
+    def refresh_reader(self) -> None:
+        """Drop the reader, and what was built with it, if a new model or the first evidence decided
+        that the other one is to be used."""
+        with self.lock:
+            built = vars(self).get(Wiring.reader.name)
+            if built is None:
+                return
+            if built.uses_claim != self._reads_claims() or self._pinned(built) is not built:
+                self.invalidate(Wiring.reader, *MODEL_PARTS)
+
+    def _pinned(self, reader: Reader) -> Reader:
+        """The variant that the active model pins: one from before passages gets a reader that cuts
+        long texts."""
+        pinned = "" if self.model is None else self.model.config.reader_id
+        return reader.pinned(pinned) if pinned else reader.newest()
+
+    def _reads_claims(self) -> bool:
+        setting = self.settings.reader.with_claim
+        if setting != "auto":
+            return setting
+        if self.model is not None and self.model.config.reader_id:
+            return is_pair(self.model.config.reader_id)
+        return any(map(is_pair, readers_used(self.evidence)))
 
     @part
     def index(self) -> EvidenceIndex:
@@ -130,7 +173,7 @@ class Wiring:
             lambda: self.reader,
             self.settings.ranking,
             copy_similarity=self.settings.index.copy_similarity,
-            text_part=pair_text_part(width) if self.settings.reader.with_claim else None,
+            text_part=pair_text_part(width) if is_pair(reader_id) else None,
         )
 
     @part
@@ -225,7 +268,6 @@ class Wiring:
 # Parts built from the active model, and parts built from the learned circuit.
 MODEL_PARTS: tuple[part[Any], ...] = (
     Wiring.model,
-    Wiring.reader,
     Wiring.engine,
     Wiring.index,
     Wiring.vectors,
