@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lpf.reading import MiniLMReader, PairReader, open_reader
 from lpf.reading.passages import (
-    CHARACTERS_AT_ONCE,
+    CHARACTERS_IN_WINDOW,
     LONGEST_WORD,
     combined,
     passages,
@@ -121,7 +121,7 @@ def test_passages_are_nearly_equal_and_complete(count: int, most: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-@given(st.lists(st.integers(0, CHARACTERS_AT_ONCE), max_size=30), st.integers(1, 10))
+@given(st.lists(st.integers(0, CHARACTERS_IN_WINDOW), max_size=30), st.integers(1, 10))
 def test_windows_cover_all_items_in_order(lengths: list[int], most: int) -> None:
     found = list(windows(lengths, most))
     places = [place for window in found for place in range(window.start, window.stop)]
@@ -129,7 +129,7 @@ def test_windows_cover_all_items_in_order(lengths: list[int], most: int) -> None
     for window in found:
         assert window.stop - window.start <= most
         several = window.stop - window.start > 1
-        assert not several or sum(lengths[window]) <= CHARACTERS_AT_ONCE
+        assert not several or sum(lengths[window]) <= CHARACTERS_IN_WINDOW
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")

@@ -21,7 +21,7 @@ from lpf.reading.export import (
     export_minilm,
 )
 from lpf.reading.graph import GRAPH_VERSION, Precision
-from lpf.reading.passages import PIECE, combined, passages, token_ids, windows
+from lpf.reading.passages import CHARACTERS_AT_ONCE, PIECE, combined, passages, token_ids, windows
 from lpf.reading.reader import (
     IN_PASSAGES,
     NOTHING_READ,
@@ -185,8 +185,11 @@ class MiniLMReader(Reader):
         most = None if self._passages else self._max_length - SPECIAL_TOKENS
         short = [place for place, text in enumerate(texts) if len(text) <= PIECE]
         tokens: list[Tokens] = [[]] * len(texts)
-        for place, ids in zip(short, self._token_ids([texts[p] for p in short]), strict=True):
-            tokens[place] = ids[:most]
+        lengths = [len(texts[place]) for place in short]
+        for window in windows(lengths, len(texts), CHARACTERS_AT_ONCE):
+            found = self._token_ids([texts[place] for place in short[window]])
+            for place, ids in zip(short[window], found, strict=True):
+                tokens[place] = ids[:most]
         for place, text in enumerate(texts):
             if len(text) > PIECE:
                 tokens[place] = token_ids(text, self._token_ids, most)

@@ -22,7 +22,8 @@ PIECE: Final = 20_000  # characters
 # A word of this length is cut all the same. Words of more than 100 characters are unknown anyway.
 LONGEST_WORD: Final = 80_000
 PIECES_AT_ONCE: Final = 16
-CHARACTERS_AT_ONCE: Final = 2_000_000  # of the texts that are tokenised together
+CHARACTERS_AT_ONCE: Final = 1_000_000  # of the texts that are tokenised together
+CHARACTERS_IN_WINDOW: Final = 8_000_000  # of the texts that are batched together
 # A tokenizer ends a word before each of these. Other white space may be a control character, which
 # it removes.
 _WORD_ENDS = re.compile(r"[ \t\n\r\u3400-\u4dbf\u4e00-\u9fff]")
@@ -68,14 +69,16 @@ def combined(features: Features, lengths: Sequence[int]) -> Features:
     return row
 
 
-def windows(lengths: Sequence[int], most_items: int) -> Iterator[slice]:
-    """Consecutive items that are read together: at most ``most_items``, and not much more than
-    CHARACTERS_AT_ONCE. ``lengths`` are in characters."""
-    start, room = 0, CHARACTERS_AT_ONCE
+def windows(
+    lengths: Sequence[int], most_items: int, most_characters: int = CHARACTERS_IN_WINDOW
+) -> Iterator[slice]:
+    """Consecutive items that are read together: at most ``most_items`` with ``most_characters``,
+    or a single item that has more. ``lengths`` are in characters."""
+    start, room = 0, most_characters
     for place, length in enumerate(lengths):
         if place > start and (place - start >= most_items or room < length):
             yield slice(start, place)
-            start, room = place, CHARACTERS_AT_ONCE
+            start, room = place, most_characters
         room -= length
     if len(lengths) > start:
         yield slice(start, len(lengths))
