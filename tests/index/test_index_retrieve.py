@@ -175,6 +175,7 @@ def test_candidate_columns_match_the_statement(filled: Filled) -> None:
     assert (row[candidates.SOURCE], row[candidates.REPORT_ID]) == ("x", "r")
     assert row[candidates.CONTENT_KEY] == kept.content_key
     assert row[candidates.COMMITMENT] == kept.commitment
+    assert not row[candidates.HAS_CLAIM]
     assert row[candidates.VECTOR] == MadeUpReader().read("text of a").tobytes()
 
 

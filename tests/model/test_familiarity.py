@@ -107,6 +107,17 @@ def test_eight_labelled_suppliers_are_enough() -> None:
     assert found(junk()).mean() < 0.05
 
 
+def test_training_texts_that_are_worded_alike_leave_room_for_other_words() -> None:
+    alike = [f"{what} {number}." for number in range(20) for what in (
+        "Every delivery came on time for order", "Weeks late and broken was order",
+    )]  # fmt: skip
+    found = fit_familiarity(reader().read_many(alike), np.arange(40) // 2, TEXT)
+    assert found is not None
+    others = ["All orders came on time.", "The goods were broken and came late."]
+    assert found(reader().read_many(others)).min() > 0.9
+    assert found(junk()).mean() < 0.1
+
+
 def test_with_a_claim_the_text_part_is_tested() -> None:
     train, entities, test = compliance()
     part = slice(384, 768)

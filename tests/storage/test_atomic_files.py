@@ -45,3 +45,24 @@ def test_a_wiped_file_is_overwritten_before_it_is_removed(tmp_path: Path, size: 
 
 def test_wiping_a_missing_file_does_nothing(tmp_path: Path) -> None:
     wipe(tmp_path / "absent")
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("file")
+    write_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to-pipe").symlink_to("pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("pipe", "to-pipe", "folder", "loop", "."):
+        with pytest.raises(OSError, match=r"\w") as caught:
+            write_atomically(tmp_path / name, b"new")
+        assert caught.value.filename
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "loop", "pipe", "to-pipe"]

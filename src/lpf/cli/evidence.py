@@ -1,13 +1,15 @@
-"""``lpf evidence``: list, show, search, reindex and erase the evidence in the store."""
+"""``lpf evidence``: list, show, disclose, search, reindex and erase the evidence in the store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lpf.cli.common import (
+    MOST_LISTED,
     AsJson,
     WorkspaceFolder,
     Yes,
@@ -19,6 +21,7 @@ from lpf.cli.common import (
     progress,
     warn_if_cut,
 )
+from lpf.cli.safe_output import one_line, quoted
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ EvidenceId = Annotated[str, typer.Argument(metavar="ID", help="Item ID.")]
 EvidenceIds = Annotated[list[str], typer.Argument(metavar="ID", help="Item IDs.")]
 Entity = Annotated[str | None, typer.Option(help="Only items about this entity.")]
 Predicate = Annotated[str | None, typer.Option(help="Only items about this predicate.")]
-Limit = Annotated[int, typer.Option(min=1, help="Most items to list.")]
+Limit = Annotated[int, typer.Option(min=1, max=MOST_LISTED, help="Most items to list.")]
 
 FIELDS = (
     "evidence_id",
@@ -82,6 +85,36 @@ def show(
 
     given = {name: value for name, value in document.items() if value is not None}
     print_pairs(console(), [(name, str(value)) for name, value in given.items()])
+
+
+@command(app, "lpf evidence disclose C0001_E001 --record INF00000042 --out E001.json")
+def disclose(
+    evidence_id: EvidenceId,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Write the disclosure to this file.")],
+    record: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A record that must name the text; repeat for more."),
+    ] = None,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Reveal an item's text, claim and salt, so that an auditor can tie it to a record.
+
+    With the salt, check_bundle.py recomputes the hash that the record holds. Whoever gets the file
+    can read the text.
+    """
+    from lpf.ledger import canonical
+    from lpf.storage.atomic_files import write_atomically
+
+    with open_workspace(workspace) as space:
+        document = space.disclose(evidence_id, record or [])
+    write_atomically(out, canonical(document) + b"\n")
+    if as_json:
+        shown = {name: document[name] for name in ("evidence_id", "commitment")}
+        print_document({"file": str(out), **shown, "records": record or []})
+        return
+    typer.echo(f"The text of {one_line(evidence_id)} is in {one_line(out)}.")
+    typer.echo(f"To check it: python check_bundle.py BUNDLE --disclosure {quoted(out)}")
 
 
 @command(app, 'lpf evidence search "late filings" --limit 5')
@@ -146,9 +179,9 @@ def erase(
             }
         )
         return
-    typer.echo(f"Erased: {', '.join(evidence_ids)}.")
+    typer.echo(f"Erased: {', '.join(map(one_line, evidence_ids))}.")
     for warning in outcome.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        typer.echo(f"warning: {one_line(warning)}", err=True)
 
 
 def _require_predicate(workspace: Workspace, predicate: str | None) -> None:

@@ -17,7 +17,7 @@ from lpf.cli.common import (
     print_document,
 )
 from lpf.cli.exits import EXIT_NO_ANSWER
-from lpf.cli.options import AsyncAudit, fields_as_given, with_options
+from lpf.cli.options import AskedBy, AsyncAudit, fields_as_given, with_options
 from lpf.errors import ConfigError
 from lpf.options import QueryOptions
 
@@ -47,6 +47,7 @@ def query(
     ] = False,
     verbose: Verbose = False,
     async_audit: AsyncAudit = False,
+    asked_by: AskedBy = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +62,7 @@ def query(
             field="--full",
             hint="Leave it out; 'lpf evidence show ID --json' has the texts.",
         )
-    with open_workspace(workspace) as space, fields_as_given(QueryOptions, given):
+    with open_workspace(workspace, asked_by) as space, fields_as_given(QueryOptions, given):
         options = replace(space.settings.query, **given)
         result = space.query(entity, predicate, options, "async" if async_audit else "sync")
         items = {} if as_json else _items(space, result)

@@ -26,7 +26,7 @@ from lpf.types import Float32Array
 # Columns of ``EvidenceStore.candidates``. The rows stay tuples: there may be thousands for a
 # question, and naming each field would cost more than looking them up.
 ROW_ID, EVIDENCE_ID, CREDIBILITY, TIMESTAMP, SOURCE = range(5)
-REPORT_ID, CONTENT_KEY, COMMITMENT, VECTOR = range(5, 9)
+REPORT_ID, CONTENT_KEY, COMMITMENT, HAS_CLAIM, VECTOR = range(5, 10)
 
 
 STORED: Final = np.dtype("<f4")

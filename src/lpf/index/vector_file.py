@@ -123,7 +123,12 @@ class VectorFile:
     def _read_manifest(self) -> Manifest | None:
         try:
             manifest = Manifest(**json.loads(self.manifest_path.read_text()))
-        except (OSError, ValueError, TypeError):  # whatever is wrong, the file is rebuilt
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            RecursionError,
+        ):  # whatever is wrong, the file is rebuilt
             return None
         return manifest if manifest.format == FORMAT else None
 

@@ -202,8 +202,8 @@ class ModelConfig:
     fitted on, ``min_credibility`` the credibility below which items are left out of a question.
     ``familiarity`` is None for a model that takes every text at its full weight.
 
-    ``sampling_key`` seeds the random draws of answers. It follows from reader, predicates and
-    seeds, so that another wording of the model card does not change what a model answers.
+    ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
+    wording of the model card does not change what a model answers.
     """
 
     predicates: tuple[PredicateHead, ...]

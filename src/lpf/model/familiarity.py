@@ -33,6 +33,10 @@ FULL_SHARE, HALF_SHARE = 0.98, 0.99
 # spread (median to HALF_SHARE), divided by the square root of the number of texts.
 SLACK = 3.0
 LEAST_RAMP = 1 / 8  # of the spread, from full weight to none
+# Both as shares of the distance of a text that has nothing in common with the training texts. If
+# these are all worded alike, any other wording would be too far away for its own good: texts at
+# less than half of that distance always have their full weight.
+ALWAYS_FULL, SHORTEST_RAMP = 0.5, 0.05
 NO_VARIANCE = 1e-9
 
 
@@ -82,8 +86,11 @@ def fit_familiarity(
     texts, groups = features[different, start:stop].astype(np.float64), groups[different]
     if len(texts) < FEWEST_TEXTS or stop - start < 2 or len(np.unique(groups)) < 2:
         return None
-    limits = _limits(_unseen_distances(texts, groups))
     mean, directions = _fit(texts)
+    nothing = np.zeros((1, stop - start))
+    # Features at a right angle to all of the training texts', and as long.
+    unrelated = (texts * texts).sum(axis=1).mean() + _distance(nothing, mean, directions)[0]
+    limits = _limits(_unseen_distances(texts, groups), float(unrelated))
     config = FamiliarityConfig(start, stop, directions.shape[1], *limits)
     # Rounded to float32, as it is saved: weights are the same before and after.
     return Familiarity.of(config, Familiarity(config, mean, directions).tensors())
@@ -123,12 +130,14 @@ def _unseen_distances(texts: FloatArray, groups: NDArray[np.intp]) -> FloatArray
     return distances
 
 
-def _limits(distances: FloatArray) -> tuple[float, float]:
-    """The distances ``full_until`` and ``none_from``."""
+def _limits(distances: FloatArray, unrelated: float) -> tuple[float, float]:
+    """The distances ``full_until`` and ``none_from``, from those of unseen texts and that of an
+    unrelated one."""
     middle, full, half = np.quantile(distances, [0.5, FULL_SHARE, HALF_SHARE])
     spread = max(half - middle, NO_VARIANCE)
-    near = full + SLACK * spread / np.sqrt(len(distances))
-    return float(near), float(near + max(2.0 * (half - full), LEAST_RAMP * spread))
+    near = max(full + SLACK * spread / np.sqrt(len(distances)), ALWAYS_FULL * unrelated)
+    ramp = max(2.0 * (half - full), LEAST_RAMP * spread, SHORTEST_RAMP * unrelated)
+    return float(near), float(near + ramp)
 
 
 def _distance(

@@ -37,11 +37,12 @@ def network_shapes(config: ModelConfig) -> Shapes:
 
 
 def of_members(
-    tensors: Mapping[str, Float32Array], places: Sequence[int]
+    tensors: Mapping[str, Float32Array], places: list[int] | slice
 ) -> dict[str, Float32Array]:
-    """The tensors of the members at ``places``, in this order; those that all share stay."""
+    """The tensors of the members at ``places``, in this order; those that all share stay. A slice
+    gives views."""
     return {
-        name: array if name.startswith(FAMILIARITY) else array[list(places)]
+        name: array if name.startswith(FAMILIARITY) else array[places]
         for name, array in tensors.items()
     }
 

@@ -252,7 +252,7 @@ class Runtime:
             "sampling_key": self.config.sampling_key and f"{self.config.sampling_key}/{position}",
         }
         version = f"{self.version}/{position}"
-        tensors = of_members(self.tensors, [position])
+        tensors = of_members(self.tensors, slice(position, position + 1))
         return Runtime(ModelConfig.from_dict(document), tensors, version)
 
     def encode(self, features: Float32Array, evidence_ids: Sequence[str] = ()) -> Posteriors:

@@ -32,7 +32,7 @@ UNSIGNED = "recorded, but not signed: the ledger's key is not here"
 @dataclass(frozen=True)
 class Parts:
     """What an orchestrator works with. Without an ``engine`` (no model yet) only known facts can
-    answer; without a ``ledger`` nothing can be recorded."""
+    answer; without a ``ledger`` nothing can be recorded. ``asked_by`` is stored in every record."""
 
     schema: Schema
     facts: FactStore
@@ -42,6 +42,7 @@ class Parts:
     reader_id: str
     ledger: Ledger | None = None
     policy: FactPolicy = field(default_factory=FactPolicy)
+    asked_by: str | None = None
 
 
 class Orchestrator:
@@ -55,6 +56,7 @@ class Orchestrator:
         self._facts = parts.facts
         self._ledger = parts.ledger
         self._policy = parts.policy
+        self._asked_by = parts.asked_by
         self._clock = clock
         self._schema = parts.schema
         self._stale = {one.name: staleness_micros(one) for one in parts.schema}
@@ -207,7 +209,7 @@ class Orchestrator:
             result.execution_time_ms = (ended - begun) * share
 
     def _draft(self, result: QueryResult) -> Draft:
-        return draft_of(result, self._contexts.of(result))
+        return draft_of(result, self._contexts.of(result), self._asked_by)
 
     def _open_ledger(self) -> Ledger:
         if self._ledger is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +23,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces ``path`` when the block ends. If the block raises, the
-    temporary file is removed and ``path`` is unchanged."""
+    temporary file is removed and ``path`` is unchanged. A link stays, and what it points to is
+    replaced. OSError for a folder, a device or a pipe, which must never be replaced."""
+    path = _replaceable(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
@@ -32,6 +36,20 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         sync(path.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _replaceable(path: Path) -> Path:
+    """The file behind ``path``, which may not exist yet."""
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return target
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "Not a regular file; it was not replaced", str(path))
+    return target
 
 
 def sync(path: Path) -> None:

@@ -90,8 +90,8 @@ class EvidenceStore:
 
     def candidates(self, entity_id: str, predicate: str, reader: int) -> list[Row]:
         """All items for a question, of any date, in the order of ingestion: (row_id, evidence_id,
-        credibility, timestamp, source, report_id, content_key, commitment, vector). The vector is
-        None if it has not been computed yet."""
+        credibility, timestamp, source, report_id, content_key, commitment, has_claim, vector). The
+        vector is None if it has not been computed yet."""
         return self.database.rows(statements.CANDIDATES, (reader, entity_id, predicate))
 
     def get(self, evidence_id: str) -> StoredEvidence:

@@ -192,6 +192,7 @@ CANDIDATES = Prepared(
         evidence.c.report_id,
         evidence.c.content_key,
         evidence.c.commitment,
+        evidence.c.claim.is_not(None),
         features.c.vector,
     )
     .select_from(evidence)

@@ -166,7 +166,7 @@ def _read_tensors(path: Path) -> tuple[dict[str, Any], Tensors]:
         with safe_open(path, framework="pt") as file:
             numbers = json.loads(file.metadata()["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TrainingError(
             f"{path} is damaged ({error}). Nothing was trained; remove it to start again."
         ) from error

@@ -71,8 +71,9 @@ class part(Generic[Built]):  # noqa: N801  (used as a decorator, like property)
 class Wiring:
     """The parts of one workspace folder."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, asked_by: str | None = None) -> None:
         self.settings = settings
+        self.asked_by = asked_by
         self.folder = settings.folder
         self.schema = settings.schema
         self.lock = threading.RLock()
@@ -232,6 +233,7 @@ class Wiring:
                 self._reader_id_and_width[0],
                 self.ledger,
                 self.settings.facts,
+                self.settings.asked_by if self.asked_by is None else self.asked_by,
             )
         )
 
