@@ -63,6 +63,7 @@ def test_related_is_transitive() -> None:
     )
     assert schema.related("a") == ("b", "c")
     assert schema.related("d") == ()
+    assert schema.groups == (("a", "b", "c"), ("d",))
 
 
 def test_single_value_is_allowed() -> None:

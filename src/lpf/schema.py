@@ -32,6 +32,7 @@ from typing import Any
 from lpf.errors import SchemaError, UnknownPredicateError, UnknownValueError
 
 DEFAULT_STALENESS_DAYS = 30.0
+LONGEST_STALENESS = 100_000_000  # days; in microseconds just below what a database stores
 # What two related predicates depend on is a table with a cell for each pair of values.
 MOST_VALUES = 1000
 PRIOR_TOLERANCE = 1e-6
@@ -131,6 +132,16 @@ class Schema:
                 return tuple(p.name for p in self.predicates if p.name in reached - {name})
             reached |= grown
 
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The predicates that are related to each other, one group after the other; a predicate
+        without relations is a group by itself."""
+        found: list[tuple[str, ...]] = []
+        for predicate in self.predicates:
+            if not any(predicate.name in group for group in found):
+                found.append((predicate.name, *self.related(predicate.name)))
+        return tuple(found)
+
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the content; independent of the file format."""
@@ -181,7 +192,7 @@ class Schema:
         """Read a TOML file. SchemaError names the file and the wrong line or field."""
         try:
             document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise SchemaError(
                 f"is not valid TOML: {error}. Nothing was read.", field=str(path)
             ) from error
@@ -271,5 +282,7 @@ def _check_prior(prior: Sequence[float], values: Sequence[str], path: str) -> No
 
 def _check_staleness(days: object, path: str) -> None:
     is_number = isinstance(days, int | float) and not isinstance(days, bool)
-    if not is_number or not 0 < days < math.inf:  # type: ignore[operator]
-        raise SchemaError(f"must be a number of days above 0, got {days!r}.", field=path)
+    if not is_number or not 0 < days <= LONGEST_STALENESS:  # type: ignore[operator]
+        raise SchemaError(
+            f"must be a number of days above 0 and at most {LONGEST_STALENESS:,}.", field=path
+        )

@@ -119,39 +119,47 @@ def log_joints(layout: Layout, log_inputs: FloatArray, slot: slice) -> FloatArra
     """
     result = np.empty((len(log_inputs), slot.stop - slot.start))
     for part, values, flow in _chunks(layout, log_inputs):
-        shift = _upward(layout, log_inputs[part], values)
-        root = values[layout.root].copy()
-        values[:, root < SAFE_ROOT] = 1.0  # avoids division by rounded values
-        downward(layout, values, flow)
-        joint = flow[slot] * np.where(root < SAFE_ROOT, 0.0, root)
-        # As for the root: a joint probability of at least SAFE_ROOT is exact to rounding.
-        unsafe = joint < SAFE_ROOT
-        result[part] = (np.log(np.where(unsafe, 1.0, joint)) + shift).T
-        if unsafe.any():
-            rows = part.start + np.nonzero(unsafe.any(axis=0))[0]
-            _log_joints_in_logs(layout, log_inputs, slot, rows, unsafe.T, part.start, result)
+        joints, unsafe = _linear_joints(layout, log_inputs[part], slot, values, flow)
+        rows = np.nonzero(unsafe.any(axis=1))[0]
+        if rows.size:
+            joints[rows] = _careful_joints(layout, log_inputs[part][rows], slot)
+        result[part] = joints
     return result
 
 
-def _log_joints_in_logs(
-    layout: Layout,
-    log_inputs: FloatArray,
-    slot: slice,
-    rows: IntArray,
-    unsafe: npt.NDArray[np.bool_],
-    start: int,
-    result: FloatArray,
-) -> None:
-    """Replace the unsafe entries of some rows: -inf for impossible values, and for the others one
-    query each, in log space. Row r of ``result`` is row r - start of ``unsafe``."""
-    possible = supported(layout, -inf < log_inputs[rows].T)[slot].T
-    for row, is_possible in zip(rows.tolist(), possible, strict=True):
-        result[row, unsafe[row - start] & ~is_possible] = -inf
-        places = np.nonzero(unsafe[row - start] & is_possible)[0]
-        if places.size:
-            queries = np.tile(log_inputs[row], (len(places), 1))
-            queries[:, slot] = np.where(places[:, None] == np.arange(result.shape[1]), 0.0, -inf)
-            result[row, places] = log_roots(layout, queries)
+def _linear_joints(
+    layout: Layout, log_inputs: FloatArray, slot: slice, values: FloatArray, flow: FloatArray
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return log joints [B, V], and which of them may have underflowed; those are 0."""
+    shift = _upward(layout, log_inputs, values)
+    root = values[layout.root].copy()
+    values[:, root < SAFE_ROOT] = 1.0  # avoids division by rounded values
+    downward(layout, values, flow)
+    joints = flow[slot] * np.where(root < SAFE_ROOT, 0.0, root)
+    # As for the root: a joint probability of at least SAFE_ROOT is exact to rounding.
+    unsafe = joints < SAFE_ROOT
+    logs = np.log(np.where(unsafe, 1.0, joints)) + np.where(unsafe, 0.0, shift)
+    return logs.T, unsafe.T
+
+
+def _careful_joints(layout: Layout, log_inputs: FloatArray, slot: slice) -> FloatArray:
+    """Return log joints [B, V] where the linear pass may underflow.
+
+    Impossible inputs are left out first: what remains often is in range once it is scaled. The rest
+    takes one query per value, in log space.
+    """
+    possible = supported(layout, ~np.isneginf(log_inputs.T)).T
+    remaining = np.where(possible, log_inputs, -inf)
+    values = np.empty((layout.n_rows, len(log_inputs)))
+    joints, unsafe = _linear_joints(layout, remaining, slot, values, np.empty_like(values))
+    joints[~possible[:, slot]] = -inf
+    for row, places in enumerate(unsafe & possible[:, slot]):
+        if places.any():
+            wanted = np.nonzero(places)[0]
+            queries = np.tile(remaining[row], (len(wanted), 1))
+            queries[:, slot] = np.where(wanted[:, None] == np.arange(len(places)), 0.0, -inf)
+            joints[row, wanted] = log_roots(layout, queries)
+    return joints
 
 
 def supported(layout: Layout, possible: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

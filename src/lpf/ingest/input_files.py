@@ -7,6 +7,7 @@ fields are recognised whatever their case. Parquet needs pyarrow.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def open_input(path: str | Path) -> InputFile:
     _check_readable(path)
     suffix = path.suffix.lower()
     if suffix in (".jsonl", ".ndjson"):
-        return InputFile(str(path), lambda: _json_rows(path))
+        return InputFile(str(path), lambda: _json_rows(_text_lines(path)))
     if suffix == ".csv":
         form = csv_form(path)
         return InputFile(str(path), lambda: csv_rows(path, form), form.columns, notes=form.notes)
@@ -97,10 +98,20 @@ def _check_readable(path: Path) -> None:
             start = file.read(2)
     except OSError as error:
         raise InputFileError(f"{path}: cannot be read: {error.strerror}.") from error
+    _check_start(str(path), start)
+
+
+def _check_start(name: str, start: bytes) -> None:
     if not start:
-        raise InputFileError(f"{path}: the file is empty. Nothing was read.")
+        raise InputFileError(f"{name}: the file is empty. Nothing was read.")
     if start in UTF16_MARKS:
-        raise InputFileError(f"{path}: the file is UTF-16. Nothing was read; save it as UTF-8.")
+        raise InputFileError(f"{name}: the file is UTF-16. Nothing was read; save it as UTF-8.")
+
+
+def open_lines(name: str, data: bytes) -> InputFile:
+    """JSONL that is in memory, such as standard input. InputFileError as for a file."""
+    _check_start(name, data[:2])
+    return InputFile(name, lambda: _json_rows(_decoded(io.BytesIO(data))))
 
 
 def similar_fields(columns: Iterable[str], fields: Collection[str]) -> dict[str, str]:
@@ -128,21 +139,25 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line number, text and decoding error. The text of a line that is not UTF-8 is needed too,
     because its quotes and commas count in CSV."""
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if number == 1:
-                line = line.removeprefix(_BOM)
-            try:
-                yield number, line.decode(), ""
-            except UnicodeDecodeError as error:
-                reason = f"is not valid UTF-8 ({error.reason} at byte {error.start + 1})"
-                yield number, line.decode(errors="backslashreplace"), reason
+        yield from _decoded(file)
+
+
+def _decoded(lines: Iterable[bytes]) -> Iterator[tuple[int, str, str]]:
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        try:
+            yield number, line.decode(), ""
+        except UnicodeDecodeError as error:
+            reason = f"is not valid UTF-8 ({error.reason} at byte {error.start + 1})"
+            yield number, line.decode(errors="backslashreplace"), reason
 
 
 # JSONL
 
 
-def _json_rows(path: Path) -> Iterator[InputRow]:
-    for number, line, error in _text_lines(path):
+def _json_rows(lines: Iterable[tuple[int, str, str]]) -> Iterator[InputRow]:
+    for number, line, error in lines:
         text = line.strip()
         if error:
             yield InputRow(number, {}, error)

@@ -92,7 +92,8 @@ class LearnedCircuit:
 def learn_circuit(
     folder: Path, schema: Schema, facts: FactStore, evidence: EvidenceStore
 ) -> LearnedCircuit:
-    """Learn the best tree over the schema's predicates and store it. An entity's value is its
+    """Learn the best tree over each group of related predicates and store it; predicates that the
+    schema does not relate stay independent. An entity's value is its
     newest fact with a confidence of at least 0.5, else the value that most of its labelled items
     support. ConfigError if no value is known."""
     from lpf.workspace.training_data import known_labels
@@ -123,7 +124,7 @@ def learn_from_rows(
     variables = [Variable(predicate.name, predicate.values) for predicate in schema]
     priors = {predicate.name: predicate.prior for predicate in schema}
     table = DataTable.from_rows(variables, rows)
-    circuit = learn_chow_liu(table, priors=priors)
+    circuit = learn_chow_liu(table, priors=priors, groups=schema.groups)
     compiled = compile_circuit(circuit)
     pairs = sorted(
         {pair for relation in schema.relations for pair in combinations(relation.between, 2)}
