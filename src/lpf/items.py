@@ -91,9 +91,10 @@ class Items:
       number sources within an entity, -1 for none;
     - ``segments``, the layout by entity (default: all items belong to one entity).
 
-    Retrieval adds ``content_keys`` (their keys in caches), ``commitments`` (salted hashes of
-    the texts), ``scores`` [N] (best first) and counts: of ``considered`` items,
-    ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were left out.
+    Retrieval adds ``content_keys`` (their keys in caches), ``commitments`` (salted hashes of the
+    texts), ``has_claims`` (if any item has a claim), ``scores`` [N] (best first) and counts: of
+    ``considered`` items, ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were
+    left out. ``damaged`` items, with the reasons, do not match their hashes in the store.
 
     The answer adds ``weight`` [N], how much each item counts: its exponent, or its share of the
     latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions``
@@ -110,11 +111,13 @@ class Items:
 
     content_keys: Sequence[bytes] = ()
     commitments: Sequence[bytes] = ()
+    has_claims: bool = False
     scores: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
     considered: int = 0
     below_credibility: int = 0
     dated_later: int = 0
     cut: int = 0
+    damaged: Sequence[object] = ()
 
     weight: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
     potential: FloatArray | None = None

@@ -102,7 +102,7 @@ def test_the_document_holds_all_that_is_shown(lpf, data: Path) -> None:
     numbers = output["fitted"]["level"]["numbers"]
     assert numbers["learned_temperature"] > 0
     assert set(output["fitted"]["level"]["meaning"]) == {
-        *("temperature", "rho", "epsilon", "slope", "learned_temperature")
+        *("temperature", "rho", "epsilon", "slope", "min_credibility", "learned_temperature")
     }
     places = ("validation/spn", "validation/learned", "test/spn", "test/learned")
     assert set(output["scores"]) == set(places)

@@ -287,5 +287,17 @@ def test_a_threshold_is_chosen_if_it_makes_answers_better() -> None:
     assert threshold_of(lying_below(0.4), slope=0.5) == 0.4
 
 
+def test_a_few_lies_choose_no_threshold() -> None:
+    """Leaving them out helps their entities only, which proves nothing about others."""
+    data, lies = simulated(300, 5), lying_below(0.4)
+    few = np.arange(len(data.potential)) < 5 * 5  # of five entities
+    data = replace(
+        data,
+        potential=np.where(few[:, None], lies.potential, data.potential),
+        credibility=np.where(few, data.credibility, np.maximum(data.credibility, 0.5)),
+    )
+    assert threshold_of(data, slope=0.5) == 0.0
+
+
 def test_few_entities_choose_no_threshold() -> None:
     assert threshold_of(lying_below(0.4, entities=39), slope=0.5) == 0.0

@@ -290,7 +290,7 @@ def test_bad_settings_are_refused(changes: dict[str, object], field: str) -> Non
 def test_the_wording_of_a_card_does_not_change_sampled_answers(
     model: Trained, examples: Examples, tmp_path: Path
 ) -> None:
-    """Samples are seeded by reader, predicates and seeds, not by the hash of the model."""
+    """Samples are seeded by the model's seeds, not by the hash of the model."""
     reworded = replace(model, card=replace(model.card, notes=("other words",)))
     versions = [one.save(tmp_path) for one in (model, reworded)]
     assert versions[0] != versions[1]

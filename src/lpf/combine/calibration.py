@@ -41,6 +41,9 @@ SLOPE_SD = 1.0  # half-normal: a higher credibility never makes an item count le
 _LOG_TEMPERATURE_BOUNDS = (-5.0, 5.0)
 
 THRESHOLDS = tuple(round(0.1 * step, 1) for step in range(1, 10))  # of credibility, to choose from
+# A threshold must leave out items of this many entities: the bootstrap takes the same change in a
+# handful of them for certain.
+FEWEST_AFFECTED = 10
 THRESHOLD_DRAWS = 2000  # of the bootstrap that compares them
 
 CROSS_FIT_BELOW = 500  # with fewer entities, the NLL is also measured on held-out folds
@@ -161,19 +164,26 @@ def choose_threshold(
     Robust mode counts items of low credibility less already, so a threshold has to help beyond
     that: its NLL must be lower than without it, beyond chance (95 % interval of the paired
     difference over entities, corrected for the number of thresholds tried). It is 0 if the fit
-    found that credibility says nothing, and for fewer than ``FEW_ENTITIES`` entities.
+    found that credibility says nothing, and for fewer than ``FEW_ENTITIES`` entities; thresholds
+    that leave out items of fewer than ``FEWEST_AFFECTED`` entities are not tried.
     """
     if parameters.slope == 0.0 or len(data.labels) < FEW_ENTITIES:
         return 0.0
-    kept = {least: np.flatnonzero(~(data.credibility < least)) for least in THRESHOLDS}
-    # Of thresholds that leave out the same items, the lowest is tried; dicts keep the last one.
-    sizes = {len(rows): least for least, rows in reversed(kept.items())}
-    tried = sorted(least for size, least in sizes.items() if 0 < size < len(data.potential))
+    left_out = {least: data.credibility < least for least in THRESHOLDS}
+    # Of thresholds that leave out the same items, the lowest is tried: dicts keep the last one.
+    by_size = {int(rows.sum()): least for least, rows in reversed(left_out.items())}
+    tried = sorted(
+        least
+        for size, least in by_size.items()
+        if size < len(data.potential)
+        and len(np.unique(data.segments.owner[left_out[least]])) >= FEWEST_AFFECTED
+    )
     if not tried:
         return 0.0
     plain = _log_losses(robust_answers(data, parameters), data.labels)
     changes = [
-        _log_losses(_answers_from(data, kept[one], parameters), data.labels) for one in tried
+        _log_losses(_answers_from(data, np.flatnonzero(~left_out[one]), parameters), data.labels)
+        for one in tried
     ]
     differences = mean_differences(
         [np.stack(changes, axis=1) - plain[:, None]],

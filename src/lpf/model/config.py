@@ -172,8 +172,8 @@ class ModelConfig:
     the temperature of the variant ``learned``, ``calibrated_on`` the number of entities they were
     fitted on, ``min_credibility`` the credibility below which items are left out of a question.
 
-    ``sampling_key`` seeds the random draws of answers. It follows from reader, predicates and
-    seeds, so that another wording of the model card does not change what a model answers.
+    ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
+    wording of the model card does not change what a model answers.
     """
 
     predicates: tuple[PredicateHead, ...]
