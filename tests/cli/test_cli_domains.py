@@ -97,9 +97,9 @@ def test_an_existing_file_is_replaced_only_with_force(tmp_path: Path) -> None:
         (("generate", "astrology"), "unknown domain 'astrology'"),
         (("generate", "legal", "--set", "colour=1"), "generator.colour: unknown parameter"),
         (("generate", "legal", "--set", "pull"), "must be NAME=VALUE"),
-        (("generate", "legal", "--items", "0"), "generator.items: must be at least 1"),
-        (("generate", "legal", "--seed", "-1"), "seed: must be at least 0"),
-        (("generate", "legal", "--extra-test", "-1"), "extra_test: must be at least 0"),
+        (("generate", "legal", "--items", "0"), "generator.items: must be from 1"),
+        (("generate", "legal", "--seed", "-1"), "--seed"),
+        (("generate", "legal", "--extra-test", "-1"), "--extra-test"),
     ],
 )
 def test_a_wrong_call_writes_nothing(words: tuple[str, ...], message: str, tmp_path: Path) -> None:

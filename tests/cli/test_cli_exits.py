@@ -127,9 +127,11 @@ def test_ctrl_c_at_a_confirmation_is_not_a_no(monkeypatch: pytest.MonkeyPatch) -
         common.confirm("E001", yes=False)
 
 
-def test_file_names_that_are_not_utf8_are_shown(tmp_path: Path) -> None:
-    """A name of bytes that are no letters, as file systems allow."""
+def test_file_names_that_are_not_utf8_are_refused_and_shown(tmp_path: Path) -> None:
+    """A name of bytes that are no letters, as file systems allow: stores and JSON cannot hold it."""
     name = os.fsdecode(b"no\xff.csv")
     done = program(["query", "C", "--workspace", str(tmp_path / name), "--json"])
     assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["kind"] == "WorkspaceError"
+    error = json.loads(done.stdout)["error"]
+    assert error["kind"] == "ConfigError"
+    assert "no\\udcff.csv" in error["field"]

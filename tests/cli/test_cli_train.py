@@ -160,7 +160,7 @@ BAD_CALLS = {
     "seeds and single": (["{data}", "--seeds", "1,2", "--single", "3"], "not both"),
     "members and single": (["{data}", "--members", "2", "--single", "3"], "Leave --members out"),
     "hidden in words": (["{data}", "--hidden", "wide"], "--hidden: must be whole numbers"),
-    "no epochs": (["{data}", "--max-epochs", "0"], "--max-epochs: must be above 0"),
+    "no epochs": (["{data}", "--max-epochs", "0"], "--max-epochs: must be from 1"),
     "no such model": (["{data}", "--reading", "linear"], "--model: must be one of"),
     "grid with widths": (["{data}", "--grid", "--latent", "8"], "--grid: tries values of --latent"),
     "nothing to unfreeze": (["{data}", "--unfreeze", "--no-aggregator"], "--no-aggregator out"),
