@@ -10,10 +10,17 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from lpf.errors import ConfigError, EvidenceError, NonFiniteError, UnknownEvidenceError
+from lpf.errors import (
+    ConfigError,
+    EvidenceError,
+    NonFiniteError,
+    StoreDamagedError,
+    UnknownEvidenceError,
+)
 from lpf.storage.database import Database
-from lpf.storage.evidence import EvidenceStore, NewEvidence, text_commitment
+from lpf.storage.evidence import DamagedItem, EvidenceStore, NewEvidence, text_commitment
 from lpf.storage.migrations import migrate
+from lpf.storage.seals import FIELDS_CHANGED, TEXT_CHANGED, VECTOR_CHANGED
 from lpf.storage.values import now_micros, to_micros
 from lpf.types import Evidence
 
@@ -98,18 +105,58 @@ def test_candidates_are_the_items_of_the_question_with_their_vectors(
     ]
     features = vectors(5)
     store.add(items, features, reader)
-    rows = store.candidates("C1", "level", reader)
-    assert [row[1] for row in rows] == ["E1", "E2", "E3"]
+    rows, damaged = store.candidates("C1", "level", reader)
+    assert damaged == ()
+    assert [row[0] for row in rows] == ["E1", "E2", "E3"]
     stored = store.get("E1")
-    micros = to_micros(NOON)
-    expected = (stored.row_id, "E1", 0.5, micros, "s", "r", stored.content_key, stored.commitment)
-    assert rows[0] == (*expected, False, features[0].astype("<f4").tobytes())
+    assert rows[0][:5] == ("E1", "C1", "level", 0.5, to_micros(NOON))
+    assert rows[0][-3:] == (stored.row_id, False, features[0].astype("<f4").tobytes())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("UPDATE evidence SET credibility = 0.1 WHERE evidence_id = 'E1'", FIELDS_CHANGED),
+        ("UPDATE evidence SET source = 'other' WHERE evidence_id = 'E1'", FIELDS_CHANGED),
+        ("UPDATE evidence SET seal = '' WHERE evidence_id = 'E1'", FIELDS_CHANGED),
+        ("UPDATE features SET seal = '' WHERE row_id = 1", VECTOR_CHANGED),
+        (
+            "UPDATE features SET vector = (SELECT vector FROM features WHERE row_id = 2)"
+            " WHERE row_id = 1",
+            VECTOR_CHANGED,
+        ),
+    ],
+)
+def test_a_changed_item_is_no_candidate(
+    store: EvidenceStore, reader: int, change: str, reason: str
+) -> None:
+    store.add([item("E1", "one"), item("E2", "two")], vectors(2), reader)
+    store.database.connection.execute(change)
+    rows, damaged = store.candidates("C1", "level", reader)
+    assert [row[0] for row in rows] == ["E2"]
+    assert damaged == (DamagedItem("E1", reason),)
+    assert list(store.damaged_items()) == [DamagedItem("E1", reason)]
+
+
+def test_a_changed_text_is_not_returned(store: EvidenceStore) -> None:
+    store.add([item("E1", "one"), item("E2", "two")], None, None)
+    store.database.connection.execute(
+        "UPDATE evidence SET text_content = 'other' WHERE evidence_id = 'E1'"
+    )
+    with pytest.raises(StoreDamagedError, match="E1"):
+        store.get("E1")
+    with pytest.raises(StoreDamagedError, match="E1"):
+        store.page()
+    damaged: list[DamagedItem] = []
+    assert list(store.get_many(["E1", "E2"], damaged)) == ["E2"]
+    assert damaged == [DamagedItem("E1", TEXT_CHANGED)]
+    assert [one.evidence_id for one in store.erase("E1")] == ["E1"]  # can still be erased
 
 
 def test_candidates_have_no_vector_of_another_reader(store: EvidenceStore, reader: int) -> None:
     store.add([item("E1")], vectors(1), reader)
     other = store.reader_number("reader-b", 2)
-    assert [row[-1] for row in store.candidates("C1", "level", other)] == [None]
+    assert [row[-1] for row in store.candidates("C1", "level", other)[0]] == [None]
 
 
 def test_a_reader_keeps_its_number_and_width(store: EvidenceStore, reader: int) -> None:
@@ -164,7 +211,7 @@ def test_an_id_is_never_reused(store: EvidenceStore) -> None:
 
 def test_row_numbers_are_not_reused(store: EvidenceStore, reader: int) -> None:
     store.add([item("E1"), item("E2")], vectors(2), reader)
-    highest = store.erase("E2").row_id
+    highest = store.erase("E2")[0].row_id
     store.add([item("E3")], vectors(1), reader)
     assert store.get("E3").row_id > highest
 
@@ -199,7 +246,7 @@ def test_existing_vectors_are_not_replaced_and_erased_rows_get_none(
     store: EvidenceStore, reader: int
 ) -> None:
     store.add([item("E1"), item("E2")], vectors(2), reader)
-    gone = store.erase("E2")
+    (gone,) = store.erase("E2")
     store.put_features(reader, [store.get("E1").row_id, gone.row_id], vectors(2, seed=9))
     numbers, kept = store.vectors_after(reader, 0)
     assert numbers.tolist() == [store.get("E1").row_id]
@@ -275,3 +322,46 @@ def test_an_invalid_name_is_rejected(
         store.add([item("E0"), wrong], None, None)
     assert "Nothing was added" in str(caught.value)
     assert store.count() == 0
+
+
+def test_a_replaced_item_keeps_its_old_version(store: EvidenceStore) -> None:
+    reader = store.reader_number("r", 3)
+    store.add([item("E1", text="first"), item("E2")], np.ones((2, 3), np.float32), reader)
+    before = store.get("E1")
+    store.replace([item("E1", text="second")], np.full((1, 3), 2, np.float32), reader)
+    old, current = store.versions("E1")
+    assert (old.version, old.superseded_at is None) == (1, False)
+    assert old.evidence == before.evidence
+    assert old.commitment == text_commitment(old.salt, "first", old.evidence.claim)
+    assert (current.version, current.superseded_at) == (2, None)
+    assert current == store.get("E1")
+    assert current.row_id > old.row_id
+    assert current.salt != old.salt
+    assert current.commitment == text_commitment(current.salt, "second", current.evidence.claim)
+    assert store.count() == 2
+    assert store.state(reader)[:2] == (2, current.row_id)
+    (numbers, vectors) = store.vectors_after(reader, 0)
+    assert vectors[numbers.tolist().index(current.row_id)].tolist() == [2, 2, 2]
+
+
+def test_replacing_needs_a_stored_item_with_other_content(store: EvidenceStore) -> None:
+    store.add([item("E1")], None, None)
+    with pytest.raises(UnknownEvidenceError):
+        store.replace([item("E1", text="other"), item("E2")], None, None)
+    with pytest.raises(EvidenceError):
+        store.replace([item("E1")], None, None)
+    with pytest.raises(EvidenceError):
+        store.replace([item("E1", text="a"), item("E1", text="b")], None, None)
+    assert [one.version for one in store.versions("E1")] == [1]
+
+
+def test_erasure_removes_all_versions(store: EvidenceStore) -> None:
+    store.add([item("E1", text="first")], None, None)
+    store.replace([item("E1", text="second")], None, None)
+    rows = [one.row_id for one in store.versions("E1")]
+    assert [one.row_id for one in store.erase("E1")] == rows
+    assert [one.row_id for one in store.pending_erasures()] == rows
+    left = store.database.connection.execute("SELECT COUNT(*) FROM superseded_evidence")
+    assert left.fetchone()[0] == 0
+    store.finish_erasures(["E1"])
+    assert store.pending_erasures() == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from lpf.cli.safe_output import json_text, one_line, safe_streams
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
+    from lpf.storage.seals import DamagedItem
     from lpf.workspace import Workspace
 
 MOST_LISTED = 1_000_000
@@ -84,6 +85,14 @@ def warn_if_cut(shown: int, limit: int) -> None:
     """A list that was cut must not look complete."""
     if shown == limit:
         typer.echo(f"Only the first {limit:,} are listed; use --limit to see more.", err=True)
+
+
+def warn_of_damage(damaged: Sequence[DamagedItem]) -> None:
+    """Items that were left out must not look as if they did not exist."""
+    if damaged:
+        from lpf.storage.seals import REMEDY, first_damaged
+
+        typer.echo(f"warning: not shown: {first_damaged(damaged)}. {REMEDY}.", err=True)
 
 
 def exit_check_failed() -> None:

@@ -15,17 +15,19 @@ from lpf.cli.common import (
     Yes,
     command,
     confirm,
+    exit_check_failed,
     group,
     open_workspace,
     print_document,
     progress,
     warn_if_cut,
+    warn_of_damage,
 )
 from lpf.cli.safe_output import one_line, quoted
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
-    from lpf.storage.evidence import StoredEvidence
+    from lpf.storage.evidence import DamagedItem, StoredEvidence
     from lpf.workspace import Workspace
 
 app = group("evidence", "Evidence: list, show, search, erase.")
@@ -59,15 +61,19 @@ def list_items(
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """List items in the order they were added."""
+    """List items in the order they were added. Exit code 1 if some are damaged."""
+    damaged: list[DamagedItem] = []
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
-        items = space.evidence.page(entity, predicate, limit)
-    warn_if_cut(len(items), limit)
+        items = space.evidence.page(entity, predicate, limit, damaged=damaged)
+    warn_if_cut(len(items) + len(damaged), limit)
     if as_json:
-        print_document({"evidence": [_document(stored) for stored in items]})
+        print_document(
+            {"evidence": [_document(stored) for stored in items], "damaged": _damage(damaged)}
+        )
     else:
         _show_list(items)
+    _end_if_damaged(damaged)
 
 
 @command(app, "lpf evidence show C0001_E001")
@@ -129,17 +135,22 @@ def search(
     """Find items close in meaning to a text, across all entities."""
     if not text.strip():
         raise ConfigError("must not be blank.", field="TEXT")
+    damaged: list[DamagedItem] = []
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
         hits = space.vectors.search(text, limit, entity_id=entity, predicate=predicate)
-        items = space.evidence.get_many([hit.evidence_id for hit in hits])
+        items = space.evidence.get_many([hit.evidence_id for hit in hits], damaged)
     pairs = [(hit.similarity, items[hit.evidence_id]) for hit in hits if hit.evidence_id in items]
     if as_json:
         print_document(
-            {"hits": [{"similarity": cosine, **_document(stored)} for cosine, stored in pairs]}
+            {
+                "hits": [{"similarity": cosine, **_document(stored)} for cosine, stored in pairs],
+                "damaged": _damage(damaged),
+            }
         )
     else:
         _show_list([stored for _, stored in pairs], [similarity for similarity, _ in pairs])
+    _end_if_damaged(damaged)
 
 
 @command(app, "lpf evidence reindex")
@@ -164,7 +175,8 @@ def erase(
     """Erase items: texts, vectors and everything computed from them. Their IDs stay reserved.
 
     Records that name them stay valid, but can no longer be replayed from the texts. Erasing
-    rewrites files, which takes as long for one item as for many: name them in one call.
+    rewrites files, which takes as long for one item as for many: name them in one call. Exit code 1
+    if something remains; it says what, and how to finish.
     """
     with open_workspace(workspace) as space:
         _require_known(space, evidence_ids)
@@ -174,14 +186,18 @@ def erase(
         print_document(
             {
                 "erased": evidence_ids,
+                "pending": bool(outcome.warnings),
                 "rejects_removed": outcome.rejects_removed,
                 "warnings": list(outcome.warnings),
             }
         )
-        return
-    typer.echo(f"Erased: {', '.join(map(one_line, evidence_ids))}.")
-    for warning in outcome.warnings:
-        typer.echo(f"warning: {one_line(warning)}", err=True)
+    else:
+        state = "Erased, but not finished" if outcome.warnings else "Erased"
+        typer.echo(f"{state}: {', '.join(map(one_line, evidence_ids))}.")
+        for warning in outcome.warnings:
+            typer.echo(f"warning: {one_line(warning)}", err=True)
+    if outcome.warnings:
+        exit_check_failed()
 
 
 def _require_predicate(workspace: Workspace, predicate: str | None) -> None:
@@ -195,7 +211,17 @@ def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
     unfinished = {item.evidence_id for item in workspace.evidence.pending_erasures()}
     for evidence_id in evidence_ids:
         if evidence_id not in unfinished:
-            workspace.evidence.get(evidence_id)
+            workspace.evidence.require_known(evidence_id)
+
+
+def _damage(damaged: Sequence[DamagedItem]) -> list[dict[str, str]]:
+    return [{"evidence_id": item.evidence_id, "reason": item.reason} for item in damaged]
+
+
+def _end_if_damaged(damaged: Sequence[DamagedItem]) -> None:
+    if damaged:
+        warn_of_damage(damaged)
+        exit_check_failed()
 
 
 def _document(stored: StoredEvidence) -> dict[str, Any]:

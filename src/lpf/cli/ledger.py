@@ -112,6 +112,7 @@ def _replay_document(replayed: Replay) -> dict[str, Any]:
         "recorded": dict(replayed.recorded),
         "recomputed": dict(replayed.recomputed),
         "notes": list(replayed.notes),
+        "faults": list(replayed.faults),
         "agrees": replayed.agrees,
     }
 
@@ -125,7 +126,7 @@ def _show_replay(replayed: Replay) -> None:
     difference = f"{replayed.largest_difference:.1e}"
     if replayed.exact:
         verdict = "the answer is the same, bit for bit"
-    elif replayed.agrees:
+    elif replayed.same_answer:
         verdict = f"the answer is the same, to {difference}"
     else:
         verdict = f"the answer DIFFERS by {difference}"
@@ -136,7 +137,7 @@ def _show_replay(replayed: Replay) -> None:
     ]
     numbers = ("recorded", "recomputed")
     output.print(indented(table(("value", *numbers), rows, right=numbers)))
-    for note in replayed.notes:
+    for note in (*replayed.notes, *replayed.faults):
         output.print(Text(f"  {one_line(note)}"))
 
 

@@ -15,10 +15,10 @@ from lpf.errors import StorageError
 from lpf.ingest.rejects import ErasedContent, clean_rejects, locked_folder
 from lpf.storage.database import Database
 from lpf.storage.driver_errors import translate_errors
-from lpf.storage.evidence import EvidenceStore, PendingErasure
+from lpf.storage.evidence import DamagedItem, EvidenceStore, PendingErasure
 
 DEFAULT_WAIT_SECONDS = 10.0
-TABLES = ("evidence", "features", "pending_erasures", "query_texts")
+TABLES = ("evidence", "superseded_evidence", "features", "pending_erasures", "query_texts")
 _RETRY = (
     "stop other programs that use the store and erase the same item again, or call "
     "lpf.ingest.scrub."
@@ -27,9 +27,10 @@ _RETRY = (
 
 @dataclass(frozen=True)
 class Erasure:
-    """The items that were removed, in the order given. Indexes must forget each ``row_id`` and
-    caches each ``content_key``. ``warnings`` say where parts of a text may remain and what to do.
-    ``rejects_removed`` counts the lines of rejects files that were removed or cleared."""
+    """The versions of items that were removed, in the order given. Indexes must forget each
+    ``row_id`` and caches each ``content_key``. ``warnings`` say where parts of a text may remain
+    and what to do. ``rejects_removed`` counts the lines of rejects files that were removed or
+    cleared."""
 
     items: tuple[PendingErasure, ...]
     rejects_removed: int
@@ -50,23 +51,33 @@ def erase_evidence(
 
 
 def begin_erasure(
-    evidence_ids: str | Sequence[str], store: EvidenceStore, rejects_folder: str | Path
+    evidence_ids: str | Sequence[str],
+    store: EvidenceStore,
+    rejects_folder: str | Path,
+    other_rejects: Sequence[Path] = (),
 ) -> Erasure:
     """Remove items from the rejects files and from the store. An erasure that was interrupted is
     continued. UnknownEvidenceError, before anything is removed, if an item was never in the store
     or its erasure is finished.
 
     Rejects come first: their lines are recognised by the text, which is gone afterwards.
+    ``other_rejects`` are the rejects folders of other workspaces that use the same store.
     """
     wanted = [evidence_ids] if isinstance(evidence_ids, str) else list(dict.fromkeys(evidence_ids))
     with locked_folder(rejects_folder):
-        pending = {item.evidence_id: item for item in store.pending_erasures()}
-        stored = {name: store.get(name) for name in wanted if name not in pending}
-        content = ErasedContent(wanted, (item.evidence for item in stored.values()))
+        pending: dict[str, list[PendingErasure]] = {}
+        for item in store.pending_erasures():
+            pending.setdefault(item.evidence_id, []).append(item)
+        damaged: list[DamagedItem] = []  # recognised by their IDs alone
+        stored = {name: store.versions(name, damaged) for name in wanted if name not in pending}
+        content = ErasedContent(wanted, (one.evidence for all in stored.values() for one in all))
         removed = clean_rejects(rejects_folder, content)
+        for folder in other_rejects:
+            with locked_folder(folder):
+                removed += clean_rejects(folder, content)
         for name in stored:
             pending[name] = store.erase(name)
-    return Erasure(tuple(pending[name] for name in wanted), removed)
+    return Erasure(tuple(item for name in wanted for item in pending[name]), removed)
 
 
 def finish_erasure(
@@ -77,7 +88,9 @@ def finish_erasure(
     store.clear_erased_keys(begun.items)
     warning = scrub(store.database, wait_seconds)
     if warning:
-        return replace(begun, warnings=(*begun.warnings, warning))
+        begun = replace(begun, warnings=(*begun.warnings, warning))
+    if begun.warnings:
+        return begun
     store.finish_erasures(item.evidence_id for item in begun.items)
     return begun
 

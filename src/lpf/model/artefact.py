@@ -237,15 +237,16 @@ def _version(contents: Mapping[str, bytes]) -> str:
 
 def _write_folder(models: Path, version: str, contents: Mapping[str, bytes]) -> None:
     """All files first, then one rename: other processes see a complete model or none."""
-    models.mkdir(parents=True, exist_ok=True)
+    models.mkdir(parents=True, exist_ok=True, mode=0o700)
     staging = Path(tempfile.mkdtemp(prefix=".incoming-", dir=models))
     try:
         for name, content in contents.items():
-            with (staging / name).open("wb") as file:
+            # For the owner only: a model says something about the texts it was trained on.
+            handle = os.open(staging / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        staging.chmod(0o755)
         staging.rename(models / version)
     except OSError:
         # Another process wrote the same version first; the content is the same.

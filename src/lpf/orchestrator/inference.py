@@ -38,6 +38,7 @@ from lpf.results import (
 )
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
+from lpf.storage.seals import damage_notes
 from lpf.types import Float32Array, FloatArray, QueryOptions
 
 NO_FACTS = Facts()
@@ -259,7 +260,7 @@ class Inference:
         unlike = unfamiliar_note(items, weighted=weighted)
         rough = self._rough_note(answers.predicate)
         found = [note for note in (unlike, self._cut_note(items), rough) if note is not None]
-        notes = [*found, *question.notes]
+        notes = [*found, *question.notes, *damage_notes(items.damaged)]
         facts = question.used
         if answers.method == "spn" or not facts:
             notes += question.fact_notes
@@ -303,11 +304,12 @@ class Inference:
             base = self._background.log_prior(predicate.name, known)
         combined = normalised(base, np.empty((0, len(predicate.values))), Segments.one(0), {})
         _add_stage(question, "reasoning", 1e3 * (perf_counter() - begun))
-        left_out = LeftOut(items.dated_later, items.below_credibility)
+        left_out = LeftOut(items.dated_later, items.below_credibility, damaged=len(items.damaged))
         source: Source = "related" if question.related else "facts" if known else "none"
         notes = [_WITHOUT_EVIDENCE[source], *question.notes, *question.fact_notes]
         if left_out.count:
             notes.append(all_left_out_note(left_out, question.options, question.threshold))
+        notes += damage_notes(items.damaged)
         return QueryResult(
             question.entity_id,
             predicate.name,

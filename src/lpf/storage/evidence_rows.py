@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import (
+    BigInteger,
     SmallInteger,
     and_,
     bindparam,
@@ -20,11 +20,24 @@ from sqlalchemy import (
     insert,
     literal_column,
     select,
+    union_all,
     update,
 )
 
 from lpf.errors import EvidenceError, NonFiniteError
 from lpf.storage.database import Row
+from lpf.storage.seals import (
+    FIELDS_CHANGED,
+    TEXT_CHANGED,
+    VECTOR_CHANGED,
+    DamagedItem,
+    damaged_error,
+    printable,
+    row_seal,
+    text_commitment,
+    text_is_intact,
+    vector_is_intact,
+)
 from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import (
     counters,
@@ -34,6 +47,7 @@ from lpf.storage.tables import (
     features,
     pending_erasures,
     readers,
+    superseded_evidence,
 )
 from lpf.storage.values import from_micros, name_problem, to_micros
 from lpf.types import Evidence, Float32Array
@@ -42,8 +56,11 @@ RowNumbers = NDArray[np.int64]
 
 SALT_BYTES = 16
 NAMES = ("evidence_id", "entity_id", "predicate", "source", "report_id", "supports_value")
-NO_CLAIM = b"\xff" * 8
 COLUMNS = tuple(evidence.c.keys())
+# Of a row of COLUMNS: the fields under its seal, except for the version.
+_SEALED = slice(COLUMNS.index("evidence_id"), COLUMNS.index("ingested_at") + 1)
+_TEXT_PLACES = [COLUMNS.index(name) for name in ("salt", "text_content", "claim", "commitment")]
+_EVIDENCE_ID, _VERSION, _SEAL = (COLUMNS.index(n) for n in ("evidence_id", "version", "seal"))
 _VECTOR = np.dtype("<f4")
 
 
@@ -65,7 +82,8 @@ class NewEvidence:
 @dataclass(frozen=True, slots=True)
 class StoredEvidence:
     """One row of the store. ``evidence.embedding_id`` equals ``row_id``, which also identifies the
-    item's vectors; ``ingested_at`` is in microseconds since 1970."""
+    item's vectors; ``ingested_at`` is in microseconds since 1970. ``version`` counts from 1; a
+    version that was replaced has the time in ``superseded_at``."""
 
     row_id: int
     evidence: Evidence
@@ -74,30 +92,19 @@ class StoredEvidence:
     salt: bytes
     commitment: bytes
     ingested_at: int
+    version: int = 1
+    superseded_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PendingErasure:
-    """An item that was removed from the store but perhaps not yet from elsewhere. Indexes know it
-    by ``row_id``, caches by ``content_key``. The key is all zeros once it is no longer needed."""
+    """A version of an item that was removed from the store but perhaps not yet from elsewhere.
+    Indexes know it by ``row_id``, caches by ``content_key``. The key is all zeros once it is no
+    longer needed."""
 
     evidence_id: str
     row_id: int
     content_key: bytes
-
-
-def text_commitment(salt: bytes, text: str, claim: str | None) -> bytes:
-    """The salted hash of a text: SHA-256 of ``salt``, text and claim.
-
-    Text and claim are in UTF-8, each preceded by its length as 8 bytes big-endian. A missing claim
-    is the length FFFFFFFFFFFFFFFF with nothing after it.
-    """
-    digest = hashlib.sha256(salt)
-    for part in (text, claim):
-        encoded = b"" if part is None else part.encode()
-        digest.update(NO_CLAIM if part is None else len(encoded).to_bytes(8, "big"))
-        digest.update(encoded)
-    return digest.digest()
 
 
 def check_names(items: Iterable[NewEvidence]) -> None:
@@ -114,16 +121,16 @@ def check_names(items: Iterable[NewEvidence]) -> None:
                 )
 
 
-def row_to_insert(row_id: int, item: NewEvidence, ingested_at: int) -> Row:
+def row_to_insert(row_id: int, item: NewEvidence, ingested_at: int, version: int = 1) -> Row:
     """The values of COLUMNS, with a new random salt."""
     content, salt = item.evidence, secrets.token_bytes(SALT_BYTES)
-    return (
-        row_id,
+    credibility, timestamp = content.credibility, content.timestamp
+    fields = (
         content.evidence_id,
         content.entity_id,
         content.predicate,
-        content.credibility,
-        None if content.timestamp is None else to_micros(content.timestamp),
+        None if credibility is None else float(credibility),
+        None if timestamp is None else to_micros(timestamp),
         content.evidence_type,
         content.source,
         content.report_id,
@@ -133,16 +140,16 @@ def row_to_insert(row_id: int, item: NewEvidence, ingested_at: int) -> Row:
         salt,
         text_commitment(salt, content.text_content, content.claim),
         ingested_at,
-        content.claim,
-        content.text_content,
     )
+    seal = row_seal((*fields, version))
+    return (row_id, *fields, content.claim, content.text_content, version, seal)
 
 
 def evidence_from_row(row: Row) -> StoredEvidence:
-    """Convert a row of COLUMNS."""
+    """Convert a row of COLUMNS, which may be followed by ``superseded_at``."""
     (row_id, evidence_id, entity_id, predicate, credibility, timestamp, evidence_type) = row[:7]
     (source, report_id, supports_value, content_key, content_hash, salt, commitment) = row[7:14]
-    ingested_at, claim, text_content = row[14:]
+    ingested_at, claim, text_content, version, _, *superseded_at = row[14:]
     content = Evidence(
         evidence_id=evidence_id,
         entity_id=entity_id,
@@ -157,7 +164,17 @@ def evidence_from_row(row: Row) -> StoredEvidence:
         embedding_id=row_id,
         report_id=report_id,
     )
-    return StoredEvidence(row_id, content, content_key, content_hash, salt, commitment, ingested_at)
+    return StoredEvidence(
+        row_id,
+        content,
+        content_key,
+        content_hash,
+        salt,
+        commitment,
+        ingested_at,
+        version,
+        *superseded_at,
+    )
 
 
 def vector_bytes(features: Float32Array, rows: int, width: int) -> list[bytes]:
@@ -173,25 +190,63 @@ def vector_bytes(features: Float32Array, rows: int, width: int) -> list[bytes]:
     return [row.tobytes() for row in features.astype(_VECTOR)]
 
 
-def vectors_from_rows(rows: Sequence[Row], width: int) -> tuple[RowNumbers, Float32Array]:
-    """Convert rows of (row_id, vector) to arrays [N] and [N, width]."""
+def item_damage(row: Row) -> str | None:
+    """What is wrong with a row of COLUMNS, or None."""
+    if row_seal((*row[_SEALED], row[_VERSION])) != row[_SEAL]:
+        return FIELDS_CHANGED
+    intact = text_is_intact(*(row[place] for place in _TEXT_PLACES))
+    return None if intact else TEXT_CHANGED
+
+
+def damaged_rows(rows: Iterable[Row]) -> Iterator[DamagedItem]:
+    """The damaged ones among rows of COLUMNS."""
+    for row in rows:
+        problem = item_damage(row)
+        if problem is not None:
+            yield DamagedItem(printable(row[_EVIDENCE_ID]), problem)
+
+
+def sound_items(
+    rows: Iterable[Row], damaged: list[DamagedItem] | None = None
+) -> list[StoredEvidence]:
+    """The items of rows of COLUMNS. Damaged ones are added to ``damaged``; without that list,
+    StoreDamagedError names them."""
+    rows = list(rows)
+    found = list(damaged_rows(rows))
+    if not found:
+        return [evidence_from_row(row) for row in rows]
+    if damaged is None:
+        raise damaged_error(found, "Nothing was read.")
+    damaged += found
+    return [evidence_from_row(row) for row in rows if item_damage(row) is None]
+
+
+def vectors_from_rows(
+    rows: Sequence[Row], width: int, reader_id: str
+) -> tuple[RowNumbers, Float32Array]:
+    """Convert rows of SEALED_VECTOR to row numbers [N] and vectors [N, width]. StoreDamagedError
+    if one does not match its seal."""
+    damaged = [
+        DamagedItem(printable(evidence_id), VECTOR_CHANGED)
+        for _, evidence_id, commitment, vector, seal in rows
+        if not vector_is_intact(commitment, reader_id, vector, seal)
+    ]
+    if damaged:
+        raise damaged_error(damaged, "Nothing was read.")
     numbers = np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
-    joined = np.frombuffer(b"".join(row[1] for row in rows), dtype=_VECTOR)
+    joined = np.frombuffer(b"".join(row[3] for row in rows), dtype=_VECTOR)
     return numbers, joined.reshape(len(rows), width).astype(np.float32, copy=False)
 
 
-VECTOR_COLUMNS = ("row_id", "reader", "vector")
+VECTOR_COLUMNS = ("row_id", "reader", "vector", "seal")
 
+SEALED_COLUMNS = (*(evidence.c[name] for name in COLUMNS[_SEALED]), evidence.c.version)
 CANDIDATES = Prepared(
     select(
+        *SEALED_COLUMNS,
+        evidence.c.seal,
+        features.c.seal,
         evidence.c.row_id,
-        evidence.c.evidence_id,
-        evidence.c.credibility,
-        evidence.c.timestamp,
-        evidence.c.source,
-        evidence.c.report_id,
-        evidence.c.content_key,
-        evidence.c.commitment,
         evidence.c.claim.is_not(None),
         features.c.vector,
     )
@@ -214,8 +269,8 @@ CANDIDATES = Prepared(
 )
 
 BY_IDS = Prepared(select(evidence).where(any_of(evidence.c.evidence_id)), *KEYS)
-CLAIMS_BY_IDS = Prepared(
-    select(evidence.c.evidence_id, evidence.c.claim).where(
+WITH_CLAIM = Prepared(
+    select(evidence.c.evidence_id).where(
         any_of(evidence.c.evidence_id), evidence.c.claim.is_not(None)
     ),
     *KEYS,
@@ -236,6 +291,44 @@ ERASED_BY_IDS = Prepared(
     *KEYS,
 )
 INSERT = Prepared(insert(evidence).values({name: bindparam(name) for name in COLUMNS}), *COLUMNS)
+VERSIONS_BY_IDS = Prepared(
+    select(superseded_evidence).where(any_of(superseded_evidence.c.evidence_id)), *KEYS
+)
+SUPERSEDE = Prepared(
+    insert(superseded_evidence).from_select(
+        superseded_evidence.c.keys(),
+        select(*evidence.c, bindparam("moment", type_=BigInteger)).where(
+            evidence.c.row_id == bindparam("row")
+        ),
+    ),
+    "moment",
+    "row",
+)
+# Row and content key of all versions, for erasure: readable even if the rows are damaged.
+ROWS_TO_ERASE = Prepared(
+    union_all(
+        select(evidence.c.row_id, evidence.c.content_key).where(
+            evidence.c.evidence_id == bindparam("evidence_id")
+        ),
+        select(superseded_evidence.c.row_id, superseded_evidence.c.content_key).where(
+            superseded_evidence.c.evidence_id == bindparam("same_id")
+        ),
+    ).order_by("row_id"),
+    "evidence_id",
+    "same_id",
+)
+TO_REPLACE = Prepared(
+    select(
+        evidence.c.evidence_id, evidence.c.row_id, evidence.c.content_hash, evidence.c.version
+    ).where(any_of(evidence.c.evidence_id)),
+    *KEYS,
+)
+DELETE_VERSIONS = Prepared(
+    delete(superseded_evidence).where(
+        superseded_evidence.c.evidence_id == bindparam("evidence_id")
+    ),
+    "evidence_id",
+)
 DELETE = Prepared(delete(evidence).where(evidence.c.row_id == bindparam("row")), "row")
 DELETE_FEATURES = Prepared(delete(features).where(features.c.row_id == bindparam("row")), "row")
 READER = Prepared(
@@ -253,14 +346,26 @@ ADD_READER = Prepared(
     "reader_id",
     "width",
 )
+READER_ID = Prepared(
+    select(readers.c.reader_id).where(readers.c.reader == bindparam("reader")), "reader"
+)
 READERS_OF_ROW = Prepared(
     select(features.c.reader).where(features.c.row_id == bindparam("row")), "row"
 )
 PUT_VECTOR = Prepared(
     insert(features).values({name: bindparam(name) for name in VECTOR_COLUMNS}), *VECTOR_COLUMNS
 )
+SEALED_VECTOR = (
+    features.c.row_id,
+    evidence.c.evidence_id,
+    evidence.c.commitment,
+    features.c.vector,
+    features.c.seal,
+)
+WITH_ITEMS = features.outerjoin(evidence, features.c.row_id == evidence.c.row_id)
 VECTORS = Prepared(
-    select(features.c.row_id, features.c.vector)
+    select(*SEALED_VECTOR)
+    .select_from(WITH_ITEMS)
     .where(features.c.reader == bindparam("reader"), features.c.row_id > bindparam("after_row"))
     .order_by(features.c.row_id),
     "reader",
@@ -281,6 +386,18 @@ STATE = Prepared(
     "counter",
     "reader",
 )
+ALL_VECTORS = Prepared(
+    select(*SEALED_VECTOR, readers.c.reader_id)
+    .select_from(WITH_ITEMS.outerjoin(readers, features.c.reader == readers.c.reader))
+    .order_by(features.c.row_id, features.c.reader)
+)
+ALL_ITEMS = Prepared(select(evidence).order_by(evidence.c.row_id))
+ALL_SUPERSEDED = Prepared(select(superseded_evidence).order_by(superseded_evidence.c.row_id))
+VECTORS_OF_ROWS = Prepared(
+    select(*SEALED_VECTOR).select_from(WITH_ITEMS).where(any_of(features.c.row_id), _OF_READER),
+    *KEYS,
+    "reader",
+)
 COUNT = Prepared(select(func.count()).select_from(evidence))
 VERSION = Prepared(select(evidence_version.c.version))
 _WITHOUT_VECTOR = ~exists().where(features.c.row_id == evidence.c.row_id, _OF_READER)
@@ -295,7 +412,11 @@ MISSING = Prepared(
 )
 
 ROWS_WITHOUT_VECTOR = Prepared(
-    select(evidence.c.row_id).where(any_of(evidence.c.row_id), _WITHOUT_VECTOR), *KEYS, "reader"
+    select(evidence.c.row_id, evidence.c.commitment).where(
+        any_of(evidence.c.row_id), _WITHOUT_VECTOR
+    ),
+    *KEYS,
+    "reader",
 )
 
 MARK_ERASED = Prepared(
@@ -315,13 +436,16 @@ PENDING_ERASURES = Prepared(
         pending_erasures.c.evidence_id, pending_erasures.c.row_id, pending_erasures.c.content_key
     ).order_by(pending_erasures.c.row_id)
 )
-_THIS_ERASURE = pending_erasures.c.evidence_id == bindparam("this")
 OVERWRITE_ERASED_KEY = Prepared(
-    update(pending_erasures).values(content_key=bindparam("content_key")).where(_THIS_ERASURE),
+    update(pending_erasures)
+    .values(content_key=bindparam("content_key"))
+    .where(pending_erasures.c.row_id == bindparam("row")),
     "content_key",
-    "this",
+    "row",
 )
-REMOVE_PENDING_ERASURE = Prepared(delete(pending_erasures).where(_THIS_ERASURE), "this")
+REMOVE_PENDING_ERASURE = Prepared(
+    delete(pending_erasures).where(pending_erasures.c.evidence_id == bindparam("this")), "this"
+)
 
 
 @cache

@@ -248,7 +248,9 @@ def _check_type(value: Any, hint: Any, name: str) -> None:
     is_whole_number = float in allowed and type(value) is int
     if type(value) not in allowed and not is_whole_number:
         kinds = " or ".join(kind.__name__ for kind in allowed if kind is not NoneType)
-        raise ConfigError(f"must be of type {kinds}, got {value!r}.", field=name)
+        # An address may hold a password.
+        got = f"a {type(value).__name__}" if name.endswith("url") else repr(value)
+        raise ConfigError(f"must be of type {kinds}, got {got}.", field=name)
 
 
 def _is_union(hint: Any) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lpf.errors import CacheUnavailableError, ConfigError
-from lpf.index import forget_rows
 from lpf.index.near_names import similar_entities
+from lpf.index.vector_folders import VectorFolders
 from lpf.ingest import (
     Erasure,
     IngestOutcome,
@@ -27,6 +28,7 @@ from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
 from lpf.reading import is_pair
 from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
+from lpf.storage.evidence import DamagedItem
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import LearnedCircuit, learn_circuit
 from lpf.workspace.folder import create_workspace, find_folder
@@ -149,12 +151,19 @@ class Workspace(Wiring):
     def _add_claims(self, results: Sequence[QueryResult]) -> None:
         """Looked up here and not with the items: those are cached, and a claim must not outlive its
         erasure."""
+        damaged: list[DamagedItem] = []
         with_claims = [one for one in results if one.evidence and one.evidence.has_claims]
         if with_claims:
-            claims = self.evidence.claims({name for r in with_claims for name in r.evidence_chain})
+            names = {name for result in with_claims for name in result.evidence_chain}
+            claims = self.evidence.claims(names, damaged)
             for result in with_claims:
                 chain = result.evidence_chain
                 result.item_claims = {name: claims[name] for name in chain if name in claims}
+        for item in damaged:
+            for result in results:
+                if item.evidence_id in result.evidence_chain:
+                    note = f"text and claim of {item.evidence_id} are not shown: {item.reason}"
+                    result.notes = (*result.notes, note)
 
     def _add_similar(self, results: Sequence[QueryResult]) -> None:
         """Known IDs like those of unknown entities, for the first 100 of a batch: each takes some
@@ -204,13 +213,17 @@ class Workspace(Wiring):
         return outcome
 
     def erase(self, *evidence_ids: str) -> Erasure:
-        """Destroy items: their texts, salts, vectors and cached numbers. Their records stay valid.
-        If this is interrupted, or the cache cannot be reached, erase the same items again to
-        finish it."""
-        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS)
-        forget_rows(self.evidence, self.folder / "vectors", [item.row_id for item in begun.items])
+        """Destroy items in all their versions: texts, salts, vectors and cached numbers. Their
+        records stay valid. If this is interrupted, ends with warnings or the cache cannot be
+        reached, erase the same items again to finish it."""
+        copies = VectorFolders(self.evidence, self.folder)
+        others = [folder / REJECTS for folder in copies.neighbours()]
+        rejects = [folder for folder in others if os.access(folder, os.W_OK)]
+        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS, rejects)
+        names = {item.evidence_id for item in begun.items}
+        remaining = copies.forget([item.row_id for item in begun.items], len(names))
         self._erase_from_cache(begun)
-        return finish_erasure(begun, self.evidence)
+        return finish_erasure(replace(begun, warnings=tuple(remaining)), self.evidence)
 
     def _erase_from_cache(self, begun: Erasure) -> None:
         try:
