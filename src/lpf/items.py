@@ -96,9 +96,11 @@ class Items:
     ``considered`` items, ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were
     left out. ``damaged`` items, with the reasons, do not match their hashes in the store.
 
-    The answer adds ``weight`` [N], how much each item counts: its exponent, or its share of the
-    latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions``
-    [N, V] (all three None for the variant ``learned``, which has ``members`` [S, V] instead).
+    The answer adds ``familiarity`` [N], how like the training texts each item is, from 0 to 1
+    (None if the model cannot tell); ``weight`` [N], how much each item counts: its exponent, or
+    its share of the latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and
+    ``contributions`` [N, V] (all three None for the variant ``learned``, which has ``members``
+    [S, V] instead).
     """
 
     features: Float32Array
@@ -119,6 +121,7 @@ class Items:
     cut: int = 0
     damaged: Sequence[object] = ()
 
+    familiarity: FloatArray | None = None
     weight: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
     potential: FloatArray | None = None
     mean_sigma: FloatArray | None = None

@@ -112,6 +112,41 @@ def all_left_out_note(
     return f"{items}: {left_out.reasons(options, threshold)}"
 
 
+# An item that loses at least half of its weight is called unlike the training texts.
+UNFAMILIAR_BELOW = 0.5
+UNLIKE = "unlike the training texts"
+_IDS_IN_NOTE = 5
+
+
+def unfamiliar_places(items: Items) -> list[int]:
+    """The positions of the items that are unlike the training texts."""
+    if items.familiarity is None:
+        return []
+    return np.flatnonzero(items.familiarity < UNFAMILIAR_BELOW).tolist()
+
+
+def unfamiliar_note(items: Items, *, weighted: bool) -> str | None:
+    """The note for an answer if items are unlike the training texts. ``weighted`` is True if they
+    count less for it."""
+    places = unfamiliar_places(items)
+    if not places:
+        return None
+    if len(places) == len(items):
+        subject = "the only item is" if len(items) == 1 else f"all {len(items):,} items are"
+        meaning = "this is close to the answer without evidence"
+    else:
+        named = ", ".join(items.ids[place] for place in places[:_IDS_IN_NOTE])
+        more = f" and {len(places) - _IDS_IN_NOTE:,} more" if len(places) > _IDS_IN_NOTE else ""
+        subject = f"{len(places):,} of {len(items):,} items ({named}{more}) "
+        subject += "is" if len(places) == 1 else "are"
+        meaning = "little or nothing of what it says counts"
+        meaning = meaning if len(places) == 1 else "little or nothing of what they say counts"
+    if not weighted:
+        meaning = "the model was not trained for such texts, and only robust mode gives them less "
+        meaning += "weight"
+    return f"{subject} {UNLIKE}: {meaning}"
+
+
 @dataclass(slots=True, eq=False)
 class QueryResult:
     """The answer to one question.
@@ -208,6 +243,15 @@ class QueryResult:
         return LeftOut(used.dated_later, used.below_credibility, used.cut, len(used.damaged))
 
     @property
+    def familiarity(self) -> float | None:
+        """How like the training texts the items are, from 0 to 1: the mean over the items. None
+        without items, or if the model cannot tell."""
+        used = self.evidence
+        if used is None or used.familiarity is None or not len(used):
+            return None
+        return float(used.familiarity.mean())
+
+    @property
     def conflict(self) -> float | None:
         """How much the items contradict each other: the Jensen-Shannon divergence of their factors
         in [0, 1], 0 if all say the same. None if there are no factors to compare."""
@@ -239,6 +283,7 @@ class QueryResult:
             "min_credibility_from": self.threshold,
             "top_k": self.options.top_k,
             "conflict": self.conflict,
+            "familiarity": self.familiarity,
             "uncertainty": None if self.uncertainty is None else dict(self.uncertainty),
             "evidence_chain": list(self.evidence_chain),
             "evidence": self._items(),
@@ -267,6 +312,7 @@ class QueryResult:
             "claim": self.item_claims.get(used.ids[place]),
             "weight": float(used.weight[place]),
             "credibility": None if np.isnan(credibility) else credibility,
+            "familiarity": None if used.familiarity is None else float(used.familiarity[place]),
             "score": float(used.scores[place]),
             "copies": int(used.groups[place]) if used.groups[place] >= 0 else None,
         }
@@ -312,12 +358,13 @@ class QueryResult:
     def evidence_frame(self) -> DataFrame:
         """The evidence as a pandas DataFrame with one row per item, best first.
 
-        Columns: ``evidence_id``, ``claim``, ``weight``, ``credibility``, ``score``, ``copies`` (the
-        number of the item's group of copies), and for each value ``factor_<value>`` (what the item
-        says) and ``contribution_<value>`` (what it adds to the answer, in nats), if the answer has
-        them.
+        Columns: ``evidence_id``, ``claim``, ``weight``, ``credibility``, ``familiarity`` (1: like
+        the training texts), ``score``, ``copies`` (the number of the item's group of copies), and
+        for each value ``factor_<value>`` (what the item says) and ``contribution_<value>`` (what it
+        adds to the answer, in nats), if the answer has them.
         """
-        columns = ["evidence_id", "claim", "weight", "credibility", "score", "copies"]
+        columns = ["evidence_id", "claim", "weight", "credibility", "familiarity"]
+        columns += ["score", "copies"]
         rows = []
         for item in self._items():
             row = {name: item[name] for name in columns}

@@ -24,6 +24,16 @@ FloatArray = NDArray[np.float64]
 Float32Array = NDArray[np.float32]
 KeyArray = NDArray[np.uint64]
 EvidenceType = Literal["text", "structured", "hybrid"]
+LONGEST_TEXT = 1_000_000  # characters of an item
+SPLIT_TEXT = "Split the text into several items with the same report_id: they count as one."
+
+
+def length_problem_of(text: str) -> str | None:
+    """What is wrong with a text or claim that is too long to be read; None for any other."""
+    if len(text) <= LONGEST_TEXT:
+        return None
+    return f"has {len(text):,} characters, at most {LONGEST_TEXT:,} are read"
+
 
 # Floors of the paper's algorithms, used in paper mode.
 SIGMA_FLOOR = 1e-6
@@ -36,7 +46,8 @@ class Evidence:
 
     ``credibility`` in [0, 1] says how far the item may be trusted, None if unknown. ``claim`` is
     the statement it is read against. ``supports_value`` is a label, for training. Items with the
-    same ``report_id`` are copies: together they count as one.
+    same ``report_id`` are copies: together they count as one. A text has at most LONGEST_TEXT
+    characters, unless it is in a store already (``embedding_id``).
     """
 
     evidence_id: str
@@ -56,12 +67,23 @@ class Evidence:
         for name in ("evidence_id", "entity_id", "predicate", "text_content"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 self._refuse(name, "must be a non-empty text")
+        if self.embedding_id is None:
+            self._refuse_long_texts()
         if self.credibility is not None and not 0.0 <= self.credibility <= 1.0:
             self._refuse("credibility", "must lie in [0, 1]")
         if self.timestamp is not None and self.timestamp.tzinfo is None:
             self._refuse("timestamp", "must carry a time zone")
         if self.evidence_type not in get_args(EvidenceType):
             self._refuse("evidence_type", f"must be one of {get_args(EvidenceType)}")
+
+    def _refuse_long_texts(self) -> None:
+        for name in ("text_content", "claim"):
+            text = getattr(self, name)
+            problem = None if text is None else length_problem_of(text)
+            if problem is not None:
+                raise EvidenceError(
+                    f"evidence {self.evidence_id!r}: {problem}.", field=name, hint=SPLIT_TEXT
+                )
 
     def _refuse(self, name: str, rule: str) -> None:
         raise EvidenceError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,13 @@ def test_the_demo_shows_three_answers(first: dict[str, Any]) -> None:
     assert first["spn"]["confidence"] < 0.99, "its notes contradict each other"
 
 
-def test_the_demo_says_which_variant_to_believe(folder: Path, first: dict[str, Any]) -> None:
+@pytest.fixture
+def copied(folder: Path, first: dict[str, Any], tmp_path: Path) -> Path:
+    """The workspace after the first run."""
+    return Path(shutil.copytree(folder, tmp_path / "copied"))
+
+
+def test_the_demo_says_which_variant_to_believe(copied: Path, first: dict[str, Any]) -> None:
     believe, metrics = first["believe"], first["metrics"]
     nll = {name: metrics[f"compliance_level/test/{name}/nll"] for name in ("spn", "learned")}
     assert believe["nll"] == nll
@@ -57,26 +64,26 @@ def test_the_demo_says_which_variant_to_believe(folder: Path, first: dict[str, A
         assert f"{nll[name]:.3f}" in believe["reason"]
         if first["spn"]["top_value"] != first["learned"]["top_value"]:
             assert f"{title} says {first[name]['top_value']}" in believe["reason"]
-    done = RUN.invoke(app, ["demo", "--workspace", str(folder)])
+    done = RUN.invoke(app, ["demo", "--workspace", str(copied)])
     assert believe["reason"] in " ".join(done.stdout.split())
 
 
 def test_the_demo_ends_with_commands_that_work(
-    folder: Path, first: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As run by make, without an activated environment: lpf is not on the path."""
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(sys, "base_prefix", "/elsewhere")
-    shown = RUN.invoke(app, ["demo", "--workspace", str(folder)]).stdout
+    shown = RUN.invoke(app, ["demo", "--workspace", str(copied)]).stdout
     steps = [line.strip() for line in shown.split("What to try next")[1].strip().splitlines()]
     activate = Path(shlex.split(steps[0], comments=True)[1])
     assert activate.absolute() == Path(sys.prefix) / "bin" / "activate"
     assert next(n for n, step in enumerate(steps) if step.startswith("lpf ")) > 0
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(copied)
     for step in steps:
         words = shlex.split(step.split(" && ")[0], comments=True)
         if words[:2] == ["lpf", "init"]:
-            monkeypatch.chdir(folder.parent)
+            monkeypatch.chdir(copied.parent)
         if words[0] == "lpf":
             done = RUN.invoke(app, words[1:])
             assert done.exit_code == 0, (step, done.output)

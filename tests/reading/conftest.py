@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lpf.reading import MiniLMReader
+from lpf.reading.reader import IN_PASSAGES
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +18,12 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def minilm(cache_dir: Path) -> MiniLMReader:
     return MiniLMReader(cache_dir=cache_dir)
+
+
+@pytest.fixture(scope="session")
+def cutting(minilm: MiniLMReader) -> MiniLMReader:
+    """The reader of models from before long texts were read in passages."""
+    return minilm.pinned(minilm.reader_id.removesuffix(IN_PASSAGES))
 
 
 @pytest.fixture(scope="session")

@@ -65,11 +65,13 @@ def test_features_do_not_depend_on_the_number_of_threads(minilm: MiniLMReader, c
     np.testing.assert_array_equal(single.read_many(TEXTS), minilm.read_many(TEXTS))
 
 
-def test_a_text_is_truncated_at_max_length(minilm: MiniLMReader, cache_dir) -> None:
+def test_without_passages_a_text_is_cut_at_max_length(cutting: MiniLMReader, cache_dir) -> None:
     long = "word " * 254  # and the two special tokens make 256
-    np.testing.assert_array_equal(minilm.read(long), minilm.read(long + "different end"))
-    wider = MiniLMReader(cache_dir=cache_dir, max_length=512)
-    assert wider.reader_id != minilm.reader_id
+    np.testing.assert_array_equal(cutting.read(long), cutting.read(long + "different end"))
+    assert cutting.cuts_after == 256
+    assert cutting.count_cut(["short", long, long + "different end"]) == 1
+    wider = MiniLMReader(cache_dir=cache_dir, max_length=512, passages=False)
+    assert wider.reader_id != cutting.reader_id
     assert not np.allclose(wider.read(long), wider.read(long + "different end"), atol=1e-4)
 
 
@@ -152,8 +154,8 @@ def test_batches_contain_every_item_once_within_the_budget(lengths: list[int], b
 
 def test_padding_is_zeros_on_the_right() -> None:
     ids, lengths = pad([[5, 6, 7], [8]])
-    np.testing.assert_array_equal(ids, [[5, 6, 7], [8, 0, 0]])
-    np.testing.assert_array_equal(lengths, [3, 1])
+    np.testing.assert_array_equal(ids, [[101, 5, 6, 7, 102], [101, 8, 102, 0, 0]])
+    np.testing.assert_array_equal(lengths, [5, 3])
 
 
 def test_an_error_on_a_worker_reaches_the_caller() -> None:

@@ -35,8 +35,10 @@ def reference() -> SentenceTransformerReader:
         return SentenceTransformerReader(str(installed_weights()))
 
 
-def test_parity_on_varied_texts(minilm: MiniLMReader, reference: SentenceTransformerReader) -> None:
-    ours, theirs = minilm.read_many(TEXTS), reference.read_many(TEXTS)
+def test_parity_on_varied_texts(
+    cutting: MiniLMReader, reference: SentenceTransformerReader
+) -> None:
+    ours, theirs = cutting.read_many(TEXTS), reference.read_many(TEXTS)
     np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0)
 
 
@@ -46,7 +48,7 @@ def test_parity_with_512_tokens(cache_dir: Path, reference: SentenceTransformerR
         theirs = reference.read(TEXTS[6])
     finally:
         reference._model.max_seq_length = 256
-    ours = MiniLMReader(cache_dir=cache_dir, max_length=512).read(TEXTS[6])
+    ours = MiniLMReader(cache_dir=cache_dir, max_length=512, passages=False).read(TEXTS[6])
     np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0)
 
 
@@ -56,6 +58,14 @@ def test_the_reader_id_contains_name_hash_and_length(reference: SentenceTransfor
     digest, *settings = rest.split(";")
     assert len(digest) == 16
     assert "max_length=256" in settings
+
+
+def test_texts_that_are_cut_are_counted(
+    cutting: MiniLMReader, reference: SentenceTransformerReader
+) -> None:
+    assert reference.cuts_after == 256
+    assert reference.count_cut(["word " * 254, "word " * 255]) == 1
+    assert reference.count_cut(TEXTS) == cutting.count_cut(TEXTS) > 0
 
 
 def test_a_missing_model_is_not_downloaded() -> None:

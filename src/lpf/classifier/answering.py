@@ -21,6 +21,7 @@ from lpf.factors.keys import content_key
 from lpf.index.copies import copy_groups
 from lpf.items import Segments
 from lpf.model.artefact import Artefact
+from lpf.results import UNFAMILIAR_BELOW, UNLIKE
 from lpf.schema import Schema
 from lpf.types import Float32Array, FloatArray, QueryOptions
 
@@ -73,7 +74,9 @@ class Explanation:
     ``base`` [V] and ``contributions`` [N, V] (nats) add up to the logarithm of ``probabilities``
     [V], up to a constant. ``weight`` [N] is each item's exponent. With the variant ``learned`` it
     is the item's share of the latent code, and ``base`` and ``contributions`` are None. Items with
-    the same number in ``groups`` [N] are copies of each other; -1 means no copies.
+    the same number in ``groups`` [N] are copies of each other; -1 means no copies. ``familiarity``
+    [N] is 1 for texts like the training texts and 0 for texts unlike all of them; None if the model
+    cannot tell.
     """
 
     classes: NDArray[Any]
@@ -84,6 +87,7 @@ class Explanation:
     groups: NDArray[np.int64]
     base: FloatArray | None
     contributions: FloatArray | None
+    familiarity: FloatArray | None = None
 
     def __str__(self) -> str:
         if not self.texts:
@@ -104,7 +108,9 @@ class Explanation:
         text = " ".join(self.texts[item].split())
         cut = text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
         copy = "" if self.groups[item] < 0 else f" [copies {self.groups[item]}]"
-        return f"{strength:+8.3f}  {cut}{copy}"
+        known = 1.0 if self.familiarity is None else float(self.familiarity[item])
+        unlike = f" [{UNLIKE}]" if known < UNFAMILIAR_BELOW else ""
+        return f"{strength:+8.3f}  {cut}{copy}{unlike}"
 
 
 @dataclass(frozen=True)
@@ -160,10 +166,11 @@ class EntityBatch:
         classes, prior = fitted.classes.array, fitted.prior
         probabilities = answers.distribution[place]
         texts = tuple(self._texts[position] for position in used[rows])
+        familiarity = None if answers.familiarity is None else answers.familiarity[rows]
         if not isinstance(combined, Combined):
             weight = combined.weight[rows]
             return Explanation(
-                classes, probabilities, prior, texts, weight, groups[rows], None, None
+                classes, probabilities, prior, texts, weight, groups[rows], None, None, familiarity
             )
         return Explanation(
             classes,
@@ -174,6 +181,7 @@ class EntityBatch:
             groups[rows],
             combined.base[place],
             combined.contributions[rows],
+            familiarity,
         )
 
     @cached_property

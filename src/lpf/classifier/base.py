@@ -118,7 +118,7 @@ class EntityClassifier(ABC):
                 "cannot read. Nothing was answered; leave them out, or fit with claims.",
                 field="X",
             )
-        reader = choose_reader(self.reader, with_claim)
+        reader = choose_reader(self.reader, with_claim).pinned(reader_id)
         if reader.reader_id != reader_id:
             raise ConfigError(
                 f"the model was fitted with {reader_id}, but this is {reader.reader_id}. Nothing "

@@ -9,7 +9,7 @@ from typing import Any
 
 from lpf.datasets.labelling import DEFAULT_PREDICATE
 from lpf.errors import EvidenceError
-from lpf.types import Evidence
+from lpf.types import SPLIT_TEXT, Evidence, length_problem_of
 
 EvidenceLike = str | Mapping[str, Any] | Evidence
 EntityLike = Iterable[EvidenceLike] | Mapping[str, Any]
@@ -128,6 +128,9 @@ def _check_text(text: object, place: str, remedy: str) -> None:
         raise EvidenceError(f"must be a text, got {_kind(text)}. Nothing was read.", field=place)
     if not text.strip():
         raise EvidenceError(f"the text is empty. Nothing was read; {remedy}.", field=place)
+    problem = length_problem_of(text)
+    if problem is not None:
+        raise EvidenceError(f"{problem}. Nothing was read.", field=place, hint=SPLIT_TEXT)
 
 
 def _refuse_unknown(fields: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:

@@ -36,7 +36,7 @@ from lpf.types import FloatArray, Mode, QueryOptions, Variant
 
 if TYPE_CHECKING:
     from lpf.training import TrainingConfig
-    from lpf.training.config import Balance, ModelKind
+    from lpf.training.config import Balance, ModelKind, Unfamiliar
 
 
 @dataclass(eq=False, repr=False)
@@ -80,6 +80,7 @@ class LPFClassifier(EntityClassifier):
     weight_decay: float = 0.0
     balance: Balance = "auto"
     model: ModelKind = "best"
+    unfamiliar: Unfamiliar = "less"
     aggregator: AggregatorConfig | None = None
     aggregator_epochs: int = 30
     aggregator_learning_rate: float = 1e-3
@@ -222,6 +223,7 @@ class LPFClassifier(EntityClassifier):
                 epochs=self.aggregator_epochs, learning_rate=self.aggregator_learning_rate
             ),
             model=self.model,
+            unfamiliar=self.unfamiliar,
         )
 
 

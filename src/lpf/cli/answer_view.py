@@ -6,7 +6,7 @@ Contributions and entropies are shown in bits; ``QueryResult`` and its JSON have
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -28,7 +28,16 @@ from lpf.cli.terminal import (
 from lpf.combine.uncertainty import entropy
 from lpf.items import Items
 from lpf.orchestrator.inference import NOTHING, RELATED_ONLY
-from lpf.results import NO_ANSWER, STAGES, FactUsed, LeftOut, QueryResult, all_left_out_note
+from lpf.results import (
+    NO_ANSWER,
+    STAGES,
+    UNLIKE,
+    FactUsed,
+    LeftOut,
+    QueryResult,
+    all_left_out_note,
+    unfamiliar_places,
+)
 from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
@@ -119,7 +128,15 @@ def _basis(result: QueryResult) -> list[str]:
     lines = [f"based on {_joined(parts)}, {METHODS[result.method]}{mode}"]
     if used is None and not (result.left_out and result.left_out.count):
         lines.append(f"there is no item about {result.predicate} itself")
-    return lines
+    return [*_all_unfamiliar(result), *lines]
+
+
+def _all_unfamiliar(result: QueryResult) -> list[str]:
+    """The note about items unlike the training texts, at the top if all items are."""
+    used = result.evidence
+    if used is None or not len(used) or len(unfamiliar_places(used)) < len(used):
+        return []
+    return [note for note in result.notes if UNLIKE in note]
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -167,6 +184,17 @@ def _show_evidence(
     optional = () if bits is None else ("weight",)  # the bits include it
     body = table(list(columns), rows, right=right, flexible="text", optional=optional, below=below)
     print_table(output, title, body)
+    for line in _unfamiliar_lines(result, used):
+        output.print(indented(Text(line, style="dim")))
+
+
+def _unfamiliar_lines(result: QueryResult, used: Items) -> Iterator[str]:
+    """One line per item that is unlike the training texts; robust mode gives it less weight."""
+    weighted = result.method == "spn" and result.options.mode == "robust"
+    for place in unfamiliar_places(used):
+        assert used.familiarity is not None  # else no item would be named
+        counts = f": counts {used.familiarity[place]:.2f}" if weighted else ""
+        yield f"{used.ids[place]}: {UNLIKE}{counts}"
 
 
 def _one_bit(result: QueryResult) -> str:
@@ -320,10 +348,11 @@ def _closing(result: QueryResult, verbose: bool) -> list[tuple[str, str]]:
 def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
+    said = _all_unfamiliar(result)
     if left_out is None:
-        return ()
+        return tuple(said)
     note = all_left_out_note(left_out, result.options, result.threshold)
-    return (NOTHING, RELATED_ONLY, note)
+    return (NOTHING, RELATED_ONLY, note, *said)
 
 
 def _uncertainty(result: QueryResult) -> list[tuple[str, str]]:

@@ -135,6 +135,7 @@ def _document(path: Path, outcome: IngestOutcome) -> dict[str, Any]:
         **{name: getattr(outcome, name) for name in COUNTS},
         "rejects_file": None if rejects is None else str(rejects),
         "dated_later": outcome.dated_later,
+        "cut": outcome.cut,
         "notes": list(outcome.notes),
         "ignored_columns": list(outcome.ignored_columns),
         "did_you_mean": dict(outcome.meant),
@@ -181,4 +182,9 @@ def _notes(outcome: IngestOutcome) -> list[str]:
         lines.append(f"columns not used: {_not_used(outcome)}")
     if outcome.dated_later:
         lines.append(f"{outcome.dated_later:,} dated in the future: they count from that date on")
+    if outcome.cut:
+        lines.append(
+            f"{outcome.cut:,} longer than the reader of this workspace's model reads: the end of "
+            "their texts does not count"
+        )
     return [*lines, *outcome.notes]

@@ -310,7 +310,7 @@ def _cell(content: str | Text) -> Text:
 ID = re.compile(
     r"(?P<pair>pair\()?(?P<name>[^\s();]+)@(?P<hash>[0-9a-f]{8,})(?P<rest>(;[^\s();]+)*)"
 )
-USUAL = frozenset({"precision=float32", "max_length=256", "graph=1"})
+USUAL = frozenset({"precision=float32", "max_length=256", "graph=1", "passages=1"})
 
 
 def short_reader(reader_id: str) -> str:

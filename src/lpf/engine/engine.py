@@ -45,6 +45,8 @@ class Answers:
     ``method`` is what was actually used: ``average`` if the circuit does not cover the predicate.
     ``factors`` are None for the variant ``learned``. ``weight`` [N] is paper mode's, else None.
     ``has_facts`` says which entities came with known facts; it is empty if none did.
+    ``familiarity`` [N] is 1 for items like the training texts and 0 for items unlike all of them;
+    None if the model cannot tell. Only robust mode's variant ``spn`` weighs items by it.
     """
 
     predicate: str
@@ -57,6 +59,7 @@ class Answers:
     parameters: Parameters | None
     uncertainty: Uncertainty | None
     has_facts: tuple[bool, ...] = ()
+    familiarity: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.distribution)
@@ -91,6 +94,8 @@ class Answers:
         contributions, or the members' distributions."""
         combined, factors = self.combined, self.factors
         rows = combined.segments.rows(entity)
+        if self.familiarity is not None:
+            items.familiarity = self.familiarity[rows]
         if isinstance(combined, LearnedCombined):
             items.weight, items.members = combined.weight[rows], combined.members[:, entity]
             return
@@ -112,6 +117,8 @@ class Answers:
             assert factors is not None  # only the variant learned has none
             arrays = [factors.potential, factors.mean_sigma, combined.contributions, combined.base]
             arrays += [combined.parts[name] for name in ("exponent",) if name in combined.parts]
+        if self.familiarity is not None:
+            arrays.append(self.familiarity)
         for array in arrays:
             read_only(array)
 
@@ -207,6 +214,11 @@ class Engine:
         shape = (model.members, model.config.encoder.latent_width)
         return self._cache.posteriors(items, model.version, shape, compute)
 
+    def familiarity(self, items: Items) -> FloatArray | None:
+        """How like the training texts each item is, [N]; None if the model cannot tell."""
+        known = self.runtime.familiarity
+        return None if known is None else known(items.features)
+
     def model_for(self, options: QueryOptions) -> Runtime:
         """The members that answer: the best alone in paper mode, else all."""
         return self._best if options.mode == "paper" else self.runtime
@@ -263,7 +275,10 @@ class Engine:
         weight: FloatArray | None = None
         if isinstance(parameters, PaperParameters):
             weight = credibility_weight(factors.mean_sigma, parameters)
-        combine = self._combination(items, predicate, parameters, segments, log_prior, weight)
+        familiarity = self.familiarity(items)
+        combine = self._combination(
+            items, predicate, parameters, segments, log_prior, weight, familiarity
+        )
         combined = combine(factors.potential)
         uncertainty = None
         if options.uncertainty_samples:
@@ -281,6 +296,7 @@ class Engine:
                         Segments.of_counts(segments.counts[block]),
                         log_prior if log_prior.ndim == 1 else log_prior[block],
                         None if weight is None else weight[rows],
+                        None if familiarity is None else familiarity[rows],
                     )
                 answer = combined.distribution[block]
                 parts.append(
@@ -298,6 +314,7 @@ class Engine:
             parameters,
             uncertainty,
             tuple(map(bool, facts)),
+            familiarity,
         )
 
     def _answer_learned(
@@ -326,7 +343,7 @@ class Engine:
         values = self.runtime.config.head(predicate).values
         return Answers(
             predicate, values, combined.distribution, "learned", combined, None, None, None,
-            uncertainty,
+            uncertainty, (), self.familiarity(items),
         )  # fmt: skip
 
     def _make_conversion(
@@ -356,6 +373,7 @@ class Engine:
         segments: Segments,
         log_prior: FloatArray,
         weight: FloatArray | None,
+        familiarity: FloatArray | None,
     ) -> Combination:
         """Combines potentials with everything else given, so that draws are combined exactly as the
         answer is."""
@@ -374,4 +392,5 @@ class Engine:
             parameters,
             items.groups,
             items.sources,
+            familiarity,
         )

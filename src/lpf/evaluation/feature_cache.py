@@ -22,8 +22,8 @@ class FeatureCache:
     """Reads each text once. Features of whole data sets are stored in a folder, those of single
     texts in memory, so that changed evidence costs only its new texts."""
 
-    def __init__(self, folder: Path, threads: int = 1) -> None:
-        self.folder, self.threads = folder, threads
+    def __init__(self, folder: Path, threads: int = 1, *, passages: bool = True) -> None:
+        self.folder, self.threads, self.passages = folder, threads, passages
         self._readers: dict[bool, Reader] = {}
         self._known: dict[tuple[str, bytes], Float32Array] = {}
 
@@ -50,7 +50,9 @@ class FeatureCache:
 
     def open_reader(self, with_claim: bool) -> Reader:
         if with_claim not in self._readers:
-            self._readers[with_claim] = open_reader(threads=self.threads, with_claim=with_claim)
+            self._readers[with_claim] = open_reader(
+                threads=self.threads, passages=self.passages, with_claim=with_claim
+            )
         return self._readers[with_claim]
 
     def _keys(self, dataset: Dataset, reader: Reader) -> list[tuple[str, bytes]]:

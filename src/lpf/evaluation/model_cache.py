@@ -108,8 +108,9 @@ def _config(recipe: Recipe, seeds: int) -> TrainingConfig:
         return replace(TrainingConfig.paper(), members=seeds)
     model: ModelKind = "best" if recipe == "chosen" else "networks"
     plain = TrainingConfig(stage_two=StageTwoConfig(), model=model)
-    # A chosen model has the default number of members: linear ones belong together.
-    return plain if recipe == "chosen" else replace(plain, members=seeds)
+    # A chosen model has the default number of members: linear ones belong together. The networks of
+    # studies take every text at its full weight, as published.
+    return plain if recipe == "chosen" else replace(plain, members=seeds, unfamiliar="full")
 
 
 def _loaded(home: Path) -> StudyModel:

@@ -22,7 +22,7 @@ from lpf.evaluation.method_costs import method_costs
 from lpf.evaluation.model_cache import ModelCache, SharedModels, StudyModel
 from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.spec_datasets import DataSources
-from lpf.evaluation.specs import Cell, EvalSpec, Settings, TrainSpec
+from lpf.evaluation.specs import Cell, DomainData, EvalSpec, Settings, TrainSpec
 from lpf.metrics.scores import checked_probabilities
 from lpf.training import Examples
 from lpf.types import FloatArray
@@ -87,7 +87,10 @@ class Workbench:
         estimators: Mapping[str, object] | None = None,
     ) -> None:
         self.train_spec = train_spec
-        self.feature_cache = FeatureCache(folder / "features", threads)
+        # Generated texts are short, so passages change no features. But the reader's id is part of
+        # a model's version, and with it of random samples: published results keep the earlier id.
+        passages = not isinstance(train_spec.data, DomainData)
+        self.feature_cache = FeatureCache(folder / "features", threads, passages=passages)
         self.model_cache = ModelCache(folder / "models")
         self._data = SpecExamples(train_spec, self.feature_cache, sources)
         self._models = SharedModels(self._data, self.model_cache)

@@ -5,6 +5,7 @@ At the end of the file: what a search by text needs from the store beyond ``Evid
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -14,7 +15,7 @@ from sqlalchemy import bindparam, func, select
 
 from lpf.errors import ConfigError, EvidenceError
 from lpf.reading.pair import PARTS
-from lpf.reading.reader import Progress, Reader, ReadRequest
+from lpf.reading.reader import IN_PASSAGES, Progress, Reader, ReadRequest
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
 from lpf.storage.evidence_rows import (
@@ -52,6 +53,8 @@ ROW_ID, HAS_CLAIM, VECTOR = range(len(_NAMES) + 2, len(_NAMES) + 5)  # after the
 
 STORED: Final = np.dtype("<f4")
 ITEMS_AT_ONCE = 512
+CHARACTERS_PER_TOKEN = 4
+_MAX_LENGTH = re.compile(r";max_length=(\d+)")
 
 
 def pair_text_part(width: int) -> slice:
@@ -135,6 +138,21 @@ class FeatureSource:
                 progress(done, max(total, done))
         return done
 
+    @property
+    def cuts_after(self) -> int | None:
+        """About how many characters of a text are read, if long texts are cut; None if all are.
+        Known without opening the reader, so only an estimate: a token has about four."""
+        found = None if IN_PASSAGES in self.reader_id else _MAX_LENGTH.search(self.reader_id)
+        return None if found is None else CHARACTERS_PER_TOKEN * int(found[1])
+
+    def longer_than_read(self, evidence_ids: Iterable[str]) -> int:
+        """How many of the items' texts have more characters than ``cuts_after``."""
+        most = self.cuts_after
+        if most is None:
+            return 0
+        lengths = self.store.database.look_up(_LENGTHS, evidence_ids)
+        return sum(length > most for (length,) in lengths)
+
     def _lacking(self) -> int:
         return self.store.count() - self.store.state(self.number)[0]
 
@@ -180,6 +198,9 @@ _ENTITY_VECTORS = Prepared(
     .order_by(features.c.row_id),
     "entity_id",
     "reader",
+)
+_LENGTHS = Prepared(
+    select(func.length(evidence.c.text_content)).where(any_of(evidence.c.evidence_id)), *KEYS
 )
 _READERS = Prepared(select(readers.c.reader, readers.c.reader_id).order_by(readers.c.reader))
 _ERASED = Prepared(select(func.count()).select_from(erased_evidence))

@@ -23,7 +23,7 @@ from lpf.ingest.row_fields import (
 from lpf.schema import Schema
 from lpf.storage.evidence import NewEvidence
 from lpf.storage.values import to_micros
-from lpf.types import Evidence, EvidenceType
+from lpf.types import SPLIT_TEXT, Evidence, EvidenceType, length_problem_of
 
 _NO_ID = "?"
 _TYPES: tuple[EvidenceType, ...] = get_args(EvidenceType)
@@ -77,7 +77,7 @@ class DraftReader:
             evidence_type=_evidence_type(values),
             source=identifier_field(values, "source"),
             supports_value=self._supports_value(values, predicate),
-            claim=text_field(values, "claim"),
+            claim=_claim(values),
             report_id=identifier_field(values, "report_id"),
         )
         return EvidenceDraft(row, evidence, evidence_id is not None, content_hash(evidence))
@@ -124,7 +124,22 @@ def _text(values: Values) -> str:
         raise RowError(
             "differs from text_content, which is the same field; give only one", field="text"
         )
-    return required(full or short, "text")
+    text = required(full or short, "text")
+    _refuse_long(text, "text")
+    return text
+
+
+def _claim(values: Values) -> str | None:
+    claim = text_field(values, "claim")
+    if claim is not None:
+        _refuse_long(claim, "claim")
+    return claim
+
+
+def _refuse_long(text: str, name: str) -> None:
+    problem = length_problem_of(text)
+    if problem is not None:
+        raise RowError(f"{problem}. {SPLIT_TEXT.rstrip('.')}", field=name)
 
 
 def _evidence_type(values: Values) -> EvidenceType:

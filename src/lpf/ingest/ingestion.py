@@ -55,8 +55,9 @@ class IngestOutcome:
     ``read`` = ``added`` + ``unchanged`` + ``rejected``. ``problems`` are the first rejected rows;
     all of them are in ``rejects_file``. ``dated_later`` counts the added items with a timestamp in
     the future, which are used from then on. ``notes`` say how the file was read if that may be
-    unexpected. ``meant`` maps those of ``ignored_columns`` that look like a mistyped field to the
-    name of that field.
+    unexpected. ``cut`` counts the added items whose text is longer than the reader reads, so that
+    its end does not count. ``meant`` maps those of ``ignored_columns`` that look like a mistyped
+    field to the name of that field.
     """
 
     read: int
@@ -70,6 +71,7 @@ class IngestOutcome:
     dated_later: int = 0
     notes: tuple[str, ...] = ()
     meant: Mapping[str, str] = field(default_factory=dict)
+    cut: int = 0
 
 
 def ingest(
@@ -132,7 +134,7 @@ class Ingestion:
         self._rejects = RejectsFile(rejects_folder, file.name, store.erasure_times)
         self._batch, self._progress, self._total = batch, progress, file.total
         self._read = self._added = self._unchanged = self._rejected = self._dated_later = 0
-        self._claims_unread = 0
+        self._cut = self._claims_unread = 0
         self._problems: list[Problem] = []
         self._columns: set[str] = set(file.columns or ())
 
@@ -161,6 +163,7 @@ class Ingestion:
             (*self._file.notes, *self._about_claims()),
             # In JSONL every row has its own columns: one may have a field that another mistypes.
             similar_fields(ignored, EVIDENCE_COLUMNS - set(self._file.columns or ())),
+            self._cut,
         )
 
     def _about_claims(self) -> list[str]:
@@ -229,6 +232,7 @@ class Ingestion:
                 continue
             self._added += len(new)
             self._dated_later += _dated_later(new)
+            self._cut += self._reader.count_cut([draft.evidence.text_content for draft in new])
             if not self._reader.uses_claim:
                 self._claims_unread += sum(d.evidence.claim is not None for d in new)
             self._unchanged += match.unchanged

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import inf
 from typing import Any, Literal, get_args
 
 from lpf.errors import ConfigError, UnknownPredicateError
@@ -165,12 +166,41 @@ class PredicateHead:
 
 
 @dataclass(frozen=True)
+class FamiliarityConfig:
+    """How texts unlike the training texts are recognised (see ``model.familiarity``).
+
+    Features ``start`` to ``stop`` are those of the text alone. A text nearer than ``full_until``
+    has its full weight, one farther than ``none_from`` has none.
+    """
+
+    start: int
+    stop: int
+    rank: int
+    full_until: float
+    none_from: float
+
+    def __post_init__(self) -> None:
+        _require(
+            0 <= self.start < self.stop,
+            f"familiarity.start: must be 0 or above and below stop, got {self.start} and "
+            f"{self.stop}.",
+        )
+        _require(self.rank >= 1, f"familiarity.rank: must be at least 1, got {self.rank!r}.")
+        _require(
+            -inf < self.full_until < self.none_from < inf,
+            f"familiarity.full_until: must be below none_from, got {self.full_until!r} and "
+            f"{self.none_from!r}.",
+        )
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """A whole model: ``members`` networks of one shape (an ensemble when more than one).
 
     By predicate, ``calibration`` has the fitted parameters of robust mode, ``learned_temperature``
     the temperature of the variant ``learned``, ``calibrated_on`` the number of entities they were
     fitted on, ``min_credibility`` the credibility below which items are left out of a question.
+    ``familiarity`` is None for a model that takes every text at its full weight.
 
     ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
     wording of the model card does not change what a model answers.
@@ -188,6 +218,7 @@ class ModelConfig:
     calibrated_on: Mapping[str, int] = field(default_factory=dict)
     min_credibility: Mapping[str, float] = field(default_factory=dict)
     sampling_key: str = ""
+    familiarity: FamiliarityConfig | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "predicates", tuple(self.predicates))
@@ -196,6 +227,12 @@ class ModelConfig:
         names = [head.name for head in self.predicates]
         _require(len(set(names)) == len(names), f"predicates: given more than once in {names}.")
         _require(self.members >= 1, f"members: must be at least 1, got {self.members!r}.")
+        if self.familiarity is not None:
+            _require(
+                self.familiarity.stop <= self.encoder.input_width,
+                f"familiarity.stop: must be at most {self.encoder.input_width}, the number of "
+                f"features, got {self.familiarity.stop}.",
+            )
         for field_name in BY_PREDICATE:
             for name in getattr(self, field_name):
                 _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
@@ -218,7 +255,7 @@ class ModelConfig:
         for head in document["predicates"]:
             if not head["channel"]:
                 del head["channel"]
-        for name in ("min_credibility", "sampling_key"):
+        for name in ("min_credibility", "sampling_key", "familiarity"):
             if not document[name]:
                 del document[name]
         return document
@@ -233,6 +270,8 @@ class ModelConfig:
             plain["decoder"] = DecoderConfig(**plain["decoder"])
             if plain.get("aggregator") is not None:
                 plain["aggregator"] = AggregatorConfig(**plain["aggregator"])
+            if plain.get("familiarity") is not None:
+                plain["familiarity"] = FamiliarityConfig(**plain["familiarity"])
             return cls(**plain)
         except (KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"model config: {error}.") from error

@@ -1,7 +1,7 @@
 """Names and shapes of a model's tensors, derived from its config; and new tensors.
 
-Training, stored models and the NumPy runtime all use these names. Every tensor has a leading axis S
-of members; a weight is [S, in, out], a bias [S, out]. New weights are drawn as in
+Training, stored models and the NumPy runtime all use these names. Every tensor of the networks has
+a leading axis S of members; a weight is [S, in, out], a bias [S, out]. New weights are drawn as in
 ``torch.nn.Linear``, with one generator per member.
 """
 
@@ -20,12 +20,31 @@ from lpf.types import Float32Array
 Shapes = dict[str, tuple[int, ...]]
 
 
+FAMILIARITY = "familiarity."  # begins the names of the tensors that all members share
+
+
 def tensor_shapes(config: ModelConfig) -> Shapes:
     """Every tensor of a model with this config."""
+    return {**network_shapes(config), **_familiarity_shapes(config)}
+
+
+def network_shapes(config: ModelConfig) -> Shapes:
+    """The tensors that each member has of its own."""
     shapes = {**_encoder_shapes(config), **_decoder_shapes(config)}
     if config.aggregator is not None:
         shapes |= _aggregator_shapes(config.aggregator, config)
     return shapes
+
+
+def of_members(
+    tensors: Mapping[str, Float32Array], places: list[int] | slice
+) -> dict[str, Float32Array]:
+    """The tensors of the members at ``places``, in this order; those that all share stay. A slice
+    gives views."""
+    return {
+        name: array if name.startswith(FAMILIARITY) else array[places]
+        for name, array in tensors.items()
+    }
 
 
 def stack_shapes(prefix: str, members: int, widths: tuple[int, ...]) -> Shapes:
@@ -86,12 +105,22 @@ def _aggregator_shapes(aggregator: AggregatorConfig, config: ModelConfig) -> Sha
     return shapes
 
 
+def _familiarity_shapes(config: ModelConfig) -> Shapes:
+    if config.familiarity is None:
+        return {}
+    width = config.familiarity.stop - config.familiarity.start
+    return {
+        f"{FAMILIARITY}mean": (width,),
+        f"{FAMILIARITY}directions": (width, config.familiarity.rank),
+    }
+
+
 def fresh_tensors(config: ModelConfig, seeds: Sequence[int]) -> dict[str, Float32Array]:
     """Uniform in ±1/sqrt(inputs) for weights and biases, standard normal for embeddings.
 
     Member s depends on ``seeds[s]`` only, so a seed gives the same weights in any search.
     """
-    shapes = tensor_shapes(config)
+    shapes = network_shapes(config)
     members = [_one_member(shapes, np.random.default_rng(seed)) for seed in seeds]
     return {name: np.stack([member[name] for member in members]) for name in shapes}
 

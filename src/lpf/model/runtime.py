@@ -25,7 +25,8 @@ import numpy as np
 
 from lpf.errors import ArtefactTensorError, EvidenceError, NonFiniteError
 from lpf.model.config import ModelConfig
-from lpf.model.layout import stack_depth, tensor_shapes
+from lpf.model.familiarity import Familiarity
+from lpf.model.layout import of_members, stack_depth, tensor_shapes
 from lpf.types import SIGMA_FLOOR, Float32Array, FloatArray, Posteriors
 
 Tensors = Mapping[str, Float32Array]
@@ -213,7 +214,8 @@ def _softmax(logits: Float32Array) -> Float32Array:
 
 
 class Runtime:
-    """A loaded model: ``encode`` features, get the ``decoder`` of a predicate."""
+    """A loaded model: ``encode`` features, get the ``decoder`` of a predicate. ``familiarity``
+    gives the weight of each item, None in models from before it existed."""
 
     def __init__(self, config: ModelConfig, tensors: Tensors, version: str = "unsaved") -> None:
         check_tensors(config, tensors)
@@ -221,6 +223,8 @@ class Runtime:
         self.version = version
         self.tensors = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
         self.scratch = Scratch()
+        known = config.familiarity
+        self.familiarity = None if known is None else Familiarity.of(known, self.tensors)
         trunk = stack(self.tensors, "encoder.trunk")
         self._trunk, self._output = rectify(trunk, self._output_layer())
         self.decoder = lru_cache(maxsize=None)(self._decoder)
@@ -247,8 +251,8 @@ class Runtime:
             "seeds": self.config.seeds[position : position + 1],
             "sampling_key": self.config.sampling_key and f"{self.config.sampling_key}/{position}",
         }
-        tensors = {name: array[position : position + 1] for name, array in self.tensors.items()}
         version = f"{self.version}/{position}"
+        tensors = of_members(self.tensors, slice(position, position + 1))
         return Runtime(ModelConfig.from_dict(document), tensors, version)
 
     def encode(self, features: Float32Array, evidence_ids: Sequence[str] = ()) -> Posteriors:

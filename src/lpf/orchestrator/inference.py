@@ -34,6 +34,7 @@ from lpf.results import (
     Source,
     Threshold,
     all_left_out_note,
+    unfamiliar_note,
 )
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
@@ -255,9 +256,11 @@ class Inference:
         self, question: Question, items: Items, answers: Answers, place: int
     ) -> QueryResult:
         answers.fill(items, place)
+        weighted = answers.method == "spn" and question.options.mode == "robust"
+        unlike = unfamiliar_note(items, weighted=weighted)
         rough = self._rough_note(answers.predicate)
-        notes = [*([] if rough is None else [rough]), *question.notes]
-        notes += damage_notes(items.damaged)
+        found = [note for note in (unlike, self._cut_note(items), rough) if note is not None]
+        notes = [*found, *question.notes, *damage_notes(items.damaged)]
         facts = question.used
         if answers.method == "spn" or not facts:
             notes += question.fact_notes
@@ -334,6 +337,18 @@ class Inference:
                 "add FOLDER'."
             )
         return self._engine
+
+    def _cut_note(self, items: Items) -> str | None:
+        """The note about texts of which the model's reader may have read only the beginning."""
+        source = self._index.source
+        long = source.longer_than_read(items.ids) if source.cuts_after is not None else 0
+        if not long:
+            return None
+        texts = "1 text has" if long == 1 else f"{long:,} of {len(items):,} texts have"
+        return (
+            f"{texts} more than {source.cuts_after:,} characters: the reader of this model reads "
+            "about that much of a text, and the rest does not count"
+        )
 
     def _make_rough_note(self, predicate: str) -> str | None:
         """The warning about probabilities that were fitted on very few entities."""

@@ -124,14 +124,20 @@ def _related(one: RelatedEvidence, by_source: bool, blobs: list[bytes]) -> dict[
 def _factors(items: Items, by_source: bool) -> dict[str, Any]:
     """Everything needed to combine the items again. Weights follow from it, except for those of
     the variant ``learned``."""
+    familiarity = _familiarity(items)
     if items.members is not None:
-        return {"members": items.members.tolist(), "weight": items.weight.tolist()}
+        return {
+            "members": items.members.tolist(),
+            "weight": items.weight.tolist(),
+            **familiarity,
+        }
     assert items.potential is not None  # only the variant learned has no factors
     assert items.mean_sigma is not None
     factors: dict[str, Any] = {
         "credibility": [None if x != x else x for x in items.credibility.tolist()],  # NaN: unknown
         "mean_sigma": items.mean_sigma.tolist(),
         "potential": items.potential.tolist(),
+        **familiarity,
     }
     groups = items.groups.tolist()
     if max(groups) >= 0:
@@ -139,6 +145,13 @@ def _factors(items: Items, by_source: bool) -> dict[str, Any]:
     if by_source:
         factors["source"] = items.sources.tolist()
     return factors
+
+
+def _familiarity(items: Items) -> dict[str, list[float]]:
+    """Nothing if every item counts fully, which is the rule: then the record stays small."""
+    if items.familiarity is None or bool((items.familiarity >= 1.0).all()):
+        return {}
+    return {"familiarity": items.familiarity.tolist()}
 
 
 def _fact(used: FactUsed) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from lpf.combine.combined import Combined
 from lpf.engine import Background, Engine, Facts, Items
 from lpf.engine.background import read_only
 from lpf.index.retrieve import EvidenceIndex
-from lpf.results import RelatedEvidence, with_contributions
+from lpf.results import RelatedEvidence, unfamiliar_note, with_contributions
 from lpf.schema import Predicate
 from lpf.storage.seals import damage_notes
 from lpf.types import Float32Array, FloatArray, QueryOptions
@@ -108,6 +108,10 @@ class RelatedReader:
         messages = combined.segments.sum(combined.contributions)
         for row, (place, own) in enumerate(usable.items()):
             answers.fill(own, row)
+            unlike = unfamiliar_note(own, weighted=options.mode == "robust")
+            if unlike is not None:
+                note = f"evidence about {predicate.name}: {unlike}"
+                questions[place].notes = (*questions[place].notes, note)
             found[place].append(_Read(predicate, own, answers.distribution[row], messages[row]))
 
     def _min_credibility(self, question: Question, related: str, options: QueryOptions) -> float:

@@ -130,6 +130,7 @@ def _by_circuit(
         RobustParameters.from_dict(numbers),
         _numbered(factors.get("group")),
         _numbered(factors.get("source")),
+        None if "familiarity" not in factors else np.array(factors["familiarity"]),
     )
 
 
@@ -164,7 +165,8 @@ def replay_deep(
         (one, _texts(fields["record_id"], one["evidence_chain"], store))
         for one in fields.get("related", ())
     ]
-    again = _Again(_same_reader(fields, open_reader()), load_model(context["versions"]["model"]))
+    reader = open_reader().pinned(context["versions"]["reader"])
+    again = _Again(_same_reader(fields, reader), load_model(context["versions"]["model"]))
     notes: list[str] = []
     if related:
         fields, notes = _with_related(fields, related, again, circuit)
@@ -291,7 +293,7 @@ class _Again:
         recorded: Mapping[str, Any],
         texts: Sequence[StoredEvidence],
     ) -> dict[str, Any]:
-        """The record's factors with potentials and sigmas computed again."""
+        """The record's factors with potentials, sigmas and familiarity computed again."""
         sampler = context["sampler"]
         config = ConversionConfig(
             sampler["name"], sampler["n_samples"] or None, sampler["temperature"], sampler["seed"]
@@ -301,13 +303,16 @@ class _Again:
             [one.evidence.claim for one in texts],
             self._reader.reader_id,
         )
-        converter = Converter(self._model(context), predicate, config)
-        recomputed = converter.from_features(self._features(texts), keys)
-        return {
+        model, features = self._model(context), self._features(texts)
+        recomputed = Converter(model, predicate, config).from_features(features, keys)
+        factors = {
             **recorded,
             "potential": recomputed.potential.tolist(),
             "mean_sigma": recomputed.mean_sigma.tolist(),
         }
+        if model.familiarity is not None:
+            factors["familiarity"] = model.familiarity(features).tolist()
+        return factors
 
     def _model(self, context: Mapping[str, Any]) -> Runtime:
         return self._runtime.member(0) if context["members"] == "best" else self._runtime

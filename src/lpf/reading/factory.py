@@ -23,7 +23,7 @@ class ReaderKind(NamedTuple):
 
 # A name that ends with a colon is followed by a model's name, the first argument of ``open``.
 READERS: Mapping[str, ReaderKind] = {
-    "minilm": ReaderKind(MiniLMReader, ("precision", "cache_dir", "threads")),
+    "minilm": ReaderKind(MiniLMReader, ("precision", "cache_dir", "threads", "passages")),
     "sentence-transformers:": ReaderKind(SentenceTransformerReader),
 }
 
@@ -34,17 +34,24 @@ def open_reader(
     precision: Precision | None = None,
     cache_dir: Path | str | None = None,
     threads: int | None = None,
+    passages: bool | None = None,
     with_claim: bool = False,
 ) -> Reader:
     """Open ``"minilm"``, or ``"sentence-transformers:NAME"`` with a model's folder or hub name.
 
-    With ``with_claim`` each text is read together with its claim (see PairReader). Raises
+    A long text is read in passages; with ``passages=False`` it is cut, as in earlier versions. With
+    ``with_claim`` each text is read together with its claim (see PairReader). Raises
     ConfigError for an unknown name, or for a setting that the named reader does not have.
     """
     check_reader_name(name)
     kind_name, model = _parts(name)
     kind = READERS[kind_name]
-    settings = {"precision": precision, "cache_dir": cache_dir, "threads": threads}
+    settings = {
+        "precision": precision,
+        "cache_dir": cache_dir,
+        "threads": threads,
+        "passages": passages,
+    }
     given = {setting: value for setting, value in settings.items() if value is not None}
     surplus = sorted(given.keys() - set(kind.settings))
     if surplus:

@@ -22,6 +22,13 @@ PARTS: Final = 4
 NAME: Final = "pair("
 
 
+def text_part(reader_id: str, width: int) -> slice:
+    """Where the features of the text alone lie among all ``width`` features of a reader."""
+    if not is_pair(reader_id):
+        return slice(0, width)
+    return slice(width // PARTS, 2 * width // PARTS)
+
+
 class PairReader(Reader):
     """Features [c, e, |c - e|, c * e] of claim c and evidence e: four times the inner width.
 
@@ -49,6 +56,21 @@ class PairReader(Reader):
     @property
     def uses_fields(self) -> bool:
         return self._inner.uses_fields
+
+    @property
+    def cuts_after(self) -> int | None:
+        return self._inner.cuts_after
+
+    def pinned(self, reader_id: str) -> Reader:
+        inner = self._inner.pinned(reader_id.removeprefix(NAME).removesuffix(")"))
+        return self if inner is self._inner else PairReader(inner)
+
+    def newest(self) -> Reader:
+        inner = self._inner.newest()
+        return self if inner is self._inner else PairReader(inner)
+
+    def count_cut(self, items: Sequence[ReadRequest | str]) -> int:
+        return self._inner.count_cut(items)
 
     def read_many(
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None

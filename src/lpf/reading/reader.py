@@ -20,6 +20,8 @@ Progress = Callable[[int, int], None]
 Fields = Mapping[str, object]
 
 NOTHING_READ = "Nothing was read."
+# Ends the id of a reader that reads long texts in passages. Without it, they are cut.
+IN_PASSAGES = ";passages=1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,26 @@ class Reader(Protocol):
     def uses_fields(self) -> bool:
         """True if features depend on the fields."""
         return False
+
+    @property
+    def cuts_after(self) -> int | None:
+        """The number of tokens after which a text is cut; None if all of it is read."""
+        return None
+
+    def pinned(self, reader_id: str) -> Reader:
+        """The variant of this reader that has the given id; this reader itself if none has.
+
+        Models and stores pin the id of their reader: one from before long texts were read in
+        passages gets the reader that cuts them."""
+        return self
+
+    def newest(self) -> Reader:
+        """The variant of this reader that new models are trained with."""
+        return self
+
+    def count_cut(self, items: Sequence[ReadRequest | str]) -> int:
+        """How many of the texts are longer than ``cuts_after``, so that their end is not read."""
+        return 0
 
     def read(self, text: str, claim: str | None = None, fields: Fields | None = None) -> Features:
         """Features [width] of one item. EvidenceError if it cannot be read."""

@@ -11,13 +11,16 @@ from typing import Any, Final
 import numpy as np
 
 from lpf.errors import ReaderUnavailableError
+from lpf.reading.passages import windows
 from lpf.reading.reader import Features, Progress, Reader, ReadRequest, as_requests
 
 WINDOW: Final = 1024  # texts between two progress reports
+SPECIAL_TOKENS: Final = 2
 
 
 class SentenceTransformerReader(Reader):
-    """Features from the text alone, by a model given by its folder or hub name.
+    """Features from the text alone, by a model given by its folder or hub name. A text longer than
+    the model's own limit is cut there: ``count_cut`` counts such texts.
 
     Raises ReaderUnavailableError if the package is missing, or if the model is not on this machine
     and ``allow_download`` is False. The reader ID includes a hash of all parameters and module
@@ -45,17 +48,33 @@ class SentenceTransformerReader(Reader):
     def width(self) -> int:
         return self._width
 
+    @property
+    def cuts_after(self) -> int | None:
+        return self._model.max_seq_length  # type: ignore[no-any-return]
+
+    def count_cut(self, items: Sequence[ReadRequest | str]) -> int:
+        texts, most = [request.text for request in as_requests(items)], self.cuts_after
+        if most is None:
+            return 0
+        # A token has at least one character.
+        maybe = [text for text in texts if len(text) > most - SPECIAL_TOKENS]
+        return sum(len(self._token_ids([text])[0]) > most - SPECIAL_TOKENS for text in maybe)
+
     def read_many(
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None
     ) -> Features:
         texts = [request.text for request in as_requests(items)]
         features = np.empty((len(texts), self._width), dtype=np.float32)
-        for start in range(0, len(texts), WINDOW):
-            window = slice(start, start + WINDOW)
+        for window in windows([len(text) for text in texts], WINDOW):
             features[window] = self._encode(texts[window])
             if progress is not None:
-                progress(min(start + WINDOW, len(texts)), len(texts))
+                progress(window.stop, len(texts))
         return features
+
+    def _token_ids(self, texts: list[str]) -> list[list[int]]:
+        encoded = self._model.tokenizer(texts, add_special_tokens=False, verbose=False)
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
 
     def _encode(self, texts: list[str]) -> Features:
         encoded: Features = self._model.encode(

@@ -12,6 +12,7 @@ from pathlib import Path
 from lpf.datasets import Dataset
 from lpf.model.artefact import HELD_OUT, WARNING_PREFIX, HeldOutData, ModelCard, save_model
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
+from lpf.model.layout import of_members
 from lpf.model.runtime import Runtime
 from lpf.training.config import TrainingConfig
 from lpf.training.examples import Examples
@@ -23,6 +24,7 @@ from lpf.training.fitting import (
     calibrated,
     refuse_unstable,
     score_splits,
+    with_familiarity,
 )
 from lpf.training.history import SeedHistory, ranked, spread
 from lpf.training.linear import ModelChoice
@@ -138,7 +140,7 @@ def select_members(
 ) -> tuple[ModelConfig, dict[str, Float32Array]]:
     """The members at ``places``, in this order."""
     seeds = tuple(model.seeds[place] for place in places)
-    chosen = {name: array[list(places)] for name, array in tensors.items()}
+    chosen = of_members(tensors, list(places))
     return replace(model, members=len(seeds), seeds=seeds), chosen
 
 
@@ -161,6 +163,8 @@ def finish(
     """
     refuse_unstable(runtime, predicates, examples)
     runtime = calibrated(runtime, fitted)
+    if config.unfamiliar == "less":
+        runtime = with_familiarity(runtime, examples, everything=fold_scores is not None)
     if fold_scores is None:
         variants: tuple[Variant, ...] = (
             ("spn",) if runtime.config.aggregator is None else ("spn", "learned")

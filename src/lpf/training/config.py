@@ -15,6 +15,7 @@ from lpf.options import LARGEST_SEED, Option, check_options, out_of_range
 
 Balance = Literal["auto", "always", "never"]
 ModelKind = Literal["best", "networks"]
+Unfamiliar = Literal["less", "full"]
 
 # Section 11.3 of the paper: seven seeds for most domains, fifteen for compliance.
 SEVEN_SEEDS = (42, 123, 456, 789, 2024, 2025, 314159)
@@ -75,7 +76,8 @@ class TrainingConfig:
     better one becomes the model. If items have labels of their own, their relation to the entity's
     label is learned too (see ``linear`` and ``factors.label_channel``). ``model="networks"``
     follows the paper: always networks, and an item's label counts as its entity's.
-    ``aggregator=None`` leaves out the second stage.
+    ``aggregator=None`` leaves out the second stage, ``unfamiliar="full"`` the fit that recognises
+    texts unlike the training texts.
     """
 
     hidden: Annotated[
@@ -117,6 +119,10 @@ class TrainingConfig:
             old_values={"chosen": "best"},
         ),
     ] = "best"
+    unfamiliar: Annotated[
+        Unfamiliar,
+        Option("How texts unlike the training texts count in robust mode: less, or full.", HOW),
+    ] = "less"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
@@ -136,6 +142,7 @@ class TrainingConfig:
             aggregator=AggregatorConfig.worked_example(),
             stage_two=StageTwoConfig(weight_decay=0.0, patience=None),
             model="networks",
+            unfamiliar="full",
         )
 
     def to_dict(self) -> dict[str, Any]:

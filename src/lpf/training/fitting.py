@@ -28,7 +28,9 @@ from lpf.factors.convert import LARGEST_SHIFT, ConversionConfig, Converter, shif
 from lpf.metrics import LabelArray
 from lpf.metrics.intervals import LEVEL
 from lpf.model.artefact import HeldOutData, score_place
+from lpf.model.familiarity import fit_familiarity
 from lpf.model.runtime import Runtime
+from lpf.reading.pair import text_part
 from lpf.schema import Predicate, Schema
 from lpf.training.examples import Examples
 from lpf.types import FloatArray, QueryOptions, Variant
@@ -136,6 +138,27 @@ def calibrated(runtime: Runtime, fitted: Mapping[str, FittedParameters]) -> Runt
         min_credibility={name: one.min_credibility for name, one in fitted.items()},
     )
     return Runtime(config, runtime.tensors, runtime.version)
+
+
+def with_familiarity(runtime: Runtime, examples: Examples, *, everything: bool) -> Runtime:
+    """The same model, which now also knows how far a text is from the texts it was trained on.
+
+    Fitted to all entities but those of the test split, in folds, or to ``everything``. Entities of
+    one group stay together. A model of very few items stays as it is.
+    """
+    dataset = examples.dataset
+    names = [entity.group_id or entity.entity_id for entity in dataset]
+    held_back = [not everything and entity.split == "test" for entity in dataset]
+    places = np.flatnonzero(~np.array(held_back))
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    groups = np.repeat([numbers[name] for name in names], examples.segments.counts)
+    rows = examples.rows(places)
+    part = text_part(runtime.config.reader_id, runtime.config.encoder.input_width)
+    fitted = fit_familiarity(examples.features[rows], groups[rows], part)
+    if fitted is None:
+        return runtime
+    config = replace(runtime.config, familiarity=fitted.config)
+    return Runtime(config, {**runtime.tensors, **fitted.tensors()}, runtime.version)
 
 
 def _learned_temperature(runtime: Runtime, predicate: str, validation: Examples) -> float | None:

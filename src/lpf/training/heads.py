@@ -7,7 +7,7 @@ from dataclasses import replace
 from lpf.datasets import require_trainable
 from lpf.errors import TrainingError
 from lpf.model.artefact import Artefact
-from lpf.model.layout import add_predicate
+from lpf.model.layout import FAMILIARITY, add_predicate
 from lpf.model.runtime import Runtime
 from lpf.training.assembly import Trained, assemble, most_independent
 from lpf.training.config import TrainingConfig
@@ -78,7 +78,11 @@ def _train(
     labels = labels_of(dataset, [predicate])
     train = examples.rows(dataset.positions("train"))
     (head,) = heads_of(dataset, [predicate], train, config)
-    model, tensors = add_predicate(artefact.config, artefact.tensors, head, seeds)
+    known = {
+        name: one for name, one in artefact.tensors.items() if not name.startswith(FAMILIARITY)
+    }
+    networks = replace(artefact.config, familiarity=None)
+    model, tensors = add_predicate(networks, known, head, seeds)
     validation = examples.rows(dataset.positions("validation"))
     material = make_material(
         examples.features, labels, [train] * len(seeds), [validation] * len(seeds), config
@@ -90,7 +94,7 @@ def _train(
 
 
 def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
-    """Put back the parameters that were fitted for the other predicates."""
+    """Put back the parameters that were fitted for the other predicates, and the familiarity."""
     before, now = artefact.config, runtime.config
     config = replace(
         now,
@@ -98,5 +102,6 @@ def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
         learned_temperature={**before.learned_temperature, **now.learned_temperature},
         calibrated_on={**before.calibrated_on, **now.calibrated_on},
         min_credibility={**before.min_credibility, **now.min_credibility},
+        familiarity=before.familiarity,
     )
-    return Runtime(config, runtime.tensors)
+    return Runtime(config, {**artefact.tensors, **runtime.tensors})

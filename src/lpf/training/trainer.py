@@ -27,7 +27,7 @@ from lpf.training.stage_two import AggregatorHistory, EntityRows, StageTwo
 # Called with the step that begins, such as "training the learned aggregator".
 StatusCallback = Callable[[str], None]
 # Fields of TrainingConfig that the search over seeds does not depend on.
-AFTER_THE_SEARCH = ("members", "aggregator", "stage_two", "model")
+AFTER_THE_SEARCH = ("members", "aggregator", "stage_two", "model", "unfamiliar")
 
 
 @dataclass(frozen=True)

@@ -54,21 +54,21 @@ def own_examples(
     workspace: Wiring,
     predicates: Sequence[str] = (),
     progress: Progress | None = None,
-    with_claim: bool | None = None,
+    pinned: str | None = None,
 ) -> tuple[Examples, Reader]:
     """The labelled evidence of a workspace about ``predicates`` (none given: all), without splits.
 
     An entity's label is its newest fact with a confidence of at least 0.5, else the value that most
     of its items support; each item's own label is the value that it supports. An entity with
     labelled evidence about several predicates becomes one entity per predicate. Features come from
-    the store; missing ones are read now and stored. The reader is returned too: ``with_claim``
-    chooses it, None means as the evidence and the settings say. TrainingError if nothing is
+    the store; missing ones are read now and stored. The reader is returned too: the one whose ID is
+    ``pinned``, or (None) as the evidence and the settings say. TrainingError if nothing is
     labelled.
     """
     from lpf.training import make_examples
 
     collected = _collect(workspace, predicates)
-    reader = workspace.reader_for_training(collected.has_claims, with_claim)
+    reader = workspace.reader_for_training(collected.has_claims, pinned)
     source = FeatureSource(workspace.evidence, reader.reader_id, reader.width, lambda: reader)
     source.read_missing(progress)
     features = _features(workspace.evidence, source.number, collected, reader.width)

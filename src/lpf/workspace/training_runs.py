@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpf.errors import ConfigError, TrainingError
-from lpf.reading import is_pair
 from lpf.workspace.models import PreviousModel
 from lpf.workspace.training_sources import SEARCHES, PreparedData, TrainingSource, prepare
 from lpf.workspace.wiring import Wiring
@@ -141,12 +140,10 @@ def run_training(
     )
 
 
-def _pinned(workspace: Wiring, plan: TrainingPlan) -> bool | None:
-    """If texts must be read with their claims, or without, because the model that gets a new head
-    was trained so; None if the data decides."""
-    if plan.onto is None:
-        return None
-    return is_pair(workspace.models.load(plan.onto).config.reader_id)
+def _pinned(workspace: Wiring, plan: TrainingPlan) -> str | None:
+    """The ID of the reader that must be used, because the model that gets a new head was trained
+    with it; None if data and settings decide."""
+    return None if plan.onto is None else workspace.models.load(plan.onto).config.reader_id
 
 
 def require_torch() -> None:

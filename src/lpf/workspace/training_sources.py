@@ -17,6 +17,7 @@ from lpf.workspace.wiring import Wiring
 
 if TYPE_CHECKING:
     from lpf.domains import Domain
+    from lpf.reading import Reader
     from lpf.training import Examples
 
 SPLIT_SEED = 42
@@ -54,18 +55,18 @@ def prepare(
     workspace: Wiring,
     source: TrainingSource,
     progress: Progress | None = None,
-    with_claim: bool | None = None,
+    pinned: str | None = None,
 ) -> PreparedData:
-    """Load the data and read its texts: with their claims if ``with_claim``, or (None) as the data
+    """Load the data and read its texts: by the reader whose ID is ``pinned``, or (None) as the data
     and the settings say. DatasetError, TrainingError or ConfigError if it cannot be trained on;
     this is checked before any text of a file or domain is read."""
     if source.what is None:
-        examples, reader = own_examples(workspace, source.predicates, progress, with_claim)
+        examples, reader = own_examples(workspace, source.predicates, progress, pinned)
         dataset, predicates, few = _in_splits(examples.dataset, source.predicates)
         return PreparedData(replace(examples, dataset=dataset), predicates, few, reader)
     dataset, predicates, few = _in_splits(labelled_data(workspace, source), source.predicates)
     has_claims = any(entity.claim is not None for entity in dataset)
-    reader = workspace.reader_for_training(has_claims, with_claim)
+    reader = workspace.reader_for_training(has_claims, pinned)
     return PreparedData(_read(workspace, dataset, reader, progress), predicates, few, reader)
 
 

@@ -120,7 +120,7 @@ class Wiring:
     def reader(self) -> Reader:
         """Reads evidence: texts alone or with their claims, as the setting ``with_claim`` says. If
         that is "auto", as the active model does; without a model, as stored evidence was read."""
-        return self.reader_for(self._reads_claims())
+        return self._pinned(self.reader_for(self._reads_claims()))
 
     def reader_for(self, with_claim: bool) -> Reader:
         """A reader of texts with their claims, or of texts alone, whatever the settings say."""
@@ -129,12 +129,13 @@ class Wiring:
             return built
         return PairReader(self.text_reader) if with_claim else self.text_reader
 
-    def reader_for_training(self, has_claims: bool, pinned: bool | None = None) -> Reader:
-        """The reader for data to train on, with claims if it has any, unless the setting
-        ``with_claim`` says otherwise or the choice is ``pinned``."""
+    def reader_for_training(self, has_claims: bool, pinned: str | None = None) -> Reader:
+        """The reader for data to train on: the one whose ID is ``pinned``, else the newest, with
+        claims if the data has any, unless the setting ``with_claim`` says otherwise."""
+        if pinned is not None:
+            return self.reader_for(is_pair(pinned)).pinned(pinned)
         setting = self.settings.reader.with_claim
-        chosen = has_claims if setting == "auto" else setting
-        return self.reader_for(chosen if pinned is None else pinned)
+        return self.reader_for(has_claims if setting == "auto" else setting).newest()
 
     def reader_for_ingestion(self, has_claims: bool) -> Reader:
         """The workspace's reader. If nothing has decided yet if claims are read, they are if the
@@ -148,8 +149,16 @@ class Wiring:
         that the other one is to be used."""
         with self.lock:
             built = vars(self).get(Wiring.reader.name)
-            if built is not None and built.uses_claim != self._reads_claims():
+            if built is None:
+                return
+            if built.uses_claim != self._reads_claims() or self._pinned(built) is not built:
                 self.invalidate(Wiring.reader, *MODEL_PARTS)
+
+    def _pinned(self, reader: Reader) -> Reader:
+        """The variant that the active model pins: one from before passages gets a reader that cuts
+        long texts."""
+        pinned = "" if self.model is None else self.model.config.reader_id
+        return reader.pinned(pinned) if pinned else reader.newest()
 
     def _reads_claims(self) -> bool:
         setting = self.settings.reader.with_claim
