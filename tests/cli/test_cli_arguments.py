@@ -3,6 +3,7 @@ traceback."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -297,18 +298,27 @@ def test_an_empty_device_as_input_is_refused(somewhere: Path, words: list[str]) 
         ["ledger", "checkpoint", "--out"],
         ["ledger", "prove", "INF00000001", "--out"],
         ["batch", "questions.jsonl"],
-        ["domains", "generate", "compliance", "--force"],
+        ["domains", "generate", "compliance", "--entities", "12", "--force"],
     ],
     ids=" ".join,
 )
 def test_a_pipe_or_folder_is_never_replaced_by_output(somewhere: Path, words: list[str]) -> None:
+    """A pipe or device is written to; renaming a file over /dev/null would break the machine."""
     pipe, folder = somewhere / "pipe", somewhere / "folder"
     os.mkfifo(pipe)
-    for target in (pipe, folder):
-        done = CliRunner().invoke(app, [*words, str(target)])
-        assert done.exit_code == 2, done.output
-        assert "Traceback" not in done.stderr
+    # Open for both, so that neither end waits for the other.
+    reading = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, 2**20)
+    try:
+        done = CliRunner().invoke(app, [*words, str(pipe)])
+        assert done.exit_code == 0, done.output
+        assert os.read(reading, 1) == b"{"
+    finally:
+        os.close(reading)
     assert pipe.is_fifo()
+    refused = CliRunner().invoke(app, [*words, str(folder)])
+    assert refused.exit_code == 2, refused.output
+    assert "Traceback" not in refused.stderr
     assert folder.is_dir()
 
 

@@ -128,7 +128,7 @@ def test_ctrl_c_at_a_confirmation_is_not_a_no(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_file_names_that_are_not_utf8_are_refused_and_shown(tmp_path: Path) -> None:
-    """A name of bytes that are no letters, as file systems allow: stores and JSON cannot hold it."""
+    """A name of bytes that are no letters, which file systems allow, and JSON cannot hold."""
     name = os.fsdecode(b"no\xff.csv")
     done = program(["query", "C", "--workspace", str(tmp_path / name), "--json"])
     assert done.returncode == 2
