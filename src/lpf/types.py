@@ -29,6 +29,9 @@ EvidenceType = Literal["text", "structured", "hybrid"]
 SIGMA_FLOOR = 1e-6
 LOG_EPSILON = 1e-12
 
+# Characters of an item's text or claim. Reading uses only its first 256 tokens.
+LONGEST_TEXT = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

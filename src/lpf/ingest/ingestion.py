@@ -17,14 +17,12 @@ import numpy as np
 
 from lpf.errors import ConfigError, EvidenceError, InputFileError, NonFiniteError
 from lpf.ingest.evidence_drafts import DraftReader, EvidenceDraft
-from lpf.ingest.input_files import (
+from lpf.ingest.input_files import Rows, open_input, rows_in_memory
+from lpf.ingest.input_rows import (
     EVIDENCE_COLUMNS,
     TEXT_NAMES,
     InputFile,
     InputRow,
-    Rows,
-    open_input,
-    rows_in_memory,
     similar_fields,
 )
 from lpf.ingest.matching import StoreMatcher

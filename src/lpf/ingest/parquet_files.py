@@ -1,0 +1,236 @@
+"""Read Parquet files in small batches, with limits on what a file may expand to.
+
+Texts are read as dictionaries: a value that a page repeats a million times stays one value, so a
+file of a few hundred bytes cannot fill the memory. Pages are measured before they are unpacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from lpf.errors import InputFileError
+from lpf.ingest.cell_values import DATE_FIELD
+from lpf.ingest.input_rows import LONGEST_ROW, FileOptions, InputFile, InputRow, columns_of
+from lpf.types import LONGEST_TEXT
+
+ROWS_AT_ONCE = 1024
+# Of one column in one row group, unpacked.
+LARGEST_CHUNK = 1024 * 1024 * 1024
+# Each row takes some bytes; far more rows than bytes are a file made to exhaust its reader.
+ROWS_PER_BYTE = 1000
+FEWEST_ROWS = 1_000_000
+_LONGEST_BYTES = 4 * LONGEST_TEXT  # in UTF-8
+_EPOCH = datetime(1970, 1, 1)
+_FIRST_DAY = date(1970, 1, 1)
+
+
+def open_parquet(path: Path, options: FileOptions) -> InputFile:
+    """InputFileError if the file is damaged, or would unpack to more than the limits allow."""
+    with _named_errors(path), _parquet_file(path) as file:
+        schema = file.schema_arrow
+        columns = columns_of(str(path), schema.names, options.columns)
+        _check_size(path, file)
+        plain = [place for place, kind in enumerate(schema.types) if not _is_nested(kind)]
+        nested = [columns[place] for place in range(len(columns)) if place not in plain]
+        text_dates = any(
+            columns[place] == DATE_FIELD and _is_text(schema.types[place]) for place in plain
+        )
+        total = int(file.metadata.num_rows)
+    names = [columns[place] for place in plain]
+    skipped = (f"without the nested columns {nested}",) if nested else ()
+    return InputFile(
+        str(path),
+        lambda: _rows(path, plain, names),
+        columns,
+        total,
+        read_as=skipped,
+        unit="row",
+        text_dates=text_dates,
+    )
+
+
+def _rows(path: Path, places: Sequence[int], names: Sequence[str]) -> Iterator[InputRow]:
+    number = 0
+    with _named_errors(path), _parquet_file(path) as file:
+        wanted = [file.schema_arrow.names[place] for place in places]
+        for batch in file.iter_batches(ROWS_AT_ONCE, columns=wanted):
+            # One column at a time, and every value of a dictionary only once.
+            columns = [_values(batch.column(place)) for place in range(batch.num_columns)]
+            for cells in zip(*columns, strict=True):
+                number += 1
+                yield _row(number, names, cells)
+            del columns
+
+
+def _row(number: int, names: Sequence[str], cells: Sequence[Any]) -> InputRow:
+    length = 0
+    for name, cell in zip(names, cells, strict=True):
+        if isinstance(cell, _TooLong):
+            return InputRow(number, {}, f"{name}: has {cell.length:,} bytes; {_LIMIT}")
+        length += len(cell) if isinstance(cell, str | bytes) else 0
+    if length > LONGEST_ROW:
+        return InputRow(number, {}, f"is longer than {LONGEST_ROW // 2**20} MiB and was not read")
+    return InputRow(number, dict(zip(names, cells, strict=True)))
+
+
+_LIMIT = f"at most {LONGEST_TEXT:,} characters are allowed"
+
+
+class _TooLong:
+    """Stands for a text or bytes that are not loaded."""
+
+    __slots__ = ("length",)
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+
+def _values(column: Any) -> list[Any]:
+    """The cells of a column as Python's own values."""
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        known = _values(column.dictionary)
+        return [None if index is None else known[index] for index in column.indices.to_pylist()]
+    if types.is_timestamp(kind):
+        return [_moment(micros, kind.tz) for micros in _micros(column)]
+    if types.is_date(kind):
+        return [_day(days) for days in _days(column)]
+    if _is_text(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        return _texts(column)
+    if types.is_decimal(kind):
+        return [_number(value) for value in column.to_pylist()]
+    return list(column.to_pylist())
+
+
+def _texts(column: Any) -> list[Any]:
+    import pyarrow.compute
+
+    lengths = pyarrow.compute.binary_length(column).to_pylist()
+    if max((length or 0 for length in lengths), default=0) <= _LONGEST_BYTES:
+        return list(column.to_pylist())
+    return [
+        _TooLong(length) if (length or 0) > _LONGEST_BYTES else column[place].as_py()
+        for place, length in enumerate(lengths)
+    ]
+
+
+def _micros(column: Any) -> list[int | None]:
+    """Microseconds since 1970, the precision of this package; more is cut off."""
+    import pyarrow
+
+    units = {"s": 1_000_000, "ms": 1_000, "us": 1}
+    raw = column.cast(pyarrow.int64()).to_pylist()
+    unit = column.type.unit
+    if unit == "ns":
+        return [None if value is None else value // 1000 for value in raw]
+    return [None if value is None else value * units[unit] for value in raw]
+
+
+def _moment(micros: int | None, zone: str | None) -> object:
+    """With a zone the stored time is in UTC, whatever the zone's name. A time that Python cannot
+    hold becomes a text that says so, and its row is rejected."""
+    if micros is None:
+        return None
+    try:
+        moment = _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return f"{micros} microseconds after 1970"
+    return moment if zone is None else moment.replace(tzinfo=UTC)
+
+
+def _days(column: Any) -> list[int | None]:
+    import pyarrow
+
+    if pyarrow.types.is_date32(column.type):
+        return list(column.cast(pyarrow.int32()).to_pylist())
+    raw = column.cast(pyarrow.int64()).to_pylist()
+    return [None if value is None else value // 86_400_000 for value in raw]
+
+
+def _day(days: int | None) -> object:
+    if days is None:
+        return None
+    try:
+        return _FIRST_DAY + timedelta(days=days)
+    except OverflowError:
+        return f"{days} days after 1970"
+
+
+def _number(value: Decimal | None) -> object:
+    """A whole number stays one: it may be an ID."""
+    if value is None:
+        return None
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _is_nested(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_nested(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(value) or types.is_large_string(value))
+
+
+def _check_size(path: Path, file: Any) -> None:
+    """Refuse a file by its metadata, before any page is unpacked."""
+    metadata = file.metadata
+    size = path.stat().st_size
+    if metadata.num_rows > max(FEWEST_ROWS, ROWS_PER_BYTE * size):
+        raise InputFileError(
+            f"{path}: claims {metadata.num_rows:,} rows in {size:,} bytes. Nothing was read."
+        )
+    for group in range(metadata.num_row_groups):
+        for place in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(place)
+            if chunk.total_uncompressed_size > LARGEST_CHUNK:
+                raise InputFileError(
+                    f"{path}: row group {group + 1} unpacks {chunk.path_in_schema} to "
+                    f"{chunk.total_uncompressed_size:,} bytes; at most {LARGEST_CHUNK:,} are "
+                    "allowed. Nothing was read.",
+                    hint="Write it with smaller row groups.",
+                )
+
+
+def _parquet_file(path: Path) -> Any:
+    try:
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        raise InputFileError(
+            f"{path}: reading Parquet needs pyarrow. Nothing was read.",
+            hint="Install it with pip install 'lpf[parquet]', or use JSONL, CSV or Excel.",
+        ) from error
+    schema = pyarrow.parquet.read_schema(path)
+    texts = [name for name, kind in zip(schema.names, schema.types, strict=True) if _is_text(kind)]
+    # pre_buffer would load whole row groups.
+    return pyarrow.parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
+
+
+@contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    """Everything that pyarrow raises about a damaged file: its own errors are ValueError, TypeError,
+    KeyError, IndexError, NotImplementedError, OSError or MemoryError too."""
+    try:
+        yield
+    except InputFileError:
+        raise
+    except (ArithmeticError, LookupError, MemoryError, NotImplementedError, OSError) as error:
+        raise _damaged(path, error) from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputFileError:
+    reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+    return InputFileError(f"{path}: not a valid Parquet file: {reason}. Nothing more was read.")
