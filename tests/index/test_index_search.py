@@ -206,7 +206,7 @@ def test_forgotten_rows_are_in_no_file(
 ) -> None:
     kind = index_of_kind.manifest.kind
     held = the_file(tmp_path).open("rb")  # to read the old file after it is unlinked
-    gone = small.store.erase("e00007")
+    (gone,) = small.store.erase("e00007")
     index_of_kind.forget(gone.row_id)
     manifest = json.loads(the_file(tmp_path, "json").read_text())
     assert manifest["count"] == COUNT - 1
@@ -226,7 +226,7 @@ def test_forgetting_one_row_does_not_hide_another_erasure(
     fill(small, vectors[:50])
     index = VectorIndex(source_of(small, 16), tmp_path / "vectors")
     index.rebuild()
-    gone = [small.store.erase(name).row_id for name in ("e00007", "e00008")]
+    gone = [small.store.erase(name)[0].row_id for name in ("e00007", "e00008")]
     index.forget(gone[0])
     assert not {"e00007", "e00008"} & set(ids(index.search(vectors[8], 50)))
     assert vectors[8].tobytes() not in the_file(tmp_path).read_bytes()
@@ -265,7 +265,7 @@ def test_forgetting_covers_the_files_of_all_readers(
     before.rebuild()
     now.rebuild()
     (folder / "notes.json").write_text("of somebody")
-    now.forget(small.store.erase("e00007").row_id)
+    now.forget(small.store.erase("e00007")[0].row_id)
     for path in folder.iterdir():
         for erased in (vectors[7], read[7]):
             assert erased.tobytes() not in path.read_bytes()
@@ -282,14 +282,14 @@ def test_forgetting_wipes_leftovers_of_another_reader(
     leftovers[0].parent.mkdir()
     for leftover in leftovers:
         leftover.write_bytes(vectors[7].tobytes())
-    forget_rows(small.store, tmp_path / "vectors", [small.store.erase("e00007").row_id])
+    forget_rows(small.store, tmp_path / "vectors", [small.store.erase("e00007")[0].row_id])
     assert not any(leftover.exists() for leftover in leftovers)
 
 
 def test_a_file_that_missed_an_erasure_is_wiped(small: Filled, vectors, tmp_path: Path) -> None:
     fill(small, vectors[:50])
     VectorIndex(source_of(small, 16), tmp_path / "vectors").rebuild()
-    gone = [small.store.erase(name).row_id for name in ("e00007", "e00008")]
+    gone = [small.store.erase(name)[0].row_id for name in ("e00007", "e00008")]
     forget_rows(small.store, tmp_path / "vectors", gone[1:])
     assert not list((tmp_path / "vectors").glob("*.faiss"))
 

@@ -164,7 +164,7 @@ def test_an_id_is_never_reused(store: EvidenceStore) -> None:
 
 def test_row_numbers_are_not_reused(store: EvidenceStore, reader: int) -> None:
     store.add([item("E1"), item("E2")], vectors(2), reader)
-    highest = store.erase("E2").row_id
+    highest = store.erase("E2")[0].row_id
     store.add([item("E3")], vectors(1), reader)
     assert store.get("E3").row_id > highest
 
@@ -199,7 +199,7 @@ def test_existing_vectors_are_not_replaced_and_erased_rows_get_none(
     store: EvidenceStore, reader: int
 ) -> None:
     store.add([item("E1"), item("E2")], vectors(2), reader)
-    gone = store.erase("E2")
+    (gone,) = store.erase("E2")
     store.put_features(reader, [store.get("E1").row_id, gone.row_id], vectors(2, seed=9))
     numbers, kept = store.vectors_after(reader, 0)
     assert numbers.tolist() == [store.get("E1").row_id]
@@ -275,3 +275,46 @@ def test_an_invalid_name_is_rejected(
         store.add([item("E0"), wrong], None, None)
     assert "Nothing was added" in str(caught.value)
     assert store.count() == 0
+
+
+def test_a_replaced_item_keeps_its_old_version(store: EvidenceStore) -> None:
+    reader = store.reader_number("r", 3)
+    store.add([item("E1", text="first"), item("E2")], np.ones((2, 3), np.float32), reader)
+    before = store.get("E1")
+    store.replace([item("E1", text="second")], np.full((1, 3), 2, np.float32), reader)
+    old, current = store.versions("E1")
+    assert (old.version, old.superseded_at is None) == (1, False)
+    assert old.evidence == before.evidence
+    assert old.commitment == text_commitment(old.salt, "first", old.evidence.claim)
+    assert (current.version, current.superseded_at) == (2, None)
+    assert current == store.get("E1")
+    assert current.row_id > old.row_id
+    assert current.salt != old.salt
+    assert current.commitment == text_commitment(current.salt, "second", current.evidence.claim)
+    assert store.count() == 2
+    assert store.state(reader)[:2] == (2, current.row_id)
+    (numbers, vectors) = store.vectors_after(reader, 0)
+    assert vectors[numbers.tolist().index(current.row_id)].tolist() == [2, 2, 2]
+
+
+def test_replacing_needs_a_stored_item_with_other_content(store: EvidenceStore) -> None:
+    store.add([item("E1")], None, None)
+    with pytest.raises(UnknownEvidenceError):
+        store.replace([item("E1", text="other"), item("E2")], None, None)
+    with pytest.raises(EvidenceError):
+        store.replace([item("E1")], None, None)
+    with pytest.raises(EvidenceError):
+        store.replace([item("E1", text="a"), item("E1", text="b")], None, None)
+    assert [one.version for one in store.versions("E1")] == [1]
+
+
+def test_erasure_removes_all_versions(store: EvidenceStore) -> None:
+    store.add([item("E1", text="first")], None, None)
+    store.replace([item("E1", text="second")], None, None)
+    rows = [one.row_id for one in store.versions("E1")]
+    assert [one.row_id for one in store.erase("E1")] == rows
+    assert [one.row_id for one in store.pending_erasures()] == rows
+    left = store.database.connection.execute("SELECT COUNT(*) FROM superseded_evidence")
+    assert left.fetchone()[0] == 0
+    store.finish_erasures(["E1"])
+    assert store.pending_erasures() == []

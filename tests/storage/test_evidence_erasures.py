@@ -33,7 +33,7 @@ def test_an_erasure_is_pending_until_it_is_finished(store: EvidenceStore) -> Non
     expected = [
         PendingErasure(row.evidence.evidence_id, row.row_id, row.content_key) for row in rows
     ]
-    assert [store.erase("E1"), store.erase("E2")] == expected
+    assert [*store.erase("E1"), *store.erase("E2")] == expected
     assert EvidenceStore(store.database).pending_erasures() == expected
     store.finish_erasures(["E1"])
     assert store.pending_erasures() == expected[1:]
@@ -43,7 +43,7 @@ def test_an_erasure_is_pending_until_it_is_finished(store: EvidenceStore) -> Non
 
 def test_the_content_key_of_a_pending_erasure_can_be_overwritten(store: EvidenceStore) -> None:
     store.add([item("E1"), item("E2")], None, None)
-    first, second = store.erase("E1"), store.erase("E2")
+    (first,), (second,) = store.erase("E1"), store.erase("E2")
     store.clear_erased_keys([first])
     assert store.pending_erasures() == [PendingErasure("E1", first.row_id, bytes(16)), second]
 

@@ -142,7 +142,7 @@ def test_an_erasure_cannot_fail_after_its_commit(
         monkeypatch.setattr(store.database, "row", fails)
 
     monkeypatch.setattr(store.database, "_finish", finish_and_fail)
-    assert store.erase("a").evidence_id == "a"
+    assert store.erase("a")[0].evidence_id == "a"
     assert not memory._state[1]
     monkeypatch.undo()
     after = store.version()

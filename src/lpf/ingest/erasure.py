@@ -18,7 +18,7 @@ from lpf.storage.driver_errors import translate_errors
 from lpf.storage.evidence import EvidenceStore, PendingErasure
 
 DEFAULT_WAIT_SECONDS = 10.0
-TABLES = ("evidence", "features", "pending_erasures", "query_texts")
+TABLES = ("evidence", "superseded_evidence", "features", "pending_erasures", "query_texts")
 _RETRY = (
     "stop other programs that use the store and erase the same item again, or call "
     "lpf.ingest.scrub."
@@ -27,9 +27,10 @@ _RETRY = (
 
 @dataclass(frozen=True)
 class Erasure:
-    """The items that were removed, in the order given. Indexes must forget each ``row_id`` and
-    caches each ``content_key``. ``warnings`` say where parts of a text may remain and what to do.
-    ``rejects_removed`` counts the lines of rejects files that were removed or cleared."""
+    """The versions of items that were removed, in the order given. Indexes must forget each
+    ``row_id`` and caches each ``content_key``. ``warnings`` say where parts of a text may remain
+    and what to do. ``rejects_removed`` counts the lines of rejects files that were removed or
+    cleared."""
 
     items: tuple[PendingErasure, ...]
     rejects_removed: int
@@ -60,13 +61,15 @@ def begin_erasure(
     """
     wanted = [evidence_ids] if isinstance(evidence_ids, str) else list(dict.fromkeys(evidence_ids))
     with locked_folder(rejects_folder):
-        pending = {item.evidence_id: item for item in store.pending_erasures()}
-        stored = {name: store.get(name) for name in wanted if name not in pending}
-        content = ErasedContent(wanted, (item.evidence for item in stored.values()))
+        pending: dict[str, list[PendingErasure]] = {}
+        for item in store.pending_erasures():
+            pending.setdefault(item.evidence_id, []).append(item)
+        stored = {name: store.versions(name) for name in wanted if name not in pending}
+        content = ErasedContent(wanted, (one.evidence for all in stored.values() for one in all))
         removed = clean_rejects(rejects_folder, content)
         for name in stored:
             pending[name] = store.erase(name)
-    return Erasure(tuple(pending[name] for name in wanted), removed)
+    return Erasure(tuple(item for name in wanted for item in pending[name]), removed)
 
 
 def finish_erasure(

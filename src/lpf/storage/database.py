@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import ref
@@ -30,7 +30,7 @@ from lpf.storage.statements import (
     Prepared,
 )
 
-__all__ = ["Connection", "Database", "Row"]
+__all__ = ["Connection", "Database", "Row", "any_text"]
 
 Row = tuple[Any, ...]
 Result = TypeVar("Result")
@@ -304,6 +304,20 @@ class _Transaction:
     def __del__(self) -> None:
         if hasattr(self, "_database"):  # missing if an interrupt came during __init__
             self._database._transaction_collected(self)
+
+
+@contextmanager
+def any_text(database: Database, connection: Connection) -> Iterator[None]:
+    """Read texts of damaged cells too, on this connection: bytes that are not UTF-8 become lone
+    surrogates instead of an error. PostgreSQL cannot hold such texts."""
+    if not database.is_sqlite:
+        yield
+        return
+    connection.text_factory = lambda content: content.decode(errors="surrogateescape")
+    try:
+        yield
+    finally:
+        connection.text_factory = str
 
 
 def _parse_url(url: str | Path) -> URL:

@@ -1,13 +1,13 @@
 """The evidence store: items and their feature vectors.
 
-A row number is given out once and never reused, so it identifies the item everywhere. Of an erased
-item only its ID and the time of erasure remain.
+A row number is given out once and never reused, so it identifies a version of an item everywhere.
+Of an erased item only its ID and the time of erasure remain.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -27,6 +27,7 @@ from lpf.storage.evidence_rows import (
     vector_bytes,
     vectors_from_rows,
 )
+from lpf.storage.seals import vector_seal
 from lpf.storage.statements import Prepared
 from lpf.storage.values import iso, now_micros
 from lpf.storage.versioned_cache import VersionedCache
@@ -171,9 +172,38 @@ class EvidenceStore:
             self._refuse_taken([item.evidence.evidence_id for item in items])
             self._refuse_known([item for item in items if item.numbered])
             rows = [row_to_insert(*numbered, now) for numbered in zip(numbers, items, strict=True)]
-            self.database.run_many(connection, statements.INSERT, rows)
-            if reader is not None:
-                self._put_vectors(connection, reader, dict(zip(numbers, vectors, strict=True)))
+            self._insert(connection, rows, vectors, reader)
+
+    def replace(
+        self, items: Sequence[NewEvidence], features: Float32Array | None, reader: int | None
+    ) -> None:
+        """Replace the stored items with the same IDs, all of them or none. Their vectors [N, width]
+        are read later unless given.
+
+        The replaced version stays in the store, with the time, but answers no more questions: its
+        text and salt are kept, its vectors are not. The new version has a row number of its own.
+        UnknownEvidenceError if an ID is not in the store; EvidenceError if an ID is given twice, a
+        name is invalid or the stored item has the same content already.
+        """
+        check_names(items)
+        vectors = self._vectors_to_add(len(items), features, reader)
+        names, now = [item.evidence.evidence_id for item in items], now_micros()
+        with self.database.transaction() as connection:
+            numbers = self.database.take_numbers(connection, SERIES, len(items))
+            stored = self._to_replace(items)
+            for name in names:
+                row = stored[name].row_id
+                self.database.run(connection, statements.SUPERSEDE, (now, row))
+                self._remove(connection, row)
+            rows = [
+                row_to_insert(number, item, now, stored[name].version + 1)
+                for number, item, name in zip(numbers, items, names, strict=True)
+            ]
+            self._insert(connection, rows, vectors, reader)
+
+    def versions(self, evidence_id: str) -> list[StoredEvidence]:
+        """All versions of an item, the current one last. UnknownEvidenceError like ``get``."""
+        return [*self._superseded([evidence_id]), self.get(evidence_id)]
 
     def missing_features(self, reader: int, limit: int, after_row: int = 0) -> list[StoredEvidence]:
         """Up to ``limit`` items after ``after_row`` that have no vector of this reader."""
@@ -188,41 +218,41 @@ class EvidenceStore:
         with self.database.transaction() as connection:
             self._block_writers(connection)
             missing = self.database.look_up(statements.ROWS_WITHOUT_VECTOR, by_row, reader)
-            self._put_vectors(connection, reader, {row: by_row[row] for (row,) in missing})
+            sealed = [(row, commitment, by_row[row]) for row, commitment in missing]
+            self._put_vectors(connection, reader, sealed)
 
-    def erase(self, evidence_id: str) -> PendingErasure:
-        """Remove an item and its vectors.
+    def erase(self, evidence_id: str) -> list[PendingErasure]:
+        """Remove all versions of an item and their vectors; the current version is last.
 
-        The row is the only place that says what caches and indexes hold of the item, so the same
-        transaction records a pending erasure: after an interruption it shows what is left to do.
+        The rows are the only place that says what caches and indexes hold of the item, so the same
+        transaction records pending erasures: after an interruption they show what is left to do.
         ``lpf.ingest.erasure`` removes the item everywhere else.
         """
         database = self.database
         with database.transaction() as connection:
             self._block_writers(connection)
-            item = self.get(evidence_id)
-            for (reader,) in database.rows(statements.READERS_OF_ROW, (item.row_id,)):
-                self._count_vectors(connection, reader, -1)
-            database.run(connection, statements.DELETE_FEATURES, (item.row_id,))
-            database.run(connection, statements.DELETE, (item.row_id,))
+            versions = self.versions(evidence_id)
+            for item in versions:
+                self._remove(connection, item.row_id)
+            database.run(connection, statements.DELETE_VERSIONS, (evidence_id,))
             now = now_micros()
             database.run(connection, statements.MARK_ERASED, (evidence_id, now))
-            pending = (evidence_id, item.row_id, item.content_key, now)
-            database.run(connection, statements.ADD_PENDING_ERASURE, pending)
+            pending = [(evidence_id, item.row_id, item.content_key, now) for item in versions]
+            database.run_many(connection, statements.ADD_PENDING_ERASURE, pending)
             # Read before the commit: after it, nothing may fail any more.
             (version,) = database.run(connection, statements.VERSION).fetchone()
         self._clear_caches(version)
-        return PendingErasure(evidence_id, item.row_id, item.content_key)
+        return [PendingErasure(*row[:3]) for row in pending]
 
     def pending_erasures(self) -> list[PendingErasure]:
-        """Items that were removed from the store but perhaps not yet from elsewhere, in the order
-        of ingestion."""
+        """Versions of items that were removed from the store but perhaps not yet from elsewhere,
+        in the order of ingestion."""
         return [PendingErasure(*row) for row in self.database.rows(statements.PENDING_ERASURES)]
 
     def clear_erased_keys(self, items: Iterable[PendingErasure]) -> None:
         """Overwrite the content keys of pending erasures, once they are no longer needed: they are
         unsalted hashes, from which a text could be guessed."""
-        rows = [(bytes(len(item.content_key)), item.evidence_id) for item in items]
+        rows = [(bytes(len(item.content_key)), item.row_id) for item in items]
         with self.database.transaction() as connection:
             self.database.run_many(connection, statements.OVERWRITE_ERASED_KEY, rows)
 
@@ -275,6 +305,60 @@ class EvidenceStore:
             raise ConfigError(f"reader {reader} is not registered; call reader_number first.")
         return int(row[0])
 
+    def _reader_id(self, reader: int) -> str:
+        for reader_id, (number, _) in self._readers.items():
+            if number == reader:
+                return reader_id
+        row = self.database.row(statements.READER_ID, (reader,))
+        if row is None:
+            raise ConfigError(f"reader {reader} is not registered; call reader_number first.")
+        return str(row[0])
+
+    def _superseded(self, evidence_ids: Iterable[str]) -> list[StoredEvidence]:
+        rows = self.database.look_up(statements.VERSIONS_BY_IDS, evidence_ids)
+        return sorted(map(evidence_from_row, rows), key=lambda item: item.version)
+
+    def _to_replace(self, items: Sequence[NewEvidence]) -> dict[str, StoredEvidence]:
+        names = [item.evidence.evidence_id for item in items]
+        stored = {name: self.get(name) for name in dict.fromkeys(names)}
+        refused = {
+            item.evidence.evidence_id
+            for item in items
+            if stored[item.evidence.evidence_id].content_hash == item.content_hash
+        }
+        refused |= {name for name in names if names.count(name) > 1}
+        if refused:
+            raise EvidenceError(
+                f"{sorted(refused)[:5]} are given twice or have this content already. Nothing was "
+                "replaced.",
+                field="evidence_id",
+            )
+        return stored
+
+    def _insert(
+        self,
+        connection: Connection,
+        rows: Sequence[Row],
+        vectors: Sequence[bytes],
+        reader: int | None,
+    ) -> None:
+        self.database.run_many(connection, statements.INSERT, rows)
+        if reader is not None:
+            places = (statements.COLUMNS.index(name) for name in ("row_id", "commitment"))
+            row_id, commitment = places
+            sealed = [
+                (row[row_id], row[commitment], vector)
+                for row, vector in zip(rows, vectors, strict=True)
+            ]
+            self._put_vectors(connection, reader, sealed)
+
+    def _remove(self, connection: Connection, row_id: int) -> None:
+        """Remove a row and its vectors."""
+        for (reader,) in self.database.rows(statements.READERS_OF_ROW, (row_id,)):
+            self._count_vectors(connection, reader, -1)
+        self.database.run(connection, statements.DELETE_FEATURES, (row_id,))
+        self.database.run(connection, statements.DELETE, (row_id,))
+
     def _refuse_taken(self, evidence_ids: Sequence[str]) -> None:
         taken = {**self.hashes(evidence_ids), **self.erasure_times(evidence_ids)}
         if taken or len(set(evidence_ids)) < len(evidence_ids):
@@ -304,9 +388,14 @@ class EvidenceStore:
         raise ConfigError("give both features and reader, or neither. Nothing was added.")
 
     def _put_vectors(
-        self, connection: Connection, reader: int, vectors: Mapping[int, bytes]
+        self, connection: Connection, reader: int, vectors: Sequence[tuple[int, bytes, bytes]]
     ) -> None:
-        rows = [(row, reader, vector) for row, vector in vectors.items()]
+        """``vectors`` are (row_id, commitment, vector)."""
+        reader_id = self._reader_id(reader)
+        rows = [
+            (row, reader, vector, vector_seal(commitment, reader_id, vector))
+            for row, commitment, vector in vectors
+        ]
         self.database.run_many(connection, statements.PUT_VECTOR, rows)
         self._count_vectors(connection, reader, len(rows))
 

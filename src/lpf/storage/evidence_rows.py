@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import (
+    BigInteger,
     SmallInteger,
     and_,
     bindparam,
@@ -25,6 +26,7 @@ from sqlalchemy import (
 
 from lpf.errors import EvidenceError, NonFiniteError
 from lpf.storage.database import Row
+from lpf.storage.seals import row_seal
 from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import (
     counters,
@@ -34,6 +36,7 @@ from lpf.storage.tables import (
     features,
     pending_erasures,
     readers,
+    superseded_evidence,
 )
 from lpf.storage.values import from_micros, name_problem, to_micros
 from lpf.types import Evidence, Float32Array
@@ -65,7 +68,8 @@ class NewEvidence:
 @dataclass(frozen=True, slots=True)
 class StoredEvidence:
     """One row of the store. ``evidence.embedding_id`` equals ``row_id``, which also identifies the
-    item's vectors; ``ingested_at`` is in microseconds since 1970."""
+    item's vectors; ``ingested_at`` is in microseconds since 1970. ``version`` counts from 1; a
+    version that was replaced has the time in ``superseded_at``."""
 
     row_id: int
     evidence: Evidence
@@ -74,12 +78,15 @@ class StoredEvidence:
     salt: bytes
     commitment: bytes
     ingested_at: int
+    version: int = 1
+    superseded_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PendingErasure:
-    """An item that was removed from the store but perhaps not yet from elsewhere. Indexes know it
-    by ``row_id``, caches by ``content_key``. The key is all zeros once it is no longer needed."""
+    """A version of an item that was removed from the store but perhaps not yet from elsewhere.
+    Indexes know it by ``row_id``, caches by ``content_key``. The key is all zeros once it is no
+    longer needed."""
 
     evidence_id: str
     row_id: int
@@ -114,16 +121,16 @@ def check_names(items: Iterable[NewEvidence]) -> None:
                 )
 
 
-def row_to_insert(row_id: int, item: NewEvidence, ingested_at: int) -> Row:
+def row_to_insert(row_id: int, item: NewEvidence, ingested_at: int, version: int = 1) -> Row:
     """The values of COLUMNS, with a new random salt."""
     content, salt = item.evidence, secrets.token_bytes(SALT_BYTES)
-    return (
-        row_id,
+    credibility, timestamp = content.credibility, content.timestamp
+    fields = (
         content.evidence_id,
         content.entity_id,
         content.predicate,
-        content.credibility,
-        None if content.timestamp is None else to_micros(content.timestamp),
+        None if credibility is None else float(credibility),
+        None if timestamp is None else to_micros(timestamp),
         content.evidence_type,
         content.source,
         content.report_id,
@@ -133,16 +140,16 @@ def row_to_insert(row_id: int, item: NewEvidence, ingested_at: int) -> Row:
         salt,
         text_commitment(salt, content.text_content, content.claim),
         ingested_at,
-        content.claim,
-        content.text_content,
     )
+    seal = row_seal((*fields, version))
+    return (row_id, *fields, content.claim, content.text_content, version, seal)
 
 
 def evidence_from_row(row: Row) -> StoredEvidence:
-    """Convert a row of COLUMNS."""
+    """Convert a row of COLUMNS, which may be followed by ``superseded_at``."""
     (row_id, evidence_id, entity_id, predicate, credibility, timestamp, evidence_type) = row[:7]
     (source, report_id, supports_value, content_key, content_hash, salt, commitment) = row[7:14]
-    ingested_at, claim, text_content = row[14:]
+    ingested_at, claim, text_content, version, _, *superseded_at = row[14:]
     content = Evidence(
         evidence_id=evidence_id,
         entity_id=entity_id,
@@ -157,7 +164,17 @@ def evidence_from_row(row: Row) -> StoredEvidence:
         embedding_id=row_id,
         report_id=report_id,
     )
-    return StoredEvidence(row_id, content, content_key, content_hash, salt, commitment, ingested_at)
+    return StoredEvidence(
+        row_id,
+        content,
+        content_key,
+        content_hash,
+        salt,
+        commitment,
+        ingested_at,
+        version,
+        *superseded_at,
+    )
 
 
 def vector_bytes(features: Float32Array, rows: int, width: int) -> list[bytes]:
@@ -180,7 +197,7 @@ def vectors_from_rows(rows: Sequence[Row], width: int) -> tuple[RowNumbers, Floa
     return numbers, joined.reshape(len(rows), width).astype(np.float32, copy=False)
 
 
-VECTOR_COLUMNS = ("row_id", "reader", "vector")
+VECTOR_COLUMNS = ("row_id", "reader", "vector", "seal")
 
 CANDIDATES = Prepared(
     select(
@@ -229,6 +246,25 @@ ERASED_BY_IDS = Prepared(
     *KEYS,
 )
 INSERT = Prepared(insert(evidence).values({name: bindparam(name) for name in COLUMNS}), *COLUMNS)
+VERSIONS_BY_IDS = Prepared(
+    select(superseded_evidence).where(any_of(superseded_evidence.c.evidence_id)), *KEYS
+)
+SUPERSEDE = Prepared(
+    insert(superseded_evidence).from_select(
+        superseded_evidence.c.keys(),
+        select(*evidence.c, bindparam("moment", type_=BigInteger)).where(
+            evidence.c.row_id == bindparam("row")
+        ),
+    ),
+    "moment",
+    "row",
+)
+DELETE_VERSIONS = Prepared(
+    delete(superseded_evidence).where(
+        superseded_evidence.c.evidence_id == bindparam("evidence_id")
+    ),
+    "evidence_id",
+)
 DELETE = Prepared(delete(evidence).where(evidence.c.row_id == bindparam("row")), "row")
 DELETE_FEATURES = Prepared(delete(features).where(features.c.row_id == bindparam("row")), "row")
 READER = Prepared(
@@ -245,6 +281,9 @@ ADD_READER = Prepared(
     "reader",
     "reader_id",
     "width",
+)
+READER_ID = Prepared(
+    select(readers.c.reader_id).where(readers.c.reader == bindparam("reader")), "reader"
 )
 READERS_OF_ROW = Prepared(
     select(features.c.reader).where(features.c.row_id == bindparam("row")), "row"
@@ -288,7 +327,11 @@ MISSING = Prepared(
 )
 
 ROWS_WITHOUT_VECTOR = Prepared(
-    select(evidence.c.row_id).where(any_of(evidence.c.row_id), _WITHOUT_VECTOR), *KEYS, "reader"
+    select(evidence.c.row_id, evidence.c.commitment).where(
+        any_of(evidence.c.row_id), _WITHOUT_VECTOR
+    ),
+    *KEYS,
+    "reader",
 )
 
 MARK_ERASED = Prepared(
@@ -308,13 +351,16 @@ PENDING_ERASURES = Prepared(
         pending_erasures.c.evidence_id, pending_erasures.c.row_id, pending_erasures.c.content_key
     ).order_by(pending_erasures.c.row_id)
 )
-_THIS_ERASURE = pending_erasures.c.evidence_id == bindparam("this")
 OVERWRITE_ERASED_KEY = Prepared(
-    update(pending_erasures).values(content_key=bindparam("content_key")).where(_THIS_ERASURE),
+    update(pending_erasures)
+    .values(content_key=bindparam("content_key"))
+    .where(pending_erasures.c.row_id == bindparam("row")),
     "content_key",
-    "this",
+    "row",
 )
-REMOVE_PENDING_ERASURE = Prepared(delete(pending_erasures).where(_THIS_ERASURE), "this")
+REMOVE_PENDING_ERASURE = Prepared(
+    delete(pending_erasures).where(pending_erasures.c.evidence_id == bindparam("this")), "this"
+)
 
 
 @cache

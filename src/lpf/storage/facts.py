@@ -20,6 +20,7 @@ from sqlalchemy import BigInteger, bindparam, func, insert, literal_column, sele
 from lpf.errors import FactError, UnknownPredicateError, UnknownValueError
 from lpf.schema import Schema
 from lpf.storage.database import Connection, Database, Row
+from lpf.storage.seals import row_seal
 from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import facts
 from lpf.storage.values import (
@@ -42,6 +43,7 @@ FIRST_YEAR = 1900
 _EARLIEST = to_micros(datetime(FIRST_YEAR, 1, 1, tzinfo=UTC))
 
 COLUMNS = tuple(facts.c.keys())
+_SUPERSEDED_AT = COLUMNS.index("superseded_at")
 _CURRENT = facts.c.superseded_at.is_(None)
 _NOT_LATER = facts.c.timestamp <= bindparam("as_of", type_=BigInteger)
 _ANSWER = (facts.c.value, facts.c.confidence, facts.c.timestamp, facts.c.source, facts.c.fact_id)
@@ -89,9 +91,12 @@ INSERT = Prepared(insert(facts).values({name: bindparam(name) for name in COLUMN
 SUPERSEDE = Prepared(
     update(facts)
     .where(facts.c.fact_id == bindparam("fact"))
-    .values(superseded_at=bindparam("moment"), superseded_by=bindparam("by")),
+    .values(
+        superseded_at=bindparam("moment"), superseded_by=bindparam("by"), seal=bindparam("seal")
+    ),
     "moment",
     "by",
+    "seal",
     "fact",
 )
 COUNT = Prepared(select(func.count()).select_from(facts).where(_CURRENT))
@@ -195,7 +200,7 @@ class FactStore:
                 raise FactError(f"fact {fact_id} already has these values. Nothing was written.")
             rows = _checked_rows([_as_new(corrected)], self.schema, now)
             (correction,) = self._insert(connection, rows, now)
-            self.database.run(connection, SUPERSEDE, (now, correction.fact_id, fact_id))
+            self._supersede(connection, fact_id, now, correction.fact_id)
         return correction
 
     def withdraw(self, fact_id: int, now: int | None = None) -> Fact:
@@ -203,7 +208,7 @@ class FactStore:
         now = now_micros() if now is None else now
         with self.database.transaction() as connection:
             self._get_current(connection, fact_id)
-            self.database.run(connection, SUPERSEDE, (now, None, fact_id))
+            self._supersede(connection, fact_id, now, None)
         return self.get(fact_id)
 
     def history(self, entity_id: str, predicate: str | None = None) -> list[Fact]:
@@ -256,9 +261,15 @@ class FactStore:
     def _insert(self, connection: Connection, rows: Sequence[Row], now: int) -> list[Fact]:
         numbers = self.database.take_numbers(connection, SERIES, len(rows))
         numbered = zip(numbers, rows, strict=True)
-        full = [(number, *row, now, None, None) for number, row in numbered]
+        full = [_sealed((number, *row, now, None, None)) for number, row in numbered]
         self.database.run_many(connection, INSERT, full)
         return [fact_from_row(row) for row in full]
+
+    def _supersede(self, connection: Connection, fact_id: int, moment: int, by: int | None) -> None:
+        row = self.database.row(BY_ID, (fact_id,))
+        assert row is not None, "it was read in this transaction"
+        *_, seal = _sealed((*row[:_SUPERSEDED_AT], moment, by))
+        self.database.run(connection, SUPERSEDE, (moment, by, seal, fact_id))
 
     def _get_current(self, connection: Connection, fact_id: int) -> Fact:
         """The fact, if it is not superseded. Blocks other writers of facts."""
@@ -296,10 +307,15 @@ def _checked_rows(facts: Sequence[NewFact], schema: Schema, now: int) -> list[Ro
     ]
 
 
+def _sealed(row: Row) -> Row:
+    """All columns of a fact, from all but the seal."""
+    return (*row, row_seal(row[1:]))
+
+
 def fact_from_row(row: Row) -> Fact:
     """Convert a row of the table ``facts``."""
     fact_id, entity_id, predicate, value, confidence, timestamp, source = row[:7]
-    recorded_at, superseded_at, superseded_by = row[7:]
+    recorded_at, superseded_at, superseded_by, _ = row[7:]
     return Fact(
         fact_id,
         entity_id,

@@ -6,14 +6,15 @@ open an empty store at the same time do not both create it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, func, insert, select
 
 from lpf.errors import StoreVersionError
-from lpf.storage.database import Connection, Database
+from lpf.storage.database import Connection, Database, Row, any_text
 from lpf.storage.driver_errors import translate_errors
+from lpf.storage.seals import row_seal, vector_seal
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import schema_versions
 from lpf.storage.values import now_micros
@@ -24,12 +25,14 @@ LOCK_NUMBER = 0x6C7066  # "lpf": the number of our advisory lock in PostgreSQL
 @dataclass(frozen=True)
 class Migration:
     """``statements`` use placeholder types that are replaced per database (see below). If the SQL
-    differs further, ``postgres`` holds the statements for PostgreSQL."""
+    differs further, ``postgres`` holds the statements for PostgreSQL. ``then`` runs afterwards, in
+    the same transaction."""
 
     version: int
     description: str
     statements: Sequence[str]
     postgres: Sequence[str] = ()
+    then: Callable[[Database, Connection], None] | None = None
 
 
 _POSTGRES_TYPES = {"BLOB": "BYTEA", "ROW_NUMBER": "BIGINT", "DOUBLE": "DOUBLE PRECISION"}
@@ -43,6 +46,67 @@ _COUNTED = (
     "CREATE TABLE evidence_version (version BIGINT NOT NULL)",
     "INSERT INTO evidence_version VALUES (0)",
 )
+
+_SEALED_EVIDENCE = (
+    "evidence_id, entity_id, predicate, credibility, timestamp, evidence_type, source, report_id,"
+    " supports_value, content_key, content_hash, salt, commitment, ingested_at"
+)
+_SEALED_FACTS = (
+    "entity_id, predicate, value, confidence, timestamp, source, recorded_at, superseded_at,"
+    " superseded_by"
+)
+_ITEM_COLUMNS = (
+    " entity_id TEXT NOT NULL, predicate TEXT NOT NULL, credibility DOUBLE, timestamp BIGINT,"
+    " evidence_type TEXT NOT NULL, source TEXT, report_id TEXT, supports_value TEXT,"
+    " content_key BLOB NOT NULL, content_hash BLOB NOT NULL, salt BLOB NOT NULL,"
+    " commitment BLOB NOT NULL, ingested_at BIGINT NOT NULL, claim TEXT,"
+    " text_content TEXT NOT NULL, version INTEGER NOT NULL DEFAULT 1,"
+    " seal BLOB NOT NULL DEFAULT '',"
+)
+ROWS_AT_ONCE = 1000
+
+
+def _seal_rows(database: Database, connection: Connection) -> None:
+    """Seal the rows that the store holds now, whatever is in them."""
+    mark = "?" if database.is_sqlite else "%s"
+    with any_text(database, connection):
+        for table, key, fields in (
+            ("evidence", "row_id", f"{_SEALED_EVIDENCE}, version"),
+            ("facts", "fact_id", _SEALED_FACTS),
+        ):
+            _in_chunks(
+                connection,
+                f"SELECT {key}, {fields} FROM {table} WHERE {key} > {mark} ORDER BY {key}",
+                f"UPDATE {table} SET seal = {mark} WHERE {key} = {mark}",
+                (0,),
+                lambda row: (row_seal(row[1:]), row[0]),
+            )
+        _in_chunks(
+            connection,
+            "SELECT features.row_id, features.reader, commitment, reader_id, vector FROM features"
+            " LEFT JOIN evidence ON evidence.row_id = features.row_id"
+            " LEFT JOIN readers ON readers.reader = features.reader"
+            f" WHERE (features.row_id, features.reader) > ({mark}, {mark})"
+            " ORDER BY features.row_id, features.reader",
+            f"UPDATE features SET seal = {mark} WHERE row_id = {mark} AND reader = {mark}",
+            (0, 0),
+            lambda row: (vector_seal(*row[2:]), *row[:2]),
+        )
+
+
+def _in_chunks(
+    connection: Connection,
+    query: str,
+    change: str,
+    start: Row,
+    changed: Callable[[Row], Row],
+) -> None:
+    """Apply ``change`` to all rows of ``query``, which begin with the key that orders them."""
+    last = start
+    while rows := connection.execute(f"{query} LIMIT {ROWS_AT_ONCE}", last).fetchall():
+        connection.cursor().executemany(change, [changed(tuple(row)) for row in rows])
+        last = tuple(rows[-1][: len(start)])
+
 
 MIGRATIONS: Sequence[Migration] = (
     Migration(
@@ -128,6 +192,29 @@ MIGRATIONS: Sequence[Migration] = (
             ),
         ),
     ),
+    Migration(
+        7,
+        "seals, superseded versions of items, and folders with copies of vectors",
+        (
+            "ALTER TABLE evidence ADD COLUMN version INTEGER NOT NULL DEFAULT 1",
+            "ALTER TABLE evidence ADD COLUMN seal BLOB NOT NULL DEFAULT ''",
+            "ALTER TABLE features ADD COLUMN seal BLOB NOT NULL DEFAULT ''",
+            "ALTER TABLE facts ADD COLUMN seal BLOB NOT NULL DEFAULT ''",
+            "CREATE TABLE superseded_evidence (row_id ROW_NUMBER NOT NULL PRIMARY KEY,"
+            f" evidence_id TEXT NOT NULL,{_ITEM_COLUMNS} superseded_at BIGINT NOT NULL)",
+            "CREATE INDEX superseded_by_id ON superseded_evidence (evidence_id)",
+            "CREATE TABLE pending_versions (evidence_id TEXT NOT NULL,"
+            " row_id ROW_NUMBER NOT NULL PRIMARY KEY, content_key BLOB NOT NULL,"
+            " started_at BIGINT NOT NULL)",
+            "INSERT INTO pending_versions"
+            " SELECT evidence_id, row_id, content_key, started_at FROM pending_erasures",
+            "DROP TABLE pending_erasures",
+            "ALTER TABLE pending_versions RENAME TO pending_erasures",
+            "CREATE TABLE vector_folders (folder_id TEXT NOT NULL PRIMARY KEY, host TEXT NOT NULL,"
+            " path TEXT NOT NULL, erased_count BIGINT NOT NULL, updated_at BIGINT NOT NULL)",
+        ),
+        then=_seal_rows,
+    ),
 )
 NEWEST = MIGRATIONS[-1].version
 
@@ -181,6 +268,8 @@ def _apply(database: Database, migration: Migration) -> None:
         )
         for statement in _statements(migration, database.is_sqlite):
             connection.execute(statement)
+        if migration.then is not None:
+            migration.then(database, connection)
         database.run(connection, _RECORD_VERSION, (migration.version, now_micros()))
 
 

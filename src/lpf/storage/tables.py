@@ -5,6 +5,8 @@ Migrations do not use this module: it changes with the schema, released migratio
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -36,32 +38,48 @@ counters = Table(
     Column("value", BigInteger, nullable=False),
 )
 
-evidence = Table(
-    "evidence",
-    METADATA,
-    Column("row_id", _ROW_NUMBER, primary_key=True, autoincrement=False),
-    Column("evidence_id", Text, nullable=False, unique=True),
-    Column("entity_id", Text, nullable=False),
-    Column("predicate", Text, nullable=False),
-    Column("credibility", Double),
-    Column("timestamp", BigInteger),
-    Column("evidence_type", Text, nullable=False),
-    Column("source", Text),
-    Column("report_id", Text),
-    Column("supports_value", Text),
-    # Hash of text and claim; key of caches and random streams. Erased with the text.
-    Column("content_key", LargeBinary, nullable=False),
-    # Hash of every field but the ID; makes ingestion idempotent. Erased with the text.
-    Column("content_hash", LargeBinary, nullable=False),
-    # Records refer to the text by this salted hash, which reveals nothing once the salt is erased.
-    Column("salt", LargeBinary, nullable=False),
-    Column("commitment", LargeBinary, nullable=False),
-    Column("ingested_at", BigInteger, nullable=False),
-    Column("claim", Text),
-    Column("text_content", Text, nullable=False),
-)
+
+def _item_columns(unique_ids: bool) -> list[Column[Any]]:
+    return [
+        Column("row_id", _ROW_NUMBER, primary_key=True, autoincrement=False),
+        Column("evidence_id", Text, nullable=False, unique=unique_ids or None),
+        Column("entity_id", Text, nullable=False),
+        Column("predicate", Text, nullable=False),
+        Column("credibility", Double),
+        Column("timestamp", BigInteger),
+        Column("evidence_type", Text, nullable=False),
+        Column("source", Text),
+        Column("report_id", Text),
+        Column("supports_value", Text),
+        # Hash of text and claim; key of caches and random streams. Erased with the text.
+        Column("content_key", LargeBinary, nullable=False),
+        # Hash of every field but the ID; makes ingestion idempotent. Erased with the text.
+        Column("content_hash", LargeBinary, nullable=False),
+        # Records refer to the text by this salted hash, which reveals nothing without the salt.
+        Column("salt", LargeBinary, nullable=False),
+        Column("commitment", LargeBinary, nullable=False),
+        Column("ingested_at", BigInteger, nullable=False),
+        Column("claim", Text),
+        Column("text_content", Text, nullable=False),
+        # 1 for an item that was never replaced.
+        Column("version", Integer, nullable=False, server_default="1"),
+        # Hash of all fields above except row, text and claim (see ``lpf.storage.seals``).
+        Column("seal", LargeBinary, nullable=False, server_default=""),
+    ]
+
+
+evidence = Table("evidence", METADATA, *_item_columns(unique_ids=True))
 Index("evidence_by_question", evidence.c.entity_id, evidence.c.predicate)
 Index("evidence_by_content", evidence.c.content_hash)
+
+# Earlier versions of items that were replaced. They answer no questions, but records refer to them.
+superseded_evidence = Table(
+    "superseded_evidence",
+    METADATA,
+    *_item_columns(unique_ids=False),
+    Column("superseded_at", BigInteger, nullable=False),
+)
+Index("superseded_by_id", superseded_evidence.c.evidence_id)
 
 erased_evidence = Table(
     "erased_evidence",
@@ -70,14 +88,28 @@ erased_evidence = Table(
     Column("erased_at", BigInteger, nullable=False),
 )
 
-# Items removed from the store but not yet from caches, indexes and freed pages.
+# Items removed from the store but not yet from caches, indexes and freed pages. One row per version
+# of an item.
 pending_erasures = Table(
     "pending_erasures",
     METADATA,
-    Column("evidence_id", Text, primary_key=True),
-    Column("row_id", BigInteger, nullable=False),
+    Column("evidence_id", Text, nullable=False),
+    Column("row_id", _ROW_NUMBER, primary_key=True, autoincrement=False),
     Column("content_key", LargeBinary, nullable=False),
     Column("started_at", BigInteger, nullable=False),
+)
+
+# Folders with copies of vectors: search indexes of all workspaces that use this store.
+vector_folders = Table(
+    "vector_folders",
+    METADATA,
+    Column("folder_id", Text, primary_key=True),
+    # Host and path, for messages.
+    Column("host", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    # How many items had been erased from the store when they were last erased from the folder.
+    Column("erased_count", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
 )
 
 readers = Table(
@@ -94,6 +126,7 @@ features = Table(
     Column("row_id", _ROW_NUMBER, primary_key=True, autoincrement=False),
     Column("reader", SmallInteger, primary_key=True, autoincrement=False),
     Column("vector", LargeBinary, nullable=False),
+    Column("seal", LargeBinary, nullable=False, server_default=""),
 )
 
 # One row. Triggers on evidence and features increment it at every change.
@@ -114,6 +147,7 @@ facts = Table(
     Column("recorded_at", BigInteger, nullable=False),
     Column("superseded_at", BigInteger),
     Column("superseded_by", BigInteger),
+    Column("seal", LargeBinary, nullable=False, server_default=""),
 )
 Index("facts_by_question", facts.c.entity_id, facts.c.predicate, facts.c.timestamp)
 
