@@ -2,12 +2,15 @@
 
 from lpf.ingest.erasure import Erasure, begin_erasure, erase_evidence, finish_erasure, scrub
 from lpf.ingest.evidence_drafts import content_hash
-from lpf.ingest.fact_files import read_facts
+from lpf.ingest.fact_files import FactFile, read_facts
 from lpf.ingest.ingestion import IngestOutcome, ingest, ingest_rows
+from lpf.ingest.input_rows import FileOptions
 from lpf.ingest.row_fields import Problem
 
 __all__ = [
     "Erasure",
+    "FactFile",
+    "FileOptions",
     "IngestOutcome",
     "Problem",
     "begin_erasure",

@@ -52,17 +52,24 @@ class EvidenceDraft:
 
 class DraftReader:
     """Converts rows according to a schema. If ``needs_claim``, rows without a claim are invalid.
-    ``cells`` reads dates and numbers, and notes what it assumes."""
+    ``cells`` reads dates and numbers, and notes what it assumes. ``predicate`` is that of rows
+    that name none."""
 
     def __init__(
-        self, schema: Schema, needs_claim: bool, cells: CellReader | None = None, unit: str = "line"
+        self,
+        schema: Schema,
+        needs_claim: bool,
+        cells: CellReader | None = None,
+        unit: str = "line",
+        predicate: str | None = None,
     ) -> None:
         self._schema = schema
         self._needs_claim = needs_claim
         self.cells = cells or CellReader()
         self._unit = unit
         self._names = [predicate.name for predicate in schema]
-        self._only_predicate = self._names[0] if len(self._names) == 1 else None
+        only = self._names[0] if len(self._names) == 1 else None
+        self._only_predicate = only if predicate is None else schema[predicate].name
 
     def check_columns(self, file: InputFile) -> None:
         """InputFileError if the file lacks a required column."""
@@ -87,7 +94,8 @@ class DraftReader:
         claim = fields.take(self._claim, values)
         report_id = fields.take(identifier_field, values, "report_id")
         fields.finish()
-        assert entity_id and predicate and text and kind, "finish raises if one is missing"
+        if entity_id is None or predicate is None or text is None or kind is None:
+            raise AssertionError("finish raises if one of them is missing")
         evidence = Evidence(
             evidence_id=evidence_id or _NO_ID,
             entity_id=entity_id,

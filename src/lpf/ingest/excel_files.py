@@ -130,7 +130,7 @@ def _rows(sheet: ExcelSheet) -> Iterator[InputRow]:
                     "file in a spreadsheet program and save it",
                 )
                 continue
-            wrong = [cell.coordinate for cell in row if getattr(cell, "data_type", "") == "e"]
+            wrong = [cell.coordinate for cell in row if cell is not None and cell.data_type == "e"]
             if wrong:
                 yield InputRow(number, {}, f"the cell {wrong[0]} has an error value")
                 continue

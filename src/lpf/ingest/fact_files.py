@@ -79,7 +79,8 @@ class FactFile:
         confidence = fields.take(share_field, values, "confidence", self._cells, place)
         source = fields.take(identifier_field, values, "source")
         fields.finish()
-        assert entity_id and predicate and value and timestamp, "finish raises if one is missing"
+        if entity_id is None or predicate is None or value is None or timestamp is None:
+            raise AssertionError("finish raises if one of them is missing")
         sure = 1.0 if confidence is None else confidence
         return NewFact(entity_id, predicate, value, timestamp, sure, source, where=where)
 

@@ -27,14 +27,16 @@ class FileOptions:
     """How to read a file, where its content does not say.
 
     ``date_format`` is a form such as ``DD/MM/YYYY`` or ``%d/%m/%Y``. ``columns`` maps columns of
-    the file to fields. ``encoding`` is for JSONL and CSV, ``sheet`` for Excel. ConfigError for a
-    field or an encoding that does not exist.
+    the file to fields. ``encoding`` is for JSONL and CSV, ``sheet`` for Excel. ``predicate`` is
+    that of rows and labels that name none. ConfigError for a field or an encoding that does not
+    exist.
     """
 
     date_format: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     encoding: str | None = None
     sheet: str | None = None
+    predicate: str | None = None
 
     def __post_init__(self) -> None:
         for column, name in self.columns.items():
@@ -77,7 +79,8 @@ class InputFile:
 
     ``name`` is the path as given. ``columns`` is None if every row names its own; ``total``, the
     number of rows, is None if it is not known before reading. ``read_as`` says what was assumed
-    about the file, such as a separator. ``text_dates`` is False if dates cannot be texts.
+    about the file, such as a separator, ``notes`` what else a user should know. ``text_dates`` is
+    False if dates cannot be texts.
     """
 
     name: str
@@ -85,6 +88,7 @@ class InputFile:
     columns: tuple[str, ...] | None = None
     total: int | None = None
     read_as: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     unit: str = "line"  # "row" for rows in memory, Parquet and Excel
     text_dates: bool = True
 

@@ -12,6 +12,7 @@ from lpf.errors import CacheUnavailableError, ConfigError
 from lpf.index import forget_rows
 from lpf.ingest import (
     Erasure,
+    FileOptions,
     IngestOutcome,
     begin_erasure,
     finish_erasure,
@@ -123,10 +124,13 @@ class Workspace(Wiring):
         strict: bool = False,
         batch: int = INGEST_BATCH,
         progress: Callable[[int, int | None], None] | None = None,
+        options: FileOptions | None = None,
     ) -> IngestOutcome:
-        """Add evidence from a JSONL, CSV or Parquet file, a list of dicts or a pandas DataFrame.
+        """Add evidence from a JSONL, CSV, Excel or Parquet file, a list of dicts or a pandas
+        DataFrame; or the items of a data set file. ``options`` say how to read it.
 
-        Rows that cannot be used are skipped and written to the folder ``rejects``, and the outcome
+        An item whose ``evidence_id`` is in the store with other content gets a new version. Rows
+        that cannot be used are skipped and written to the folder ``rejects``, and the outcome
         lists the first of them. With ``strict`` InputFileError names them and nothing is added.
         """
         shared: dict[str, Any] = {
@@ -134,6 +138,7 @@ class Workspace(Wiring):
             "strict": strict,
             "batch": batch,
             "progress": progress,
+            "options": options,
         }
         if isinstance(data, str | os.PathLike):
             return ingest(Path(data), self.evidence, self.schema, self.reader, **shared)
