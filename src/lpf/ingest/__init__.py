@@ -1,5 +1,6 @@
 """Read evidence and facts from files into the store, and erase evidence."""
 
+from lpf.ingest.editing import edit_item
 from lpf.ingest.erasure import Erasure, begin_erasure, erase_evidence, finish_erasure, scrub
 from lpf.ingest.evidence_drafts import content_hash
 from lpf.ingest.fact_files import FactFile, read_facts
@@ -15,6 +16,7 @@ __all__ = [
     "Problem",
     "begin_erasure",
     "content_hash",
+    "edit_item",
     "erase_evidence",
     "finish_erasure",
     "ingest",

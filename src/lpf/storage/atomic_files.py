@@ -21,7 +21,12 @@ def write_atomically(path: Path, content: bytes) -> None:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces ``path`` when the block ends. If the block raises, the
-    temporary file is removed and ``path`` is unchanged."""
+    temporary file is removed and ``path`` is unchanged. A device or a pipe, such as /dev/null, is
+    written to and never replaced."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as file:
+            yield file
+        return
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:

@@ -4,7 +4,7 @@ records every answer. The command line is built on this class."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from lpf.ingest import (
     FileOptions,
     IngestOutcome,
     begin_erasure,
+    edit_item,
     finish_erasure,
     ingest,
     ingest_rows,
@@ -25,8 +26,17 @@ from lpf.ledger import erase_query_texts
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
 from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
+from lpf.storage.evidence import StoredEvidence
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import LearnedCircuit, learn_circuit
+from lpf.workspace.entities import (
+    EntitySummary,
+    Ranking,
+    all_questions_of,
+    list_entities,
+    rank,
+    require_value,
+)
 from lpf.workspace.folder import create_workspace, find_folder
 from lpf.workspace.models import previous_model
 from lpf.workspace.settings import read_settings
@@ -108,6 +118,43 @@ class Workspace(Wiring):
                 progress(len(results), len(pairs))
         return results
 
+    def entities(
+        self, limit: int = 100, after: str = "", like: str | None = None
+    ) -> list[EntitySummary]:
+        """The entities with evidence or facts, by ID, with what is stored about each and its last
+        answers. For the next page, pass the last ID as ``after``."""
+        return list_entities(self.database, self.records, limit=limit, after=after, like=like)
+
+    def questions(self, predicate: str | None = None) -> list[tuple[str, str]]:
+        """(entity ID, predicate) for every entity with evidence or facts about ``predicate``, or
+        (None) about any predicate of the schema."""
+        every = {each.name for each in self.schema}
+        wanted = every if predicate is None else {self.predicate(predicate)}
+        return all_questions_of(self.database, wanted)
+
+    def rank(
+        self,
+        predicate: str | None = None,
+        value: str | None = None,
+        limit: int = 20,
+        options: QueryOptions | None = None,
+        audit: AuditMode = "sync",
+        progress: Progress | None = None,
+    ) -> Ranking:
+        """Answer the question about every entity, record the answers, and rank the entities by the
+        probability of ``value``, by default the last value of the predicate."""
+        name = self.predicate(predicate)
+        chosen = require_value(self.schema[name].values, name, value)
+        pairs = self.questions(name)
+
+        def answers() -> Iterator[QueryResult]:
+            for start in range(0, len(pairs), QUERY_BATCH):
+                yield from self.query_many(pairs[start : start + QUERY_BATCH], options, audit)
+                if progress is not None:
+                    progress(min(start + QUERY_BATCH, len(pairs)), len(pairs))
+
+        return rank(answers(), chosen, limit)
+
     def predicate(self, name: str | None) -> str:
         """``name`` if the schema has it, or (None) the only predicate of the schema."""
         if name is not None:
@@ -144,6 +191,12 @@ class Workspace(Wiring):
             return ingest(Path(data), self.evidence, self.schema, self.reader, **shared)
         name = "DataFrame" if hasattr(data, "itertuples") else "rows"
         return ingest_rows(data, self.evidence, self.schema, self.reader, name=name, **shared)
+
+    def edit(self, evidence_id: str, **changes: object) -> StoredEvidence:
+        """Change fields of an item: ``text_content``, ``credibility``, ``timestamp``, ``source``,
+        ``claim``, ``report_id``, ``supports_value`` or ``evidence_type``. The item gets a new
+        version; the old one stays for the records that used it."""
+        return edit_item(evidence_id, changes, self.evidence, self.schema, self.reader)
 
     def erase(self, *evidence_ids: str) -> Erasure:
         """Destroy items: their texts, salts, vectors and cached numbers. Their records stay valid.
