@@ -76,15 +76,16 @@ class CellReader:
     @classmethod
     def of(cls, file: InputFile, date_format: str | None = None) -> CellReader:
         """Find the order of day and month from all dates of the file. InputFileError if the dates
-        contradict each other, or if none of them settles it."""
-        if date_format is not None:
-            return cls(date_format)
-        has_dates = file.columns is None or DATE_FIELD in file.columns
-        if not has_dates or not file.text_dates:
-            return cls()
+        contradict each other, or if none of them settles it; and, for a file that may break off in
+        the middle, if it does: before anything is made of its first rows."""
         order = _DateOrder(file)
-        for row in file.rows():
-            order.see(row.values.get(DATE_FIELD), row.line)
+        has_dates = file.columns is None or DATE_FIELD in file.columns
+        open_order = date_format is None and has_dates and file.text_dates
+        if open_order or file.may_break:
+            for row in file.rows():
+                order.see(row.values.get(DATE_FIELD), row.line)
+        if not open_order:
+            return cls(date_format)
         reader = cls(day_first=order.day_first())
         if order.reason is not None:
             name = "day" if reader._day_first else "month"

@@ -65,7 +65,14 @@ def open_excel(path: Path, options: FileOptions) -> InputFile:
     stated += [f"header in row {header}"] if header > 1 else []
     merged = [place for place in chosen.facts.merged if place[0] > header]
     stated += ["merged cells with their value in every row"] if merged else []
-    return InputFile(str(path), lambda: _rows(chosen), columns, read_as=tuple(stated), unit="row")
+    return InputFile(
+        str(path),
+        lambda: _rows(chosen),
+        columns,
+        read_as=tuple(stated),
+        unit="row",
+        may_break=True,
+    )
 
 
 def _chosen(path: Path, book: Any, options: FileOptions) -> tuple[Any, bool]:

@@ -80,7 +80,8 @@ class InputFile:
     ``name`` is the path as given. ``columns`` is None if every row names its own; ``total``, the
     number of rows, is None if it is not known before reading. ``read_as`` says what was assumed
     about the file, such as a separator, ``notes`` what else a user should know. ``text_dates`` is
-    False if dates cannot be texts.
+    False if dates cannot be texts. ``may_break`` is True if a damaged file may fail after some of
+    its rows; in other files damage concerns single rows.
     """
 
     name: str
@@ -91,6 +92,7 @@ class InputFile:
     notes: tuple[str, ...] = ()
     unit: str = "line"  # "row" for rows in memory, Parquet and Excel
     text_dates: bool = True
+    may_break: bool = False
 
     def require(self, *needed: Sequence[str]) -> None:
         """InputFileError if the columns are known and some of ``needed`` are missing. Each of

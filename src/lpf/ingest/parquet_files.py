@@ -16,11 +16,18 @@ from typing import Any
 from lpf.errors import InputFileError
 from lpf.ingest.cell_values import DATE_FIELD
 from lpf.ingest.input_rows import LONGEST_ROW, FileOptions, InputFile, InputRow, columns_of
+from lpf.ingest.parquet_pages import page_sizes
 from lpf.types import LONGEST_TEXT
 
 ROWS_AT_ONCE = 1024
-# Of one column in one row group, unpacked.
-LARGEST_CHUNK = 1024 * 1024 * 1024
+LARGEST_PAGE = 256 * 1024 * 1024  # bytes, unpacked
+# From here on, fewer rows at once: each may be long.
+LARGE_PAGE = 16 * 1024 * 1024
+FEW_ROWS = 64
+# Encodings that pyarrow can read as dictionaries.
+DICTIONARY = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+# In this encoding a text repeats the beginning of the one before it, at no cost in the file.
+PREFIXED, PREFIXED_ROWS = "DELTA_BYTE_ARRAY", 8
 # Each row takes some bytes; far more rows than bytes are a file made to exhaust its reader.
 ROWS_PER_BYTE = 1000
 FEWEST_ROWS = 1_000_000
@@ -34,7 +41,7 @@ def open_parquet(path: Path, options: FileOptions) -> InputFile:
     with _named_errors(path), _parquet_file(path) as file:
         schema = file.schema_arrow
         columns = columns_of(str(path), schema.names, options.columns)
-        _check_size(path, file)
+        rows_at_once = _rows_at_once(path, file.metadata)
         plain = [place for place, kind in enumerate(schema.types) if not _is_nested(kind)]
         nested = [columns[place] for place in range(len(columns)) if place not in plain]
         text_dates = any(
@@ -45,20 +52,23 @@ def open_parquet(path: Path, options: FileOptions) -> InputFile:
     skipped = (f"without the nested columns {nested}",) if nested else ()
     return InputFile(
         str(path),
-        lambda: _rows(path, plain, names),
+        lambda: _rows(path, plain, names, rows_at_once),
         columns,
         total,
         read_as=skipped,
         unit="row",
         text_dates=text_dates,
+        may_break=True,
     )
 
 
-def _rows(path: Path, places: Sequence[int], names: Sequence[str]) -> Iterator[InputRow]:
+def _rows(
+    path: Path, places: Sequence[int], names: Sequence[str], rows_at_once: int
+) -> Iterator[InputRow]:
     number = 0
     with _named_errors(path), _parquet_file(path) as file:
         wanted = [file.schema_arrow.names[place] for place in places]
-        for batch in file.iter_batches(ROWS_AT_ONCE, columns=wanted):
+        for batch in file.iter_batches(rows_at_once, columns=wanted):
             # One column at a time, and every value of a dictionary only once.
             columns = [_values(batch.column(place)) for place in range(batch.num_columns)]
             for cells in zip(*columns, strict=True):
@@ -96,7 +106,10 @@ def _values(column: Any) -> list[Any]:
 
     kind = column.type
     if types.is_dictionary(kind):
-        known = _values(column.dictionary)
+        import pyarrow.compute
+
+        used = pyarrow.compute.unique(column.indices).drop_null()
+        known = dict(zip(used.to_pylist(), _values(column.dictionary.take(used)), strict=True))
         return [None if index is None else known[index] for index in column.indices.to_pylist()]
     if types.is_timestamp(kind):
         return [_moment(micros, kind.tz) for micros in _micros(column)]
@@ -183,24 +196,30 @@ def _is_text(kind: Any) -> bool:
     return bool(types.is_string(value) or types.is_large_string(value))
 
 
-def _check_size(path: Path, file: Any) -> None:
-    """Refuse a file by its metadata, before any page is unpacked."""
-    metadata = file.metadata
+def _rows_at_once(path: Path, metadata: Any) -> int:
+    """How many rows fit in memory together. InputFileError for a file that claims more than it can
+    hold, before any page is unpacked."""
     size = path.stat().st_size
     if metadata.num_rows > max(FEWEST_ROWS, ROWS_PER_BYTE * size):
         raise InputFileError(
             f"{path}: claims {metadata.num_rows:,} rows in {size:,} bytes. Nothing was read."
         )
+    largest = max(page_sizes(path, metadata), default=0)
+    prefixed = any(PREFIXED in chunk.encodings for chunk in _chunks(metadata))
+    if largest > (LARGE_PAGE if prefixed else LARGEST_PAGE):
+        raise InputFileError(
+            f"{path}: unpacks a page to {largest:,} bytes. Nothing was read.",
+            hint="Write it again with smaller pages.",
+        )
+    if prefixed:
+        return PREFIXED_ROWS
+    return FEW_ROWS if largest > LARGE_PAGE else ROWS_AT_ONCE
+
+
+def _chunks(metadata: Any) -> Iterator[Any]:
     for group in range(metadata.num_row_groups):
         for place in range(metadata.num_columns):
-            chunk = metadata.row_group(group).column(place)
-            if chunk.total_uncompressed_size > LARGEST_CHUNK:
-                raise InputFileError(
-                    f"{path}: row group {group + 1} unpacks {chunk.path_in_schema} to "
-                    f"{chunk.total_uncompressed_size:,} bytes; at most {LARGEST_CHUNK:,} are "
-                    "allowed. Nothing was read.",
-                    hint="Write it with smaller row groups.",
-                )
+            yield metadata.row_group(group).column(place)
 
 
 def _parquet_file(path: Path) -> Any:
@@ -211,10 +230,16 @@ def _parquet_file(path: Path) -> Any:
             f"{path}: reading Parquet needs pyarrow. Nothing was read.",
             hint="Install it with pip install 'lpf[parquet]', or use JSONL, CSV or Excel.",
         ) from error
-    schema = pyarrow.parquet.read_schema(path)
-    texts = [name for name, kind in zip(schema.names, schema.types, strict=True) if _is_text(kind)]
+    metadata = pyarrow.parquet.read_metadata(path)
+    schema = metadata.schema.to_arrow_schema()
+    texts = {name for name, kind in zip(schema.names, schema.types, strict=True) if _is_text(kind)}
+    others = {
+        chunk.path_in_schema for chunk in _chunks(metadata) if set(chunk.encodings) - DICTIONARY
+    }
     # pre_buffer would load whole row groups.
-    return pyarrow.parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
+    return pyarrow.parquet.ParquetFile(
+        path, read_dictionary=sorted(texts - others), pre_buffer=False
+    )
 
 
 @contextmanager
