@@ -29,7 +29,7 @@ DICTIONARY = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"
 # In this encoding a text repeats the beginning of the one before it, at no cost in the file.
 PREFIXED, PREFIXED_ROWS = "DELTA_BYTE_ARRAY", 8
 # Each row takes some bytes; far more rows than bytes are a file made to exhaust its reader.
-ROWS_PER_BYTE = 1000
+ROWS_PER_BYTE = 10
 FEWEST_ROWS = 1_000_000
 _LONGEST_BYTES = 4 * LONGEST_TEXT  # in UTF-8
 _EPOCH = datetime(1970, 1, 1)

@@ -309,7 +309,7 @@ def _records(
                 return
             yield _unreadable(file, separator, line, reader.line_num, str(error))
         else:
-            if cells:
+            if cells or undecoded:  # a line that is too long has no cells
                 yield line, cells
 
 
