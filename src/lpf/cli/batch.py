@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -270,11 +270,10 @@ def _lines(
 
 
 def _write(answerer: BatchAnswerer, lines: Sequence[BatchLine], writer: AnswerWriter) -> None:
-    with progress("answering") as report:
+    with closing(writer), progress("answering") as report:
         for done, outcome in enumerate(answerer.outcomes(lines), start=1):
             writer.write(outcome)
             report(done, len(lines))
-        writer.close()
 
 
 def _after_failure(target: str, held_back: bool) -> str:

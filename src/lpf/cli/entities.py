@@ -4,7 +4,7 @@ answer."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -115,10 +115,9 @@ def rank(
                 raise
         if file is not None and form is not None:
             name = space.predicate(predicate)
-            writer = AnswerWriter(form, file, space.schema, [name], ranked=True)
-            for result in ranking.results:
-                writer.write(result)
-            writer.close()
+            with closing(AnswerWriter(form, file, space.schema, [name], ranked=True)) as writer:
+                for result in ranking.results:
+                    writer.write(result)
     _show_ranking(ranking, target, as_json)
 
 

@@ -191,20 +191,23 @@ def _workbook(path: Path) -> Iterator[Any]:
     errors, and raises every kind."""
     import openpyxl
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about parts that are not read here
-            book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-    except Exception as error:
-        raise _damaged(path, error) from error
-    try:
-        yield book
-    except InputFileError:
-        raise
-    except Exception as error:
-        raise _damaged(path, error) from error
-    finally:
-        book.close()
+    with path.open("rb") as file:  # given a path, openpyxl looks at the suffix
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about parts that are not read here
+                book = openpyxl.load_workbook(
+                    file, read_only=True, data_only=True, keep_links=False
+                )
+        except Exception as error:
+            raise _damaged(path, error) from error
+        try:
+            yield book
+        except InputFileError:
+            raise
+        except Exception as error:
+            raise _damaged(path, error) from error
+        finally:
+            book.close()
 
 
 def _damaged(path: Path, error: Exception) -> InputFileError:

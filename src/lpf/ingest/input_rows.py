@@ -53,7 +53,7 @@ class FileOptions:
 def _check_encoding(name: str) -> None:
     try:
         is_text = "a".encode(codecs.lookup(name).name) is not None
-    except (LookupError, ValueError):  # a NUL in the name is a ValueError
+    except (LookupError, TypeError, ValueError):  # also codecs of bytes, and a NUL in the name
         is_text = False
     if not is_text:
         raise ConfigError(

@@ -95,7 +95,7 @@ class _PartScanner:
         self._fed = self._depth = self._elements = self._strings = 0
         self._cells = self._length = self._row = 0
         self._cell = ""
-        self._formula = self._value = False
+        self._formula = self._value = self._in_value = False
         parser = self._parser = expat.ParserCreate()
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -128,9 +128,10 @@ class _PartScanner:
         elif tag == "row" and self.is_sheet:
             self._begin_row(attributes.get("r"))
         elif tag == "c" and self.is_sheet:
-            self._begin_cell(attributes.get("r", ""))
+            # The stored value of a formula may be an empty text; then the type says so.
+            self._begin_cell(attributes.get("r", ""), attributes.get("t") == "str")
         elif tag in ("v", "is"):
-            self._value = True
+            self._in_value = True
         elif tag == "f":
             self._formula = True
         elif tag == "mergeCell":
@@ -152,8 +153,8 @@ class _PartScanner:
         if self._row > MOST_ROWS:
             _refuse(self._path, f"{self._name} has a row {self._row:,}")
 
-    def _begin_cell(self, reference: str) -> None:
-        self._cell, self._formula, self._value = reference, False, False
+    def _begin_cell(self, reference: str, is_text: bool) -> None:
+        self._cell, self._formula, self._value = reference, False, is_text
         self._cells += 1
         match = _CELL.fullmatch(reference) if reference else None
         column = column_number(match[1]) if match else self._cells
@@ -162,12 +163,14 @@ class _PartScanner:
 
     def _text(self, text: str) -> None:
         self._length += len(text)
+        self._value = self._value or self._in_value
         if self._length > LONGEST_ROW:
             _refuse(self._path, f"{self._name} has a text of more than {LONGEST_ROW:,} characters")
 
     def _end(self, name: str) -> None:
         self._depth -= 1
         tag = name.rpartition(":")[2]
+        self._in_value = self._in_value and tag not in ("v", "is")
         if tag == "c" and self._formula and not self._value:
             self.facts.uncomputed.setdefault(self._row, self._cell)
         elif tag not in ("c", "v", "f", "t", "is", "r"):
