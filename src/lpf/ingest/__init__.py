@@ -7,6 +7,7 @@ from lpf.ingest.fact_files import FactFile, read_facts
 from lpf.ingest.ingestion import IngestOutcome, ingest, ingest_rows
 from lpf.ingest.input_rows import FileOptions
 from lpf.ingest.row_fields import Problem
+from lpf.ingest.table_datasets import read_labelled
 
 __all__ = [
     "Erasure",
@@ -22,5 +23,6 @@ __all__ = [
     "ingest",
     "ingest_rows",
     "read_facts",
+    "read_labelled",
     "scrub",
 ]

@@ -125,7 +125,7 @@ def field_names(header: Sequence[str], mapping: Mapping[str, str] | None = None)
     names = []
     for column in header:
         normal = _normal(column)
-        plain = normal if normal in FIELDS else column.strip()
+        plain = normal if normal in MAPPABLE else column.strip()
         names.append(given.get(normal, plain))
     return tuple(names)
 
