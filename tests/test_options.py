@@ -26,7 +26,7 @@ from lpf.training.config import StageTwoConfig, TrainingConfig
 # Options of a question that a classifier has no use for, or has under scikit-learn's name.
 NOT_IN_CLASSIFIER = {
     *("top_k", "min_credibility", "query_text", "as_of", "fallback"),
-    *("seed", "uncertainty_samples"),
+    *("seed", "uncertainty_samples", "related_evidence"),
 }
 
 

@@ -63,6 +63,7 @@ def test_related_is_transitive() -> None:
     )
     assert schema.related("a") == ("b", "c")
     assert schema.related("d") == ()
+    assert schema.groups == (("a", "b", "c"), ("d",))
 
 
 def test_single_value_is_allowed() -> None:
@@ -118,3 +119,12 @@ def test_names_with_surrounding_blanks_are_refused(name: str) -> None:
         Predicate(name, ("a", "b"))
     with pytest.raises(SchemaError, match="blanks"):
         Predicate("level", ("a", name))
+
+
+def test_a_predicate_has_at_most_a_thousand_values() -> None:
+    values = tuple(f"v{number}" for number in range(1001))
+    assert len(Predicate("wide", values[:1000]).values) == 1000
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_dict({"predicates": [{"name": "wide", "values": list(values)}]})
+    assert caught.value.field == "predicates[0]: predicate 'wide': values"
+    assert caught.value.hint

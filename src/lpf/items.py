@@ -91,9 +91,10 @@ class Items:
       number sources within an entity, -1 for none;
     - ``segments``, the layout by entity (default: all items belong to one entity).
 
-    Retrieval adds ``content_keys`` (their keys in caches), ``commitments`` (salted hashes of
-    the texts), ``scores`` [N] (best first) and counts: of ``considered`` items,
-    ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were left out.
+    Retrieval adds ``content_keys`` (their keys in caches), ``commitments`` (salted hashes of the
+    texts), ``has_claims`` (if any item has a claim), ``scores`` [N] (best first) and counts: of
+    ``considered`` items, ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were
+    left out.
 
     The answer adds ``weight`` [N], how much each item counts: its exponent, or its share of the
     latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions``
@@ -110,6 +111,7 @@ class Items:
 
     content_keys: Sequence[bytes] = ()
     commitments: Sequence[bytes] = ()
+    has_claims: bool = False
     scores: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
     considered: int = 0
     below_credibility: int = 0
@@ -161,6 +163,24 @@ class Items:
             self.features[rows],
             [self.ids[row] for row in rows],
             None if self.keys is None else self.keys[rows],
+        )
+
+    def credible(self, least: float) -> NDArray[np.intp]:
+        """Positions of the items whose credibility is at least ``least`` or unknown."""
+        return np.flatnonzero(~(self.credibility < least))
+
+    def select(self, rows: NDArray[np.intp]) -> Items:
+        """Some of the items, in ascending order, with all that the engine needs. An entity may be
+        left without any."""
+        counts = np.bincount(self.layout.owner[rows], minlength=len(self.layout))
+        return Items(
+            self.features[rows],
+            [self.ids[row] for row in rows] if len(self.ids) else (),
+            None if self.keys is None else self.keys[rows],
+            self.credibility[rows],
+            self.groups[rows],
+            self.sources[rows],
+            Segments.of_counts(counts),
         )
 
     @staticmethod

@@ -28,6 +28,8 @@ WeightForm = Literal["product", "sigmoid"]
 
 DRAWS_NOTHING = ("mean", "moments")  # samplers that integrate without samples
 INF = float("inf")
+# For models made before thresholds were chosen with the model, and in paper mode.
+DEFAULT_MIN_CREDIBILITY = 0.5
 LARGEST_SEED = 2**53 - 1  # records store it as a JSON number
 
 
@@ -82,6 +84,13 @@ class DeclaredOption:
     def flag(self) -> str:
         """The option's name on the command line, such as ``--top-k``."""
         return "--" + self.name.replace("_", "-")
+
+    @property
+    def off_flag(self) -> str | None:
+        """The flag that turns the option off, such as ``--no-related-evidence``, if it is not off
+        unless it is given."""
+        is_switch = self.kind is bool and self.default is not False
+        return "--no-" + self.name.replace("_", "-") if is_switch else None
 
     @property
     def default_text(self) -> str:
@@ -150,7 +159,8 @@ class QueryOptions:
     ``robust`` is the default mode; ``paper`` follows the published algorithms to the letter, and
     ``QueryOptions.paper()`` and ``paper_best()`` are its two published settings. ``top_k``,
     ``min_credibility``, ``query_text`` and ``as_of`` choose the evidence, before the engine sees
-    it. Records store the options by field name.
+    it. Without a ``min_credibility`` the one that was chosen with the model applies; results and
+    records hold the number. Records store the options by field name.
     """
 
     variant: Annotated[
@@ -188,8 +198,15 @@ class QueryOptions:
         Option("Form of the credibility weight; paper mode only.", HOW, unset="product"),
     ] = None
     min_credibility: Annotated[
-        float, Option("Leave out items below this credibility; 0 uses all.", WHICH, ge=0, le=1)
-    ] = 0.5
+        float | None,
+        Option(
+            "Leave out items below this credibility; 0 uses all.",
+            WHICH,
+            ge=0,
+            le=1,
+            unset="the model's; paper: 0.5",
+        ),
+    ] = None
     query_text: Annotated[
         str | None, Option("Prefer items close in meaning to this text.", WHICH, old_name="text")
     ] = None
@@ -216,6 +233,14 @@ class QueryOptions:
     fallback: Annotated[
         Fallback, Option("How to answer if the circuit lacks the predicate.", HOW)
     ] = "average"
+    related_evidence: Annotated[
+        bool | None,
+        Option(
+            "Also use evidence about related predicates; robust mode and variant spn only.",
+            WHICH,
+            unset="on; paper and learned: off",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         check_options(self, "options")
@@ -227,21 +252,34 @@ class QueryOptions:
             raise out_of_range("options", "as_of", "a time with a time zone", self.as_of)
         for names, reason in self._inapplicable():
             for name in names:
-                if getattr(self, name) is not None:
+                value = getattr(self, name)
+                if value is not None and value is not False:  # False is what happens anyway
                     raise ConfigError(f"{reason}; leave it out.", field=f"options.{name}")
 
     def _inapplicable(self) -> Iterator[tuple[Sequence[str], str]]:
         """Options that have no effect given the others, with the reason."""
         if self.mode == "robust":
             yield ("alpha", "weight_form"), "applies in paper mode only"
+        else:
+            yield ("related_evidence",), "applies in robust mode only"
         if self.variant == "learned":
             yield (
                 ("alpha", "weight_form", "sampler", "n_samples"),
                 "does not apply to the variant 'learned', which draws no samples",
             )
+            yield (
+                ("related_evidence",),
+                "does not apply to the variant 'learned', which does not use the circuit",
+            )
         sampler = self.sampler or ("mean" if self.mode == "robust" else "plain")
         if sampler in DRAWS_NOTHING:
             yield ("n_samples",), f"does not apply to the sampler {sampler!r}, which draws none"
+
+    @property
+    def uses_related(self) -> bool:
+        """Whether evidence about related predicates counts."""
+        applies = self.mode == "robust" and self.variant == "spn"
+        return applies and self.related_evidence is not False
 
     @classmethod
     def paper(cls) -> QueryOptions:

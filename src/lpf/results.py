@@ -18,13 +18,16 @@ from lpf.types import FloatArray, QueryOptions
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Source = Literal["canonical", "inference", "facts", "none"]
+Source = Literal["canonical", "inference", "related", "facts", "none"]
 Method = Literal["canonical", "spn", "learned", "average", "prior"]
 Audit = Literal["recorded", "pending", "off"]
 FactRole = Literal["hard", "soft"]
+# Where the minimum credibility comes from: the question (or lpf.toml), the model, or neither.
+Threshold = Literal["given", "model", "default"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS_SHOWN = 60  # in a notebook
+NO_ANSWER = "no answer"
 
 # The stages of a question, in the order of the paper's latency table.
 STAGES = ("canonical", "retrieval", "encoding", "conversion", "reasoning", "recording")
@@ -44,6 +47,33 @@ class FactUsed:
     strength: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RelatedEvidence:
+    """Evidence about a related predicate that was used. ``distribution`` is what its ``items`` say
+    together about that predicate's ``values``, with its prior. ``contribution`` [V] is what they
+    add to the answer through the circuit, in log space, one number per value of the answer; of
+    several related predicates, each adds to those before it."""
+
+    predicate: str
+    values: tuple[str, ...]
+    distribution: tuple[float, ...]
+    items: Items
+    contribution: FloatArray
+
+    @property
+    def evidence_chain(self) -> tuple[str, ...]:
+        """The ids of the items, best first."""
+        return tuple(self.items.ids)
+
+
+def with_contributions(base: FloatArray, related: Iterable[RelatedEvidence]) -> FloatArray:
+    """``base`` and the contributions of related evidence, added in their order."""
+    total = base.copy()
+    for one in related:
+        total += one.contribution
+    return total
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """How many items were found for a question but not used, each counted under the first reason
@@ -57,23 +87,26 @@ class LeftOut:
     def count(self) -> int:
         return self.later_than_as_of + self.below_credibility + self.beyond_top_k
 
-    def reasons(self, options: QueryOptions) -> str:
+    def reasons(self, options: QueryOptions, threshold: Threshold = "given") -> str:
         """In words: "1 below credibility 0.5, 2 beyond the best 5"."""
+        whose = ", the model's threshold" if threshold == "model" else ""
         reasons = (
             (self.later_than_as_of, "dated later than the question"),
-            (self.below_credibility, f"below credibility {options.min_credibility:g}"),
+            (self.below_credibility, f"below credibility {options.min_credibility or 0:g}{whose}"),
             (self.beyond_top_k, f"beyond the best {options.top_k}"),
         )
         return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
 
 
-def all_left_out_note(left_out: LeftOut, options: QueryOptions) -> str:
+def all_left_out_note(
+    left_out: LeftOut, options: QueryOptions, threshold: Threshold = "given"
+) -> str:
     """The note for an answer if items were found but all of them were left out."""
     number = left_out.count
     items = (
         "1 item, which does not count" if number == 1 else f"{number:,} items, none of which counts"
     )
-    return f"{items}: {left_out.reasons(options)}"
+    return f"{items}: {left_out.reasons(options, threshold)}"
 
 
 @dataclass(slots=True, eq=False)
@@ -81,11 +114,19 @@ class QueryResult:
     """The answer to one question.
 
     ``source`` says what the answer is based on, ``method`` how it was computed, ``notes`` what else
-    a reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V] and
-    the evidence's ``contributions`` [K, V] add up, in log space, to the answer before normalising.
+    a reader must know. ``evidence`` holds the K items used, best first, or None. ``base`` [V], the
+    ``contribution`` [V] of each of ``related`` and the evidence's ``contributions`` [K, V] add up,
+    in log space, to the answer before normalising.
     ``stages`` are milliseconds by name (see STAGES); for one of many questions answered together
     they are its share. ``as_of`` and ``timestamp`` are microseconds since 1970. ``none_of`` counts
-    the items of an answer without ``evidence``: found, but all left out.
+    the items of an answer without ``evidence``: found, but all left out. ``options`` hold the
+    minimum credibility that applied; ``threshold`` says where it comes from.
+
+    If no item and no fact counts, ``source`` is ``none`` and there is no answer: ``top_value`` and
+    ``confidence`` are None, and the probabilities are the prior. ``similar`` then has up to three
+    known entity IDs that are like an unknown one; it is None if the entity is known.
+
+    ``item_claims`` has the claims of the items used, by evidence ID.
     """
 
     entity_id: str
@@ -107,6 +148,20 @@ class QueryResult:
     audit: Audit = "off"
     audit_ptr: str | None = None
     none_of: LeftOut | None = None
+    similar: tuple[str, ...] | None = None
+    item_claims: Mapping[str, str] = field(default_factory=dict)
+    related: tuple[RelatedEvidence, ...] = ()
+    threshold: Threshold = "given"
+
+    @property
+    def has_answer(self) -> bool:
+        """False if no item and no fact counts."""
+        return self.source != "none"
+
+    @property
+    def log_prior(self) -> FloatArray | None:
+        """``base`` with what related evidence adds, [V]: what the items multiply."""
+        return None if self.base is None else with_contributions(self.base, self.related)
 
     @property
     def distribution(self) -> dict[str, float]:
@@ -114,18 +169,31 @@ class QueryResult:
         return dict(zip(self.values, self.probabilities, strict=True))
 
     @property
-    def top_value(self) -> str:
-        return self.values[self._best]
+    def top_value(self) -> str | None:
+        """The most probable value, or None if there is no answer."""
+        return self.values[self._best] if self.has_answer else None
 
     @property
-    def confidence(self) -> float:
-        """The probability of the top value."""
-        return self.probabilities[self._best]
+    def confidence(self) -> float | None:
+        """The probability of the top value, or None if there is no answer."""
+        return self.probabilities[self._best] if self.has_answer else None
 
     @property
     def evidence_chain(self) -> tuple[str, ...]:
         """The ids of the items used, best first."""
         return () if self.evidence is None else tuple(self.evidence.ids)
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The different claims of the items used, that of the best item first."""
+        given = (self.item_claims.get(name) for name in self.evidence_chain)
+        return tuple(dict.fromkeys(claim for claim in given if claim is not None))
+
+    @property
+    def claim(self) -> str | None:
+        """The claim that the answer is about; None if the items have none, or different ones."""
+        claims = self.claims
+        return claims[0] if len(claims) == 1 else None
 
     @property
     def left_out(self) -> LeftOut | None:
@@ -154,6 +222,8 @@ class QueryResult:
         return {
             "entity_id": self.entity_id,
             "predicate": self.predicate,
+            "claim": self.claim,
+            "claims": list(self.claims),
             "as_of": _iso(self.as_of),
             "distribution": self.distribution,
             "top_value": self.top_value,
@@ -163,6 +233,7 @@ class QueryResult:
             "variant": self.options.variant,
             "mode": self.options.mode,
             "min_credibility": self.options.min_credibility,
+            "min_credibility_from": self.threshold,
             "top_k": self.options.top_k,
             "conflict": self.conflict,
             "uncertainty": None if self.uncertainty is None else dict(self.uncertainty),
@@ -170,7 +241,9 @@ class QueryResult:
             "evidence": self._items(),
             "left_out": _counts(self.left_out),
             "facts": [_fact(used) for used in self.facts],
+            "related": [self._related(one) for one in self.related],
             "notes": list(self.notes),
+            "similar": None if self.similar is None else list(self.similar),
             "audit_ptr": self.audit_ptr,
             "record_id": self.record_id,
             "audit": self.audit,
@@ -188,6 +261,7 @@ class QueryResult:
         credibility = float(used.credibility[place])
         item: dict[str, Any] = {
             "evidence_id": used.ids[place],
+            "claim": self.item_claims.get(used.ids[place]),
             "weight": float(used.weight[place]),
             "credibility": None if np.isnan(credibility) else credibility,
             "score": float(used.scores[place]),
@@ -195,11 +269,22 @@ class QueryResult:
         }
         for name, rows in (("factor", used.potential), ("contribution", used.contributions)):
             if rows is not None:
-                item[name] = {
-                    value: number if np.isfinite(number) else None
-                    for value, number in zip(self.values, rows[place].tolist(), strict=True)
-                }
+                item[name] = self._by_value(rows[place])
         return item
+
+    def _related(self, one: RelatedEvidence) -> dict[str, Any]:
+        return {
+            "predicate": one.predicate,
+            "evidence_chain": list(one.evidence_chain),
+            "distribution": dict(zip(one.values, one.distribution, strict=True)),
+            "contribution": self._by_value(one.contribution),
+        }
+
+    def _by_value(self, row: FloatArray) -> dict[str, float | None]:
+        return {
+            value: number if np.isfinite(number) else None
+            for value, number in zip(self.values, row.tolist(), strict=True)
+        }
 
     @property
     def record_id(self) -> str | None:
@@ -224,11 +309,12 @@ class QueryResult:
     def evidence_frame(self) -> DataFrame:
         """The evidence as a pandas DataFrame with one row per item, best first.
 
-        Columns: ``evidence_id``, ``weight``, ``credibility``, ``score``, ``copies`` (the number of
-        the item's group of copies), and for each value ``factor_<value>`` (what the item says) and
-        ``contribution_<value>`` (what it adds to the answer, in nats), if the answer has them.
+        Columns: ``evidence_id``, ``claim``, ``weight``, ``credibility``, ``score``, ``copies`` (the
+        number of the item's group of copies), and for each value ``factor_<value>`` (what the item
+        says) and ``contribution_<value>`` (what it adds to the answer, in nats), if the answer has
+        them.
         """
-        columns = ["evidence_id", "weight", "credibility", "score", "copies"]
+        columns = ["evidence_id", "claim", "weight", "credibility", "score", "copies"]
         rows = []
         for item in self._items():
             row = {name: item[name] for name in columns}
@@ -239,8 +325,9 @@ class QueryResult:
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{value}={p:.3f}" for value, p in self.distribution.items())
+        verdict = shares if self.has_answer else f"{NO_ANSWER}, prior {shares}"
         return (
-            f"<QueryResult {self.entity_id!r} {self.predicate}: {shares} ({self.source}, "
+            f"<QueryResult {self.entity_id!r} {self.predicate}: {verdict} ({self.source}, "
             f"{len(self.evidence_chain)} items, record {self.record_id})>"
         )
 
@@ -255,21 +342,23 @@ class QueryResults(list[QueryResult]):
     def to_frame(self) -> DataFrame:
         """A pandas DataFrame with one row per question.
 
-        Columns: ``entity_id``, ``predicate``, ``top_value``, ``confidence``, one ``p_<value>`` per
-        value (NaN for predicates that do not have it), ``source``, ``method``, ``items`` (evidence
-        items used), ``conflict``, ``as_of``, ``asked_at``, ``record_id`` and ``notes``.
-        MissingPackageError if pandas is not installed.
+        Columns: ``entity_id``, ``predicate``, ``claim`` (None if the items have none, or different
+        ones), ``top_value``, ``confidence``, one ``p_<value>`` per value (NaN for predicates that
+        do not have it), ``source``, ``method``, ``items`` (evidence items used), ``conflict``,
+        ``as_of``, ``asked_at``, ``record_id`` and ``notes``. Without an answer ``top_value`` is
+        None and ``confidence`` NaN. MissingPackageError if pandas is not installed.
         """
         values = list(dict.fromkeys(value for result in self for value in result.values))
         columns = (
-            *("entity_id", "predicate", "top_value", "confidence"),
+            *("entity_id", "predicate", "claim", "top_value", "confidence"),
             *(f"p_{value}" for value in values),
             *("source", "method", "items", "conflict"),
             *("as_of", "asked_at", "record_id", "notes"),
         )
         rows = [
             (
-                *(result.entity_id, result.predicate, result.top_value, result.confidence),
+                *(result.entity_id, result.predicate, result.claim, result.top_value),
+                np.nan if result.confidence is None else result.confidence,
                 *(result.distribution.get(value) for value in values),
                 *(result.source, result.method, len(result.evidence_chain), result.conflict),
                 *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),
@@ -285,7 +374,7 @@ class QueryResults(list[QueryResult]):
             _cells(
                 "td",
                 (
-                    *(r.entity_id, r.predicate, r.top_value, f"{r.confidence:.1%}"),
+                    *(r.entity_id, r.predicate, *_verdict(r)),
                     *(r.source, r.record_id or "not recorded"),
                 ),
             )
@@ -335,6 +424,13 @@ def _pandas() -> Any:
         ) from error
 
 
+def _verdict(result: QueryResult) -> tuple[str, str]:
+    """The top value and its probability, in words."""
+    if result.top_value is None:
+        return NO_ANSWER, ""
+    return result.top_value, f"{result.confidence:.1%}"
+
+
 def _html(result: QueryResult) -> str:
     """The distribution as bars, the evidence as a table, the notes below."""
     bars = [
@@ -345,13 +441,16 @@ def _html(result: QueryResult) -> str:
     facts = [
         f"{len(result.evidence_chain)} items",
         f"{len(result.facts)} facts" if result.facts else "",
+        *[f"{len(one.evidence_chain)} items about {one.predicate}" for one in result.related],
         "" if result.conflict is None else f"conflict {result.conflict:.2f}",
         f"record {result.record_id}" if result.record_id else "not recorded",
     ]
+    value, chance = _verdict(result)
     parts = [
         f"<p><b>{escape(result.entity_id)}</b> · {escape(result.predicate)}: "
-        f"<b>{escape(result.top_value)}</b>, {result.confidence:.1%} "
+        f"<b>{escape(value)}</b>{', ' if chance else ''}{chance} "
         f"(source: {escape(result.source)}, method: {escape(result.method)})</p>",
+        *(f"<p>claim: {escape(claim)}</p>" for claim in result.claims),
         f"<table>{''.join(bars)}</table>",
         f"<p>{escape(', '.join(filter(None, facts)))}</p>",
     ]

@@ -22,6 +22,7 @@ import hashlib
 import json
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +32,8 @@ from typing import Any
 from lpf.errors import SchemaError, UnknownPredicateError, UnknownValueError
 
 DEFAULT_STALENESS_DAYS = 30.0
+# What two related predicates depend on is a table with a cell for each pair of values.
+MOST_VALUES = 1000
 PRIOR_TOLERANCE = 1e-6
 
 
@@ -52,7 +55,7 @@ class Predicate:
         prior = tuple(self.prior) or (1.0 / len(self.values),) * len(self.values)
         _check_prior(prior, self.values, f"predicate {self.name!r}: prior")
         # Normalise exactly: the check allows small rounding errors.
-        object.__setattr__(self, "prior", tuple(p / math.fsum(prior) for p in prior))
+        object.__setattr__(self, "prior", tuple(float(p / math.fsum(prior)) for p in prior))
         _check_staleness(self.staleness_days, f"predicate {self.name!r}: staleness_days")
 
     @cached_property
@@ -127,6 +130,16 @@ class Schema:
             if grown <= reached:
                 return tuple(p.name for p in self.predicates if p.name in reached - {name})
             reached |= grown
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The predicates that are related to each other, one group after the other; a predicate
+        without relations is a group by itself."""
+        found: list[tuple[str, ...]] = []
+        for predicate in self.predicates:
+            if not any(predicate.name in group for group in found):
+                found.append((predicate.name, *self.related(predicate.name)))
+        return tuple(found)
 
     @cached_property
     def hash(self) -> str:
@@ -230,7 +243,7 @@ def _refuse_unknown(entry: Mapping[str, Any], known: set[str], path: str) -> Non
 
 
 def _refuse_duplicates(names: Sequence[str], path: str) -> None:
-    duplicates = sorted({name for name in names if names.count(name) > 1})
+    duplicates = sorted(name for name, times in Counter(names).items() if times > 1)
     if duplicates:
         raise SchemaError(f"{duplicates} given more than once.", field=path)
 
@@ -245,6 +258,13 @@ def _check_name(name: object, path: str) -> None:
 def _check_values(values: Sequence[object], path: str) -> None:
     if not values:
         raise SchemaError("a predicate needs at least one value.", field=path)
+    if len(values) > MOST_VALUES:
+        raise SchemaError(
+            f"has {len(values):,} values; a predicate may have at most {MOST_VALUES:,}.",
+            field=path,
+            hint="Merge rare values into one, or ask about each group of values in a predicate "
+            "of its own.",
+        )
     for value in values:
         _check_name(value, path)
     _refuse_duplicates([str(value) for value in values], path)

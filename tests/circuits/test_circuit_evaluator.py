@@ -116,6 +116,8 @@ def compare(case: Case, tolerance: float = 1e-12) -> None:
         joint = compiled.log_joint(name, case.hard, log_soft=case.soft)
         wanted = enumerated_log_joint(case.circuit, case.log_inputs, name)
         np.testing.assert_allclose(joint, wanted, rtol=tolerance, atol=tolerance)
+        (batched,) = compiled.log_joint_batch(name, case.log_inputs[None])
+        np.testing.assert_allclose(batched, wanted, rtol=tolerance, atol=tolerance)
 
 
 @settings(max_examples=150, deadline=None)
@@ -135,6 +137,42 @@ def test_inference_agrees_with_enumeration_with_zeros(case):
 def test_inference_agrees_with_enumeration_under_underflow(case):
     # Log-likelihoods in the thousands: their sum has a rounding error of about 1e-12 of itself.
     compare(case, tolerance=1e-11)
+
+
+def test_joints_of_many_queries(weather, certain):
+    # likelihoods (2, 1) and (1, 0) on lawn, as above; the third row says nothing
+    logs = np.log([[2.0, 1.0], [1.0, 1e-300], [1.0, 1.0]])
+    joints = np.exp(weather.log_joint_batch("rain", {"lawn": logs}))
+    assert joints == pytest.approx(np.array([[0.57, 0.81], [0.23, 0.15], [0.34, 0.66]]), abs=1e-12)
+    # In a circuit with zeros, only what is impossible is -inf, however improbable the rest is.
+    far = {"lawn": np.array([[-2000.0, 0.0], [-inf, 0.0], [-inf, -inf]])}
+    joints = certain.log_joint_batch("rain", far)
+    expected = np.array([[log(0.5) - 2000.0, log(0.5)], [-inf, log(0.5)], [-inf, -inf]])
+    np.testing.assert_allclose(joints, expected, rtol=1e-12)
+
+
+def test_many_values_cost_no_more_queries():
+    """With more values than queries in one pass, the joint comes from one upward and one downward
+    pass; it must be the same."""
+    size = 200
+    values = tuple(f"a{place}" for place in range(size))
+    rng = np.random.default_rng(4)
+    builder = CircuitBuilder([Variable("wide", values), LAWN])
+    leaves = [builder.leaf("wide", rng.dirichlet(np.ones(size))) for _ in range(2)]
+    parts = [
+        builder.product([leaf, builder.leaf("lawn", [p, 1.0 - p])])
+        for leaf, p in zip(leaves, (0.8, 0.0), strict=True)
+    ]
+    circuit = builder.build(builder.sum(parts, [0.3, 0.7]))
+    compiled = compile_circuit(circuit)
+    own = np.zeros(size)
+    own[3] = -inf
+    evidence = np.concatenate([own, [0.0, -inf]])
+    expected = enumerated_log_joint(circuit, evidence, "wide")
+    found = compiled.log_joint("wide", {"lawn": "wet"}, log_soft={"wide": own})
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    with pytest.raises(ImpossibleEvidenceError):
+        compiled.log_joint("wide", soft={"lawn": [0.0, 0.0]})
 
 
 @settings(max_examples=60, deadline=None)

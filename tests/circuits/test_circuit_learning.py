@@ -134,6 +134,24 @@ def test_chow_liu_by_hand():
     assert compiled.marginals({"b": "y"})["a"] == pytest.approx([0.2, 0.8])
 
 
+def test_groups_are_learned_apart():
+    table = dependent_table()
+    apart = compile_circuit(learn_chow_liu(table, groups=[["c", "a"]]))
+    assert mutual_information(apart, "a", "b") == pytest.approx(0.0, abs=1e-12)
+    assert mutual_information(apart, "a", "c") > 0.0
+    whole = learn_chow_liu(table)
+    assert learn_chow_liu(table, groups=[["a", "b", "c"]]) == whole
+    # Marginals do not depend on the grouping: the same counts, with the same smoothing.
+    for name, numbers in compile_circuit(whole).marginals().items():
+        np.testing.assert_allclose(apart.marginals()[name], numbers, atol=0.02)
+    alone = learn_chow_liu(table, groups=[])
+    assert [type(node).__name__ for node in alone.nodes] == ["Leaf", "Leaf", "Leaf", "Product"]
+    with pytest.raises(UnknownPredicateError):
+        learn_chow_liu(table, groups=[["a", "d"]])
+    with pytest.raises(ConfigError):
+        learn_chow_liu(table, groups=[["a", "b"], ["b", "c"]])
+
+
 def test_chow_liu_recovers_a_chain():
     generator = rng(4)
     columns = [generator.integers(3, size=2000)]

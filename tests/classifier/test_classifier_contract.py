@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_few_entities_go_through_folds() -> None:
     classifier = LPFClassifier(**FAST).fit(X, y)
     wanted = answered(model, dataset_of(asked, ["bad"] * 8), QueryOptions())
     np.testing.assert_allclose(classifier.predict_proba(asked), wanted, rtol=0, atol=1e-9)
-    assert any("12 were right" in warning for warning in classifier.warnings_)
+    assert any("of 12 unseen entities" in warning for warning in classifier.warnings_)
 
 
 def test_any_number_of_validation_entities_can_be_given() -> None:
@@ -161,3 +162,23 @@ def test_it_learns_from_texts() -> None:
     assert fitted().predict([["All came on time and the customer was happy."]]) == ["good"]
     assert fitted().predict([["The goods were broken, late, the invoices forged."]]) == ["bad"]
     assert fitted().score(texts_of(X), y) > 0.75
+
+
+def test_a_threshold_of_the_model_applies_to_answers_and_explanations() -> None:
+    """Items below it count neither in probabilities nor in explanations."""
+    model = fitted()._fitted
+    assert model is not None
+    config = replace(model.artefact.config, min_credibility={"label": 0.3})
+    strict = replace(model, artefact=replace(model.artefact, config=config))
+    texts = ("Order 1 arrived in time.", "Audit 2 found forged invoices.")
+    good, bad = (
+        {"text": text, "credibility": c} for text, c in zip(texts, (0.9, 0.2), strict=True)
+    )
+    classifier = copy(fitted())
+    classifier._fitted = strict
+    both, alone, none = classifier.predict_proba([[good, bad], [good], [bad]])
+    np.testing.assert_array_equal(both, alone)
+    np.testing.assert_allclose(none, model.prior)
+    assert not np.allclose(fitted().predict_proba([[good, bad]])[0], both)
+    explained = classifier.explain([[good, bad], [bad]])
+    assert [one.texts for one in explained] == [texts[:1], ()]

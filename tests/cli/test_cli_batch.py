@@ -35,7 +35,7 @@ def questions(tmp_path: Path) -> Path:
 
 def test_answers_are_in_the_order_of_the_questions(lpf, questions: Path, tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"
-    assert "3 answered" in lpf("batch", questions, out).stdout
+    assert "2 answered, 1 without an answer" in lpf("batch", questions, out).stdout
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [{k: row[k] for k in ("entity_id", "predicate")} for row in rows] == GOOD
     alone = lpf.json("query", "C0002", "level")
@@ -47,15 +47,27 @@ def test_from_standard_input_to_standard_output(lpf) -> None:
     done = lpf("batch", "-", "-", "--top-k", "1", stdin=lines(*GOOD))
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [len(row["evidence"]) for row in rows] == [1, 1, 0]
-    assert "3 answered" in done.stderr
+    assert "2 answered, 1 without an answer" in done.stderr
 
 
 def test_json_reports_the_counts(lpf, questions: Path, tmp_path: Path) -> None:
     out = tmp_path / "answers.jsonl"
     output = lpf.json("batch", questions, out)
-    assert output == {"answered": 3, "errors": 0, "file": str(out)}
+    assert output == {"answered": 2, "without_answer": 1, "errors": 0, "file": str(out)}
     output = lpf.json("batch", questions, "-", code=2)
     assert output["error"]["field"] == "--json"
+
+
+def test_an_unknown_entity_is_a_row_without_an_answer(lpf, tmp_path: Path) -> None:
+    asked, out = tmp_path / "questions.jsonl", tmp_path / "answers.jsonl"
+    asked.write_text(lines({"entity_id": "C00O2", "predicate": "level"}, GOOD[0]))
+    done = lpf("batch", asked, out)
+    unknown, known = (json.loads(line) for line in out.read_text().splitlines())
+    assert (unknown["source"], unknown["top_value"], unknown["confidence"]) == ("none", None, None)
+    assert unknown["similar"] == ["C0002", "C0001"]
+    assert known["similar"] is None
+    assert known["top_value"] is not None
+    assert "did you mean C0002 or C0001?" in done.stderr
 
 
 def test_nothing_is_answered_if_a_line_is_bad(lpf, tmp_path: Path) -> None:
@@ -71,7 +83,7 @@ def test_nothing_is_answered_if_a_line_is_bad(lpf, tmp_path: Path) -> None:
 def test_bad_lines_become_error_rows_with_skip_bad(lpf, tmp_path: Path) -> None:
     bad, out = tmp_path / "bad.jsonl", tmp_path / "answers.jsonl"
     bad.write_text(lines(*BAD))
-    assert "2 answered, 2 not" in lpf("batch", bad, out, "--skip-bad").stdout
+    assert "2 answered, 2 with an error" in lpf("batch", bad, out, "--skip-bad").stdout
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert ["error" in row for row in rows] == [False, True, True, False]
     assert rows[1]["error"] == {"line": 2, "message": "entity_id: is missing"}
@@ -129,7 +141,7 @@ def test_a_failed_question_becomes_an_error_row_with_skip_bad(
     monkeypatch.setattr(batch_answers, "CHUNK", chunk)
     out = tmp_path / "answers.jsonl"
     output = lpf.json("batch", hopeless, out, "--skip-bad")
-    assert output == {"answered": 3, "errors": 1, "file": str(out)}
+    assert output == {"answered": 3, "without_answer": 0, "errors": 1, "file": str(out)}
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row.get("entity_id") for row in rows] == ["C0001", "C0002", None, "C0001"]
     assert rows[2]["error"]["line"] == 3

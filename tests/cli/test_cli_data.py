@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,27 @@ def test_a_circuit_is_learned_from_facts(lpf) -> None:
     lpf("facts", "set", "C0001", "outcome", "clean")
     assert lpf.json("facts", "learn")["entities"] == 1
     assert "1 entity" in lpf("facts", "learn").stdout
+
+
+def test_learning_reports_entities_per_relation_and_warns_of_few(lpf, tmp_path: Path) -> None:
+    rows = [
+        {"entity_id": f"L{number}", "predicate": predicate, "text": f"Note {number}.",
+         "evidence_id": f"L{number}_{predicate}", "supports_value": value}
+        for number in range(12)
+        for predicate, value in (("level", "high"), ("outcome", "clean"))
+        if number < 9 or predicate == "level"
+    ]  # fmt: skip
+    file = tmp_path / "labelled.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    lpf("ingest", file)
+    learned = lpf.json("facts", "learn")
+    (relation,) = learned["information"]
+    assert (learned["entities"], relation["entities"], relation["cells"]) == (12, 9, 6)
+    assert relation["has_few"]
+    assert len(learned["warnings"]) == 1
+    done = lpf("facts", "learn")
+    assert "9 entities with both" in done.stdout
+    assert done.stderr.startswith("warning: level and outcome: ")
 
 
 def test_evidence_is_listed_and_shown(lpf) -> None:

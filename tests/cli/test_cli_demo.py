@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from lpf.cli.demo import activation
 from lpf.cli.main import app
 from lpf.workspace import Workspace
 
@@ -43,6 +46,56 @@ def test_the_demo_shows_three_answers(first: dict[str, Any]) -> None:
     assert first["canonical"]["top_value"] == "medium"
     assert first["spn"]["top_value"] == "medium"
     assert first["spn"]["confidence"] < 0.99, "its notes contradict each other"
+
+
+def test_the_demo_says_which_variant_to_believe(folder: Path, first: dict[str, Any]) -> None:
+    believe, metrics = first["believe"], first["metrics"]
+    nll = {name: metrics[f"compliance_level/test/{name}/nll"] for name in ("spn", "learned")}
+    assert believe["nll"] == nll
+    assert believe["variant"] == min(nll, key=nll.__getitem__)
+    for name, title in (("spn", "LPF-SPN"), ("learned", "LPF-Learned")):
+        assert f"{nll[name]:.3f}" in believe["reason"]
+        if first["spn"]["top_value"] != first["learned"]["top_value"]:
+            assert f"{title} says {first[name]['top_value']}" in believe["reason"]
+    done = RUN.invoke(app, ["demo", "--workspace", str(folder)])
+    assert believe["reason"] in " ".join(done.stdout.split())
+
+
+def test_the_demo_ends_with_commands_that_work(
+    folder: Path, first: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As run by make, without an activated environment: lpf is not on the path."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sys, "base_prefix", "/elsewhere")
+    shown = RUN.invoke(app, ["demo", "--workspace", str(folder)]).stdout
+    steps = [line.strip() for line in shown.split("What to try next")[1].strip().splitlines()]
+    activate = Path(shlex.split(steps[0], comments=True)[1])
+    assert activate.absolute() == Path(sys.prefix) / "bin" / "activate"
+    assert next(n for n, step in enumerate(steps) if step.startswith("lpf ")) > 0
+    monkeypatch.chdir(folder)
+    for step in steps:
+        words = shlex.split(step.split(" && ")[0], comments=True)
+        if words[:2] == ["lpf", "init"]:
+            monkeypatch.chdir(folder.parent)
+        if words[0] == "lpf":
+            done = RUN.invoke(app, words[1:])
+            assert done.exit_code == 0, (step, done.output)
+    assert words[:2] == ["lpf", "init"]
+
+
+def test_an_activated_environment_is_not_activated_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = tmp_path / "bin" / "lpf"
+    command.parent.mkdir()
+    command.write_text("")
+    command.chmod(0o755)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    assert activation() == ". bin/activate"
+    monkeypatch.setenv("PATH", str(command.parent))
+    assert activation() is None
 
 
 def test_the_demo_model_is_accurate_and_the_ledger_valid(first: dict[str, Any]) -> None:

@@ -102,7 +102,7 @@ def test_the_table_fits_80_columns_and_names_every_method(
     assert "parts · label: 12 test entities, the file's own test split, 1 repetition" in shown
     together = " ".join(shown.split())
     assert "robust" in together
-    assert "Prior alone" in together
+    assert "Class shares" in together
     assert HEADINGS in together
     assert "No room for" not in shown
     for numbers in document["methods"].values():

@@ -83,7 +83,9 @@ def test_a_workspace_is_not_created_twice(tmp_path: Path) -> None:
     init(tmp_path, "--predicate", "level=low,high")
     done = init(tmp_path, "--predicate", "other=a,b", code=2)
     assert "is a workspace already" in done.stderr
-    assert "level" in (tmp_path / "lpf.toml").read_text()
+    settings = (tmp_path / "lpf.toml").read_text()
+    assert "level" in settings
+    assert settings.count("\nstaleness_days = ") == settings.count("[[predicates]]")
 
 
 def test_the_first_model_added_is_used_and_others_only_with_use(lpf, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lpf.cli.exits import EXIT_NO_ANSWER
 from lpf.ledger.merkle import leaf_hash
 
 RECORD = "INF00000002"
@@ -17,8 +18,8 @@ RECORD = "INF00000002"
 @pytest.fixture
 def asked(lpf):
     """A workspace with three records."""
-    for entity in ("C0001", "C0002", "C0099"):
-        lpf("query", entity, "level")
+    for entity, code in (("C0001", 0), ("C0002", 0), ("C0099", EXIT_NO_ANSWER)):
+        lpf("query", entity, "level", code=code)
     return lpf
 
 
@@ -37,7 +38,9 @@ def test_records_are_shown(asked) -> None:
     assert document["context"]["values"] == ["low", "medium", "high"]
     newest = asked.json("ledger", "show", "--last", 2)["records"]
     assert [record["record_id"] for record in newest] == ["INF00000003", RECORD]
-    assert "unknown" in asked("ledger", "show", "--last", 2).stdout
+    assert (newest[0]["top_value"], newest[0]["confidence"]) == (None, None)
+    assert "no answer" in asked("ledger", "show", "--last", 2).stdout
+    assert "level: no answer" in asked("ledger", "show", "INF00000003").stdout
     assert "is not in the ledger" in asked.error("ledger", "show", "INF00000009")
     assert "give the ID" in asked.error("ledger", "show")
 

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from lpf.cli.answer_view import show_answer
+from lpf.cli.exits import EXIT_NO_ANSWER
 from lpf.cli.terminal import table
 from lpf.items import Items
 from lpf.results import FactUsed, QueryResult
@@ -33,7 +34,7 @@ def test_json_is_the_result(lpf) -> None:
         (["--sampler", "sobol", "--n-samples", "8", "--temperature", "0.8"], "method", "spn"),
         (["--top-k", "2"], "evidence_chain", ["C0001_E001", "C0001_E002"]),
         (["--min-credibility", "0.93"], "evidence_chain", ["C0001_E001"]),
-        (["--as-of", "2000-01-01"], "source", "none"),
+        (["--as-of", "2099-12-31"], "as_of", "2099-12-31T00:00:00.000000Z"),
         (["--async-audit"], "audit", "pending"),
         (["--fallback", "learned"], "method", "spn"),
     ],
@@ -78,6 +79,70 @@ def test_a_wrong_setting_in_the_file_is_named_by_the_file(lpf) -> None:
     assert "lpf.toml: query.sampler: does not apply to the variant" in printed
     error = lpf.refused("query", "C0001", "level", "--variant", "learned")
     assert error["field"] == "lpf.toml: query.sampler"
+
+
+@pytest.fixture
+def joined(lpf, tmp_path: Path):
+    """Clean outcomes go with high levels; C0001 and C0009 have evidence about their outcome."""
+    facts = ["entity_id,predicate,value,timestamp"]
+    for number in range(60):
+        level, outcome = (("high", "clean"), ("low", "qualified"))[number % 2]
+        facts += [f"K{number},level,{level},2026-01-01", f"K{number},outcome,{outcome},2026-01-01"]
+    (tmp_path / "facts.csv").write_text("\n".join(facts))
+    lpf("facts", "add", tmp_path / "facts.csv")
+    lpf("facts", "learn")
+    rows = ["entity_id,predicate,text,evidence_id,source"]
+    for entity in ("C0001", "C0009"):
+        for number in range(2):
+            text = f"The auditor signed note {number} of {entity}."
+            rows.append(f"{entity},outcome,{text},{entity}_R{number},audit office")
+    (tmp_path / "evidence.csv").write_text("\n".join(rows))
+    lpf("ingest", tmp_path / "evidence.csv")
+    return lpf
+
+
+def test_related_evidence_is_shown_with_what_it_adds(joined) -> None:
+    document = joined.json("query", "C0001", "level")
+    (related,) = document["related"]
+    assert (related["predicate"], related["evidence_chain"]) == (
+        "outcome",
+        ["C0001_R0", "C0001_R1"],
+    )
+    shown = joined("query", "C0001", "level").stdout
+    versus = sorted(document["distribution"], key=document["distribution"].get)[:-3:-1]
+    odds = related["contribution"][versus[0]] - related["contribution"][versus[1]]
+    (row,) = re.findall(r"\n  outcome +\S+ \d+ % +(\S+) +2 of 2 *\n", shown)
+    assert row == f"{odds / np.log(2.0):+.2f}"
+    assert "2 items about outcome" in shown.split("\n")[1]
+    assert "C0001_R0" not in shown
+    assert "C0001_R0, C0001_R1" in joined("query", "C0001", "level", "--verbose").stdout
+    full = joined("query", "C0001", "level", "--full").stdout
+    for part in ("C0001_R1: The auditor signed note 1 of C0001.", "source: audit office"):
+        assert part in full
+
+
+def test_an_answer_from_related_evidence_alone(joined) -> None:
+    assert joined.json("query", "C0009", "level")["source"] == "related"
+    shown = joined("query", "C0009", "level").stdout
+    assert "based on 2 items about outcome" in shown
+    assert "no answer" not in shown
+    assert "Related evidence" in joined("ledger", "show", "INF00000002").stdout
+    assert "C0009_R1" in joined("ledger", "show", "INF00000002").stdout
+    assert joined.json("ledger", "replay", "INF00000001", "--deep")["agrees"]
+    off = joined.json("query", "C0009", "level", "--no-related-evidence", code=4)
+    assert (off["source"], off["related"]) == ("none", [])
+    on = joined.json("query", "C0009", "level", "--related-evidence")
+    assert on["source"] == "related"
+    error = joined.refused("query", "C0009", "level", "--related-evidence", "--mode", "paper")
+    assert error["field"] == "--related-evidence"
+
+
+def test_related_evidence_is_turned_off_in_the_settings(joined) -> None:
+    settings = joined.folder / "lpf.toml"
+    settings.write_text(settings.read_text() + "\n[query]\nrelated_evidence = false\n")
+    assert joined.json("query", "C0001", "level")["related"] == []
+    assert joined.json("query", "C0001", "level", "--variant", "learned")["related"] == []
+    assert joined.json("query", "C0001", "level", "--related-evidence")["related"]
 
 
 def test_an_answer_that_is_recorded_later_is_recorded(lpf) -> None:
@@ -142,11 +207,14 @@ def test_known_facts_answer_or_take_part(lpf) -> None:
 
 
 def test_a_prior_is_not_presented_as_an_answer(lpf) -> None:
-    printed = lpf("query", "C0099", "outcome").stdout
-    assert printed.startswith("C0099 · outcome: nothing is known\n")
+    printed = lpf("query", "C0099", "outcome", code=EXIT_NO_ANSWER).stdout
+    assert printed.startswith("C0099 · outcome: no answer\n")
     assert "prior" in printed
     assert "50.00 %" in printed
-    assert "outcome: nothing is known" in lpf("ledger", "show", "INF00000001").stdout
+    assert "outcome: no answer" in lpf("ledger", "show", "INF00000001").stdout
+    document = lpf.json("query", "C0099", "outcome", code=EXIT_NO_ANSWER)
+    assert (document["top_value"], document["confidence"]) == (None, None)
+    assert document["distribution"] == {"clean": 0.5, "qualified": 0.5}
 
 
 @pytest.mark.parametrize("command", ["query", "batch"])
@@ -156,7 +224,7 @@ def test_help_names_the_defaults_that_leave_items_out(
     monkeypatch.setenv("COLUMNS", "80")
     printed = " ".join(lpf(command, "--help").stdout.replace("│", " ").split())
     defaults = QueryOptions()
-    assert f"credibility; 0 uses all. [default: {defaults.min_credibility:g}]" in printed
+    assert "credibility; 0 uses all. [default: the model's; paper: 0.5]" in printed
     assert f"at most this many items. [default: {defaults.top_k}]" in printed
 
 
@@ -175,30 +243,34 @@ def test_what_was_left_out_is_in_the_document_and_on_the_terminal(lpf) -> None:
 
 
 def test_an_unknown_entity_is_reported_with_similar_names(lpf) -> None:
-    printed = lpf("query", "C00O2", "level").stdout
+    assert lpf.json("query", "C00O2", "level", code=EXIT_NO_ANSWER)["similar"] == ["C0002", "C0001"]
+    printed = lpf("query", "C00O2", "level", code=EXIT_NO_ANSWER).stdout
     assert "no item and no fact is about 'C00O2'" in printed
     assert "did you mean C0002 or C0001?" in printed
-    printed = lpf("query", "Quux", "level").stdout
+    printed = lpf("query", "Quux", "level", code=EXIT_NO_ANSWER).stdout
     assert "no item and no fact is about 'Quux'" in printed
     assert "did you mean" not in printed
 
 
 def test_an_entity_without_items_about_the_question_is_not_called_unknown(lpf) -> None:
-    printed = lpf("query", "C0001", "outcome").stdout
+    printed = lpf("query", "C0001", "outcome", code=EXIT_NO_ANSWER).stdout
     assert "no item about outcome and no fact counts" in printed
     assert "is about" not in printed
     lpf("facts", "set", "F1", "outcome", "clean", "--at", "2026-01-01")
-    assert "is about" not in lpf("query", "F1", "outcome", "--as-of", "2025-01-01").stdout
+    earlier = ("query", "F1", "outcome", "--as-of", "2025-01-01")
+    assert "is about" not in lpf(*earlier, code=EXIT_NO_ANSWER).stdout
+    assert lpf.json(*earlier, code=EXIT_NO_ANSWER)["similar"] is None
 
 
 def test_items_that_were_all_left_out_are_reported(lpf) -> None:
-    printed = " ".join(lpf("query", "C0001", "level", "--min-credibility", "0.99").stdout.split())
+    asked = ("query", "C0001", "level", "--min-credibility", "0.99")
+    printed = " ".join(lpf(*asked, code=EXIT_NO_ANSWER).stdout.split())
     assert "5 below credibility 0.99 (--min-credibility 0 includes them)" in printed
     assert "no fact counts either" in printed
     assert printed.count("5 below credibility") == 1
-    printed = lpf("query", "C0001", "level", "--as-of", "2000-01-01").stdout
+    printed = lpf("query", "C0001", "level", "--as-of", "2000-01-01", code=EXIT_NO_ANSWER).stdout
     assert "5 dated later" in printed
-    assert "C0001 · level: nothing is known" in printed
+    assert "C0001 · level: no answer" in printed
 
 
 def test_facts_alone_answer_and_items_left_out_are_reported(lpf) -> None:
@@ -253,7 +325,7 @@ def result() -> QueryResult:
         (0.08, 0.0, 0.92),
         "inference",
         "spn",
-        QueryOptions(uncertainty_samples=64),
+        QueryOptions(uncertainty_samples=64, min_credibility=0.5),
         0,
         0,
         evidence=used,
@@ -273,11 +345,10 @@ def shown(
     width: int,
     answer: QueryResult,
     origins: dict[str, str] | None = None,
-    similar: list[str] | None = None,
 ) -> str:
     output = io.StringIO()
     texts = {"E001": LONG, "E002": "Filed\non time."}
-    show_answer(Console(width=width, file=output, highlight=False), answer, texts, origins, similar)
+    show_answer(Console(width=width, file=output, highlight=False), answer, texts, origins)
     return output.getvalue()
 
 

@@ -49,7 +49,8 @@ def test_the_trained_model_is_shown_and_answers(lpf, data: Path) -> None:
         *("Warnings", "fitted on 9 entities only", "answers from now on", "lpf query ENTITY level"),
     ):
         assert part in shown, part
-    assert shown.startswith("Model ")
+    # Three epochs are too few to learn anything, so that comes first.
+    assert shown.startswith("level: not better than the class shares")
     for part in ("Seeds, best first", "rho", "epsilon", "±"):
         assert part not in shown, part
     details = lpf(*words, "--verbose").stdout
@@ -101,7 +102,7 @@ def test_the_document_holds_all_that_is_shown(lpf, data: Path) -> None:
     numbers = output["fitted"]["level"]["numbers"]
     assert numbers["learned_temperature"] > 0
     assert set(output["fitted"]["level"]["meaning"]) == {
-        *("temperature", "rho", "epsilon", "slope", "learned_temperature")
+        *("temperature", "rho", "epsilon", "slope", "min_credibility", "learned_temperature")
     }
     places = ("validation/spn", "validation/learned", "test/spn", "test/learned")
     assert set(output["scores"]) == set(places)

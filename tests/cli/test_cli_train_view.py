@@ -16,14 +16,6 @@ SMALL = ("--hidden", 8, "--latent-width", 4, "--model", "networks", "--no-aggreg
 QUICK = ("--seeds", "1,2", "--max-epochs", 3, *SMALL, "--no-report")
 
 
-class ClaimReader(WordReader):
-    """Says that it reads claims; what it makes of them does not matter here."""
-
-    @property
-    def uses_claim(self) -> bool:
-        return True
-
-
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
@@ -51,31 +43,28 @@ def flat(done: Any) -> str:
     return " ".join(done.stdout.split())
 
 
-def test_the_output_says_if_claims_were_read(
-    lpf, tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_output_says_if_claims_were_read(lpf, tmp_path: Path, data: Path) -> None:
     assert "claims" not in lpf("train", data, *QUICK).stdout
     claims = write_lines(tmp_path / "claims.jsonl", lines(60, claim="All is well."))
-    assert (
-        "60 entities have one; not read (with_claim = false in lpf.toml)"
-        in lpf("train", claims, *QUICK).stdout
-    )
+    assert "60 entities have one; read with the evidence" in flat(lpf("train", claims, *QUICK))
     output = lpf.json("train", claims, *QUICK)["data"]["claims"]
-    assert output == {"entities": 60, "read": False}
-    monkeypatch.setattr("lpf.workspace.wiring.open_reader", lambda *_, **__: ClaimReader())
-    shown = flat(lpf("train", claims, *QUICK))
-    assert "60 entities have one; read with the evidence (with_claim = true in lpf.toml)" in shown
+    assert output == {"entities": 60, "read": True}
+    with (lpf.folder / "lpf.toml").open("r+") as settings:
+        text = settings.read().replace("[reader]\n", "[reader]\nwith_claim = false\n")
+        settings.seek(0)
+        settings.write(text)
+    assert "60 entities have one; not read" in flat(lpf("train", claims, *QUICK))
 
 
-def test_the_prior_is_listed_with_the_models_scores(lpf, data: Path) -> None:
+def test_the_class_shares_are_listed_with_the_models_scores(lpf, data: Path) -> None:
     output = lpf.json("train", data, *QUICK)
     rows = [one.split() for one in lpf("train", data, *QUICK).stdout.splitlines()]
     for split in ("validation", "test"):
-        prior = output["scores"][f"{split}/spn"]["level"]["prior_nll"]
-        assert [split, "prior", f"{prior:.4f}"] in rows
-    assert [split, "prior", f"{prior:.4f}"] in [
-        one.split() for one in lpf("models", "show").stdout.splitlines()
-    ]
+        scores = output["scores"][f"{split}/spn"]["level"]
+        accuracy, nll = scores["class_shares_accuracy"], scores["class_shares_nll"]
+        row = [split, "class", "shares", f"{100 * accuracy:.2f}", "%", f"{nll:.4f}"]
+        assert row in rows
+    assert row in [one.split() for one in lpf("models", "show").stdout.splitlines()]
 
 
 def test_a_model_that_learned_nothing_is_the_first_warning(lpf, tmp_path: Path) -> None:
@@ -89,9 +78,20 @@ def test_a_model_that_learned_nothing_is_the_first_warning(lpf, tmp_path: Path) 
             item["evidence_id"] = f"{number}-{place}"
     file = write_lines(tmp_path / "lost.jsonl", given)
     words = ("--seeds", "1,2", "--max-epochs", 30, *SMALL, "--no-report")
-    first = lpf.json("train", file, *words)["cautions"][0]
-    assert first.startswith("level: its probabilities for unseen entities are no better than the")
-    assert "- level: its probabilities for unseen" in lpf("train", file, *words).stdout
+    output = lpf.json("train", file, *words)
+    assert output["beats_class_shares"] == {"level": False}
+    sentence = output["cautions"][0]
+    assert output["not_better_than_class_shares"] == [sentence]
+    start = "level: not better than the class shares"
+    assert sentence.startswith(start)
+    for shown in (lpf("train", file, *words), lpf("models", "show")):
+        assert shown.stdout.startswith(start)
+        assert shown.stdout.count(start) == (1 if "Warnings" in shown.stdout else 2)
+    document = lpf.json("models", "list")["models"][0]["held_out"]
+    assert document["beats_class_shares"] == {"level": False}
+    assert document["class_shares_nll"] < document["nll"]
+    assert "is not better than the class shares: level" in lpf("models", "list").stdout
+    assert lpf("models", "card").stdout.splitlines()[2] == f"**{sentence}**"
 
 
 def test_options_without_effect_on_few_entities_are_reported(lpf, few: Path) -> None:
@@ -198,7 +198,7 @@ def test_the_list_distinguishes_models(lpf, data: Path, few: Path) -> None:
     head, *rows = shown.splitlines()
     for heading in ("version", "name", "created", "model", "entities", "accuracy", "NLL"):
         assert heading in head
-    (row,) = [each for each in rows if one["version"] in each]
+    (row,) = [each for each in rows if one["version"] in each and "shares" not in each]
     for cell in (made["made"][:10], "networks", "60", f"{scores['nll']:.4f}"):
         assert cell in row
     assert "on test entities" in shown
@@ -230,3 +230,13 @@ def test_the_card_of_few_entities_describes_folds(lpf, few: Path) -> None:
     assert "model linear" in shown
     assert f"NLL {fitted['nll_after']:.4f} on these, {fitted['nll_cross_fitted']:.4f} on" in shown
     assert "what the networks say" not in shown
+
+
+def test_more_items_than_a_question_uses_are_stated(lpf, data: Path, tmp_path: Path) -> None:
+    output = lpf.json("train", data, *QUICK)
+    assert (output["data"]["most_items"], output["top_k"]) == (2, 5)
+    assert "a question uses the best" not in lpf("train", data, *QUICK).stdout
+    settings = tmp_path / "own" / "lpf.toml"
+    settings.write_text(settings.read_text() + "\n[query]\ntop_k = 1\n")
+    shown = flat(lpf("train", data, *QUICK))
+    assert "scores use all items of an entity, up to 2; a question uses the best 1" in shown

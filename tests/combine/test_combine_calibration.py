@@ -9,6 +9,7 @@ from lpf.combine import RobustParameters, Segments
 from lpf.combine.calibration import (
     MAX_SIZES,
     LabelledFactors,
+    choose_threshold,
     draw_subsets,
     fit_robust,
     fit_temperature,
@@ -251,3 +252,52 @@ def test_calibrated_confidence_matches_accuracy(shared_error: float, allowed: fl
         confidence = combined.distribution.max(axis=1).mean()
         accuracy = (combined.distribution.argmax(axis=1) == test.labels).mean()
         assert -allowed < confidence - accuracy < 0.015, (items, confidence, accuracy)
+
+
+def lying_below(threshold: float, entities: int = 300) -> LabelledFactors:
+    """Items below the threshold show another value than the true one, every time."""
+    data = simulated(entities, 5)
+    lies = data.credibility < threshold
+    truth = np.repeat(data.labels, 5)
+    potential = data.potential.copy()
+    potential[lies] = 0.04
+    potential[np.flatnonzero(lies), (truth[lies] + 1) % VALUES] = 0.92
+    return replace(data, potential=potential)
+
+
+def threshold_of(data: LabelledFactors, **changes: float) -> float:
+    parameters = replace(fit(data).parameters, **changes)
+    return choose_threshold(data, parameters, np.random.default_rng(0))
+
+
+def test_no_threshold_if_credibility_says_nothing() -> None:
+    assert threshold_of(simulated(300, 5)) == 0.0
+    assert threshold_of(lying_below(0.4), slope=0.0) == 0.0
+    unknown = simulated(300, 5)
+    unknown = replace(unknown, credibility=np.full(len(unknown.credibility), np.nan))
+    assert threshold_of(unknown) == 0.0
+
+
+def test_no_threshold_for_items_that_count_less_already() -> None:
+    """Useless items get a high ε; leaving them out on top of it changes nothing beyond chance."""
+    assert threshold_of(simulated(300, 5, useless_below=0.4)) == 0.0
+
+
+def test_a_threshold_is_chosen_if_it_makes_answers_better() -> None:
+    assert threshold_of(lying_below(0.4), slope=0.5) == 0.4
+
+
+def test_a_few_lies_choose_no_threshold() -> None:
+    """Leaving them out helps their entities only, which proves nothing about others."""
+    data, lies = simulated(300, 5), lying_below(0.4)
+    few = np.arange(len(data.potential)) < 5 * 5  # of five entities
+    data = replace(
+        data,
+        potential=np.where(few[:, None], lies.potential, data.potential),
+        credibility=np.where(few, data.credibility, np.maximum(data.credibility, 0.5)),
+    )
+    assert threshold_of(data, slope=0.5) == 0.0
+
+
+def test_few_entities_choose_no_threshold() -> None:
+    assert threshold_of(lying_below(0.4, entities=39), slope=0.5) == 0.0

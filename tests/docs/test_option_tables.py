@@ -26,6 +26,8 @@ def rendered(kind: type) -> str:
 def row(declared: DeclaredOption) -> str:
     value = "\\|".join(declared.choices) or declared.option.metavar or value_name(declared)
     option = f"`{declared.flag} {value}`" if value else f"`{declared.flag}`"
+    if declared.off_flag is not None:
+        option += f", `{declared.off_flag}`"
     return f"| {option} | {declared.default_text} | {declared.option.help} |"
 
 

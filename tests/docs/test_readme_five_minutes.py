@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lpf.cli.demo import OWN_DATA
 from lpf.cli.main import app
 
 ROOT = Path(__file__).parent.parent.parent
@@ -22,6 +23,27 @@ def commands() -> list[list[str]]:
     section = text.split("## Your own data in five minutes")[1].split("\n## ")[0]
     lines = re.findall(r"^    (lpf .*)$", section, re.MULTILINE)
     return [shlex.split(line.split(" && ")[0], comments=True)[1:] for line in lines]
+
+
+def test_the_environment_is_activated_before_the_first_command() -> None:
+    text = (ROOT / "README.md").read_text()
+    first = re.search(r"^    lpf ", text, re.MULTILINE)
+    assert first is not None
+    before = text[: first.start()]
+    assert "    make demo" in before
+    assert "    . .venv/bin/activate" in before
+    section = text.split("## Your own data in five minutes")[1]
+    assert ". .venv/bin/activate" in section.split("\n    lpf ")[0]
+    assert f"\n    {OWN_DATA}\n" in section  # what the demo ends with
+
+
+def test_make_demo_installs_what_the_readme_imports() -> None:
+    """The README's first examples need pandas, and lpf train draws its report."""
+    recipe = (ROOT / "Makefile").read_text().split("\n$(DEMO):")[1].split("\n\n")[0]
+    extras = re.search(r"-e '\.\[([a-z,]+)\]'", recipe)
+    assert extras is not None
+    assert {"frames", "report"} <= set(extras[1].split(","))
+    assert "torch" in recipe
 
 
 def test_the_commands_do_what_the_readme_says(
@@ -38,7 +60,7 @@ def test_the_commands_do_what_the_readme_says(
             monkeypatch.chdir(tmp_path / arguments[1])
     assert len(said) == 6
     flat = " ".join(said["train"].replace("│", " ").split())
-    assert "of entities it had not seen, 8 of 8 were right" in flat
+    assert "8 of 8 unseen entities were answered correctly" in flat
     assert "fitted on 8 entities only" in flat
     assert "supplier: reliable, 9" in said["query S09"]
     assert "take them as rough" in said["query S09"]

@@ -97,9 +97,17 @@ def test_reading_claims_is_reported(tmp_path: Path) -> None:
         for place, row in enumerate(in_splits(entities(70), all_three))
     ]
     found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
+    assert found.warnings == ()
+    assert evaluation_document(found)["claims_read"]
+
+
+def test_some_entities_may_lack_a_claim(tmp_path: Path) -> None:
+    rows = in_splits(entities(70), all_three)
+    for place, row in enumerate(rows[3:]):
+        row["claim"] = f"Claim {place}."
+    found = made(evaluator(tmp_path, rows, seeds=(1,)), tmp_path)
     (warning,) = found.warnings
-    assert warning.startswith("Texts were read together with their entities' claims.")
-    assert "with_claim = true" in warning
+    assert warning.startswith("3 of 70 entities have no claim")
     assert evaluation_document(found)["claims_read"]
 
 
@@ -118,6 +126,8 @@ def test_the_warning_that_nothing_was_learned_comes_first(
     warnings = evaluation_document(found)["cautions"]
     show_evaluation(found)
     shown = " ".join(capsys.readouterr().out.split())
-    for first in (warnings[0], shown[: shown.index("Lowest NLL")]):
-        assert ("LPF-SPN, robust ensemble: its probabilities for unseen" in first) is is_warned
+    for first in (warnings[0], shown, found.summary()):
+        start = "LPF-SPN, robust ensemble is not better than the class shares"
+        assert first.startswith(start) is is_warned
+    assert evaluation_document(found)["beats_class_shares"] is not is_warned
     assert unlearned(replace(found, runs={"prior": found.runs["prior"]})) == []

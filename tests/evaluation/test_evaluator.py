@@ -117,7 +117,7 @@ def test_a_transformer_is_loaded_only_if_answers_are_missing(tmp_path: Path) -> 
 def test_a_named_transformer_is_shown_by_its_name(tmp_path: Path) -> None:
     found = made(evaluator(tmp_path, seeds=(1,), model="bert-base-uncased"), tmp_path)
     assert found.title("transformer") == "Fine-tuned bert-base-uncased"
-    assert found.title("prior") == "Prior alone"
+    assert found.title("prior") == "Class shares"
     assert evaluation_document(found)["model"] == "bert-base-uncased"
     default = made(evaluator(tmp_path, seeds=(1,), methods=("transformer",)), tmp_path)
     assert default.title("transformer") == "BERT-style (MiniLM's top layer)"

@@ -10,21 +10,24 @@ import numpy as np
 from lpf.datasets import read_dataset
 from lpf.evaluation.feature_cache import FeatureCache
 from lpf.evaluation.spec_datasets import eval_dataset, train_dataset
-from lpf.evaluation.specs import EvalSpec
-from small_specs import TRAIN_SPEC, entities, written
+from lpf.evaluation.specs import EvalSpec, TrainSpec
+from lpf.evaluation.workbench import Workbench
+from small_specs import TRAIN_SPEC, all_three, entities, file_data, in_splits, written
 
 
 def test_what_was_read_before_is_not_read_again(tmp_path: Path) -> None:
     asked = eval_dataset(EvalSpec(), *train_dataset(TRAIN_SPEC)).select(range(4))
     feature_cache = FeatureCache(tmp_path)
-    first = feature_cache.examples(asked)
+    reader = feature_cache.reader(asked)
+    first = feature_cache.examples(asked, reader)
     (kept,) = tmp_path.iterdir()
     fewer = replace(asked, entities=tuple(replace(one, evidence=one.evidence[1:]) for one in asked))
     before = kept.stat().st_mtime_ns
-    again = feature_cache.examples_of_changed(fewer)
+    again = feature_cache.examples_of_changed(fewer, reader)
     rows = np.concatenate([np.arange(begin + 1, begin + 3) for begin in range(0, 12, 3)])
     np.testing.assert_array_equal(again.features, first.features[rows])
-    np.testing.assert_array_equal(FeatureCache(tmp_path).examples(asked).features, first.features)
+    once_more = FeatureCache(tmp_path).examples(asked, reader)
+    np.testing.assert_array_equal(once_more.features, first.features)
     assert [(path, path.stat().st_mtime_ns) for path in tmp_path.iterdir()] == [(kept, before)]
 
 
@@ -35,7 +38,18 @@ def test_entities_with_claims_are_read_with_them(tmp_path: Path) -> None:
     feature_cache = FeatureCache(tmp_path / "features")
     assert feature_cache.reader(claimed) is not feature_cache.reader(plain)
     assert feature_cache.reader(plain) is feature_cache.open_reader(with_claim=False)
-    assert (
-        feature_cache.examples(claimed).features.shape[1]
-        > feature_cache.examples(plain).features.shape[1]
+    wide, narrow = (
+        feature_cache.examples(one, feature_cache.reader(one)).features for one in (claimed, plain)
     )
+    assert wide.shape[1] > narrow.shape[1]
+
+
+def test_test_entities_without_claims_are_read_as_the_training_entities_are(tmp_path: Path) -> None:
+    rows = in_splits(entities(60, items=1), all_three)
+    for row in rows:
+        if row["split"] != "test":
+            row["claim"] = "The part is fine."
+    path = written(tmp_path / "some.jsonl", rows)
+    bench = Workbench(TrainSpec(file_data(path), seeds=(1,)), tmp_path)
+    width = bench.train.features.shape[1]
+    assert bench.test_examples(EvalSpec()).features.shape[1] == width

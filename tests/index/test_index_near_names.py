@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 from made_up import Filled
 
-from lpf.index.near_names import is_known, near_names
+from lpf.index.near_names import near_names, similar_entities
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore, NewFact
 
@@ -29,7 +29,9 @@ def test_an_entity_with_an_item_or_a_fact_is_known(filled: Filled) -> None:
     give(filled, "B001")
     give_fact(filled, "B002")
     database = filled.store.database
-    assert [is_known(database, name) for name in ("B001", "B002", "B003")] == [True, True, False]
+    similar = similar_entities(database, ["B001", "B003", "B002"])
+    assert list(similar) == ["B003"]
+    assert {"B001", "B002"} <= set(similar["B003"])
     assert near_names(database, "B003") == ["B001", "B002"]
 
 

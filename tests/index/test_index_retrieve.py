@@ -175,12 +175,13 @@ def test_candidate_columns_match_the_statement(filled: Filled) -> None:
     assert (row[candidates.SOURCE], row[candidates.REPORT_ID]) == ("x", "r")
     assert row[candidates.CONTENT_KEY] == kept.content_key
     assert row[candidates.COMMITMENT] == kept.commitment
+    assert not row[candidates.HAS_CLAIM]
     assert row[candidates.VECTOR] == MadeUpReader().read("text of a").tobytes()
 
 
 def test_an_item_the_reader_cannot_read_is_named(filled: Filled) -> None:
-    filled.add("without-claim")
-    with pytest.raises(EvidenceError, match="without-claim"):
+    filled.add("empty-claim", claim=" ")
+    with pytest.raises(EvidenceError, match="empty-claim"):
         ask(index_of(filled, PairReader(MadeUpReader())))
 
 

@@ -487,13 +487,33 @@ def test_ignored_columns_are_named(store: EvidenceStore, tmp_path: Path) -> None
     assert outcome.ignored_columns == ("colour", "embedding_id", "zeal")
 
 
-def test_rows_without_claim_are_rejected_if_the_reader_needs_one(
+def test_rows_without_claim_are_added_whatever_the_reader(
     store: EvidenceStore, tmp_path: Path
 ) -> None:
     reader = HashReader(uses_claim=True)
     outcome = take([row(claim="c"), row()], store, tmp_path, reader=reader)
-    assert counts(outcome) == (2, 1, 0, 1)
-    assert outcome.problems[0].field == "claim"
+    assert counts(outcome) == (2, 2, 0, 0)
+    assert outcome.notes == ()
+
+
+def test_claims_that_are_not_read_are_noted(store: EvidenceStore, tmp_path: Path) -> None:
+    (note,) = take([row(claim="c"), row(), row(claim="d")], store, tmp_path).notes
+    assert note.startswith("2 items have claims")
+
+
+@pytest.mark.parametrize(("claim", "expected"), [("c", True), ("", False)])
+def test_the_reader_may_be_chosen_by_what_the_rows_have(
+    store: EvidenceStore, tmp_path: Path, claim: str, expected: bool
+) -> None:
+    asked: list[bool] = []
+
+    def choose(has_claims: bool) -> HashReader:
+        asked.append(has_claims)
+        return HashReader(uses_claim=has_claims)
+
+    rows = [row(), row(claim=claim, text="other")]
+    ingest_rows(rows, store, SCHEMA, choose, rejects_folder=tmp_path)
+    assert asked == [expected]
 
 
 def test_rows_in_memory_are_ingested_like_a_file(store: EvidenceStore, tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ def test_written_items_are_read_back(tmp_path: Path, write: object, rows: list[d
     ]
     ending = "jsonl" if write is write_jsonl else "csv"
     path = write(tmp_path / f"round.{ending}", plain)  # type: ignore[operator]
-    reader = DraftReader(SCHEMA, needs_claim=False)
+    reader = DraftReader(SCHEMA)
     drafts = [reader.draft(found) for found in open_input(path).rows()]
     for draft, given_row in zip(drafts, rows, strict=True):
         assert {name: getattr(draft.evidence, name) for name in given_row} == given_row

@@ -35,19 +35,19 @@ def test_a_shared_claim_is_read_once(cache_dir: Path) -> None:
     assert sorted(inner.seen) == sorted([*(f"Text {n}." for n in range(6)), "Claim 0.", "Claim 1."])
 
 
-@pytest.mark.parametrize(
-    ("item", "reason"),
-    [
-        ("no claim", "is missing"),
-        (ReadRequest("text"), "is missing"),
-        (ReadRequest("text", " "), "is empty"),
-    ],
-)
-def test_an_item_without_claim_is_named_by_its_index(
-    minilm: MiniLMReader, item, reason: str
-) -> None:
-    with pytest.raises(EvidenceError, match=rf"items\[1\]\.claim: {reason}"):
-        PairReader(minilm).read_many([ReadRequest("text", "claim"), item])
+def test_without_a_claim_its_part_is_zeros(minilm: MiniLMReader) -> None:
+    items = ["The streets are wet.", ReadRequest("The streets are wet.", "It rains."), "Dry."]
+    features = PairReader(minilm).read_many(items)
+    text = minilm.read("The streets are wet.")
+    expected = np.concatenate([np.zeros_like(text), text, abs(text), np.zeros_like(text)])
+    np.testing.assert_allclose(features[0], expected, atol=1e-6)
+    alone = PairReader(minilm).read("The streets are wet.", "It rains.")
+    np.testing.assert_allclose(features[1], alone, atol=1e-6)
+
+
+def test_an_empty_claim_is_named_by_its_index(minilm: MiniLMReader) -> None:
+    with pytest.raises(EvidenceError, match=r"items\[1\]\.claim: is empty"):
+        PairReader(minilm).read_many([ReadRequest("text"), ReadRequest("text", " ")])
 
 
 def test_a_pair_of_a_pair_is_rejected(minilm: MiniLMReader) -> None:

@@ -103,7 +103,7 @@ def test_candidates_are_the_items_of_the_question_with_their_vectors(
     stored = store.get("E1")
     micros = to_micros(NOON)
     expected = (stored.row_id, "E1", 0.5, micros, "s", "r", stored.content_key, stored.commitment)
-    assert rows[0] == (*expected, features[0].astype("<f4").tobytes())
+    assert rows[0] == (*expected, False, features[0].astype("<f4").tobytes())
 
 
 def test_candidates_have_no_vector_of_another_reader(store: EvidenceStore, reader: int) -> None:

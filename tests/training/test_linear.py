@@ -7,12 +7,17 @@ import numpy as np
 import pytest
 from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 
+from lpf.datasets import Dataset, DatasetEntity, DatasetItem
 from lpf.errors import TrainingError
+from lpf.factors.convert import shift_under_noise
 from lpf.factors.distributions import apply_channel, label_channel, softmax
 from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
-from lpf.training import Examples, Trained, Trainer, train_head
-from lpf.training.fitting import item_factors
+from lpf.model.runtime import Runtime
+from lpf.reading import ReadRequest
+from lpf.schema import Schema
+from lpf.training import Examples, Trained, Trainer, make_examples, train_head
+from lpf.training.fitting import item_factors, refuse_unstable
 from lpf.training.linear import LinearSearch, LinearSettings, LinearTrainer
 from lpf.training.material import channel_between
 from lpf.training.softmax_regression import (
@@ -22,6 +27,7 @@ from lpf.training.softmax_regression import (
     fit_path,
     fit_regression,
 )
+from workspaces import reader
 
 SEEDS = (1, 2, 3)
 CHOSEN = replace(SMALL, model="best", aggregator=None)
@@ -179,7 +185,7 @@ def test_the_linear_model_is_chosen_if_networks_overfit(linear: Trained) -> None
     assert choice.linear_nll < choice.networks_nll
     assert linear.config.encoder.hidden == ()
     assert linear.config.members == SMALL.members
-    assert any(note.startswith("reading: linear, held-out NLL") for note in linear.card.notes)
+    assert any(note.startswith("model: linear, held-out NLL") for note in linear.card.notes)
 
 
 def test_networks_are_chosen_if_values_are_not_linearly_separable() -> None:
@@ -187,7 +193,7 @@ def test_networks_are_chosen_if_values_are_not_linearly_separable() -> None:
     assert model.choice is not None
     assert not model.choice.is_linear
     assert model.config.encoder.hidden == SMALL.hidden
-    assert any(note.startswith("reading: networks") for note in model.card.notes)
+    assert any(note.startswith("model: networks") for note in model.card.notes)
 
 
 def test_no_comparison_with_model_networks() -> None:
@@ -279,3 +285,79 @@ def test_a_value_that_no_item_has_can_be_answered() -> None:
     )
     assert mapped.accuracy > 0.9
     assert plain.accuracy < 0.8
+
+
+def with_a_dead_feature(examples: Examples) -> Examples:
+    """Like MiniLM's: one feature is rounding noise, and differs between the labels by chance."""
+    features = 0.05 * examples.features
+    labels = examples.dataset.item_labels("level")
+    drawn = np.random.default_rng(5).standard_normal(len(features))
+    features[:, 7] = 1e-8 * (1.0 + 0.2 * drawn + 0.3 * labels)
+    features[:, 8] = 0.25
+    return replace(examples, features=features.astype(np.float32))
+
+
+def test_a_dead_feature_gets_no_weight() -> None:
+    examples = with_a_dead_feature(hard_to_learn())
+    scaling = Scaling.of(examples.features)
+    others = np.delete(scaling.scale, [7, 8])
+    assert scaling.scale[7] == scaling.scale[8] == pytest.approx(np.median(others), rel=1e-3)
+    settings = {"level": LinearSettings("items", 0.01)}
+    weight = LinearTrainer(examples).runtime(settings, (1,), "hash").tensors["encoder.mu.weight"]
+    assert np.abs(weight[0, 7:9]).max() < 1e-3 * np.abs(weight).max()
+
+
+def test_a_feature_that_varies_little_is_not_stretched_to_the_others() -> None:
+    features = np.random.default_rng(0).standard_normal((500, 4)).astype(np.float32)
+    features[:, 3] *= 1e-4
+    scale = Scaling.of(features).scale
+    assert scale[3] == pytest.approx(0.01 * np.median(scale[:3]), rel=0.05)
+    assert (Scaling.of(np.full((9, 2), 0.3, np.float32)).scale == 1.0).all()
+
+
+def test_noise_hardly_moves_the_answers_of_a_linear_model() -> None:
+    """Noise of 1e-3 on features of spread 0.05 moves a probability by less than 5 points."""
+    examples = with_a_dead_feature(hard_to_learn())
+    model = train(examples)
+    assert model.is_linear
+    noise = 1e-3 * np.random.default_rng(1).standard_normal(examples.features.shape)
+    moved = replace(examples, features=(examples.features + noise).astype(np.float32))
+    before, after = (item_factors(model.runtime(), "level", one) for one in (examples, moved))
+    assert np.abs(after - before).max() < 0.05
+
+
+def test_a_model_that_follows_noise_is_refused() -> None:
+    examples = with_a_dead_feature(hard_to_learn())
+    sound = LinearTrainer(examples).runtime({"level": LinearSettings("items", 0.01)}, (1,), "hash")
+    assert shift_under_noise(sound, "level", examples.features) < 0.01
+    refuse_unstable(sound, ("level",), examples)
+    tensors = {name: array.copy() for name, array in sound.tensors.items()}
+    tensors["encoder.mu.weight"][:, 7] = [-1e7, 0.0, 1e7]
+    with pytest.raises(TrainingError, match="not stable"):
+        refuse_unstable(Runtime(sound.config, tensors), ("level",), examples)
+
+
+def test_noise_hardly_moves_a_linear_model_on_minilm() -> None:
+    """Feature 319 of MiniLM is about 1e-8 for every text. Noise of 1e-3 moves no probability by
+    more than 5 points; noise of 1e-2 is still answered."""
+    texts = [
+        f"{who} {what}"
+        for what in ("paid on the agreed day.", "paid three months late.")
+        for who in ("The shop", "The firm", "Our client", "The bakery", "The school", "The port")
+    ]
+    features = reader().read_many([ReadRequest(text) for text in texts])
+    assert np.abs(features[:, 319]).max() < 1e-6
+    entities = tuple(
+        DatasetEntity(str(n), {"outcome": ("good", "bad")[n // 6]}, (DatasetItem(str(n), text),))
+        for n, text in enumerate(texts)
+    )
+    examples = make_examples(Dataset("payments", Schema((OUTCOME,)), entities), features, None)
+    settings = {"outcome": LinearSettings("entities", 0.01)}
+    model = LinearTrainer(examples).runtime(settings, (1, 2), "minilm")
+    assert np.abs(model.tensors["encoder.mu.weight"][:, 319]).max() < 1e-3
+    before = item_factors(model, "outcome", examples)
+    assert (before.argmax(axis=1) == examples.dataset.labels("outcome")).all()
+    for noise, most in ((1e-3, 0.05), (1e-2, 0.5)):
+        drawn = noise * np.random.default_rng(0).standard_normal(features.shape)
+        moved = replace(examples, features=(features + drawn).astype(np.float32))
+        assert np.abs(item_factors(model, "outcome", moved) - before).max() < most

@@ -33,7 +33,7 @@ def test_a_model_of_a_few_entities_warns_how_far_to_trust_it() -> None:
     scores = model.scores_on("out of fold")["level"]
     assert scores.entities == 9
     warnings = " ".join(model.warnings)
-    assert "of entities it had not seen" in warnings
+    assert "unseen entities were answered correctly" in warnings
     assert "9 entities only" in warnings
     assert model.config.seeds == (1, 2)
     assert model.config.calibrated_on == {"level": 9}
@@ -53,7 +53,7 @@ def test_the_linear_model_is_chosen_for_few_entities_and_wide_features(tmp_path:
     assert ours.config.encoder.hidden == ()
     assert ours.config.seeds == plain.config.seeds
     assert ours.network_seeds == frozenset()
-    assert any("the model reads linearly (held-out NLL" in one for one in ours.warnings)
+    assert any("the model is linear (held-out NLL" in one for one in ours.warnings)
     more = many_sided(200, seed=3)
     losses = [
         evaluate(model.runtime(), few.dataset.schema, "level", more).nll for model in (ours, plain)
@@ -73,13 +73,13 @@ def test_a_seed_has_converged_if_its_loss_stopped_falling() -> None:
     assert not one.converged
 
 
-def test_no_better_than_the_prior_is_the_first_warning_with_folds_too() -> None:
+def test_no_better_than_the_class_shares_is_the_first_warning_with_folds_too() -> None:
     lost = many_sided(40, signal=0.0)
     model = train_small(lost, "hash", ("level",), LONG, SEEDS)
     scores = model.scores_on("out of fold")["level"]
-    assert scores.nll >= scores.prior_nll
-    assert "no better than the prior" in model.warnings[0]
-    assert sum("no better than the prior" in one for one in model.warnings) == 1
+    assert not scores.beats_class_shares
+    assert model.card.not_better_than_class_shares() == model.warnings[:1]
+    assert sum("class shares" in one for one in model.warnings) == 1
 
 
 def test_networks_are_chosen_if_they_are_better() -> None:

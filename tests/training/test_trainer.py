@@ -10,6 +10,7 @@ from training_examples import LEVEL, OUTCOME, SMALL, made_up
 from lpf.errors import ConfigError, DatasetError, TrainingError
 from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
+from lpf.model.runtime import Runtime
 from lpf.training import Examples, StageTwoConfig, Trained, Trainer, TrainingConfig, train_head
 from lpf.training.config import check_seeds
 from lpf.training.fitting import answers
@@ -183,7 +184,7 @@ def test_balancing_is_advised_only_if_it_may_help() -> None:
         for warning in answer_warnings(LEVEL, never_high, labels, False)
         if "'high'" in warning
     )
-    assert plain.endswith("Get more evidence of such.")
+    assert plain.endswith("Add more entities with this value.")
     advised = " ".join(answer_warnings(LEVEL, never_high, labels, True))
     assert "or train with --balance always." in advised
     even, rare, rarer = (np.repeat([0, 1, 2], counts) for counts in ([9] * 3, [9, 9, 5], [9, 9, 2]))
@@ -194,7 +195,7 @@ def test_balancing_is_advised_only_if_it_may_help() -> None:
     assert balancing_may_help(rarer, "never")
 
 
-def test_no_better_than_the_prior_is_the_first_warning(examples: Examples) -> None:
+def test_no_better_than_the_class_shares_is_the_first_warning(examples: Examples) -> None:
     """Features of test entities are those of others."""
     dataset = examples.dataset
     rows = examples.rows(dataset.positions("test"))
@@ -203,9 +204,42 @@ def test_no_better_than_the_prior_is_the_first_warning(examples: Examples) -> No
     lost = replace(examples, features=wrong)
     model = train(lost, replace(SMALL, aggregator=None))
     scores = model.scores_on("test")["level"]
-    assert scores.nll > scores.prior_nll
-    assert model.warnings[0].startswith("level: its probabilities for unseen entities are no bett")
-    assert model.card.metrics["level/test/spn/prior_nll"] == pytest.approx(scores.prior_nll)
+    assert not scores.beats_class_shares
+    assert scores.nll_gain == pytest.approx(scores.class_shares_nll - scores.nll)
+    assert scores.nll_gain_low < scores.nll_gain < scores.nll_gain_high
+    assert model.card.not_better_than_class_shares() == model.warnings[:1]
+    assert model.card.metrics["level/test/spn/beats_class_shares"] == 0.0
+    title, _, first, *_ = model.card.to_markdown().splitlines()
+    assert title == "# made up"
+    assert model.warnings[0] in first
+
+
+def test_a_model_beats_the_class_shares_of_training_entities(
+    model: Trained, examples: Examples
+) -> None:
+    """Of training entities, not of those that are scored, and not the schema's prior."""
+    dataset = examples.dataset
+    train, test = (dataset.labels("level")[dataset.positions(one)] for one in ("train", "test"))
+    counts = np.bincount(train) + 1
+    losses = -np.log(counts / counts.sum())[test]
+    scores = model.scores_on("test")["level"]
+    assert scores.beats_class_shares
+    assert scores.class_shares_nll == pytest.approx(losses.mean())
+    assert scores.class_shares_accuracy == pytest.approx((test == counts.argmax()).mean())
+    assert model.card.not_better_than_class_shares() == ()
+
+
+def test_the_majority_value_is_not_better_than_the_class_shares() -> None:
+    """Nine of ten entities have one value and the features say nothing: 90 % right is no merit,
+    although it is far better than the uniform prior."""
+    examples = made_up(200, shares=(0.05, 0.9, 0.05))
+    drawn = np.random.default_rng(0).standard_normal(examples.features.shape)
+    model = train(replace(examples, features=drawn.astype(np.float32)))
+    scores = model.scores_on("test")["level"]
+    assert scores.accuracy > 0.8
+    assert scores.nll < scores.prior_nll
+    assert not scores.beats_class_shares
+    assert model.warnings[0].startswith("level: not better than the class shares")
 
 
 def test_no_warning_about_networks_that_are_not_in_the_model(examples: Examples) -> None:
@@ -251,3 +285,46 @@ def test_bad_seeds_are_refused(seeds: tuple[int, ...]) -> None:
 def test_bad_settings_are_refused(changes: dict[str, object], field: str) -> None:
     with pytest.raises(ConfigError, match=field):
         TrainingConfig(**changes)
+
+
+def test_the_wording_of_a_card_does_not_change_sampled_answers(
+    model: Trained, examples: Examples, tmp_path: Path
+) -> None:
+    """Samples are seeded by the model's seeds, not by the hash of the model."""
+    reworded = replace(model, card=replace(model.card, notes=("other words",)))
+    versions = [one.save(tmp_path) for one in (model, reworded)]
+    assert versions[0] != versions[1]
+    loaded = [load_model(tmp_path / version).runtime() for version in versions]
+    first, second = (
+        answers(one, examples.dataset.schema, "level", examples, QueryOptions.paper())
+        for one in loaded
+    )
+    np.testing.assert_array_equal(first, second)
+    old = replace(loaded[0].config, sampling_key="")
+    assert "sampling_key" not in old.to_dict()
+    assert Runtime(old, loaded[0].tensors, "v").member(0).sampling_key == "v/0"
+    key = loaded[0].config.sampling_key
+    assert loaded[0].member(1).sampling_key == f"{key}/1"
+
+
+def test_a_threshold_applies_to_scores_as_to_answers(model: Trained, examples: Examples) -> None:
+    """Items below it have no influence, and an entity without others gets the prior."""
+    assert model.config.min_credibility == {"level": 0.0}
+    credibility = np.full(len(examples.features), 0.9)
+    credibility[::3], credibility[:3] = 0.2, 0.2
+    rated = replace(examples, credibility=credibility)
+    config = replace(model.config, min_credibility={"level": 0.3})
+    runtime, schema = Runtime(config, model.tensors), examples.dataset.schema
+    before = answers(runtime, schema, "level", rated, QueryOptions())
+    np.testing.assert_allclose(before[0], schema["level"].prior)
+    features = examples.features.copy()
+    features[credibility < 0.3] = features[0]
+    changed = answers(runtime, schema, "level", replace(rated, features=features), QueryOptions())
+    np.testing.assert_array_equal(changed, before)
+    every = Runtime(model.config, model.tensors)
+    assert not np.allclose(answers(every, schema, "level", rated, QueryOptions()), before)
+    learned = QueryOptions(variant="learned")
+    np.testing.assert_array_equal(
+        answers(runtime, schema, "level", rated, learned),
+        answers(every, schema, "level", rated, learned),
+    )

@@ -234,6 +234,22 @@ def test_a_model_that_cannot_answer_is_named_with_a_remedy(folder: Path) -> None
     assert "lpf models use" in found.remedy
 
 
+def test_a_model_that_follows_rounding_errors_is_a_warning(folder: Path) -> None:
+    """A sound model passes, although MiniLM has a feature that is always about 1e-8."""
+    assert worst(check_workspace(folder), "model").state == "ok"
+    with workspaces.Workspace.open(folder) as workspace:
+        config = workspaces.model_config(1, reader_id=workspace.reader.reader_id)
+        tensors = workspaces.sharp_tensors(config)
+        first = "encoder.trunk.0.weight"
+        tensors[first] = tensors[first].copy()
+        tensors[first][:, 319] = 1e7
+        version = workspaces.save_model(folder / "models", config, tensors, workspaces.CARD)
+        workspace.use_model(version)
+    found = worst(check_workspace(folder), "model")
+    assert found.state == "warning"
+    assert version in found.message
+
+
 def test_reader_ids_are_short_on_the_terminal_and_complete_in_json(folder: Path) -> None:
     words = ["doctor", "--workspace", str(folder)]
     shown = CliRunner().invoke(app, words, env={"COLUMNS": "80"}).stdout

@@ -71,7 +71,7 @@ def know(space: Workspace, entity: str, value: str, days: float = 1, confidence:
 
 
 def own_dataset(space: Workspace, predicates: Sequence[str] = ()) -> Dataset:
-    return own_examples(space, predicates).dataset
+    return own_examples(space, predicates)[0].dataset
 
 
 def labels(space: Workspace) -> dict[str, str]:
@@ -161,16 +161,16 @@ def test_features_are_the_stored_ones_and_missing_ones_are_read(
         return read_many(self, items, **more)
 
     monkeypatch.setattr(WordReader, "read_many", counted)
-    assert np.array_equal(own_examples(space).features, stored)
+    assert np.array_equal(own_examples(space)[0].features, stored)
     assert asked == []
     monkeypatch.setattr(WordReader, "reader_id", "words of another kind")
-    assert np.array_equal(own_examples(space).features, stored)
+    assert np.array_equal(own_examples(space)[0].features, stored)
     assert asked == [5]
 
 
 def test_copies_are_found_with_the_workspaces_threshold(tmp_path: Path, space: Workspace) -> None:
     ingest(space, ("A", "low low low one", "low"), ("A", "low low low low one", "low"))
-    assert own_examples(space).groups.tolist() == [0, 0]
+    assert own_examples(space)[0].groups.tolist() == [0, 0]
 
 
 def test_files_are_read_under_the_schema_and_split(space: Workspace, tmp_path: Path) -> None:

@@ -283,12 +283,12 @@ def test_redis_lost_or_flushed_changes_no_answer(
             return list(opened.query("C0001", "level").probabilities)
 
     try:
-        assert ask_afresh() == pytest.approx(expected, abs=1e-6)
-        assert ask_afresh() == pytest.approx(expected, abs=1e-6)  # kept factors
+        assert ask_afresh() == pytest.approx(expected, abs=1e-5)
+        assert ask_afresh() == pytest.approx(expected, abs=1e-5)  # kept factors
         redis_server.flush()
-        assert ask_afresh() == pytest.approx(expected, abs=1e-6)
+        assert ask_afresh() == pytest.approx(expected, abs=1e-5)
         redis_server.stop()
-        assert ask_afresh() == pytest.approx(expected, abs=1e-6)
+        assert ask_afresh() == pytest.approx(expected, abs=1e-5)
         with pytest.raises(CacheUnavailableError):
             shared.erase("C0001_E001")
         assert [item.evidence_id for item in shared.evidence.pending_erasures()] == ["C0001_E001"]

@@ -112,7 +112,13 @@ def test_results_become_data_frames(tmp_path: Path) -> None:
         )
         nothing = workspace.query("nobody", "level")
         assert len(nothing.evidence_frame()) == 0
-        assert len(nothing.to_frame()) == 1
+        frame = nothing.to_frame()
+        assert frame["top_value"].tolist() == [None]
+        assert frame["confidence"].isna().tolist() == [True]
+        assert frame["confidence"].dtype == float
+        assert frame["p_high"].tolist() == [nothing.distribution["high"]]
+        for html in (nothing._repr_html_(), QueryResults([nothing])._repr_html_()):
+            assert "no answer" in html
         assert len(QueryResults().to_frame()) == 0
 
 

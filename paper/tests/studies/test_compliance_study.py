@@ -308,7 +308,7 @@ def test_references_are_not_drawn_among_the_methods(shown: StudyResult) -> None:
     assert "collapsed EDL is far outside" in figure(shown, "accuracy_ece").caption
     bars = figure(shown, "error_rates").series[0]
     assert len(bars.x) == len(RIVALS) + 1
-    assert not {"Prior alone", "Perfect reader", "Oracle"} & {*bars.x, *points}
+    assert not {"Class shares", "Perfect reader", "Oracle"} & {*bars.x, *points}
 
 
 def test_error_rates_are_what_accuracies_leave(shown: StudyResult) -> None:

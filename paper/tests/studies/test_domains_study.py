@@ -35,7 +35,7 @@ SMALL = replace(QUICK, domain_methods=METHODS)
 WIDE = replace(SMALL, data_seeds=(1, 2), slow_methods=("stacking", "deep_sets"))
 PAPER, HARD = DomainsStudy("paper"), DomainsStudy("hard")
 FIVE, VARYING = "with five items an entity", "with one to five items"
-ITS_ECE = "Its ECE can be told from that of a perfectly calibrated predictor in"
+ITS_ECE = "Its ECE differs beyond chance from that of a perfectly calibrated predictor in"
 
 
 def domain_of(cell: Cell) -> str:

@@ -18,6 +18,7 @@ from lpf.errors import DatasetError, MissingPackageError, TrainingError
 from lpf.factors.distributions import softmax
 from lpf.reading import Reader, ReadRequest
 from lpf.training.examples import Examples
+from lpf.training.softmax_regression import Scaling
 from lpf.types import LOG_EPSILON, FloatArray
 
 CLAIM_ONLY = "claim_only"
@@ -58,16 +59,13 @@ def fit_regression(train: Labelled, validation: Labelled, values: int) -> Logist
             "would get probability zero. Nothing was fitted.",
             hint="Add entities that have it.",
         )
-    centre, scale = train.inputs.mean(axis=0), train.inputs.std(axis=0)
-    scale = np.where(scale > 0.0, scale, 1.0)
-    fits = [_fitted(train, centre, scale, strength) for strength in INVERSE_PENALTIES]
+    scaling = Scaling.of(train.inputs)
+    fits = [_fitted(train, scaling, strength) for strength in INVERSE_PENALTIES]
     losses = [metrics.nll(one.probabilities(validation.inputs), validation.labels) for one in fits]
     return fits[int(np.argmin(losses))]
 
 
-def _fitted(
-    train: Labelled, centre: FloatArray, scale: FloatArray, strength: float
-) -> LogisticModel:
+def _fitted(train: Labelled, scaling: Scaling, strength: float) -> LogisticModel:
     try:
         from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
     except ImportError as error:
@@ -76,12 +74,12 @@ def _fitted(
             hint="Install it: `pip install 'lpf[baselines]'`.",
         ) from error
     model = LogisticRegression(C=strength, max_iter=MAX_ITERATIONS, tol=1e-5)
-    model.fit((train.inputs - centre) / scale, train.labels)
+    model.fit((train.inputs - scaling.centre) / scaling.scale, train.labels)
     weight, bias = model.coef_.T, model.intercept_
     if weight.shape[1] == 1:  # for two values, sklearn has the log-odds of the second only
         weight = np.concatenate([np.zeros_like(weight), weight], axis=1)
         bias = np.concatenate([np.zeros_like(bias), bias])
-    return LogisticModel(centre, scale, np.asarray(weight), np.asarray(bias))
+    return LogisticModel(scaling.centre, scaling.scale, np.asarray(weight), np.asarray(bias))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,10 @@ class FittedLpf:
     options: QueryOptions
 
     def predict_proba(self, examples: Examples) -> FloatArray:
-        return self.engine.answer(examples.items, self.predicate, self.options).distribution
+        items = examples.items
+        rows = self.engine.countable(items, self.predicate, self.options)
+        used = items if rows is None else items.select(rows)
+        return self.engine.answer(used, self.predicate, self.options).distribution
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,9 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         "dawid_skene": MethodEntry(
             "Dawid-Skene", lambda name, shared: DawidSkene(name, shared.items), "item folds"
         ),
-        "prior": MethodEntry("Prior alone", lambda name, shared: Prior(name), standing="reference"),
+        "prior": MethodEntry(
+            "Class shares", lambda name, shared: Prior(name), standing="reference"
+        ),
         "perfect_reader": MethodEntry(
             "Perfect reader", lambda name, shared: PerfectReader(name), "truth", "reference"
         ),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from lpf.circuits.circuit import Circuit, CircuitBuilder, Priors, prior_circuit, resolve_priors
 from lpf.circuits.data_table import DataTable, check_at_least, smoothed
-from lpf.circuits.layout import FloatArray, variable_slots
+from lpf.circuits.layout import FloatArray
 from lpf.circuits.queries import table_information
+from lpf.errors import ConfigError, UnknownPredicateError
 
 
 @dataclass(frozen=True)
@@ -29,19 +32,39 @@ class ChowLiuConfig:
 
 
 def learn_chow_liu(
-    table: DataTable, config: ChowLiuConfig | None = None, priors: Priors | None = None
+    table: DataTable,
+    config: ChowLiuConfig | None = None,
+    priors: Priors | None = None,
+    groups: Sequence[Sequence[str]] | None = None,
 ) -> Circuit:
     """Learn the maximum-likelihood tree over the table's variables, rooted at the first.
 
     Pairs are counted over rows where both values are known and smoothed towards independence, so a
-    pair that never occurs together stays independent.
+    pair that never occurs together stays independent. With ``groups``, each group of variables gets
+    a tree of its own; variables of different groups, or in none, are independent, and their tables
+    are not computed. Raises UnknownPredicateError or ConfigError for groups that overlap.
     """
     config = config or ChowLiuConfig()
+    members = _columns(table, groups)
     if table.informative_rows < config.min_rows:
         return prior_circuit(table.variables, priors)
     counts = _Counts(table, config.smoothing, resolve_priors(table.variables, priors))
-    information = np.array([[counts.information(i, j) for j in counts.all] for i in counts.all])
-    return _TreeCircuit(table, counts, maximum_spanning_tree(information)).build()
+    return _TreeCircuit(table, counts, members).build()
+
+
+def _columns(table: DataTable, groups: Sequence[Sequence[str]] | None) -> list[list[int]]:
+    """The columns of each group, those of a variable in no group by themselves, in their order."""
+    place = {variable.name: column for column, variable in enumerate(table.variables)}
+    if groups is None:
+        return [list(place.values())]
+    named = [name for group in groups for name in group]
+    unknown = sorted(set(named) - set(place))
+    if unknown:
+        raise UnknownPredicateError(f"groups: {unknown} are not variables; they are {list(place)}.")
+    if len(set(named)) != len(named):
+        raise ConfigError("a variable can be in one group only.", field="groups")
+    alone = [[column] for name, column in place.items() if name not in set(named)]
+    return sorted([*(sorted(place[name] for name in group) for group in groups if group), *alone])
 
 
 def maximum_spanning_tree(weights: FloatArray) -> list[list[int]]:
@@ -68,20 +91,16 @@ class _Counts:
     def __init__(
         self, table: DataTable, smoothing: float, priors: dict[str, tuple[float, ...]]
     ) -> None:
-        self.all = range(len(table.variables))
-        self._slots = list(variable_slots(table.variables).values())
+        self._table = table
         self._smoothing = smoothing
-        one_hot = table.one_hot()
-        self._pairs = one_hot.T @ one_hot
-        single = one_hot.sum(axis=0)
         self.marginals = [
-            smoothed(single[slot], priors[variable.name], smoothing)
-            for slot, variable in zip(self._slots, table.variables, strict=True)
+            smoothed(table.counts(index), priors[variable.name], smoothing)
+            for index, variable in enumerate(table.variables)
         ]
 
     def joint(self, first: int, second: int) -> FloatArray:
         """P(first, second), [V, W]."""
-        counts = self._pairs[self._slots[first], self._slots[second]]
+        counts = self._table.counts(first, second)
         independent = np.outer(self.marginals[first], self.marginals[second])
         result = smoothed(counts.ravel(), independent.ravel(), self._smoothing)
         return result.reshape(counts.shape)
@@ -94,35 +113,49 @@ class _Counts:
         result: FloatArray = np.where(total > 0.0, known, self.marginals[second])
         return result
 
-    def information(self, first: int, second: int) -> float:
-        return table_information(self.joint(first, second))
+    def information(self, members: Sequence[int]) -> FloatArray:
+        """The mutual information of every two of these variables, [M, M]; zero on the diagonal."""
+        result = np.zeros((len(members), len(members)))
+        for first, second in combinations(range(len(members)), 2):
+            nats = table_information(self.joint(members[first], members[second]))
+            result[first, second] = result[second, first] = nats
+        return result
 
 
 class _TreeCircuit:
-    """Builds the circuit of a tree of conditional distributions.
+    """Builds the circuit of one tree of conditional distributions per group of variables.
 
     A variable with children becomes one sum over its values for each value of its parent. The
     products below are shared between these sums, so the circuit is linear in the size of the
     conditional tables.
     """
 
-    def __init__(self, table: DataTable, counts: _Counts, children: list[list[int]]) -> None:
+    def __init__(self, table: DataTable, counts: _Counts, groups: list[list[int]]) -> None:
         self._variables = table.variables
         self._counts = counts
-        self._children = children
+        self._groups = groups
+        self._children: dict[int, list[int]] = {}
+        for members in groups:
+            tree = maximum_spanning_tree(counts.information(members))
+            for vertex, children in enumerate(tree):
+                self._children[members[vertex]] = [members[child] for child in children]
         self._builder = CircuitBuilder(table.variables)
 
     def build(self) -> Circuit:
-        distributions = self._counts.marginals[0][None, :]
-        below: dict[int, list[int]] = {}
-        for vertex, parent in reversed(self._edges()):
-            below[vertex] = self._vertex(vertex, self._counts.conditional(parent, vertex), below)
-        (root,) = self._vertex(0, distributions, below)
-        return self._builder.build(root)
+        roots = [self._root(members[0]) for members in self._groups]
+        return self._builder.build(self._builder.product(roots))
 
-    def _edges(self) -> list[tuple[int, int]]:
-        """Return (vertex, parent) for all vertices but the root, parents first."""
-        edges, queue = [], [0]
+    def _root(self, first: int) -> int:
+        """The node of the tree that is rooted at a variable."""
+        below: dict[int, list[int]] = {}
+        for vertex, parent in reversed(self._edges(first)):
+            below[vertex] = self._vertex(vertex, self._counts.conditional(parent, vertex), below)
+        (root,) = self._vertex(first, self._counts.marginals[first][None, :], below)
+        return root
+
+    def _edges(self, first: int) -> list[tuple[int, int]]:
+        """Return (vertex, parent) for all vertices of a tree but the root, parents first."""
+        edges, queue = [], [first]
         for parent in queue:
             for vertex in self._children[parent]:
                 edges.append((vertex, parent))

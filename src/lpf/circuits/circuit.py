@@ -326,11 +326,12 @@ NORMALISATION_TOLERANCE = 1e-9
 
 def check_distribution(numbers: Sequence[float], where: str) -> None:
     """Raise NotNormalisedError unless the numbers are finite, non-negative and sum to 1."""
-    for number in numbers:
-        if not (isfinite(number) and number >= 0.0):
-            raise NotNormalisedError(f"{where} holds {number!r}; need finite numbers >= 0.")
     total = sum(numbers)
-    if abs(total - 1.0) > NORMALISATION_TOLERANCE:
+    # Also true for NaN and infinity, in any number or in the total.
+    if not (abs(total - 1.0) <= NORMALISATION_TOLERANCE and min(numbers) >= 0.0):
+        for number in numbers:
+            if not (isfinite(number) and number >= 0.0):
+                raise NotNormalisedError(f"{where} holds {number!r}; need finite numbers >= 0.")
         raise NotNormalisedError(f"{where} sums to {total!r}; it must sum to 1.")
 
 

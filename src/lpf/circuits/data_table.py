@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,15 @@ class DataTable:
     def informative_rows(self) -> int:
         """Number of rows with at least one known value."""
         return int((self.codes != MISSING).any(axis=1).sum())
+
+    def counts(self, *columns: int) -> IntArray:
+        """How often each combination of values occurs in the rows where all of these variables are
+        known, one axis per variable."""
+        codes = self.codes[:, list(columns)]
+        shape = tuple(len(self.variables[column].values) for column in columns)
+        known = codes[(codes != MISSING).all(axis=1)]
+        places = np.ravel_multi_index(tuple(known.T), shape)
+        return np.bincount(places, minlength=prod(shape)).reshape(shape)
 
     def one_hot(self) -> FloatArray:
         """Return [N, S], 1 at each known value; all zeros for a missing value."""

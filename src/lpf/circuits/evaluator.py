@@ -8,7 +8,7 @@ less than N x 2**-1022. A root of at least `SAFE_ROOT` is therefore exact to flo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf, log
 
 import numpy as np
@@ -20,6 +20,10 @@ from lpf.circuits.layout import FloatArray, IntArray, Layout, SumLayer, build_la
 from lpf.errors import ImpossibleEvidenceError
 
 SAFE_ROOT = 1e-280
+# Up to this many values, one upward pass per value is faster than an upward and a downward pass.
+_MOST_QUERIES = 64
+# Terms that a pass in log space holds at once: one per edge and query.
+_LOG_NUMBERS = 1 << 22
 # Replaces a peak of -inf. Its value does not matter: such queries are redone in log space.
 _LOWEST_PEAK = -1e300
 
@@ -82,7 +86,7 @@ def log_likelihoods(layout: Layout, log_inputs: FloatArray) -> FloatArray:
         result[part] = np.log(np.where(unsafe, 1.0, root)) + shift
         if unsafe.any():
             rows = part.start + np.nonzero(unsafe)[0]
-            result[rows] = upward_log(layout, log_inputs[rows].T)[layout.root]
+            result[rows] = log_roots(layout, log_inputs[rows])
     return result
 
 
@@ -105,6 +109,82 @@ def posteriors(layout: Layout, log_inputs: FloatArray) -> FloatArray:
             logs = upward_log_rows(layout, log_inputs, rows)
             result[rows] = downward_log(layout, logs)[: layout.n_slots].T
     return result
+
+
+def log_joints(layout: Layout, log_inputs: FloatArray, slot: slice) -> FloatArray:
+    """Return log P(y, evidence) for every value y of one variable, [B, V], in one upward and one
+    downward pass over all rows. The inputs of the variable itself must be zero.
+
+    Impossible values are -inf, for impossible evidence all of them.
+    """
+    result = np.empty((len(log_inputs), slot.stop - slot.start))
+    for part, values, flow in _chunks(layout, log_inputs):
+        joints, unsafe = _linear_joints(layout, log_inputs[part], slot, values, flow)
+        rows = np.nonzero(unsafe.any(axis=1))[0]
+        if rows.size:
+            joints[rows] = _careful_joints(layout, log_inputs[part][rows], slot)
+        result[part] = joints
+    return result
+
+
+def _linear_joints(
+    layout: Layout, log_inputs: FloatArray, slot: slice, values: FloatArray, flow: FloatArray
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return log joints [B, V], and which of them may have underflowed; those are 0."""
+    shift = _upward(layout, log_inputs, values)
+    root = values[layout.root].copy()
+    values[:, root < SAFE_ROOT] = 1.0  # avoids division by rounded values
+    downward(layout, values, flow)
+    joints = flow[slot] * np.where(root < SAFE_ROOT, 0.0, root)
+    # As for the root: a joint probability of at least SAFE_ROOT is exact to rounding.
+    unsafe = joints < SAFE_ROOT
+    logs = np.log(np.where(unsafe, 1.0, joints)) + np.where(unsafe, 0.0, shift)
+    return logs.T, unsafe.T
+
+
+def _careful_joints(layout: Layout, log_inputs: FloatArray, slot: slice) -> FloatArray:
+    """Return log joints [B, V] where the linear pass may underflow.
+
+    Impossible inputs are left out first: what remains often is in range once it is scaled. The rest
+    takes one query per value, in log space.
+    """
+    possible = supported(layout, ~np.isneginf(log_inputs.T)).T
+    remaining = np.where(possible, log_inputs, -inf)
+    values = np.empty((layout.n_rows, len(log_inputs)))
+    joints, unsafe = _linear_joints(layout, remaining, slot, values, np.empty_like(values))
+    joints[~possible[:, slot]] = -inf
+    for row, places in enumerate(unsafe & possible[:, slot]):
+        if places.any():
+            wanted = np.nonzero(places)[0]
+            queries = np.tile(remaining[row], (len(wanted), 1))
+            queries[:, slot] = np.where(wanted[:, None] == np.arange(len(places)), 0.0, -inf)
+            joints[row, wanted] = log_roots(layout, queries)
+    return joints
+
+
+def supported(layout: Layout, possible: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which inputs [S, B] have a joint probability above zero with the other variables,
+    given which inputs are possible. Every value is 0 or 1, so nothing underflows."""
+    values = np.empty((layout.n_rows, possible.shape[1]))
+    values[: layout.n_slots] = possible
+    for layer in layout.layers:
+        layer.upward(values)
+        values[layer.rows] = values[layer.rows] > 0.0
+    flow = np.zeros_like(values)
+    flow[layout.root] = values[layout.root]
+    for layer in reversed(layout.layers):
+        layer.downward(values, flow)
+        np.greater(flow, 0.0, out=flow)
+    result: npt.NDArray[np.bool_] = flow[: layout.n_slots] > 0.0
+    return result
+
+
+def log_roots(layout: Layout, log_inputs: FloatArray) -> FloatArray:
+    """Return the log value of the root, [B], from log-likelihoods [B, S], all in log space."""
+    edges = max((len(layer.edge_weight) for layer in sum_layers(layout)), default=1)
+    size = max(1, _LOG_NUMBERS // edges)
+    parts = [log_inputs[first : first + size] for first in range(0, len(log_inputs), size)]
+    return np.concatenate([upward_log(layout, part.T)[layout.root] for part in parts])
 
 
 def expected_flows(layout: Layout, log_inputs: FloatArray) -> tuple[list[FloatArray], float]:
@@ -236,10 +316,23 @@ class CompiledCircuit:
         slot = self.encoder.slot(variable)
         log_inputs = self.encoder.log_inputs(hard, soft, log_soft)
         own = np.array(log_inputs[slot])
-        others = {**hard, **soft, **log_soft}
-        others.pop(variable, None)
+        if len(own) > _MOST_QUERIES:
+            result: FloatArray = self.log_joint_batch(variable, np.array([log_inputs]))[0]
+        else:
+            others = {**hard, **soft, **log_soft}
+            others.pop(variable, None)
+            result = self._log_joint_by_value(slot, log_inputs, others)
+        if result.max() == -inf:
+            raise impossible_evidence(hard, soft, log_soft)
+        return result
+
+    def _log_joint_by_value(
+        self, slot: slice, log_inputs: list[float], others: Iterable[str]
+    ) -> FloatArray:
+        """One query per value, each with that value observed: an upward pass is enough. ``others``
+        are the other variables with evidence."""
+        own = np.array(log_inputs[slot])
         scaled, shift = self.encoder.scale(log_inputs, others)
-        # One query per value, each with that value observed: an upward pass is enough.
         values = np.empty((self.layout.n_rows, len(own)))
         values[: self.layout.n_slots] = np.array(scaled)[:, None]
         values[slot] = np.eye(len(own))
@@ -247,11 +340,10 @@ class CompiledCircuit:
         root = values[self.layout.root]
         if root.min() >= SAFE_ROOT:
             result: FloatArray = np.log(root) + (own + shift)
-        else:
-            result = self._log_joint_in_logs(slot, log_inputs)
-        if result.max() == -inf:
-            raise impossible_evidence(hard, soft, log_soft)
-        return result
+            return result
+        inputs = np.tile(log_inputs, (len(own), 1))
+        inputs[:, slot] = np.where(np.eye(len(own), dtype=bool), own, -inf)
+        return log_roots(self.layout, inputs)
 
     def marginals(
         self, hard: Hard = NO_HARD, soft: Soft = NO_SOFT, log_soft: Soft = NO_SOFT
@@ -277,6 +369,19 @@ class CompiledCircuit:
         """Return the log probability of each query's evidence, [B]; -inf if it is impossible."""
         return log_likelihoods(self.layout, self.encoder.batch(evidence))
 
+    def log_joint_batch(self, variable: str, evidence: BatchEvidence) -> FloatArray:
+        """Return `log_joint` of each query, [B, V]; all -inf for a query with impossible evidence.
+
+        The cost does not depend on the number of values.
+        """
+        slot = self.encoder.slot(variable)
+        inputs = self.encoder.batch(evidence)
+        own = inputs[:, slot].copy()
+        inputs = inputs.copy()
+        inputs[:, slot] = 0.0
+        result: FloatArray = log_joints(self.layout, inputs, slot) + own
+        return result
+
     def marginals_batch(self, evidence: BatchEvidence) -> dict[str, FloatArray]:
         """Return the marginals of every variable, each [B, V], for B queries.
 
@@ -293,10 +398,3 @@ class CompiledCircuit:
 
     def _upward_log(self, log_inputs: list[float]) -> FloatArray:
         return upward_log(self.layout, np.array(log_inputs)[:, None])
-
-    def _log_joint_in_logs(self, slot: slice, log_inputs: list[float]) -> FloatArray:
-        own = np.array(log_inputs[slot])
-        inputs = np.repeat(np.array(log_inputs)[:, None], len(own), axis=1)
-        inputs[slot] = np.where(np.eye(len(own), dtype=bool), own, -inf)
-        root: FloatArray = upward_log(self.layout, inputs)[self.layout.root]
-        return root

@@ -16,6 +16,7 @@ from lpf.circuits.layout import FloatArray
 from lpf.errors import ConfigError
 
 ENUMERATION_LIMIT = 100_000
+PAIR_LIMIT = 1_000_000  # two variables of 1,000 values
 
 
 def joint_probability(compiled: CompiledCircuit, assignment: Hard) -> float:
@@ -56,13 +57,15 @@ def joint_table(
     shape = tuple(slot.stop - slot.start for slot in slots)
     _check_table(names, prod(shape), limit)
     base = np.array(compiled.encoder.log_inputs(hard, soft, log_soft))
-    inputs = np.tile(base, (prod(shape), 1))
-    for slot, positions in zip(slots, np.indices(shape).reshape(len(names), -1), strict=True):
+    # One query per assignment of all variables but the last gives a row of the table.
+    rows = prod(shape[:-1])
+    inputs = np.tile(base, (rows, 1))
+    for slot, positions in zip(slots, np.indices(shape[:-1]).reshape(-1, rows), strict=False):
         inputs[:, slot] = np.where(
             positions[:, None] == np.arange(slot.stop - slot.start), 0.0, -inf
         )
         inputs[:, slot] += base[slot]
-    logs = compiled.log_likelihood_batch(inputs)
+    logs = compiled.log_joint_batch(names[-1], inputs)
     if logs.max() == -inf:
         raise impossible_evidence(hard, soft, log_soft)
     table = np.exp(logs - logs.max())
@@ -108,7 +111,8 @@ def mutual_information(
     log_soft: Soft = NO_SOFT,
 ) -> float:
     """Return the mutual information of two variables given the evidence."""
-    return table_information(joint_table(compiled, [first, second], hard, soft, log_soft))
+    table = joint_table(compiled, [first, second], hard, soft, log_soft, PAIR_LIMIT)
+    return table_information(table)
 
 
 def table_information(table: FloatArray) -> float:

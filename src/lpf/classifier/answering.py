@@ -60,6 +60,11 @@ class FittedModel:
             )
         return self.engine.answer(items, PREDICATE, options)
 
+    def used(self, items: Items, options: QueryOptions) -> NDArray[np.intp]:
+        """Positions of the items that are not below the threshold chosen with the model."""
+        rows = self.engine.countable(items, PREDICATE, options)
+        return np.arange(len(items)) if rows is None else rows
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -81,6 +86,9 @@ class Explanation:
     contributions: FloatArray | None
 
     def __str__(self) -> str:
+        if not self.texts:
+            listed = zip(self.classes, self.prior, strict=True)
+            return f"no answer: no evidence (prior {', '.join(f'{c}: {p:.3f}' for c, p in listed)})"
         first, second = np.argsort(-self.probabilities, kind="stable")[:2]
         answer = f"{self.classes[first]}: {self.probabilities[first]:.3f}"
         lines = [f"{answer} (prior {self.prior[first]:.3f})"]
@@ -89,8 +97,8 @@ class Explanation:
             strength = self.contributions[:, first] - self.contributions[:, second]
             heading = f"log odds of {self.classes[first]} against {self.classes[second]}, by item:"
         order = np.argsort(-np.abs(strength), kind="stable").tolist()
-        lines += [heading] if order else ["no evidence"]
-        return "\n".join([*lines, *(self._line(item, strength[item]) for item in order)])
+        lines += [heading, *(self._line(item, strength[item]) for item in order)]
+        return "\n".join(lines)
 
     def _line(self, item: int, strength: float) -> str:
         text = " ".join(self.texts[item].split())
@@ -112,7 +120,7 @@ class EntityBatch:
         """[E, V]."""
         answers = np.tile(fitted.prior, (len(self.entities), 1))
         if self._has_evidence.any():
-            answers[self._has_evidence] = fitted.answer(self._items, options).distribution
+            answers[self._has_evidence] = self._answers(fitted, options).distribution
         return answers
 
     def uncertainty(self, fitted: FittedModel, options: QueryOptions) -> Uncertainty:
@@ -121,28 +129,37 @@ class EntityBatch:
         of_prior = decompose(answers, answers[None])
         parts = {field.name: getattr(of_prior, field.name) for field in fields(Uncertainty)}
         if self._has_evidence.any():
-            of_evidence = fitted.answer(self._items, options).uncertainty
+            of_evidence = self._answers(fitted, options).uncertainty
             for name, values in parts.items():
                 values[self._has_evidence] = getattr(of_evidence, name)
         return Uncertainty(**parts)
 
     def explanations(self, fitted: FittedModel, options: QueryOptions) -> list[Explanation]:
         """One per entity."""
-        answers = fitted.answer(self._items, options) if self._has_evidence.any() else None
+        answers = self._answers(fitted, options) if self._has_evidence.any() else None
+        used = fitted.used(self._items, options)
         places = np.cumsum(self._has_evidence) - 1  # among the entities with evidence
         return [
-            self._explanation(fitted, answers, int(place))
+            self._explanation(fitted, answers, used, int(place))
             if answers is not None and entity.evidence
             else _prior_only(fitted)
             for entity, place in zip(self.entities, places, strict=True)
         ]
 
-    def _explanation(self, fitted: FittedModel, answers: Answers, place: int) -> Explanation:
-        combined, groups = answers.combined, self._items.groups
-        assert groups is not None  # _items always sets them
+    def _answers(self, fitted: FittedModel, options: QueryOptions) -> Answers:
+        used = fitted.used(self._items, options)
+        every = len(used) == len(self._items)
+        return fitted.answer(self._items if every else self._items.select(used), options)
+
+    def _explanation(
+        self, fitted: FittedModel, answers: Answers, used: NDArray[np.intp], place: int
+    ) -> Explanation:
+        """``used`` are the positions of the items that were answered from."""
+        combined, groups = answers.combined, self._items.groups[used]
         rows = slice(*combined.segments.offsets[place : place + 2].tolist())
         classes, prior = fitted.classes.array, fitted.prior
-        probabilities, texts = answers.distribution[place], self._texts[rows]
+        probabilities = answers.distribution[place]
+        texts = tuple(self._texts[position] for position in used[rows])
         if not isinstance(combined, Combined):
             weight = combined.weight[rows]
             return Explanation(

@@ -112,11 +112,10 @@ class EntityClassifier(ABC):
         self, entities: Sequence[Entity], with_claim: bool, reader_id: str
     ) -> Float32Array:
         """Features of all items [N, width], from the reader that ``fit`` used."""
-        if any(e.evidence for e in entities) and claims_in(entities) != with_claim:
-            fitted, given = ("with", "no claims") if with_claim else ("without", "claims")
+        if claims_in(entities) and not with_claim:
             raise EvidenceError(
-                f"this model was fitted {fitted} claims, but these entities have {given}. Nothing "
-                "was answered; give entities in the form that fit was given.",
+                "this model was fitted without claims, but these entities have claims, which it "
+                "cannot read. Nothing was answered; leave them out, or fit with claims.",
                 field="X",
             )
         reader = choose_reader(self.reader, with_claim)

@@ -39,16 +39,9 @@ def read_entities(X: Iterable[EntityLike], name: str = "X") -> tuple[Entity, ...
     return tuple(_read_entity(entity, f"{name}[{place}]") for place, entity in enumerate(X))
 
 
-def claims_in(entities: Sequence[Entity], name: str = "X") -> bool:
-    """Return True if the entities have claims. EvidenceError if only some with evidence do."""
-    claimed = [entity.claim is not None for entity in entities if entity.evidence]
-    if any(claimed) and not all(claimed):
-        raise EvidenceError(
-            f"{claimed.count(False)} of {len(claimed)} entities with evidence have no claim. "
-            "Nothing was read; give every entity a claim, or none.",
-            field=name,
-        )
-    return any(claimed)
+def claims_in(entities: Sequence[Entity]) -> bool:
+    """Return True if any entity with evidence has a claim."""
+    return any(entity.claim is not None for entity in entities if entity.evidence)
 
 
 def is_missing(value: object) -> bool:

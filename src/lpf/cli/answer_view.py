@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from lpf.cli.terminal import (
@@ -26,8 +26,8 @@ from lpf.cli.terminal import (
 )
 from lpf.combine.uncertainty import entropy
 from lpf.items import Items
-from lpf.orchestrator.inference import NOTHING
-from lpf.results import STAGES, FactUsed, LeftOut, QueryResult, all_left_out_note
+from lpf.orchestrator.inference import NOTHING, RELATED_ONLY
+from lpf.results import NO_ANSWER, STAGES, FactUsed, LeftOut, QueryResult, all_left_out_note
 from lpf.storage.values import from_micros
 from lpf.types import FloatArray
 
@@ -56,17 +56,19 @@ def show_answer(
     result: QueryResult,
     texts: Mapping[str, str],
     origins: Mapping[str, str] | None = None,
-    similar: Sequence[str] | None = None,
     *,
     verbose: bool = False,
 ) -> None:
     """``texts`` are the items' texts by id; an erased one is missing. With ``origins`` (source and
-    date by id) texts are shown in full. ``similar`` has the known entity IDs that are like an
-    unknown one; None if the entity is known."""
+    date by id) texts are shown in full."""
     output.print(
         Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_verdict(result), "bold"))
     )
-    for line in _basis(result, similar):
+    claims = result.claims
+    if claims:
+        several = f"{len(claims)} different ones; --full shows them"
+        output.print(indented(Text(f"claim: {several if len(claims) > 1 else claims[0]}")))
+    for line in _basis(result):
         output.print(indented(Text(line, style="dim")))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
@@ -78,6 +80,8 @@ def show_answer(
         output.print(indented(Text(left_out, style="dim")))
     if used or left_out:
         output.print()
+    if result.related:
+        _show_related(output, result, texts, origins, verbose)
     if result.facts and result.source != "canonical":
         output.print(Text("Known facts", style="bold"))
         print_pairs(output, [(fact.predicate, _fact(fact)) for fact in result.facts])
@@ -87,42 +91,55 @@ def show_answer(
 
 def _verdict(result: QueryResult) -> str:
     """The top value and its probability; the prior alone is not an answer."""
-    if result.source == "none":
-        return "nothing is known"
+    if result.top_value is None or result.confidence is None:
+        return NO_ANSWER
     return f"{result.top_value}, {percent(result.confidence)}"
 
 
-def _basis(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
+def _basis(result: QueryResult) -> list[str]:
     """What the answer is based on."""
     if result.source == "canonical":
         fact = result.facts[0]
         return [f"a known fact answers: confidence {fact.confidence:g}, {_dated(fact)}"]
-    if result.source == "none":
-        return _why_nothing(result, similar)
-    if result.evidence is None:
+    if not result.has_answer:
+        return _why_nothing(result)
+    if result.source == "facts":
         return [f"based on {count(len(result.facts), 'known fact')} alone"]
     used = result.evidence
-    parts = [f"{len(used)} of {count(used.considered, 'item')}"]
+    parts = [] if used is None else [f"{len(used)} of {count(used.considered, 'item')}"]
+    parts += [f"{count(len(one.items), 'item')} about {one.predicate}" for one in result.related]
     if result.facts:
         parts.append(count(len(result.facts), "known fact"))
     mode = ", paper mode" if result.options.mode == "paper" else ""
-    return [f"based on {' and '.join(parts)}, {METHODS[result.method]}{mode}"]
+    lines = [f"based on {_joined(parts)}, {METHODS[result.method]}{mode}"]
+    if used is None and not (result.left_out and result.left_out.count):
+        lines.append(f"there is no item about {result.predicate} itself")
+    return lines
 
 
-def _why_nothing(result: QueryResult, similar: Sequence[str] | None) -> list[str]:
+def _joined(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _why_nothing(result: QueryResult) -> list[str]:
     left_out = result.left_out
     if left_out is not None and left_out.count:
         return [
-            all_left_out_note(left_out, result.options) + _remedy(result, left_out),
+            all_left_out_note(left_out, result.options, result.threshold)
+            + _remedy(result, left_out),
             "no fact counts either: these are the prior probabilities",
         ]
-    if similar is None:
+    if result.similar is None:
         about = result.predicate
         return [f"no item about {about} and no fact counts: these are the prior probabilities"]
     lines = [
         f"no item and no fact is about {result.entity_id!r}: these are the prior probabilities"
     ]
-    return [*lines, f"did you mean {' or '.join(similar)}?"] if similar else lines
+    return [*lines, did_you_mean(result.similar)] if result.similar else lines
+
+
+def did_you_mean(similar: Sequence[str]) -> str:
+    return f"did you mean {' or '.join(similar)}?"
 
 
 def _show_evidence(
@@ -133,10 +150,7 @@ def _show_evidence(
     origins: Mapping[str, str] | None,
 ) -> None:
     bits = bits_added(result, used)
-    title = "Evidence"
-    if bits is not None:
-        versus = f"{result.top_value} against {runner_up(result)}"
-        title = f"Evidence: +1 bit doubles the odds of {versus}"
+    title = "Evidence" if bits is None else f"Evidence: {_one_bit(result)}"
     columns = _evidence_columns(result, used, bits, output.width >= BARS_FROM)
     below: list[RenderableType] = []
     if origins is None:
@@ -150,13 +164,52 @@ def _show_evidence(
     print_table(output, title, body)
 
 
+def _one_bit(result: QueryResult) -> str:
+    return f"+1 bit doubles the odds of {result.top_value} against {runner_up(result)}"
+
+
+def _show_related(
+    output: Console,
+    result: QueryResult,
+    texts: Mapping[str, str],
+    origins: Mapping[str, str] | None,
+    verbose: bool,
+) -> None:
+    """One row per related predicate: what its items say together, and what that adds."""
+    rows = np.array([one.contribution for one in result.related])
+    bits = _in_bits(result, rows)
+    columns: dict[str, list[str | Text]] = {
+        "predicate": [one.predicate for one in result.related],
+        "says": [_says(one.values, np.array(one.distribution)) for one in result.related],
+    }
+    if bits is not None:
+        columns["bits"] = [number(value, "+.2f") for value in bits.tolist()]
+    columns["items"] = [f"{len(one.items)} of {one.items.considered}" for one in result.related]
+    below: list[RenderableType] = []
+    if origins is not None:
+        below = [
+            Group(*[_full_text(f"{name}: {texts.get(name, ERASED)}", origins.get(name))
+                    for name in one.evidence_chain])
+            for one in result.related
+        ]  # fmt: skip
+    elif verbose:
+        below = [
+            indented(Text(", ".join(one.evidence_chain), style="dim", overflow="fold"))
+            for one in result.related
+        ]
+    body = table(list(columns), zip(*columns.values(), strict=True), right=("bits",), below=below)
+    title = "Related evidence" if bits is None else f"Related evidence: {_one_bit(result)}"
+    print_table(output, title, body)
+    output.print()
+
+
 def _evidence_columns(
     result: QueryResult, used: Items, bits: FloatArray | None, wide: bool
 ) -> dict[str, list[str | Text]]:
     has_copies = bool((used.groups >= 0).any())
     columns: dict[str, list[str | Text]] = {"item": list(used.ids)}
     if used.potential is not None:
-        columns["says"] = [_says(result, row) for row in used.potential]
+        columns["says"] = [_says(result.values, row) for row in used.potential]
     if bits is not None:
         columns["bits"] = [number(value, "+.2f") for value in bits.tolist()]
         if wide:
@@ -178,11 +231,17 @@ def _full_text(text: str, origin: str | None) -> RenderableType:
 def bits_added(result: QueryResult, used: Items) -> FloatArray | None:
     """What each item adds to the log odds of the top value against the runner-up, in bits, [K];
     None if there are no contributions, or only one value."""
-    if used.contributions is None or len(result.values) < 2:
+    return None if used.contributions is None else _in_bits(result, used.contributions)
+
+
+def _in_bits(result: QueryResult, contributions: FloatArray) -> FloatArray | None:
+    """``contributions`` [K, V] to the log odds of the top value against the runner-up, in bits."""
+    best = result.top_value
+    if len(result.values) < 2 or best is None:
         return None
-    top, second = (result.values.index(name) for name in (result.top_value, runner_up(result)))
+    top, second = (result.values.index(name) for name in (best, runner_up(result)))
     with np.errstate(invalid="ignore"):  # an item may rule out both: -inf - -inf
-        return np.asarray(NAT * (used.contributions[:, top] - used.contributions[:, second]))
+        return np.asarray(NAT * (contributions[:, top] - contributions[:, second]))
 
 
 def runner_up(result: QueryResult) -> str:
@@ -203,17 +262,18 @@ def _bars(bits: FloatArray) -> list[str | Text]:
     return bars
 
 
-def _says(result: QueryResult, potential: FloatArray) -> str:
+def _says(values: Sequence[str], potential: FloatArray) -> str:
     best = int(potential.argmax())
-    return f"{result.values[best]} {100 * potential[best]:.0f} %"
+    return f"{values[best]} {100 * potential[best]:.0f} %"
 
 
 def _left_out(result: QueryResult) -> str:
     """Empty if nothing was left out, or if the lines at the top say so already."""
     left_out = result.left_out
-    if left_out is None or not left_out.count or result.source == "none":
+    if left_out is None or not left_out.count or not result.has_answer:
         return ""
-    return f"left out: {left_out.reasons(result.options)}{_remedy(result, left_out)}"
+    reasons = left_out.reasons(result.options, result.threshold)
+    return f"left out: {reasons}{_remedy(result, left_out)}"
 
 
 def _remedy(result: QueryResult, left_out: LeftOut) -> str:
@@ -255,7 +315,10 @@ def _closing(result: QueryResult, verbose: bool) -> list[tuple[str, str]]:
 def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
-    return (NOTHING, all_left_out_note(left_out, result.options)) if left_out else ()
+    if left_out is None:
+        return ()
+    note = all_left_out_note(left_out, result.options, result.threshold)
+    return (NOTHING, RELATED_ONLY, note)
 
 
 def _uncertainty(result: QueryResult) -> list[tuple[str, str]]:

@@ -95,6 +95,10 @@ class BatchAnswerer:
         self._after_failure = after_failure
         self.answered = 0
         self.errors = 0
+        self.asked = 0
+        self.without_answer = 0
+        # IDs like those of the first unknown entities, to suggest at the end.
+        self.similar: dict[str, Sequence[str]] = {}
 
     def outcomes(self, lines: Sequence[BatchLine]) -> Iterator[QueryResult | QuestionError]:
         """An answer or an error per line, in their order."""
@@ -106,7 +110,16 @@ class BatchAnswerer:
                     self.errors += 1
                     yield QuestionError(outcome.number, outcome.error or "")
                 else:
+                    self._count(outcome)
                     yield outcome
+
+    def _count(self, result: QueryResult) -> None:
+        if result.has_answer:
+            self.answered += 1
+            return
+        self.without_answer += 1
+        if result.similar is not None and len(self.similar) < PROBLEMS_SHOWN:
+            self.similar[result.entity_id] = result.similar
 
     def _chunk(self, lines: Sequence[BatchLine]) -> Iterator[QueryResult | BatchLine]:
         """An answer per line, or the line with its error."""
@@ -136,14 +149,14 @@ class BatchAnswerer:
     def _ask(self, lines: Sequence[BatchLine]) -> list[QueryResult]:
         questions = [line.question for line in lines]
         results = self._workspace.query_many(questions, self._options, self._audit)
-        self.answered += len(results)
+        self.asked += len(results)
         return results
 
     def _with_place(self, line: BatchLine, error: LPFError) -> LPFError:
         """Add to the error where it ended the batch and what was done before it."""
         # With async records, writing one may be what failed.
         stay = "their records stay" if self._audit == "sync" else "what was recorded of them stays"
-        done = f"{self.answered:,} answered before it; {stay}, and {self._after_failure}"
+        done = f"{self.asked:,} answered before it; {stay}, and {self._after_failure}"
         error.args = (f"line {line.number} ended the batch: {error}\n{done}.",)
         error.field = error.hint = None  # they are part of the message now
         return error
@@ -330,9 +343,26 @@ def _refusal(source: str, bad: Sequence[BatchLine], total: int) -> InputFileErro
 
 
 def _show_counts(answerer: BatchAnswerer, target: str, as_json: bool) -> None:
-    answered, errors = answerer.answered, answerer.errors
     if as_json:
-        print_document({"answered": answered, "errors": errors, "file": target})
+        counts = ("answered", "without_answer", "errors")
+        print_document({name: getattr(answerer, name) for name in counts} | {"file": target})
         return
-    words = f"{answered:,} answered" + (f", {errors:,} not" if errors else "")
-    typer.echo(f"{words}.", err=target == STANDARD)
+    parts = [
+        f"{answerer.answered:,} answered",
+        f"{answerer.without_answer:,} without an answer" if answerer.without_answer else "",
+        f"{answerer.errors:,} with an error" if answerer.errors else "",
+    ]
+    typer.echo(f"{', '.join(filter(None, parts))}.", err=target == STANDARD)
+    if answerer.similar:
+        _show_unknown(answerer.similar)
+
+
+def _show_unknown(similar: Mapping[str, Sequence[str]]) -> None:
+    """The first entities that nothing is known about, with IDs like theirs."""
+    from lpf.cli.answer_view import did_you_mean
+    from lpf.cli.terminal import Output
+
+    output = Output(stderr=True, highlight=False, soft_wrap=True)
+    for entity_id, names in similar.items():
+        hint = f"; {did_you_mean(names)}" if names else ""
+        output.print(f"  no item and no fact is about {entity_id!r}{hint}", markup=False)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path("lpf-demo")
 ENTITY = "C0001"
+# The README's first command on one's own data.
+OWN_DATA = 'lpf init suppliers --predicate "supplier=unreliable,reliable" && cd suppliers'
 BEFORE = "2025-01-01"  # all notes are older; the inspector's finding is dated today
 
 DemoFolder = Annotated[
@@ -68,7 +73,7 @@ def _show_worked_example(as_json: bool) -> None:
 
 def _show(done: Demonstration) -> None:
     from lpf.cli.answer_view import show_answer
-    from lpf.cli.terminal import console
+    from lpf.cli.terminal import console, indented
 
     output = console()
     how = "trained just now" if done.was_trained else "from an earlier run"
@@ -79,6 +84,8 @@ def _show(done: Demonstration) -> None:
     _show_truth(output, done)
     output.rule("3  LPF-Learned: items are averaged with learned weights", align="left")
     show_answer(output, done.learned, done.texts)
+    output.print()
+    output.print(indented(done.verdict))
     output.print()
     output.rule(f"4  An inspector finds: {done.label}. The same question again", align="left")
     show_answer(output, done.canonical, {})
@@ -127,13 +134,33 @@ def _show_truth(output: Console, done: Demonstration) -> None:
 def _show_next(output: Console, done: Demonstration) -> None:
     first, predicate = done.spn.audit_ptr, done.spn.predicate
     output.print("[bold]What to try next[/bold]")
-    output.print(f"  cd {done.folder}", highlight=False)
+    activate = activation()
     for line, purpose in (
+        *([(activate, "puts lpf on the path")] if activate else []),
+        (f"cd {shlex.quote(_from_here(done.folder))}", "the demo's workspace"),
         (f"lpf query {ENTITY} --as-of {BEFORE} {predicate}", "before the inspection"),
-        (f"lpf ledger show {first}", "the first answer's record"),
+        (f"lpf ledger show {first}", "its record"),
         (f"lpf ledger replay {first} --deep", "compute it again"),
         ("lpf evidence search 'late filings'", "search the evidence"),
         ("lpf models card", "the model card"),
-        ("lpf train --help", "train on your own data"),
+        ("cd -", "then your own data, as in the README:"),
     ):
-        output.print(f"  {line:<53}{purpose}", highlight=False)
+        output.print(f"  {line:<53}# {purpose}", highlight=False, markup=False, soft_wrap=True)
+    output.print(f"  {OWN_DATA}", highlight=False, markup=False, soft_wrap=True)
+
+
+def activation() -> str | None:
+    """The command that puts the running lpf on the path; None if it is there already, or if it was
+    not installed in a virtual environment."""
+    folder = Path(sys.prefix) / "bin"
+    found = shutil.which("lpf")
+    is_there = found is not None and Path(found).parent.resolve() == folder.resolve()
+    if is_there or sys.prefix == sys.base_prefix:
+        return None
+    return f". {shlex.quote(_from_here(folder / 'activate'))}"
+
+
+def _from_here(path: Path) -> str:
+    """Relative to the current folder if it is in it."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path)

@@ -10,6 +10,7 @@ from rich.text import Text
 from lpf.cli.terminal import INDENT, FittedTable, console, count, indented, table
 from lpf.evaluation.comparisons import Comparison
 from lpf.evaluation.conclusions import SIGNIFICANT, best_without_lpf, verdict
+from lpf.evaluation.data_checks import unlearned
 from lpf.evaluation.evaluation import Evaluation
 from lpf.evaluation.language_model_run import LanguageModelRun
 from lpf.evaluation.measures import SubsetScores
@@ -39,6 +40,8 @@ STYLES = {"ours": "bold", "rival": "", "reference": "dim italic"}
 def show_evaluation(evaluation: Evaluation, *, verbose: bool = False) -> None:
     """The verdict, the table and the warnings; with ``verbose`` all measures and comparisons."""
     output = console()
+    for sentence in unlearned(evaluation):
+        output.print(Text(sentence, style="bold yellow"))
     output.print(Text(_head(evaluation)))
     for sentence in verdict(evaluation):
         output.print(Text(sentence, style="bold"))

@@ -24,6 +24,7 @@ from lpf.cli.options import Columns, DateFormat, FileEncoding, Sheet, file_optio
 
 if TYPE_CHECKING:
     from lpf.storage.facts import Fact
+    from lpf.workspace.circuit import LearnedCircuit
 
 app = group("facts", "Known facts: add, correct, withdraw, list, learn from.")
 
@@ -141,22 +142,55 @@ def withdraw(fact_id: FactId, workspace: WorkspaceFolder = None, as_json: AsJson
 
 @command(app, "lpf facts learn")
 def learn(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
-    """Learn from the known facts how predicates are related; later answers use it."""
+    """Learn from known facts and labelled evidence how predicates are related.
+
+    Later answers use it. An entity's newest fact counts; without one, the value that most of its
+    labelled items support. If it fails, the relations learned before stay in use.
+    """
     with open_workspace(workspace) as space:
         learned = space.learn_circuit()
     if as_json:
-        pairs = [{"between": pair, "nats": nats} for pair, nats in learned.information.items()]
-        print_document({"entities": learned.entities, "information": pairs})
+        information = [
+            {
+                "between": list(one.between),
+                "nats": one.nats,
+                "entities": one.entities,
+                "cells": one.cells,
+                "has_few": one.has_few,
+            }
+            for one in learned.relations
+        ]
+        print_document(
+            {
+                "entities": learned.entities,
+                "information": information,
+                "notes": list(learned.notes),
+                "warnings": list(learned.warnings),
+            }
+        )
         return
+    _show_learned(learned)
+
+
+def _show_learned(learned: LearnedCircuit) -> None:
     from lpf.cli.terminal import console, count
 
-    typer.echo(f"Learned from the facts of {count(learned.entities, 'entity', 'entities')}.")
-    for (first, second), nats in learned.information.items():
-        typer.echo(f"  {first} and {second} share {nats / log(2):.3f} bits of information")
+    typer.echo(f"Learned from {count(learned.entities, 'entity', 'entities')}.")
+    for one in learned.relations:
+        first, second = one.between
+        both = count(one.entities, "entity", "entities")
+        typer.echo(
+            f"  {first} and {second} share {one.nats / log(2):.3f} bits of information ({both} "
+            "with both)"
+        )
+    for note in learned.notes:
+        typer.echo(f"note: {note}", err=True)
+    for warning in learned.warnings:
+        typer.echo(f"warning: {warning}", err=True)
     if learned.found_nothing:
         console().print(
-            "No relation was found: too few entities have facts about two related predicates, or "
-            "the schema relates none. A fact about one predicate does not change another yet."
+            "No relation was found: too few entities have values of two related predicates, or "
+            "the schema relates none. What is known of one predicate does not change another yet."
         )
 
 

@@ -150,6 +150,8 @@ def _show_change(
 def model_document(artefact: Artefact) -> dict[str, Any]:
     config, card = artefact.config, artefact.card
     return {
+        "beats_class_shares": _beats_class_shares(card),
+        "not_better_than_class_shares": list(card.not_better_than_class_shares()),
         "version": artefact.version,
         "name": card.name,
         "data": card.data,
@@ -164,6 +166,11 @@ def model_document(artefact: Artefact) -> dict[str, Any]:
         "metrics": dict(card.metrics),
         "notes": list(card.notes),
     }
+
+
+def _beats_class_shares(card: ModelCard) -> dict[str, bool | None]:
+    """By predicate; None for a card from before they were compared."""
+    return {one.predicate: one.beats_class_shares for one in card.held_out()}
 
 
 def _scores_document(card: ModelCard) -> dict[str, dict[str, dict[str, float]]]:
@@ -185,6 +192,7 @@ def _fitted_document(artefact: Artefact, predicate: str) -> dict[str, float | No
     return {
         **config.calibration.get(predicate, {}),
         "learned_temperature": config.learned_temperature.get(predicate),
+        "min_credibility": config.min_credibility.get(predicate),
         "entities": config.calibrated_on.get(predicate),
         "nll": metrics.get(f"{predicate}/nll_fitted"),
         "nll_cross_fitted": metrics.get(f"{predicate}/nll_cross_fitted"),
@@ -199,6 +207,8 @@ def _show_model(document: Mapping[str, Any], verbose: bool) -> None:
 
     output = console()
     answers = "answers" if document["active"] else "does not answer"
+    for sentence in document["not_better_than_class_shares"]:
+        output.print(Text(sentence, style="bold yellow"))
     head = f"Model {document['version']} ({document['name']}) {answers}."
     output.print(Text(head, style="bold"))
     print_pairs(output, _parts(document))
@@ -289,10 +299,12 @@ def _held_out(card: ModelCard) -> dict[str, Any] | None:
     if not scores:
         return None
     means: dict[str, float | None] = {}
-    for name in ("accuracy", "nll"):  # a card written by another program may lack one
+    # A card written by another program or version may lack some.
+    for name in ("accuracy", "nll", "class_shares_accuracy", "class_shares_nll"):
         known = [score.metrics[name] for score in scores if name in score.metrics]
         means[name] = fmean(known) if known else None
-    return {"judged_on": scores[0].place, **means}
+    beats = _beats_class_shares(card)
+    return {"judged_on": scores[0].place, **means, "beats_class_shares": beats}
 
 
 def _show_list(models: list[dict[str, Any]]) -> None:
@@ -305,11 +317,18 @@ def _show_list(models: list[dict[str, Any]]) -> None:
         )
         return
     output = console()
-    numbers = ("entities", "accuracy", "NLL")
+    numbers = ("entities", "accuracy", "NLL", "shares NLL")
     names = ("", "version", "name", "created", "model", *numbers, "predicates")
-    output.print(table(names, map(_row, models), right=numbers, flexible="predicates"))
+    rows = map(_row, models)
+    optional = ("shares NLL",)
+    output.print(table(names, rows, right=numbers, flexible="predicates", optional=optional))
     if any(model.get("held_out") for model in models):
         output.print("accuracy and NLL: on test entities, else validation entities, else folds")
+    for model in models:
+        beats = (model.get("held_out") or {}).get("beats_class_shares", {})
+        if lost := [name for name, one in beats.items() if one is False]:
+            text = f"{model['version']} is not better than the class shares: {', '.join(lost)}"
+            output.print(text, markup=False)
     for model in models:
         if model["error"]:
             output.print(f"{model['version']} cannot be loaded: {model['error']}", markup=False)
@@ -319,9 +338,10 @@ def _row(one: dict[str, Any]) -> list[str]:
     created = "" if one["made"] is None else one["made"][:10]
     start = ["*" if one["active"] else "", one["version"]]
     if one["error"]:
-        return [*start, "broken", created, *[""] * 5]
+        return [*start, "broken", created, *[""] * 6]
     held_out, entities = one["held_out"] or {}, one["entities"]
-    accuracy, nll = held_out.get("accuracy"), held_out.get("nll")
+    accuracy = held_out.get("accuracy")
+    losses = [held_out.get(name) for name in ("nll", "class_shares_nll")]
     return [
         *start,
         one["name"],
@@ -329,6 +349,6 @@ def _row(one: dict[str, Any]) -> list[str]:
         one["reading"],
         "" if entities is None else f"{entities:,}",
         "" if accuracy is None else f"{100 * accuracy:.1f} %",
-        "" if nll is None else f"{nll:.4f}",
+        *("" if nll is None else f"{nll:.4f}" for nll in losses),
         ", ".join(one["predicates"]),
     ]

@@ -116,7 +116,7 @@ def _parameters(declared: DeclaredOption) -> Iterator[inspect.Parameter]:
     if declared.default_text:
         text += f" [dim]\\[default: {declared.default_text}][/dim]"
     shown = typer.Option(
-        declared.flag,
+        declared.flag if declared.off_flag is None else f"{declared.flag}/{declared.off_flag}",
         help=text,
         metavar=metavar,
         rich_help_panel=declared.option.group or None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ from lpf.cli.common import (
     open_workspace,
     print_document,
 )
+from lpf.cli.exits import EXIT_NO_ANSWER
 from lpf.cli.options import AsyncAudit, fields_as_given, with_options
 from lpf.errors import ConfigError
 from lpf.options import QueryOptions
@@ -51,7 +52,8 @@ def query(
 ) -> None:
     """Ask what is true of an entity: a probability for every value, and where it comes from.
 
-    Defaults can be changed in lpf.toml, section query.
+    Defaults can be changed in lpf.toml, section query. The exit code is 4 if there is no answer: no
+    item and no fact counts.
     """
     if full and as_json:
         raise ConfigError(
@@ -63,36 +65,35 @@ def query(
         options = replace(space.settings.query, **given)
         result = space.query(entity, predicate, options, "async" if async_audit else "sync")
         items = {} if as_json else _items(space, result)
-        similar = None if as_json else _similar_names(space, result)
     # Only now: closing writes the record, and an answer without a record must not be shown.
     if as_json:
         print_document(result.to_dict())
-        return
+    else:
+        _show(result, items, full=full, verbose=verbose)
+    if not result.has_answer:
+        raise typer.Exit(EXIT_NO_ANSWER)
+
+
+def _show(result: QueryResult, items: Mapping[str, Evidence], *, full: bool, verbose: bool) -> None:
     from lpf.cli.answer_view import show_answer
     from lpf.cli.terminal import console
 
     texts = {name: item.text_content for name, item in items.items()}
-    origins = {name: _origin(item) for name, item in items.items()} if full else None
-    show_answer(console(), result, texts, origins, similar, verbose=verbose)
+    several = len(result.claims) > 1
+    origins = {name: _origin(item, several) for name, item in items.items()} if full else None
+    show_answer(console(), result, texts, origins, verbose=verbose)
 
 
 def _items(workspace: Workspace, result: QueryResult) -> dict[str, Evidence]:
-    stored_items = workspace.evidence.get_many(result.evidence_chain)
+    related = [name for one in result.related for name in one.evidence_chain]
+    stored_items = workspace.evidence.get_many([*result.evidence_chain, *related])
     return {name: stored.evidence for name, stored in stored_items.items()}
 
 
-def _similar_names(workspace: Workspace, result: QueryResult) -> Sequence[str] | None:
-    """Names like that of an unknown entity; None if the entity is known."""
-    from lpf.index.near_names import is_known, near_names
-
-    if result.source != "none" or is_known(workspace.database, result.entity_id):
-        return None
-    return near_names(workspace.database, result.entity_id)
-
-
-def _origin(item: Evidence) -> str:
+def _origin(item: Evidence, several_claims: bool) -> str:
     from lpf.cli.terminal import when
 
+    claim = f"claim: {item.claim}\n" if several_claims and item.claim is not None else ""
     source = "source unknown" if item.source is None else f"source: {item.source}"
     date = when(item.timestamp).removesuffix(" 00:00")  # most dates have no time
-    return f"{source}, {date or 'undated'}"
+    return f"{claim}{source}, {date or 'undated'}"

@@ -18,6 +18,7 @@ from lpf.cli.terminal import (
     print_table,
     table,
 )
+from lpf.results import NO_ANSWER
 
 PRIOR = "prior"  # the method of an answer without any evidence
 MINUTE = len("2026-01-25T15:42")
@@ -37,31 +38,41 @@ def show_records(output: Console, records: Sequence[Mapping[str, Any]]) -> None:
 
 def show_record(output: Console, record: Mapping[str, Any]) -> None:
     """One record with its context."""
-    answer = "nothing is known"
-    if record["method"] != PRIOR:
-        answer = f"{record['top_value']}, {percent(record['confidence'])}"
+    answer = ", ".join(filter(None, _answer(record)))
     title = f"{record['entity_id']} · {record['predicate']}: {answer}"
     output.print(Text(f"{record['record_id']}  {title}", style="bold"))
     output.print(indented(distribution(_in_schema_order(record), output.width)))
     output.print()
     if record.get("evidence_chain"):
-        print_table(output, "Evidence", _items(record))
+        print_table(output, "Evidence", _items(record, record["context"]["values"]))
+        output.print()
+    for one in record.get("related", ()):
+        values = record["context"]["related"][one["predicate"]]["values"]
+        print_table(output, f"Related evidence: {one['predicate']}", _items(one, values))
         output.print()
     print_pairs(output, _pairs(record))
 
 
 def _row(record: Mapping[str, Any]) -> list[str]:
-    is_known = record["method"] != PRIOR
+    answer, confidence = _answer(record)
     return [
         record["record_id"],
         "*" if record["checkpoint"] else "",
         _to_minute(record["timestamp"]),
         record["entity_id"],
         record["predicate"],
-        record["top_value"] if is_known else "unknown",
-        percent(record["confidence"]) if is_known else "",
+        answer,
+        confidence,
         record["method"],
     ]
+
+
+def _answer(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Top value and confidence. Records of older versions hold those of the prior where there is
+    no answer."""
+    if record["method"] == PRIOR:
+        return "", NO_ANSWER  # a narrow table shortens names, never numbers
+    return record["top_value"], percent(record["confidence"])
 
 
 def _in_schema_order(record: Mapping[str, Any]) -> dict[str, float]:
@@ -69,9 +80,9 @@ def _in_schema_order(record: Mapping[str, Any]) -> dict[str, float]:
     return {value: record["distribution"][value] for value in record["context"]["values"]}
 
 
-def _items(record: Mapping[str, Any]) -> FittedTable:
+def _items(record: Mapping[str, Any], values: Sequence[str]) -> FittedTable:
     """What each item says, and the salted hash of its text."""
-    factors, values = record["factors"], record["context"]["values"]
+    factors = record["factors"]
     rows = [
         [evidence_id, _factor(values, factors, place), commitment]
         for place, (evidence_id, commitment) in enumerate(record["evidence_chain"])

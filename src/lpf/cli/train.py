@@ -181,12 +181,13 @@ def train(
             report_folder=report,
             watching=callbacks,
         )
-        has_evidence = _has_evidence(space)
+        has_evidence, top_k = _has_evidence(space), space.settings.query.top_k
     from lpf.cli.train_view import show_training, training_document
 
     document = training_document(outcome) | {
         "ignored": _ignored_options(outcome.run, "patience" in given, chosen, unfreeze),
         "next": _next_command(outcome, has_evidence),
+        "top_k": top_k,
     }
     if as_json:
         print_document(document)

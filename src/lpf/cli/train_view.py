@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
@@ -42,8 +43,11 @@ EXAMPLE = 5  # items, to illustrate what rho means
 
 
 def show_training(document: Mapping[str, Any], *, verbose: bool = False) -> None:
-    """Show the model first, then its scores and warnings, and last what to do next."""
+    """Show the model first, then its scores and warnings, and last what to do next. A model that
+    is no better than the class shares says so before anything else."""
     output = console()
+    for sentence in document["not_better_than_class_shares"]:
+        output.print(Text(sentence, style="bold yellow"))
     _show_head(output, document)
     for predicate in document["predicates"]:
         by_place = {place: scores[predicate] for place, scores in document["scores"].items()}
@@ -55,7 +59,8 @@ def show_training(document: Mapping[str, Any], *, verbose: bool = False) -> None
         print_table(output, "Grid: the best seed of each configuration", _grid(document))
     if verbose:
         _show_details(output, document)
-    show_warnings(output, document["cautions"])
+    said = document["not_better_than_class_shares"]
+    show_warnings(output, [one for one in document["cautions"] if one not in said])
     _show_next(output, document, verbose)
 
 
@@ -76,6 +81,7 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
             *_claims(data["claims"]),
             *_model_choice(document),
             *_ignored(document["ignored"]),
+            *_more_than_top_k(data["most_items"], document["top_k"]),
         ],
     )
 
@@ -83,10 +89,10 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
 def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The row about claims; none if the data has no claims."""
     if not claims["entities"]:
-        return []
-    read, setting = ("read with the evidence", "true") if claims["read"] else ("not read", "false")
+        return [("claims", "each item is read with its own")] if claims["read"] else []
     have = count(claims["entities"], "entity has one", "entities have one")
-    return [("claims", f"{have}; {read} (with_claim = {setting} in lpf.toml)")]
+    read = "read with the evidence" if claims["read"] else "not read (with_claim in lpf.toml)"
+    return [("claims", f"{have}; {read}")]
 
 
 def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -106,21 +112,37 @@ def _ignored(options: Sequence[str]) -> list[tuple[str, str]]:
     return [("not used", f"{', '.join(options)}: {reason}")]
 
 
+def _more_than_top_k(most: int, top_k: int) -> list[tuple[str, str]]:
+    """Questions use the best items only; the model is fitted to any number and scored on all."""
+    if most <= top_k:
+        return []
+    said = f"scores use all items of an entity, up to {most:,}; a question uses the best {top_k}"
+    return [("items", f"{said} (query.top_k in lpf.toml, --top-k)")]
+
+
 def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
-    """One row per place, such as "test/spn", and the NLL of the prior for each part of the data.
+    """One row per place, such as "test/spn", and the class shares for each part of the data.
     ``chance`` is how high an ECE may be by chance alone."""
     by_data: dict[str, list[list[str]]] = {}
     for place, measures in scores.items():
         data, variant = place.split("/")
         by_data.setdefault(data, []).append([data, variant, *_score_cells(measures)])
     for data, rows in by_data.items():
-        prior = scores[f"{data}/{rows[0][1]}"].get("prior_nll")
-        if prior is not None:  # cards of earlier versions do not have it
-            rows.append([data, "prior", "", "", f"{prior:.4f}", "", "", ""])
+        rows += _yardstick(data, scores[f"{data}/{rows[0][1]}"])
     all_rows = [row for rows in by_data.values() for row in rows]
     return table(
         ("data", "variant", *SCORES), all_rows, right=SCORES, optional=("Brier", "entities")
     )
+
+
+def _yardstick(data: str, measures: Mapping[str, Any]) -> list[list[str]]:
+    """The row of the class shares; cards of earlier versions have at most the prior's NLL."""
+    if "class_shares_nll" in measures:
+        accuracy, nll = measures["class_shares_accuracy"], measures["class_shares_nll"]
+        return [[data, "class shares", "", percent(accuracy), f"{nll:.4f}", "", "", ""]]
+    if "prior_nll" in measures:
+        return [[data, "prior", "", "", f"{measures['prior_nll']:.4f}", "", "", ""]]
+    return []
 
 
 def _score_cells(measures: Mapping[str, Any]) -> list[str]:
@@ -267,6 +289,7 @@ def parameter_help(numbers: Mapping[str, float | None]) -> Iterator[tuple[str, f
         "rho": _rho,
         "epsilon": _epsilon,
         "slope": _slope,
+        "min_credibility": _min_credibility,
         "learned_temperature": _learned_temperature,
     }
     for name, meaning in meanings.items():
@@ -306,6 +329,12 @@ def _slope(number: float) -> str:
     return "Items with higher credibility are trusted more; at 1, in proportion to its odds."
 
 
+def _min_credibility(number: float) -> str:
+    if number == 0.0:
+        return "Questions use items of every credibility."
+    return "Items below this credibility are left out of questions; that made answers better."
+
+
 SPREAD = {
     "accuracy": "validation_accuracy",
     "loss": "validation_loss",
@@ -318,6 +347,10 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
     """The outcome as one JSON document."""
     run, trained = outcome.run, outcome.trained
     return {
+        "beats_class_shares": {
+            name: one.beats_class_shares for name, one in trained.held_out.by_predicate.items()
+        },
+        "not_better_than_class_shares": list(trained.card.not_better_than_class_shares()),
         "version": outcome.version,
         "active": outcome.active,
         "name": trained.card.name,
@@ -351,6 +384,7 @@ def _data_document(run: TrainingRun) -> dict[str, Any]:
         "name": dataset.name,
         "entities": len(dataset),
         "items": int(dataset.offsets[-1]),
+        "most_items": int(np.diff(dataset.offsets).max()),
         "splits": {split: number for split, number in counts.items() if number},
         "few": run.few,
         "claims": {
@@ -373,7 +407,7 @@ def _choice_document(choice: ModelChoice | None) -> dict[str, Any] | None:
             name: {"labels": recipe.source, "penalty": recipe.penalty}
             for name, recipe in choice.linear.items()
         },
-        "told": f"reading: {choice.describe()}",
+        "told": f"model: {choice.describe()}",
     }
 
 
@@ -397,7 +431,10 @@ def _seed_document(history: SeedHistory, member: bool) -> dict[str, Any]:
 
 def _fitted_document(fitted: FittedParameters) -> dict[str, Any]:
     robust = fitted.robust
-    numbers = robust.parameters.to_dict() | {"learned_temperature": fitted.learned_temperature}
+    numbers = robust.parameters.to_dict() | {
+        "learned_temperature": fitted.learned_temperature,
+        "min_credibility": fitted.min_credibility,
+    }
     return {
         "entities": robust.entities,
         "nll_before": robust.nll_before,

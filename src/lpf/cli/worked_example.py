@@ -27,6 +27,10 @@ NAT = 1.0 / math.log(2.0)  # in bits
 QUESTION = "How compliant is company C0001?"
 VALUES = ("low", "medium", "high")
 FACT = ("audit_outcome", "qualified")
+EXPLANATION = (
+    "Paper mode weights every item by less than one half, so five items that agree move it too "
+    "little.\nRobust mode takes each as a likelihood ratio, and uses known facts: believe it."
+)
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ def as_json() -> str:
             }
             for answer in answers()
         },
+        "believe": {"answer": "robust", "reason": EXPLANATION.replace("\n", " ")},
     }
     return json.dumps(document, indent=2)
 
@@ -133,10 +138,7 @@ def show() -> None:
         console.print(f"[bold]{answer.title}[/bold]  [dim]entropy {bits:.2f} bits[/dim]")
         console.print(_distribution(answer))
     console.print(_evidence(all_answers))
-    console.print(
-        "\nPaper mode weights every item by less than one half, so five items that agree move it "
-        "too little.\nRobust mode takes each as a likelihood ratio, and uses known facts.\n"
-    )
+    console.print(f"\n{EXPLANATION}\n")
 
 
 def _distribution(answer: WorkedAnswer) -> Table:

@@ -28,6 +28,7 @@ from lpf.combine.robust import (
 from lpf.errors import EvidenceError
 from lpf.factors.distributions import log_tempered
 from lpf.items import Segments
+from lpf.metrics.intervals import mean_differences
 from lpf.types import FloatArray
 
 MAX_SIZES = 20  # subset sizes per entity
@@ -38,6 +39,12 @@ LOGIT_RHO_SD = 1.0
 LOGIT_EPSILON_SD = 1.0
 SLOPE_SD = 1.0  # half-normal: a higher credibility never makes an item count less
 _LOG_TEMPERATURE_BOUNDS = (-5.0, 5.0)
+
+THRESHOLDS = tuple(round(0.1 * step, 1) for step in range(1, 10))  # of credibility, to choose from
+# A threshold must leave out items of this many entities: the bootstrap takes the same change in a
+# handful of them for certain.
+FEWEST_AFFECTED = 10
+THRESHOLD_DRAWS = 2000  # of the bootstrap that compares them
 
 CROSS_FIT_BELOW = 500  # with fewer entities, the NLL is also measured on held-out folds
 FOLDS = 5
@@ -149,6 +156,64 @@ def fit_robust(
     )
 
 
+def choose_threshold(
+    data: LabelledFactors, parameters: RobustParameters, generator: np.random.Generator
+) -> float:
+    """The credibility below which items are left out of a question, 0 for none.
+
+    Robust mode counts items of low credibility less already, so a threshold has to help beyond
+    that: its NLL must be lower than without it, beyond chance (95 % interval of the paired
+    difference over entities, corrected for the number of thresholds tried). It is 0 if the fit
+    found that credibility says nothing, and for fewer than ``FEW_ENTITIES`` entities; thresholds
+    that leave out items of fewer than ``FEWEST_AFFECTED`` entities are not tried.
+    """
+    if parameters.slope == 0.0 or len(data.labels) < FEW_ENTITIES:
+        return 0.0
+    left_out = {least: data.credibility < least for least in THRESHOLDS}
+    # Of thresholds that leave out the same items, the lowest is tried: dicts keep the last one.
+    by_size = {int(rows.sum()): least for least, rows in reversed(left_out.items())}
+    tried = sorted(
+        least
+        for size, least in by_size.items()
+        if size < len(data.potential)
+        and len(np.unique(data.segments.owner[left_out[least]])) >= FEWEST_AFFECTED
+    )
+    if not tried:
+        return 0.0
+    plain = _log_losses(robust_answers(data, parameters), data.labels)
+    changes = [
+        _log_losses(_answers_from(data, np.flatnonzero(~left_out[one]), parameters), data.labels)
+        for one in tried
+    ]
+    differences = mean_differences(
+        [np.stack(changes, axis=1) - plain[:, None]],
+        [range(len(plain))],
+        generator,
+        draws=THRESHOLD_DRAWS,
+        level=1.0 - 0.05 / len(tried),
+    )
+    better = [
+        (one.mean, least) for one, least in zip(differences, tried, strict=True) if one.high < 0
+    ]
+    return min(better)[1] if better else 0.0
+
+
+def _answers_from(
+    data: LabelledFactors, rows: NDArray[np.intp], parameters: RobustParameters
+) -> FloatArray:
+    """Answers [E, V] from some of the items; the prior for an entity that has none of them."""
+    counts = np.bincount(data.segments.owner[rows], minlength=len(data.segments))
+    return combine_robust(
+        np.exp(log_tempered(_safe_log(data.potential[rows]), parameters.temperature)),
+        data.credibility[rows],
+        data.shares,
+        data.log_prior,
+        Segments.of_counts(counts),
+        parameters,
+        None if data.groups is None else data.groups[rows],
+    ).distribution
+
+
 def mean_nll(data: LabelledFactors, parameters: RobustParameters) -> float:
     """Return the mean negative log-likelihood of the labels."""
     return _summed_loss(robust_answers(data, parameters), data.labels) / len(data.labels)
@@ -233,8 +298,12 @@ def _combine(data: LabelledFactors, logs: FloatArray, parameters: RobustParamete
 
 
 def _summed_loss(answers: FloatArray, labels: NDArray[np.intp]) -> float:
+    return float(_log_losses(answers, labels).sum())
+
+
+def _log_losses(answers: FloatArray, labels: NDArray[np.intp]) -> FloatArray:
     with np.errstate(divide="ignore"):
-        return float(-np.log(answers[np.arange(len(labels)), labels]).sum())
+        return np.asarray(-np.log(answers[np.arange(len(labels)), labels]))
 
 
 def _prior_epsilon() -> float:

@@ -16,7 +16,7 @@ from lpf.combine.combined import Combined
 from lpf.combine.learned import LearnedCombined
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.factors.distributions import tempered
-from lpf.factors.keys import splitmix64
+from lpf.factors.keys import feature_keys, splitmix64
 from lpf.items import Segments
 from lpf.model.runtime import Runtime, range_ids
 from lpf.types import Float32Array, FloatArray, KeyArray, Posteriors
@@ -87,6 +87,8 @@ def spn_uncertainty(
     config = replace(converter.config, sampler=DRAW_SAMPLER, n_samples=samples)
     drawing = Converter(converter.runtime, converter.predicate, config)
     posteriors = converter.runtime.encode(features)
+    # Keys from the posteriors would depend on how float32 rounds in batches of another shape.
+    keys = feature_keys(features) if keys is None else keys
     drawn = tempered(drawing.sampled(posteriors, keys), config.temperature)
     draws = [combine(drawn[s, :, m]).distribution for s, m in np.ndindex(drawn.shape[0], samples)]
     return decompose(answer.distribution, np.stack(draws))

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpf.circuits import CompiledCircuit
 from lpf.combine.combined import Combined, combine_average
@@ -28,6 +29,7 @@ from lpf.factors.convert import ConversionConfig, Converter, StepTimes
 from lpf.factors.keys import feature_keys
 from lpf.items import Items, Segments
 from lpf.model.runtime import Runtime
+from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.schema import Schema
 from lpf.types import Factors, FloatArray, Posteriors, QueryOptions, SoftFactor
 
@@ -129,6 +131,7 @@ class Engine:
         self.background = Background(schema, circuit)
         heads = {head.name: head.values for head in runtime.config.predicates}
         check_values_agree(schema, heads, "model")
+        self.reads = frozenset(heads).__contains__  # predicates that the model answers
         self._cache = None if cache is None or cache.is_off else cache
         # Paper mode has no ensemble: it answers with the best member, which comes first.
         self._best = runtime.member(0)
@@ -147,10 +150,12 @@ class Engine:
         *,
         factors: Factors | None = None,
         posteriors: Posteriors | None = None,
+        log_prior: FloatArray | None = None,
     ) -> Answers:
         """One answer per entity of ``items``. ``facts`` has one entry per entity, or none at all.
-        ``factors`` (or, for the variant ``learned``, ``posteriors``) are those of the items, if
-        they have been computed already."""
+        ``factors`` (or, for the variant ``learned``, ``posteriors``) are those of the items, and
+        ``log_prior`` [E, V] is what the circuit says with the facts, if they have been computed
+        already."""
         self.schema[predicate]  # UnknownPredicateError
         segments = items.layout
         if facts and len(facts) != len(segments):
@@ -167,7 +172,9 @@ class Engine:
             return self._answer_learned(items, predicate, options, segments, posteriors)
         if factors is None:
             factors = self.factors(items, predicate, options)
-        return self._answer_spn(items, predicate, options, segments, facts, factors)
+        if log_prior is None:
+            log_prior = self.background.log_prior(predicate, facts)
+        return self._answer_spn(items, predicate, options, segments, facts, factors, log_prior)
 
     def factors(
         self,
@@ -214,6 +221,26 @@ class Engine:
                 f"{error} Nothing was answered; train again, or use another model."
             ) from error
 
+    def min_credibility(self, predicate: str, options: QueryOptions) -> float:
+        """The one given in ``options``; else the one chosen with the model. LPF-Learned was trained
+        on all items, so it has none."""
+        if options.min_credibility is not None:
+            return options.min_credibility
+        chosen = self.runtime.config.min_credibility.get(predicate)
+        if chosen is None or options.mode == "paper":
+            return DEFAULT_MIN_CREDIBILITY
+        return 0.0 if options.variant == "learned" else chosen
+
+    def countable(
+        self, items: Items, predicate: str, options: QueryOptions
+    ) -> NDArray[np.intp] | None:
+        """Positions of the items at or above the threshold that was chosen with the model; None if
+        all count. For items that were not retrieved from a store, such as those of a data set."""
+        if options.mode == "paper" or predicate not in self.runtime.config.min_credibility:
+            return None
+        least = self.min_credibility(predicate, options)
+        return items.credible(least) if least > 0.0 else None
+
     def learned_temperature(self, predicate: str, options: QueryOptions) -> float:
         """The one given in ``options``; else 1 in paper mode, the fitted one in robust mode."""
         if options.temperature is not None:
@@ -229,12 +256,13 @@ class Engine:
         segments: Segments,
         facts: Sequence[Facts],
         factors: Factors,
+        log_prior: FloatArray,
     ) -> Answers:
         converter, parameters = self.conversion(predicate, options)
         weight: FloatArray | None = None
         if isinstance(parameters, PaperParameters):
             weight = credibility_weight(factors.mean_sigma, parameters)
-        combine = self._combination(items, predicate, parameters, segments, facts, weight)
+        combine = self._combination(items, predicate, parameters, segments, log_prior, weight)
         combined = combine(factors.potential)
         uncertainty = None
         if options.uncertainty_samples:
@@ -313,14 +341,13 @@ class Engine:
         predicate: str,
         parameters: Parameters,
         segments: Segments,
-        facts: Sequence[Facts],
+        log_prior: FloatArray,
         weight: FloatArray | None,
     ) -> Combination:
         """Combines potentials with everything else given, so that draws are combined exactly as the
         answer is."""
         if not self.background.covers(predicate):
             return lambda potential: combine_average(potential, segments)
-        log_prior = self.background.log_prior(predicate, facts)
         if isinstance(parameters, PaperParameters):
             assert weight is not None  # paper mode always computes it
             return lambda potential: combine_paper(potential, weight, log_prior, segments)

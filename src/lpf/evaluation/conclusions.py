@@ -15,7 +15,8 @@ COLUMNS = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE"}
 
 
 def verdict(evaluation: Evaluation) -> list[str]:
-    """The best method by NLL, and LPF against the best method without LPF."""
+    """The best method by NLL, and LPF against the best method without LPF. What comes before all of
+    it, if LPF is no better than the class shares, is said by ``unlearned``."""
     ranked = [
         name
         for name in evaluation.ranked()
@@ -29,7 +30,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
         compared = next((one for one in evaluation.comparisons() if one.name == rival), None)
         if compared is not None:
             sentences.append(_against(evaluation, evaluation.ours, rival, compared))
-    return [*unlearned(evaluation), *sentences]
+    return sentences
 
 
 def best_without_lpf(evaluation: Evaluation) -> str | None:
@@ -74,6 +75,7 @@ def summary_text(evaluation: Evaluation) -> str:
     width = max(len(evaluation.title(name)) for name in names)
     header = " ".join([" " * width, *(f"{title:>9}" for title in COLUMNS.values())])
     lines = [
+        *unlearned(evaluation),
         f"{evaluation.dataset.name}, {evaluation.predicate}: {evaluation.test_entities:,} test "
         f"entities, {len(evaluation.plan.seeds)} repetitions",
         *verdict(evaluation),

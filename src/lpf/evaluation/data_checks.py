@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from lpf.datasets import Dataset, DatasetEntity, find_leakage, require_trainable
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.summaries import FEWEST_GROUPS
-from lpf.training.training_warnings import no_better_than_prior
 
 if TYPE_CHECKING:
     from lpf.evaluation.evaluation import Evaluation
@@ -30,17 +29,6 @@ def require_enough(where: str, dataset: Dataset, predicate: str) -> None:
             f"{where}: all {len(dataset):,} entities have the value {values.pop()!r} of "
             f"{predicate!r}. Nothing was evaluated.",
             hint="Add entities of other values.",
-        )
-
-
-def require_claims_of_all(where: str, dataset: Dataset) -> None:
-    """DatasetError if only some entities have a claim: texts are read together with the claim."""
-    without = [entity.entity_id for entity in dataset if entity.claim is None]
-    if without and len(without) < len(dataset):
-        raise DatasetError(
-            f"{where}: {len(without):,} of {len(dataset):,} entities have no claim (first: "
-            f"{without[0]}), so their texts cannot be read in the same way. Nothing was evaluated.",
-            hint="Give every entity a claim, or none, or leave out those without.",
         )
 
 
@@ -126,23 +114,43 @@ PRIOR = "prior"
 SHARED_KINDS = ("text", "claim", "group_id")
 
 
+def beats_class_shares(evaluation: Evaluation) -> bool | None:
+    """Whether LPF's NLL is below that of the class shares beyond chance: the whole 95 % interval of
+    the paired difference is. None if either has no predictions."""
+    ours = evaluation.ours
+    both = [] if ours is None else [evaluation.runs.get(name) for name in (ours, PRIOR)]
+    if ours is None or not all(runs and any(one.error is None for one in runs) for runs in both):
+        return None
+    difference = evaluation.compare(ours, PRIOR).difference
+    return difference is not None and difference.high < 0.0
+
+
 def unlearned(evaluation: Evaluation) -> list[str]:
     """A warning if LPF is no better than the class shares; empty if either has no predictions."""
     ours = evaluation.ours
-    if ours is None or PRIOR not in evaluation.runs:
+    if ours is None or beats_class_shares(evaluation) is not False:
         return []
-    spreads = [evaluation.scores(name).spreads.get("nll") for name in (ours, PRIOR)]
-    losses = [one.mean for one in spreads if one is not None]
-    return list(no_better_than_prior(evaluation.title(ours), *losses)) if len(losses) == 2 else []
+    compared = evaluation.compare(ours, PRIOR)
+    difference = compared.difference
+    interval = compared.note or "no interval"
+    if difference is not None:
+        interval = (
+            f"95 % interval of the difference {difference.low:+.3f} to {difference.high:+.3f}"
+        )
+    return [
+        f"{evaluation.title(ours)} is not better than the class shares: NLL "
+        f"{evaluation.nll(ours):.3f}, class shares {evaluation.nll(PRIOR):.3f} ({interval})."
+    ]
 
 
-def claims_read(dataset: Dataset) -> list[str]:
-    """A warning that texts were read together with claims, which training does only on request."""
-    if not any(entity.claim is not None for entity in dataset):
+def missing_claims(dataset: Dataset) -> list[str]:
+    """A warning if only some entities have a claim."""
+    without = [entity.entity_id for entity in dataset if entity.claim is None]
+    if not without or len(without) == len(dataset):
         return []
     return [
-        "Texts were read together with their entities' claims. 'lpf train' does so only if "
-        "lpf.toml has with_claim = true under [reader]."
+        f"{len(without):,} of {len(dataset):,} entities have no claim (first: {without[0]}). Their "
+        "texts are read without one; those of the others with their claim."
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lpf import metrics
 from lpf.evaluation.comparisons import Comparison
-from lpf.evaluation.data_checks import unlearned
+from lpf.evaluation.data_checks import beats_class_shares, unlearned
 from lpf.evaluation.evaluation import Evaluation, numbers_of
 from lpf.evaluation.measures import SubsetScores, by_credibility, by_label, plain, risk_coverage_of
 from lpf.evaluation.predictions import Predictions
@@ -81,6 +81,7 @@ def evaluation_document(evaluation: Evaluation) -> dict[str, Any]:
     run = evaluation.language_model
     plan, dataset = evaluation.plan, evaluation.dataset
     return {
+        "beats_class_shares": beats_class_shares(evaluation),
         "dataset": dataset.name,
         "predicate": evaluation.predicate,
         "values": list(dataset.schema[evaluation.predicate].values),

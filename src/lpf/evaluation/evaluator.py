@@ -14,9 +14,8 @@ from lpf.baselines.transformer import require_loadable
 from lpf.baselines.transformer_checkpoints import checkpoint_settings
 from lpf.datasets import Dataset
 from lpf.evaluation.data_checks import (
-    claims_read,
     few_groups,
-    require_claims_of_all,
+    missing_claims,
     require_enough,
     require_field,
     require_groups,
@@ -138,7 +137,6 @@ class Evaluator:
         dataset, predicate = labelled_dataset(source, plan.predicate)
         where = plan.data_name
         require_enough(where, dataset, predicate)
-        require_claims_of_all(where, dataset)
         require_field(dataset, plan.protected)
         evaluator = cls(plan, source, dataset, predicate, digest)
         if not plan.resplit:
@@ -238,7 +236,7 @@ class Evaluator:
             *self.dataset.exclusions,
             *shared,
             *few_groups(self.fold_datasets),
-            *claims_read(self.dataset),
+            *missing_claims(self.dataset),
         )
         return Evaluation(
             self.plan, self.dataset, self.predicate, self.folds, warnings, runs, unshared_ids

@@ -27,16 +27,15 @@ class FeatureCache:
         self._readers: dict[bool, Reader] = {}
         self._known: dict[tuple[str, bytes], Float32Array] = {}
 
-    def examples(self, dataset: Dataset) -> Examples:
+    def examples(self, dataset: Dataset, reader: Reader) -> Examples:
         """Examples of an unchanged data set."""
-        reader = self.reader(dataset)
         features = read_features(dataset, reader, folder=self.folder)
         self._known.update(zip(self._keys(dataset, reader), features, strict=True))
         return make_examples(dataset, features)
 
-    def examples_of_changed(self, dataset: Dataset) -> Examples:
+    def examples_of_changed(self, dataset: Dataset, reader: Reader) -> Examples:
         """Examples of a data set most of whose texts were read before."""
-        reader, keys = self.reader(dataset), self._keys(dataset, self.reader(dataset))
+        keys = self._keys(dataset, reader)
         requests = [
             ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
         ]
@@ -86,7 +85,13 @@ class SpecExamples:
 
     @property
     def reader_id(self) -> str:
-        return self.feature_cache.reader(self.examples.dataset).reader_id
+        return self._reader.reader_id
+
+    @property
+    def _reader(self) -> Reader:
+        """The reader of the training data, which reads all test data too: whether claims are read
+        must not depend on which entities have one."""
+        return self.feature_cache.reader(self.examples.dataset)
 
     @cached_property
     def train(self) -> Examples:
@@ -104,7 +109,8 @@ class SpecExamples:
     @cached_property
     def _data(self) -> tuple[Examples, str]:
         dataset, predicate = train_dataset(self.train_spec, self._sources)
-        return self.feature_cache.examples(dataset), predicate
+        reader = self.feature_cache.reader(dataset)
+        return self.feature_cache.examples(dataset, reader), predicate
 
     def _part(self, split: str) -> Examples:
         part = self.examples.split(split)  # type: ignore[arg-type]
@@ -114,6 +120,6 @@ class SpecExamples:
     def _read(self, eval_spec: EvalSpec) -> Examples:
         test = eval_dataset(eval_spec, self.examples.dataset, self.predicate)
         if not eval_spec.is_changed:
-            return self.feature_cache.examples(test)
+            return self.feature_cache.examples(test, self._reader)
         self.test_examples(replace(eval_spec, change=None, top_k=None))  # reads most of the texts
-        return self.feature_cache.examples_of_changed(test)
+        return self.feature_cache.examples_of_changed(test, self._reader)

@@ -111,22 +111,22 @@ class LpfVariant:
 
     def _with_numbers(self, model: Runtime, predicate: str) -> Runtime:
         numbers = {name: float(self.settings[name]) for name in _ROBUST if name in self.settings}
+        config = model.config
         if self.settings.get("fitted") is False:
-            fitted: dict[str, Mapping[str, float]] = {}
-        else:
-            fitted = dict(model.config.calibration)
+            config = replace(config, calibration={}, min_credibility={})
         if numbers:
-            fitted[predicate] = {**fitted.get(predicate, {}), **numbers}
-        return Runtime(replace(model.config, calibration=fitted), model.tensors, model.version)
+            changed = {**config.calibration.get(predicate, {}), **numbers}
+            config = replace(config, calibration={**config.calibration, predicate: changed})
+        return Runtime(config, model.tensors, model.version)
 
 
 def best_members(model: Runtime, count: int) -> Runtime:
-    """The first ``count`` members, or all if there are fewer. A single one gets the version that
-    ``Runtime.member`` gives it, because random draws depend on it."""
+    """The first ``count`` members, or all if there are fewer."""
     places = range(min(count, model.members))
+    if len(places) == 1:
+        return model.member(0)
     config, tensors = select_members(model.config, model.tensors, places)
-    alone = len(places) == 1 < model.members
-    return Runtime(config, tensors, f"{model.version}/0" if alone else model.version)
+    return Runtime(config, tensors, model.version)
 
 
 def _with_uniform_shares(model: Runtime, predicate: str) -> Runtime:

@@ -47,9 +47,9 @@ def feature_keys(features: Float32Array) -> KeyArray:
     return np.asarray((bits * odd).sum(axis=1, dtype=np.uint64))
 
 
-def context_key(model_version: str, predicate: str, seed: int) -> np.uint64:
+def context_key(model_key: str, predicate: str, seed: int) -> np.uint64:
     """Return what is combined (xor) with the key of every item of a question."""
-    return np.uint64(_hash_64(model_version, predicate, str(seed)))
+    return np.uint64(_hash_64(model_key, predicate, str(seed)))
 
 
 def splitmix64(keys: KeyArray, streams: int) -> KeyArray:

@@ -2,7 +2,7 @@
 
 from lpf.index.copies import DEFAULT_SIMILARITY
 from lpf.index.faiss_index import IndexConfig
-from lpf.index.features import FeatureSource, pair_text_part
+from lpf.index.features import FeatureSource, pair_text_part, readers_used
 from lpf.index.ranking import RankingConfig
 from lpf.index.retrieve import EvidenceIndex
 from lpf.index.search import Hit, VectorIndex
@@ -19,4 +19,5 @@ __all__ = [
     "VectorIndex",
     "forget_rows",
     "pair_text_part",
+    "readers_used",
 ]

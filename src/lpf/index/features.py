@@ -19,13 +19,13 @@ from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
 from lpf.storage.evidence_rows import READER, vectors_from_rows
 from lpf.storage.statements import KEYS, Prepared, any_of
-from lpf.storage.tables import erased_evidence, evidence, features
+from lpf.storage.tables import erased_evidence, evidence, features, readers
 from lpf.types import Float32Array
 
 # Columns of ``EvidenceStore.candidates``. The rows stay tuples: there may be thousands for a
 # question, and naming each field would cost more than looking them up.
 ROW_ID, EVIDENCE_ID, CREDIBILITY, TIMESTAMP, SOURCE = range(5)
-REPORT_ID, CONTENT_KEY, COMMITMENT, VECTOR = range(5, 9)
+REPORT_ID, CONTENT_KEY, COMMITMENT, HAS_CLAIM, VECTOR = range(5, 10)
 
 
 STORED: Final = np.dtype("<f4")
@@ -170,6 +170,7 @@ _ENTITY_VECTORS = Prepared(
     "entity_id",
     "reader",
 )
+_READERS = Prepared(select(readers.c.reader, readers.c.reader_id).order_by(readers.c.reader))
 _ERASED = Prepared(select(func.count()).select_from(erased_evidence))
 
 
@@ -196,6 +197,12 @@ def known_reader(store: EvidenceStore, reader_id: str) -> int | None:
     """The number of a reader, or None: unlike ``reader_number`` this never assigns one."""
     row = store.database.row(READER, (reader_id,))
     return None if row is None else int(row[0])
+
+
+def readers_used(store: EvidenceStore) -> list[str]:
+    """The IDs of the readers that have read any item of the store."""
+    rows = store.database.rows(_READERS)
+    return [reader_id for number, reader_id in rows if store.state(number)[0]]
 
 
 def count_erased(store: EvidenceStore) -> int:

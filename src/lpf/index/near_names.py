@@ -45,9 +45,11 @@ _WITH_IDS = tuple(map(_with_ids, (evidence, facts)))
 _FOLLOWING = tuple(map(_following, (evidence, facts)))
 
 
-def is_known(database: Database, entity_id: str) -> bool:
-    """Return True if any item or fact, superseded or not, is about the entity."""
-    return bool(_existing(database, [entity_id]))
+def similar_entities(database: Database, entity_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """For each of the given IDs that no item and no fact is about: existing IDs like it."""
+    wanted = list(dict.fromkeys(entity_ids))
+    known = _existing(database, wanted)
+    return {name: tuple(near_names(database, name)) for name in wanted if name not in known}
 
 
 def near_names(database: Database, entity_id: str) -> list[str]:

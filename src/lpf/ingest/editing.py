@@ -46,7 +46,7 @@ def edit_item(
     fields = ("evidence_id", "entity_id", "predicate", *EDITABLE)
     values = {name: getattr(stored.evidence, name) for name in fields} | dict(changes)
     try:
-        draft = DraftReader(schema, reader.uses_claim).draft(InputRow(1, values))
+        draft = DraftReader(schema).draft(InputRow(1, values))
     except RowError as error:
         raise EvidenceError(
             f"evidence {evidence_id!r}: {named_problems(error.problems)}. Nothing was changed."

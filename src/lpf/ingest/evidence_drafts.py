@@ -51,20 +51,17 @@ class EvidenceDraft:
 
 
 class DraftReader:
-    """Converts rows according to a schema. If ``needs_claim``, rows without a claim are invalid.
-    ``cells`` reads dates and numbers, and notes what it assumes. ``predicate`` is that of rows
-    that name none."""
+    """Converts rows according to a schema. ``cells`` reads dates and numbers, and notes what it
+    assumes. ``predicate`` is that of rows that name none."""
 
     def __init__(
         self,
         schema: Schema,
-        needs_claim: bool,
         cells: CellReader | None = None,
         unit: str = "line",
         predicate: str | None = None,
     ) -> None:
         self._schema = schema
-        self._needs_claim = needs_claim
         self.cells = cells or CellReader()
         self._unit = unit
         self._names = [predicate.name for predicate in schema]
@@ -74,8 +71,7 @@ class DraftReader:
     def check_columns(self, file: InputFile) -> None:
         """InputFileError if the file lacks a required column."""
         predicate = [] if self._only_predicate else [("predicate",)]
-        claim = [("claim",)] if self._needs_claim else []
-        file.require(("entity_id",), TEXT_NAMES, *predicate, *claim)
+        file.require(("entity_id",), TEXT_NAMES, *predicate)
 
     def draft(self, row: InputRow) -> EvidenceDraft:
         """RowError if the row is invalid; it has everything that is wrong with the row."""
@@ -91,7 +87,7 @@ class DraftReader:
         kind = fields.take(self._evidence_type, values, place)
         source = fields.take(identifier_field, values, "source")
         label = fields.take(self._supports_value, values, predicate, place)
-        claim = fields.take(self._claim, values)
+        claim = fields.take(text_field, values, "claim")
         report_id = fields.take(identifier_field, values, "report_id")
         fields.finish()
         if entity_id is None or predicate is None or text is None or kind is None:
@@ -139,12 +135,6 @@ class DraftReader:
             if kind == found:
                 return kind
         raise RowError(f"must be one of {_TYPES}, got {shown(given)}", field="evidence_type")
-
-    def _claim(self, values: Values) -> str | None:
-        claim = text_field(values, "claim")
-        if claim is None and self._needs_claim:
-            raise RowError("is missing; the reader of this workspace needs a claim", field="claim")
-        return claim
 
 
 def content_hash(evidence: Evidence) -> bytes:

@@ -44,9 +44,12 @@ from lpf.storage.values import from_micros, now_micros, to_micros
 from lpf.types import Float32Array
 
 Progress = Callable[[int, int | None], None]
+# A reader, or what chooses one: it is called with True if the first rows have claims.
+ReaderChoice = Reader | Callable[[bool], Reader]
 
 DEFAULT_BATCH = 256
 PROBLEMS_SHOWN = 20
+CLAIMS_INSPECTED = 1000  # rows in which to look for claims
 ATTEMPTS = 50  # processes that number items of the same entity conflict often
 
 
@@ -80,7 +83,7 @@ def ingest(
     path: str | Path,
     store: EvidenceStore,
     schema: Schema,
-    reader: Reader,
+    reader: ReaderChoice,
     *,
     rejects_folder: str | Path,
     strict: bool = False,
@@ -100,7 +103,7 @@ def ingest_rows(
     rows: Rows,
     store: EvidenceStore,
     schema: Schema,
-    reader: Reader,
+    reader: ReaderChoice,
     *,
     rejects_folder: str | Path,
     name: str = "rows",
@@ -123,7 +126,7 @@ class Ingestion:
         file: InputFile,
         store: EvidenceStore,
         schema: Schema,
-        reader: Reader,
+        reader: ReaderChoice,
         rejects_folder: str | Path,
         batch: int,
         progress: Progress | None,
@@ -133,22 +136,22 @@ class Ingestion:
             raise ConfigError(f"must be at least 1, got {batch}. Nothing was read.", field="batch")
         options = options or FileOptions()
         file = as_evidence(file, schema, options.predicate)
-        self._file, self._store, self._reader = file, store, reader
         cells = CellReader.of(file, options.date_format)
         self._drafts = DraftReader(
             schema,
-            needs_claim=reader.uses_claim,
             cells=cells,
             unit=file.unit,
             predicate=options.predicate,
         )
         self._drafts.check_columns(file)
+        reader = reader(_has_claims(file)) if callable(reader) else reader
+        self._file, self._store, self._reader = file, store, reader
         self._reader_number = store.reader_number(reader.reader_id, reader.width)
         self._matcher = StoreMatcher(store)
         self._rejects = RejectsFile(rejects_folder, file.name, store.erasure_times)
         self._batch, self._progress, self._total = batch, progress, file.total
         self._read = self._added = self._updated = self._unchanged = self._rejected = 0
-        self._dated_later = self._edits = 0
+        self._dated_later = self._edits = self._claims_unread = 0
         self._first_edit = ""
         self._started = now_micros()
         self._problems: list[Problem] = []
@@ -184,14 +187,24 @@ class Ingestion:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        if not self._edits:
-            return self._file.notes
-        edits = (
-            f"{self._edits:,} new items have the entity, source and date of an item that was in "
-            f"the store before (first: {self._first_edit}). If they are corrections, give their "
-            "rows the evidence_id, and erase the old items or the new."
-        )
-        return (*self._file.notes, edits)
+        notes = [*self._file.notes, *self._about_claims()]
+        if self._edits:
+            notes.append(
+                f"{self._edits:,} new items have the entity, source and date of an item that was "
+                f"in the store before (first: {self._first_edit}). If they are corrections, give "
+                "their rows the evidence_id, and erase the old items or the new."
+            )
+        return tuple(notes)
+
+    def _about_claims(self) -> list[str]:
+        number = self._claims_unread
+        if not number:
+            return []
+        items = "1 item has a claim" if number == 1 else f"{number:,} items have claims"
+        return [
+            f"{items} that will not be read: this workspace reads texts alone. Train a model on "
+            "evidence with claims, or set with_claim = true under [reader] in lpf.toml."
+        ]
 
     def _check_all_rows(self) -> None:
         """A dry run without computing features; InputFileError if any row is invalid."""
@@ -252,6 +265,8 @@ class Ingestion:
                 continue
             self._added += len(new)
             self._dated_later += _dated_later(new)
+            if not self._reader.uses_claim:
+                self._claims_unread += sum(d.evidence.claim is not None for d in new)
             self._unchanged += match.unchanged
             self._edits += len(edits)
             self._first_edit = self._first_edit or next(iter(edits), "")
@@ -361,6 +376,13 @@ class BatchFeatures:
         else:
             hashes = [draft.content_hash for draft in drafts]
             self._features.update(zip(hashes, features, strict=True))
+
+
+def _has_claims(file: InputFile) -> bool:
+    if file.columns is not None and "claim" not in file.columns:
+        return False
+    rows = islice(file.rows(), CLAIMS_INSPECTED)
+    return any(not row.error and row.values.get("claim") not in (None, "") for row in rows)
 
 
 def _dated_later(drafts: Iterable[EvidenceDraft]) -> int:

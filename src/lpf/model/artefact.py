@@ -53,6 +53,31 @@ class CardScores:
     def place(self) -> str:
         return score_place(self.data, self.variant)
 
+    @property
+    def beats_class_shares(self) -> bool | None:
+        """Whether the model is better than the class shares beyond chance; None for a card from
+        before they were compared."""
+        beats = self.metrics.get("beats_class_shares")
+        return None if beats is None else bool(beats)
+
+    @property
+    def verdict(self) -> str:
+        """The sentence for a model that is not better than the class shares."""
+        return class_shares_verdict(self.predicate, self.data, self.metrics)
+
+
+def class_shares_verdict(predicate: str, data: str, metrics: Mapping[str, float]) -> str:
+    """Says that a model is not better than the class shares, with the numbers."""
+    entities = f"{metrics['entities']:,.0f} {data.replace('out of fold', 'held-out')} entities"
+    low, high = -metrics["nll_gain_high"], -metrics["nll_gain_low"]
+    return (
+        f"{predicate}: not better than the class shares on {entities}: NLL {metrics['nll']:.2f}, "
+        f"class shares {metrics['class_shares_nll']:.2f} (difference {-metrics['nll_gain']:+.2f}, "
+        f"95 % interval {low:+.2f} to {high:+.2f}); {metrics['accuracy']:.0%} right, class shares "
+        f"{metrics['class_shares_accuracy']:.0%}. Label more entities, or add evidence that says "
+        "more."
+    )
+
 
 @dataclass(frozen=True)
 class ModelCard:
@@ -116,6 +141,10 @@ class ModelCard:
                 return chosen
         return ()
 
+    def not_better_than_class_shares(self) -> tuple[str, ...]:
+        """A sentence for each predicate that is answered no better than by the class shares."""
+        return tuple(one.verdict for one in self.held_out() if one.beats_class_shares is False)
+
     def to_markdown(self, predicates: Mapping[str, Sequence[str]] | None = None) -> str:
         """The card as Markdown. ``predicates`` are the model's, with their values."""
         questions = [
@@ -131,7 +160,8 @@ class ModelCard:
             "Notes": [f"- {note}" for note in self.notes],
         }
         body = [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items() if lines]
-        return f"# {self.name}\n\n" + "\n\n".join(body) + "\n"
+        first = [f"**{sentence}**" for sentence in self.not_better_than_class_shares()]
+        return "\n\n".join([f"# {self.name}", *first, *body]) + "\n"
 
 
 FORMAT = "lpf-model/1"

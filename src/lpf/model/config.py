@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 
 from lpf.errors import ConfigError, UnknownPredicateError
 
+# Fields of ModelConfig with one entry per predicate, filled in when a model is fitted.
+BY_PREDICATE = ("calibration", "learned_temperature", "calibrated_on", "min_credibility")
 PairInput = Literal["difference", "concatenation"]
 Normalisation = Literal["softmax", "l1"]
 
@@ -168,7 +170,10 @@ class ModelConfig:
 
     By predicate, ``calibration`` has the fitted parameters of robust mode, ``learned_temperature``
     the temperature of the variant ``learned``, ``calibrated_on`` the number of entities they were
-    fitted on.
+    fitted on, ``min_credibility`` the credibility below which items are left out of a question.
+
+    ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
+    wording of the model card does not change what a model answers.
     """
 
     predicates: tuple[PredicateHead, ...]
@@ -181,6 +186,8 @@ class ModelConfig:
     calibration: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     learned_temperature: Mapping[str, float] = field(default_factory=dict)
     calibrated_on: Mapping[str, int] = field(default_factory=dict)
+    min_credibility: Mapping[str, float] = field(default_factory=dict)
+    sampling_key: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "predicates", tuple(self.predicates))
@@ -189,9 +196,12 @@ class ModelConfig:
         names = [head.name for head in self.predicates]
         _require(len(set(names)) == len(names), f"predicates: given more than once in {names}.")
         _require(self.members >= 1, f"members: must be at least 1, got {self.members!r}.")
-        for field_name in ("calibration", "learned_temperature", "calibrated_on"):
+        for field_name in BY_PREDICATE:
             for name in getattr(self, field_name):
                 _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
+
+        for name, least in self.min_credibility.items():
+            _require(0.0 <= least <= 1.0, f"min_credibility of {name!r}: not in [0, 1]: {least!r}.")
 
     def head(self, predicate: str) -> PredicateHead:
         for head in self.predicates:
@@ -204,10 +214,13 @@ class ModelConfig:
 
     def to_dict(self) -> dict[str, Any]:
         document = asdict(self)
+        # Models from before these fields existed must keep their version.
         for head in document["predicates"]:
             if not head["channel"]:
-                # Models from before channels existed must keep their version.
                 del head["channel"]
+        for name in ("min_credibility", "sampling_key"):
+            if not document[name]:
+                del document[name]
         return document
 
     @classmethod

@@ -233,6 +233,11 @@ class Runtime:
     def members(self) -> int:
         return self.config.members
 
+    @property
+    def sampling_key(self) -> str:
+        """Seeds random draws. Models from before it was stored are seeded by their version."""
+        return self.config.sampling_key or self.version
+
     def member(self, position: int) -> Runtime:
         """One member alone, as a model of its own."""
         if self.members == 1 and position == 0:
@@ -240,6 +245,7 @@ class Runtime:
         document = self.config.to_dict() | {
             "members": 1,
             "seeds": self.config.seeds[position : position + 1],
+            "sampling_key": self.config.sampling_key and f"{self.config.sampling_key}/{position}",
         }
         tensors = {name: array[position : position + 1] for name, array in self.tensors.items()}
         version = f"{self.version}/{position}"

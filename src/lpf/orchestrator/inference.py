@@ -22,16 +22,30 @@ from lpf.errors import WorkspaceError
 from lpf.factors.convert import StepTimes
 from lpf.index.retrieve import EvidenceIndex
 from lpf.items import Segments
-from lpf.orchestrator.known_facts import FactPolicy, known_facts
+from lpf.options import DEFAULT_MIN_CREDIBILITY
+from lpf.orchestrator.known_facts import FactPolicy, known_facts, unused_note
 from lpf.orchestrator.recording import shared_options
-from lpf.results import FactUsed, LeftOut, QueryResult, all_left_out_note
+from lpf.orchestrator.related_evidence import RelatedReader
+from lpf.results import (
+    FactUsed,
+    LeftOut,
+    QueryResult,
+    RelatedEvidence,
+    Source,
+    Threshold,
+    all_left_out_note,
+)
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
-from lpf.types import QueryOptions
+from lpf.types import Float32Array, FloatArray, QueryOptions
 
 NO_FACTS = Facts()
 NO_EVIDENCE = "no evidence: the circuit answered from known facts alone"
+RELATED_ONLY = "no evidence about this predicate itself: the circuit answered from related evidence"
 NOTHING = "no evidence and no known facts: this is the prior"
+PAPER_UNUSED = "paper mode does not use it"
+UNCOVERED_UNUSED = "it is not used, since the circuit does not cover its predicate"
+_WITHOUT_EVIDENCE = {"related": RELATED_ONLY, "facts": NO_EVIDENCE, "none": NOTHING}
 FACTS_UNUSED = "known facts were not used: only the circuit can take them into account"
 
 
@@ -39,7 +53,14 @@ FACTS_UNUSED = "known facts were not used: only the circuit can take them into a
 class Question:
     """One question, and what was found for it. ``own`` is the newest fact about the predicate
     itself (value, confidence, timestamp, source, fact_id), if there is one; ``facts`` and
-    ``used`` are the known facts for the answer; ``stages`` are milliseconds by name."""
+    ``used`` are the known facts for the answer, ``fact_notes`` what a reader must know of others;
+    ``stages`` are milliseconds by name. ``options`` have a ``min_credibility``, and ``threshold``
+    says where it comes from.
+
+    If evidence about related predicates counts, ``base`` [V] is what the circuit says with the
+    known facts, ``related`` what that evidence adds, and ``log_prior`` [V] the sum. ``notes`` say
+    what could not be read.
+    """
 
     entity_id: str
     predicate: Predicate
@@ -49,7 +70,13 @@ class Question:
     own: tuple[Any, ...] | None = None
     facts: Facts = NO_FACTS
     used: tuple[FactUsed, ...] = ()
+    fact_notes: tuple[str, ...] = ()
     stages: dict[str, float] = field(default_factory=dict)
+    base: FloatArray | None = None
+    related: tuple[RelatedEvidence, ...] = ()
+    log_prior: FloatArray | None = None
+    notes: tuple[str, ...] = ()
+    threshold: Threshold = "given"
 
 
 class Inference:
@@ -72,20 +99,36 @@ class Inference:
         self._engine = engine
         self._policy = policy
         self._rough_note = lru_cache(maxsize=64)(self._make_rough_note)
+        self._defaults = lru_cache(maxsize=64)(self._fill_in)
         self._related = {
             one.name: frozenset(filter(background.covers, schema.related(one.name)))
             for one in schema
         }
+        # Predicates whose evidence counts too, in the schema's order: none if the circuit keeps
+        # all predicates apart, as it does before anything is learned.
+        self._joined = {
+            name: tuple(
+                one
+                for one in schema
+                if one.name in related and background.joins_predicates and background.covers(name)
+            )
+            for name, related in self._related.items()
+        }
+        self._related_reader = RelatedReader(index, background, engine)
 
     def answer(self, questions: Sequence[Question]) -> list[QueryResult]:
         """Answers to questions about one predicate, in their order."""
         begun = perf_counter()
         options = self._effective_options(questions[0])
-        evidence = self._retrieve(questions, options)
+        text = questions[0].options.query_text
+        vector = None if text is None else self._index.query_vector(text)
+        evidence = self._retrieve(questions, options, vector)
         self._look_up_facts(questions)
         retrieval = 1e3 * (perf_counter() - begun) / len(questions)
         for question in questions:
             question.stages["retrieval"] = retrieval
+        if self._joined[questions[0].predicate.name] and options.uses_related:
+            self._read_related(questions, options, vector)
         results: dict[int, QueryResult] = {}
         places = [place for place, items in enumerate(evidence) if len(items)]
         if places:
@@ -96,6 +139,26 @@ class Inference:
             for place, (question, items) in enumerate(zip(questions, evidence, strict=True))
         ]
 
+    def with_threshold(
+        self, options: QueryOptions, predicate: str
+    ) -> tuple[QueryOptions, Threshold]:
+        """``options`` with the minimum credibility that applies, and where it comes from."""
+        if options.min_credibility is not None:
+            return options, "given"
+        if options.query_text is None and options.as_of is None:
+            return self._defaults(options, predicate)
+        return self._fill_in(options, predicate)
+
+    def _fill_in(self, options: QueryOptions, predicate: str) -> tuple[QueryOptions, Threshold]:
+        engine, threshold = self._engine, DEFAULT_MIN_CREDIBILITY
+        by_model = False
+        if engine is not None:
+            threshold = engine.min_credibility(predicate, options)
+            chosen = engine.runtime.config.min_credibility
+            by_model = predicate in chosen and options.mode == "robust"
+        filled = replace(options, min_credibility=threshold)
+        return filled, "model" if by_model else "default"
+
     def _effective_options(self, question: Question) -> QueryOptions:
         """The options without query text and ``as_of``. If the circuit does not cover the
         predicate, the fallback ``learned`` replaces the variant ``spn``."""
@@ -105,9 +168,10 @@ class Inference:
             return _as_learned(options)
         return options
 
-    def _retrieve(self, questions: Sequence[Question], options: QueryOptions) -> list[Items]:
-        text = questions[0].options.query_text
-        vector = None if text is None else self._index.query_vector(text)
+    def _retrieve(
+        self, questions: Sequence[Question], options: QueryOptions, vector: Float32Array | None
+    ) -> list[Items]:
+        assert options.min_credibility is not None  # ``with_threshold`` has set it
         return [
             self._index.retrieve(
                 question.entity_id,
@@ -122,9 +186,16 @@ class Inference:
 
     def _look_up_facts(self, questions: Sequence[Question]) -> None:
         """Looks up facts about related predicates and, in robust mode, a fact about this predicate
-        that is too old or too uncertain to be the answer by itself."""
+        that is too old or too uncertain to be the answer by itself. If that fact cannot take part,
+        a note says so."""
         predicate = questions[0].predicate.name
-        if not self._background.covers(predicate):
+        covered = self._background.covers(predicate)
+        unused = PAPER_UNUSED if covered else UNCOVERED_UNUSED
+        for question in questions:
+            if question.own is not None and not (covered and question.options.mode == "robust"):
+                note = unused_note(question.predicate, question.own, question.as_of, unused)
+                question.fact_notes = (note,)
+        if not covered:
             return
         related = self._related[predicate]
         for question in questions:
@@ -133,9 +204,21 @@ class Inference:
             if question.own is not None and question.options.mode == "robust":
                 rows.append((predicate, *question.own))
             if rows:
-                question.facts, question.used = known_facts(
+                question.facts, question.used, fading = known_facts(
                     rows, self._schema, question.as_of, self._policy
                 )
+                question.fact_notes += fading
+
+    def _read_related(
+        self, questions: Sequence[Question], options: QueryOptions, vector: Float32Array | None
+    ) -> None:
+        """Evidence about related predicates; its time counts as reasoning."""
+        begun = perf_counter()
+        joined = self._joined[questions[0].predicate.name]
+        self._related_reader.read(questions, joined, options, vector)
+        share = 1e3 * (perf_counter() - begun) / len(questions)
+        for question in questions:
+            question.stages["reasoning"] = share
 
     def _infer(
         self, questions: Sequence[Question], evidence: Sequence[Items], options: QueryOptions
@@ -156,7 +239,10 @@ class Inference:
             ready = perf_counter()
             facts = [question.facts for question in questions]
             usable = facts if self._background.covers(predicate) else ()
-            answers = engine.answer(items, predicate, options, usable, factors=factors)
+            log_prior = _stacked([question.log_prior for question in questions])
+            answers = engine.answer(
+                items, predicate, options, usable, factors=factors, log_prior=log_prior
+            )
         answers.freeze()
         _share_times(questions, times, ready - begun, perf_counter() - ready)
         return [
@@ -169,8 +255,10 @@ class Inference:
     ) -> QueryResult:
         answers.fill(items, place)
         rough = self._rough_note(answers.predicate)
-        notes = [] if rough is None else [rough]
+        notes = [*([] if rough is None else [rough]), *question.notes]
         facts = question.used
+        if answers.method == "spn" or not facts:
+            notes += question.fact_notes
         if answers.method != "spn":
             if facts:
                 notes.append(FACTS_UNUSED)
@@ -179,6 +267,7 @@ class Inference:
                 way = "averaged" if answers.method == "average" else "learned"
                 notes.append(f"the circuit does not cover this predicate: the {way} way answered")
         combined, uncertainty = answers.combined, answers.uncertainty
+        base = combined.base[place] if isinstance(combined, Combined) else None
         return QueryResult(
             question.entity_id,
             question.predicate.name,
@@ -189,41 +278,49 @@ class Inference:
             question.options,
             question.timestamp,
             question.as_of,
-            combined.base[place] if isinstance(combined, Combined) else None,
+            base if question.base is None else question.base,
             items,
             facts,
             None if uncertainty is None else uncertainty.item(place),
             tuple(notes),
             question.stages,
+            related=question.related,
+            threshold=question.threshold,
         )
 
     def _without_evidence(self, question: Question, items: Items) -> QueryResult:
-        """Lines 11 to 13, extended by known facts: the circuit alone answers."""
+        """Lines 11 to 13, extended by known facts and related evidence: the circuit alone
+        answers."""
         begun = perf_counter()
         predicate = question.predicate
         known = [question.facts] if question.facts else []
-        base = self._background.log_prior(predicate.name, known)
+        base = question.log_prior
+        if base is None:
+            base = self._background.log_prior(predicate.name, known)
         combined = normalised(base, np.empty((0, len(predicate.values))), Segments.one(0), {})
-        question.stages["reasoning"] = 1e3 * (perf_counter() - begun)
+        _add_stage(question, "reasoning", 1e3 * (perf_counter() - begun))
         left_out = LeftOut(items.dated_later, items.below_credibility)
-        notes = [NO_EVIDENCE if known else NOTHING]
+        source: Source = "related" if question.related else "facts" if known else "none"
+        notes = [_WITHOUT_EVIDENCE[source], *question.notes, *question.fact_notes]
         if left_out.count:
-            notes.append(all_left_out_note(left_out, question.options))
+            notes.append(all_left_out_note(left_out, question.options, question.threshold))
         return QueryResult(
             question.entity_id,
             predicate.name,
             predicate.values,
             combined.distribution[0].tolist(),
-            "facts" if known else "none",
-            "spn" if known else "prior",
+            source,
+            "prior" if source == "none" else "spn",
             question.options,
             question.timestamp,
             question.as_of,
-            base=read_only(combined.base[0]),
+            base=read_only(combined.base[0]) if question.base is None else question.base,
             facts=question.used,
             notes=tuple(notes),
             stages=question.stages,
             none_of=left_out,
+            related=question.related,
+            threshold=question.threshold,
         )
 
     def _require_engine(self, question: Question) -> Engine:
@@ -250,7 +347,13 @@ class Inference:
 @lru_cache(maxsize=64)
 def _as_learned(options: QueryOptions) -> QueryOptions:
     return replace(
-        options, variant="learned", sampler=None, n_samples=None, alpha=None, weight_form=None
+        options,
+        variant="learned",
+        sampler=None,
+        n_samples=None,
+        alpha=None,
+        weight_form=None,
+        related_evidence=None,
     )
 
 
@@ -267,4 +370,14 @@ def _share_times(
     for question in questions:
         question.stages["encoding"] = encoding * scale * share
         question.stages["conversion"] = conversion * scale * share
-        question.stages["reasoning"] = reasoning * share
+        _add_stage(question, "reasoning", reasoning * share)
+
+
+def _add_stage(question: Question, stage: str, milliseconds: float) -> None:
+    question.stages[stage] = question.stages.get(stage, 0.0) + milliseconds
+
+
+def _stacked(rows: Sequence[FloatArray | None]) -> FloatArray | None:
+    """[E, V]; None if there are no rows. Either all questions have one, or none."""
+    given = [row for row in rows if row is not None]
+    return np.stack(given) if given else None

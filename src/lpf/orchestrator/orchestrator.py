@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import attrgetter
 from time import perf_counter
@@ -83,7 +83,8 @@ class Orchestrator:
         as_of = timestamp if options.as_of is None else to_micros(options.as_of)
         row = self._facts.canonical(entity_id, predicate, as_of)
         looked = perf_counter() - begun
-        question = Question(entity_id, known, options, timestamp, as_of, row)
+        options, threshold = self._inference.with_threshold(options, predicate)
+        question = Question(entity_id, known, options, timestamp, as_of, row, threshold=threshold)
         result = self._canonical(question)
         if result is None:
             result = self._inference.answer([question])[0]
@@ -97,21 +98,26 @@ class Orchestrator:
         options: QueryOptions = DEFAULT_OPTIONS,
         audit: AuditMode = "sync",
     ) -> list[QueryResult]:
-        """Many questions (entity, predicate) in one pass; the same answers as one by one, to 1e-6.
+        """Many questions (entity, predicate) in one pass; the same answers as one by one, to 1e-5.
         Stage times are each question's share. The records are committed together."""
         begun = perf_counter()
         for entity_id, _ in questions:
             _check_entity(entity_id)
         timestamp = self._clock()
         as_of = timestamp if options.as_of is None else to_micros(options.as_of)
+        effective = {
+            name: self._inference.with_threshold(options, self._schema[name].name)
+            for name in {predicate for _, predicate in questions}
+        }
         all_questions = [
             Question(
                 entity_id,
                 self._schema[predicate],
-                options,
+                effective[predicate][0],
                 timestamp,
                 as_of,
                 self._facts.canonical(entity_id, predicate, as_of),
+                threshold=effective[predicate][1],
             )
             for entity_id, predicate in questions
         ]
@@ -143,6 +149,7 @@ class Orchestrator:
             question.timestamp,
             question.as_of,
             facts=(fact,),
+            threshold=question.threshold,
         )
 
     def _answer_all(self, questions: list[Question]) -> list[QueryResult]:
@@ -217,6 +224,7 @@ def _own_copy(result: QueryResult) -> QueryResult:
         own.evidence = result.evidence.copy()
     if result.uncertainty is not None:
         own.uncertainty = dict(result.uncertainty)
+    own.related = tuple(replace(one, items=one.items.copy()) for one in result.related)
     return own
 
 

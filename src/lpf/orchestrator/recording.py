@@ -18,7 +18,7 @@ import numpy as np
 from lpf.engine import Background, Engine, Items
 from lpf.ledger.canonical import canonical
 from lpf.ledger.records import Draft, QueryText, query_text_commitment, reference
-from lpf.results import FactUsed, Method, QueryResult
+from lpf.results import FactUsed, Method, QueryResult, RelatedEvidence
 from lpf.schema import Schema
 from lpf.storage.values import iso
 from lpf.types import FloatArray, QueryOptions
@@ -31,14 +31,20 @@ INLINE_ITEMS = 16
 
 class Context:
     """The part of a record that many questions share. ``by_source`` is True if the items' sources
-    were used."""
+    were used; ``related_by_source`` names the related predicates for which they were."""
 
-    __slots__ = ("body", "by_source", "reference")
+    __slots__ = ("body", "by_source", "reference", "related_by_source")
 
     def __init__(self, content: Mapping[str, Any]) -> None:
-        self.by_source = content.get("parameters", {}).get("source_epsilon", 0.0) > 0.0
+        self.by_source = _uses_sources(content)
+        related = content.get("related", {})
+        self.related_by_source = {name for name, of in related.items() if _uses_sources(of)}
         self.body = canonical({"format": CONTEXT_FORMAT, **content})
         self.reference = reference(self.body)
+
+
+def _uses_sources(content: Mapping[str, Any]) -> bool:
+    return bool(content.get("parameters", {}).get("source_epsilon", 0.0) > 0.0)
 
 
 def draft_of(result: QueryResult, context: Context) -> Draft:
@@ -60,20 +66,19 @@ def draft_of(result: QueryResult, context: Context) -> Draft:
     blobs = [context.body]
     if result.facts:
         fields["facts"] = [_fact(used) for used in result.facts]
-        if result.base is not None:
-            fields["base"] = numbers(result.base)
+    if (result.facts or result.related) and result.log_prior is not None:
+        fields["base"] = numbers(result.log_prior)
+    if result.related:
+        fields["related"] = [
+            _related(one, one.predicate in context.related_by_source, blobs)
+            for one in result.related
+        ]
     if result.notes:
         fields["notes"] = list(result.notes)
     if result.uncertainty is not None:
         fields["uncertainty"] = dict(result.uncertainty)
     if result.evidence is not None:
-        items = result.evidence
-        hashes = [commitment.hex() for commitment in items.commitments]
-        fields["evidence_chain"] = list(zip(items.ids, hashes, strict=True))
-        fields["factors"] = _factors(items, context.by_source)
-        if len(items) > INLINE_ITEMS:
-            blobs.append(canonical(fields["factors"]))
-            fields["factors"] = reference(blobs[-1])
+        fields |= _chain(result.evidence, context.by_source, blobs)
     texts: tuple[QueryText, ...] = ()
     if result.options.query_text is not None:
         texts = (salted(result.options.query_text),)
@@ -91,6 +96,26 @@ def salted(text: str) -> QueryText:
 def numbers(row: FloatArray) -> list[float | None]:
     """Plain numbers; None means minus infinity, which JSON does not have."""
     return [number if number > -np.inf else None for number in row.tolist()]
+
+
+def _chain(items: Items, by_source: bool, blobs: list[bytes]) -> dict[str, Any]:
+    """The items by id and salted hash, and their factors. A long list of factors goes to
+    ``blobs``."""
+    hashes = [commitment.hex() for commitment in items.commitments]
+    factors = _factors(items, by_source)
+    if len(items) > INLINE_ITEMS:
+        blobs.append(canonical(factors))
+        factors = reference(blobs[-1])
+    return {"evidence_chain": list(zip(items.ids, hashes, strict=True)), "factors": factors}
+
+
+def _related(one: RelatedEvidence, by_source: bool, blobs: list[bytes]) -> dict[str, Any]:
+    return {
+        "predicate": one.predicate,
+        "contribution": numbers(one.contribution),
+        "distribution": dict(zip(one.values, one.distribution, strict=True)),
+        **_chain(one.items, by_source, blobs),
+    }
 
 
 def _factors(items: Items, by_source: bool) -> dict[str, Any]:
@@ -134,10 +159,11 @@ def shared_options(options: QueryOptions) -> QueryOptions:
 
 
 def hyperparameters(options: QueryOptions) -> dict[str, Any]:
-    """The options as stored in a context. Query text and ``as_of`` belong to the record itself."""
+    """The options as stored in a context. Query text and ``as_of`` belong to the record itself.
+    Records without ``related_evidence``, among them all of earlier versions, did not use it."""
     document = asdict(options)
-    del document["query_text"], document["as_of"]
-    return document
+    del document["query_text"], document["as_of"], document["related_evidence"]
+    return document | ({"related_evidence": True} if options.uses_related else {})
 
 
 class Contexts:
@@ -154,10 +180,17 @@ class Contexts:
 
     def of(self, result: QueryResult) -> Context:
         options = shared_options(result.options)
-        return self._cached(result.predicate, options, result.method, result.evidence is not None)
+        related = tuple([one.predicate for one in result.related])
+        has_evidence = result.evidence is not None
+        return self._cached(result.predicate, options, result.method, has_evidence, related)
 
     def _make(
-        self, predicate: str, options: QueryOptions, method: Method, has_evidence: bool
+        self,
+        predicate: str,
+        options: QueryOptions,
+        method: Method,
+        has_evidence: bool,
+        related: tuple[str, ...],
     ) -> Context:
         content: dict[str, Any] = {
             "predicate": predicate,
@@ -169,6 +202,15 @@ class Contexts:
         }
         if has_evidence:
             content |= self._inference(predicate, options, method)
+        if related:
+            content["related"] = {
+                name: {
+                    "values": list(self._schema[name].values),
+                    "log_prior": numbers(self._background.log_prior(name)),
+                    **self._inference(name, options, method),
+                }
+                for name in related
+            }
         return Context(content)
 
     def _inference(self, predicate: str, options: QueryOptions, method: Method) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 ``replay`` starts from the factors in the record. ``replay_deep`` starts from the texts and the
 recorded model: reading, encoding, conversion and combination run again, while credibility, copies
-and known facts are taken from the record.
+and known facts are taken from the record. Evidence about related predicates is read again too, and
+goes through the circuit if that is still the recorded one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lpf.circuits import CompiledCircuit
 from lpf.combine.combined import Combined, combine_average, normalised
 from lpf.combine.learned import LearnedCombiner, join_members
 from lpf.combine.paper import PaperParameters, combine_paper, credibility_weight
@@ -28,7 +30,7 @@ from lpf.storage.evidence import EvidenceStore, StoredEvidence, text_commitment
 from lpf.types import Float32Array, FloatArray
 
 # How far float32 products may differ if the networks run on batches of another shape.
-DEEP_TOLERANCE = 1e-6
+DEEP_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Replay:
 
     @property
     def agrees(self) -> bool:
-        """From the record's factors: bit for bit. From texts: to 1e-6, with the same top value."""
+        """From the record's factors: bit for bit. From texts: to 1e-5, with the same top value."""
         close = self.largest_difference <= DEEP_TOLERANCE and self.same_top
         return self.exact or (self.deep and close)
 
@@ -138,41 +140,98 @@ def replay_deep(
     store: EvidenceStore,
     open_reader: Callable[[], Reader],
     load_model: Callable[[str], Runtime],
+    circuit: CompiledCircuit | None = None,
 ) -> Replay:
-    """``fields`` are those of a record with its blobs filled in. ReplayError names the text, reader
-    or model that is missing."""
-    if fields["method"] not in ("spn", "learned", "average") or "evidence_chain" not in fields:
+    """``fields`` are those of a record with its blobs filled in; ``circuit`` is the one in use now.
+    ReplayError names the text, reader or model that is missing."""
+    by_evidence = fields["method"] in ("spn", "learned", "average")
+    if not by_evidence or not ("evidence_chain" in fields or "related" in fields):
         note = "the answer is not based on evidence: there is no text to read again"
         return as_replay(fields, recombined(fields, None), deep=True, notes=[note])
     context = fields["context"]
-    texts = _texts(fields, store)
-    reader = _same_reader(fields, open_reader())
-    runtime = load_model(context["versions"]["model"])
-    model = runtime.member(0) if context["members"] == "best" else runtime
-    requests = [ReadRequest(one.evidence.text_content, one.evidence.claim) for one in texts]
-    features = reader.read_many(requests)
+    texts = _texts(fields["record_id"], fields.get("evidence_chain", ()), store)
+    related = [
+        (one, _texts(fields["record_id"], one["evidence_chain"], store))
+        for one in fields.get("related", ())
+    ]
+    again = _Again(_same_reader(fields, open_reader()), load_model(context["versions"]["model"]))
+    notes: list[str] = []
+    if related:
+        fields, notes = _with_related(fields, related, again, circuit)
+    if not texts:
+        return as_replay(fields, recombined(fields, None), deep=True, notes=notes)
     if fields["method"] == "learned":
-        return as_replay(fields, _learned(fields, model, features), deep=True)
-    factors = _factors(fields, model, features, texts, reader.reader_id)
-    return as_replay(fields, recombined(fields, factors), deep=True)
+        return as_replay(fields, again.learned(context, texts), deep=True)
+    factors = again.factors(context["predicate"], context, fields["factors"], texts)
+    return as_replay(fields, recombined(fields, factors), deep=True, notes=notes)
 
 
-def _texts(fields: Mapping[str, Any], store: EvidenceStore) -> list[StoredEvidence]:
+def _with_related(
+    fields: Mapping[str, Any],
+    related: Sequence[tuple[Mapping[str, Any], Sequence[StoredEvidence]]],
+    again: _Again,
+    circuit: CompiledCircuit | None,
+) -> tuple[Mapping[str, Any], list[str]]:
+    """The record's fields with ``base`` computed from the texts about related predicates, or, if
+    that circuit is gone, unchanged and with a note."""
+    messages = {}
+    for one, texts in related:
+        name, context = one["predicate"], fields["context"]["related"][one["predicate"]]
+        factors = again.factors(name, context, one["factors"], texts)
+        combined = _by_circuit(
+            {**context, "hyperparameters": fields["context"]["hyperparameters"]},
+            factors,
+            np.array(factors["potential"]),
+            as_row(context["log_prior"]),
+        )
+        messages[name] = combined.contributions.sum(axis=0)
+        recomputed = dict(zip(context["values"], combined.distribution[0].tolist(), strict=True))
+        furthest = max(abs(one["distribution"][value] - p) for value, p in recomputed.items())
+        if furthest > DEEP_TOLERANCE:
+            raise ReplayError(
+                f"{fields['record_id']}: the texts about {name!r} do not say what the record says "
+                f"(probabilities differ by {furthest:.2g}). Replay without --deep uses the "
+                "recorded numbers."
+            )
+    recorded = fields["context"]["versions"]["circuit"]
+    if circuit is None or circuit.circuit.hash != recorded:
+        note = (
+            "the circuit was learned again since: the texts about related predicates say the same, "
+            "but what they add to the answer was taken from the record"
+        )
+        return fields, [note]
+    values = {variable.name: variable.values for variable in circuit.circuit.variables}
+    facts = fields.get("facts", ())
+    hard = {fact["predicate"]: fact["value"] for fact in facts if fact["role"] == "hard"}
+    soft = {
+        fact["predicate"]: canonical_probabilities(
+            values[fact["predicate"]], fact["value"], fact["strength"]
+        )
+        for fact in facts
+        if fact["role"] == "soft"
+    }
+    joint = circuit.log_joint(fields["predicate"], hard, soft, messages)
+    return {**fields, "base": joint.tolist()}, []
+
+
+def _texts(
+    record_id: str, chain: Sequence[tuple[str, str]], store: EvidenceStore
+) -> list[StoredEvidence]:
     """The texts that were read, checked against the hashes in the record."""
     texts = []
-    for evidence_id, commitment in fields["evidence_chain"]:
+    for evidence_id, commitment in chain:
         try:
             stored = store.get(evidence_id)
         except UnknownEvidenceError as error:
             raise ReplayError(
-                f"{fields['record_id']}: cannot be recomputed from texts: {error} The record's own "
+                f"{record_id}: cannot be recomputed from texts: {error} The record's own "
                 "factors still give its answer: replay without --deep."
             ) from error
         evidence = stored.evidence
         read = text_commitment(stored.salt, evidence.text_content, evidence.claim)
         if read.hex() != commitment:
             raise ReplayError(
-                f"{fields['record_id']}: the text of {evidence_id!r} is not the one that was read "
+                f"{record_id}: the text of {evidence_id!r} is not the one that was read "
                 "(its salted hash differs). Replay without --deep uses the recorded factors."
             )
         texts.append(stored)
@@ -189,38 +248,52 @@ def _same_reader(fields: Mapping[str, Any], reader: Reader) -> Reader:
     return reader
 
 
-def _learned(fields: Mapping[str, Any], model: Runtime, features: Float32Array) -> FloatArray:
-    context = fields["context"]
-    combined = LearnedCombiner(model).combine(
-        model.encode(features),
-        Segments.one(len(features)),
-        context["predicate"],
-        context["temperature"],
-    )
-    return np.asarray(combined.distribution[0])
+class _Again:
+    """The recorded reader and model, which read texts again."""
 
+    def __init__(self, reader: Reader, runtime: Runtime) -> None:
+        self._reader = reader
+        self._runtime = runtime
 
-def _factors(
-    fields: Mapping[str, Any],
-    model: Runtime,
-    features: Float32Array,
-    texts: Sequence[StoredEvidence],
-    reader_id: str,
-) -> dict[str, Any]:
-    """The record's factors with potentials and sigmas computed again."""
-    sampler = fields["context"]["sampler"]
-    config = ConversionConfig(
-        sampler["name"], sampler["n_samples"] or None, sampler["temperature"], sampler["seed"]
-    )
-    keys = item_keys(
-        [one.evidence.text_content for one in texts],
-        [one.evidence.claim for one in texts],
-        reader_id,
-    )
-    converter = Converter(model, fields["context"]["predicate"], config)
-    recomputed = converter.from_features(features, keys)
-    return {
-        **fields["factors"],
-        "potential": recomputed.potential.tolist(),
-        "mean_sigma": recomputed.mean_sigma.tolist(),
-    }
+    def learned(self, context: Mapping[str, Any], texts: Sequence[StoredEvidence]) -> FloatArray:
+        """The answer of the learned aggregator, [V]."""
+        model, features = self._model(context), self._features(texts)
+        combined = LearnedCombiner(model).combine(
+            model.encode(features),
+            Segments.one(len(features)),
+            context["predicate"],
+            context["temperature"],
+        )
+        return np.asarray(combined.distribution[0])
+
+    def factors(
+        self,
+        predicate: str,
+        context: Mapping[str, Any],
+        recorded: Mapping[str, Any],
+        texts: Sequence[StoredEvidence],
+    ) -> dict[str, Any]:
+        """The record's factors with potentials and sigmas computed again."""
+        sampler = context["sampler"]
+        config = ConversionConfig(
+            sampler["name"], sampler["n_samples"] or None, sampler["temperature"], sampler["seed"]
+        )
+        keys = item_keys(
+            [one.evidence.text_content for one in texts],
+            [one.evidence.claim for one in texts],
+            self._reader.reader_id,
+        )
+        converter = Converter(self._model(context), predicate, config)
+        recomputed = converter.from_features(self._features(texts), keys)
+        return {
+            **recorded,
+            "potential": recomputed.potential.tolist(),
+            "mean_sigma": recomputed.mean_sigma.tolist(),
+        }
+
+    def _model(self, context: Mapping[str, Any]) -> Runtime:
+        return self._runtime.member(0) if context["members"] == "best" else self._runtime
+
+    def _features(self, texts: Sequence[StoredEvidence]) -> Float32Array:
+        requests = [ReadRequest(one.evidence.text_content, one.evidence.claim) for one in texts]
+        return self._reader.read_many(requests)

@@ -3,7 +3,7 @@
 from lpf.reading.export import export_minilm
 from lpf.reading.factory import open_reader
 from lpf.reading.minilm import MiniLMReader
-from lpf.reading.pair import PairReader
+from lpf.reading.pair import PairReader, is_pair
 from lpf.reading.reader import Reader, ReadRequest
 from lpf.reading.sentence_transformer import SentenceTransformerReader
 
@@ -14,5 +14,6 @@ __all__ = [
     "Reader",
     "SentenceTransformerReader",
     "export_minilm",
+    "is_pair",
     "open_reader",
 ]

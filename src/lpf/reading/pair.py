@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Final
 
 import numpy as np
 
-from lpf.errors import ConfigError, EvidenceError
+from lpf.errors import ConfigError
 from lpf.reading.reader import (
-    NOTHING_READ,
     Features,
     Progress,
     Reader,
@@ -19,13 +19,14 @@ from lpf.reading.reader import (
 )
 
 PARTS: Final = 4
+NAME: Final = "pair("
 
 
 class PairReader(Reader):
     """Features [c, e, |c - e|, c * e] of claim c and evidence e: four times the inner width.
 
-    Every item needs a claim; EvidenceError names the first item without one. A claim shared by
-    several items is read once per call. Fields are passed to the inner reader with the text.
+    The claim of an item without one is a row of zeros. A claim shared by several items is read once
+    per call. Fields are passed to the inner reader with the text.
     """
 
     def __init__(self, inner: Reader) -> None:
@@ -35,7 +36,7 @@ class PairReader(Reader):
 
     @property
     def reader_id(self) -> str:
-        return f"pair({self._inner.reader_id})"
+        return f"{NAME}{self._inner.reader_id})"
 
     @property
     def width(self) -> int:
@@ -53,27 +54,27 @@ class PairReader(Reader):
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None
     ) -> Features:
         requests = as_requests(items)
-        claims = _claims(requests)
-        places = {claim: place for place, claim in enumerate(dict.fromkeys(claims))}
-        distinct = self._inner.read_many(list(places))
-        claim_features = distinct[[places[claim] for claim in claims]]
+        claim_features = self._read_claims([request.claim for request in requests])
         texts = [ReadRequest(request.text, fields=request.fields) for request in requests]
         text_features = self._inner.read_many(texts, progress=progress)
         return _combine(claim_features, text_features)
 
+    def _read_claims(self, claims: Sequence[str | None]) -> Features:
+        """[N, inner width]; zeros where there is no claim."""
+        has_claim = [claim is not None for claim in claims]
+        for index in compress(range(len(claims)), has_claim):
+            check_text(claims[index], "claim", index)
+        places = {claim: place for place, claim in enumerate(dict.fromkeys(filter(None, claims)))}
+        features = np.zeros((len(claims), self._inner.width), np.float32)
+        if places:
+            distinct = self._inner.read_many(list(places))
+            features[has_claim] = distinct[[places[claim] for claim in filter(None, claims)]]
+        return features
 
-def _claims(requests: list[ReadRequest]) -> list[str]:
-    claims = []
-    for index, request in enumerate(requests):
-        if request.claim is None:
-            raise EvidenceError(
-                "is missing, but this reader needs it.",
-                field=f"items[{index}].claim",
-                hint=NOTHING_READ,
-            )
-        check_text(request.claim, "claim", index)
-        claims.append(request.claim)
-    return claims
+
+def is_pair(reader_id: str) -> bool:
+    """Return True for the ID of a reader of texts with their claims."""
+    return reader_id.startswith(NAME)
 
 
 def _combine(claims: Features, texts: Features) -> Features:

@@ -124,5 +124,6 @@ def _scores_at_a_glance(trained: Trained) -> Iterator[tuple[str, str]]:
     held_out = trained.held_out
     where = held_out.data if trained.in_folds else f"on {held_out.data} entities"
     for name, scores in held_out.by_predicate.items():
-        yield f"{name}: accuracy {where}", percent(scores.accuracy)
+        shares = percent(scores.class_shares_accuracy)
+        yield f"{name}: accuracy {where}, class shares {shares}", percent(scores.accuracy)
         yield f"{name}: calibration error (ECE) {where}", decimals(scores.ece)

@@ -113,6 +113,9 @@ class RankedRun:
         aggregator = zip(trained.config.seeds, trained.aggregator, strict=True)
         return {
             "format": FORMAT,
+            "beats_class_shares": {
+                name: one.beats_class_shares for name, one in trained.held_out.by_predicate.items()
+            },
             "dataset": dataset_name,
             "card": trained.card.to_dict(),
             "cautions": list(trained.warnings),
@@ -124,7 +127,11 @@ class RankedRun:
                 for seed, epochs in (aggregator if trained.aggregator else ())
             ],
             "fitted": {
-                name: {**one.robust.to_dict(), "learned_temperature": one.learned_temperature}
+                name: {
+                    **one.robust.to_dict(),
+                    "learned_temperature": one.learned_temperature,
+                    "min_credibility": one.min_credibility,
+                }
                 for name, one in trained.fitted.items()
             },
             "scores": {

@@ -67,9 +67,10 @@ def scores_table(trained: Trained) -> str:
     numbers = (
         "entities",
         "accuracy",
+        "accuracy of the class shares",
         "macro F1",
         "NLL",
-        "NLL of the prior",
+        "NLL of the class shares",
         "Brier",
         "ECE",
         "ECE by chance",
@@ -89,10 +90,11 @@ def scores_table(trained: Trained) -> str:
 
 
 def _score_cells(scores: Scores) -> list[str]:
-    losses = (scores.nll, scores.prior_nll, scores.brier, scores.ece, scores.ece_null)
+    losses = (scores.nll, scores.class_shares_nll, scores.brier, scores.ece, scores.ece_null)
     return [
         str(scores.entities),
         percent(scores.accuracy),
+        percent(scores.class_shares_accuracy),
         percent(scores.macro_f1),
         *map(decimals, losses),
     ]
@@ -176,6 +178,12 @@ def fitted_tables(trained: Trained) -> str:
 
 def _explained(fitted: FittedParameters) -> Iterator[Explained]:
     yield from _robust_parameters(fitted.robust)
+    yield (
+        "minimum credibility",
+        decimals(fitted.min_credibility),
+        "Questions leave out items below this credibility, unless they say otherwise; at 0 they "
+        "use all. It is above 0 only if leaving items out made answers better beyond chance.",
+    )
     if fitted.learned_temperature is not None:
         yield (
             "temperature of LPF-Learned",

@@ -91,8 +91,8 @@ class EvidenceStore:
 
     def candidates(self, entity_id: str, predicate: str, reader: int) -> list[Row]:
         """All items for a question, of any date, in the order of ingestion: (row_id, evidence_id,
-        credibility, timestamp, source, report_id, content_key, commitment, vector). The vector is
-        None if it has not been computed yet."""
+        credibility, timestamp, source, report_id, content_key, commitment, has_claim, vector). The
+        vector is None if it has not been computed yet."""
         return self.database.rows(statements.CANDIDATES, (reader, entity_id, predicate))
 
     def get(self, evidence_id: str) -> StoredEvidence:
@@ -111,6 +111,10 @@ class EvidenceStore:
         """Items by ID; IDs that are not in the store are left out."""
         rows = self.database.look_up(statements.BY_IDS, evidence_ids)
         return {item.evidence.evidence_id: item for item in map(evidence_from_row, rows)}
+
+    def claims(self, evidence_ids: Iterable[str]) -> dict[str, str]:
+        """Claims by ID; items without a claim are left out."""
+        return dict(self.database.look_up(statements.CLAIMS_BY_IDS, evidence_ids))
 
     def by_rows(self, row_ids: Iterable[int]) -> list[StoredEvidence]:
         """Items by row number, in the given order; rows that are not in the store are left out."""

@@ -209,6 +209,7 @@ CANDIDATES = Prepared(
         evidence.c.report_id,
         evidence.c.content_key,
         evidence.c.commitment,
+        evidence.c.claim.is_not(None),
         features.c.vector,
     )
     .select_from(evidence)
@@ -230,6 +231,12 @@ CANDIDATES = Prepared(
 )
 
 BY_IDS = Prepared(select(evidence).where(any_of(evidence.c.evidence_id)), *KEYS)
+CLAIMS_BY_IDS = Prepared(
+    select(evidence.c.evidence_id, evidence.c.claim).where(
+        any_of(evidence.c.evidence_id), evidence.c.claim.is_not(None)
+    ),
+    *KEYS,
+)
 BY_ROWS = Prepared(select(evidence).where(any_of(evidence.c.row_id)), *KEYS)
 HASHES_BY_IDS = Prepared(
     select(evidence.c.evidence_id, evidence.c.content_hash).where(any_of(evidence.c.evidence_id)),

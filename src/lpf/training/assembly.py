@@ -21,6 +21,7 @@ from lpf.training.fitting import (
     Scores,
     answers,
     calibrated,
+    refuse_unstable,
     score_splits,
 )
 from lpf.training.history import SeedHistory, ranked, spread
@@ -40,7 +41,7 @@ from lpf.training.training_warnings import (
 from lpf.types import Float32Array, QueryOptions, Variant
 
 # A model's version is a hash that covers its card: a change of wording changes the version of new
-# models.
+# models, but not their answers.
 INTENDED = (
     "Turning short texts like those it was trained on into probabilities for the predicates below, "
     "together with other items about the same entity."
@@ -49,7 +50,11 @@ UNSUITABLE = (
     "Texts of another kind or language, predicates it was not trained on, decisions about people "
     "without a person who reads the evidence."
 )
-CARD_METRICS = ("accuracy", "nll", "prior_nll", "brier", "ece", "ece_null", "entities")
+CARD_METRICS = (
+    *("accuracy", "nll", "prior_nll", "class_shares_nll", "class_shares_accuracy"),
+    *("nll_gain", "nll_gain_low", "nll_gain_high", "beats_class_shares"),
+    *("brier", "ece", "ece_null", "entities"),
+)
 
 
 @dataclass(frozen=True)
@@ -154,6 +159,7 @@ def finish(
     ``fold_scores``, by predicate, are given if there are too few entities for splits; otherwise
     the model is scored on validation and test entities here.
     """
+    refuse_unstable(runtime, predicates, examples)
     runtime = calibrated(runtime, fitted)
     if fold_scores is None:
         variants: tuple[Variant, ...] = (
@@ -164,7 +170,7 @@ def finish(
         scores = (HeldOutScores("out of fold", "spn", fold_scores),)
     linear = choice is not None and choice.is_linear
     warnings = [
-        *unlearned_warnings(most_independent(scores).by_predicate),
+        *unlearned_warnings(most_independent(scores)),
         *choice_warnings(choice),
         *data_warnings(examples.dataset),
     ]
@@ -207,8 +213,9 @@ def assemble(
 ) -> Trained:
     """Put a calibrated model and its results together, with a card named after the data set."""
     blank = ModelCard(dataset.name, "", INTENDED, UNSUITABLE)
+    model = runtime.config  # one with an added head keeps its key
     trained = Trained(
-        runtime.config,
+        replace(model, sampling_key=model.sampling_key or _sampling_key(model)),
         runtime.tensors,
         blank,
         histories,
@@ -225,6 +232,11 @@ def assemble(
         notes=tuple(_card_notes(trained, config)),
     )
     return replace(trained, card=card)
+
+
+def _sampling_key(model: ModelConfig) -> str:
+    """What the draws of a new model are seeded with, besides reader, item and question."""
+    return f"seeds {','.join(map(str, model.seeds))}"
 
 
 def _split_warnings(
@@ -255,11 +267,11 @@ def _describe_data(dataset: Dataset, in_folds: bool) -> str:
 
 def _card_notes(trained: Trained, config: TrainingConfig) -> Iterator[str]:
     yield _member_note(trained)
-    about = "of networks that do not answer: " if trained.is_linear else ""
+    about = "of networks that are not in the model: " if trained.is_linear else ""
     for note in _network_notes(trained, config):
         yield f"{about}{note}"
     if trained.choice is not None:
-        yield f"reading: {trained.choice.describe()}"
+        yield f"model: {trained.choice.describe()}"
     for name, fitted in trained.fitted.items():
         yield from _fitted_notes(name, fitted)
     for warning in trained.warnings:
@@ -307,6 +319,8 @@ def _fitted_notes(name: str, fitted: FittedParameters) -> Iterator[str]:
         f"credibility logit {numbers.centre:.4f} up to credibility {numbers.highest:.4f}; NLL "
         f"{robust.nll_before:.4f} before, {robust.nll_after:.4f} after{held_out}"
     )
+    if fitted.min_credibility:
+        yield f"{name}: items below credibility {fitted.min_credibility:g} are left out"
     if fitted.learned_temperature is not None:
         yield f"{name}: temperature of LPF-Learned {fitted.learned_temperature:.4f}"
 
@@ -323,4 +337,4 @@ def _card_metrics(trained: Trained) -> Iterator[tuple[str, float]]:
     for one in trained.scores:
         for predicate, scores in one.by_predicate.items():
             for name in CARD_METRICS:
-                yield f"{predicate}/{one.place}/{name}", round(getattr(scores, name), 6)
+                yield f"{predicate}/{one.place}/{name}", round(float(getattr(scores, name)), 6)

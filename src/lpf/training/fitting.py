@@ -13,11 +13,20 @@ from typing import Literal
 import numpy as np
 
 from lpf import metrics
-from lpf.combine.calibration import CalibrationFit, LabelledFactors, fit_robust, fit_temperature
+from lpf.combine.calibration import (
+    CalibrationFit,
+    LabelledFactors,
+    choose_threshold,
+    fit_robust,
+    fit_temperature,
+)
 from lpf.combine.learned import LearnedCombiner
+from lpf.datasets import Dataset
 from lpf.engine import Engine
-from lpf.factors.convert import ConversionConfig, Converter
+from lpf.errors import TrainingError
+from lpf.factors.convert import LARGEST_SHIFT, ConversionConfig, Converter, shift_under_noise
 from lpf.metrics import LabelArray
+from lpf.metrics.intervals import LEVEL
 from lpf.model.artefact import HeldOutData, score_place
 from lpf.model.runtime import Runtime
 from lpf.schema import Predicate, Schema
@@ -25,36 +34,67 @@ from lpf.training.examples import Examples
 from lpf.types import FloatArray, QueryOptions, Variant
 
 HELD_OUT_SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
+STABILITY_ITEMS = 256  # the model is tested with noise on this many items at most
 SUBSETS_SEED = 20_240  # draws the subsets of evidence that robust mode is fitted on
+GAIN_DRAWS = 2000  # of the bootstrap that compares a model with the class shares
+FEWEST_COMPARED = 6  # with fewer entities or groups, no interval can be told from chance
 NULL_SEED = 7  # draws the ECE that a perfectly calibrated predictor would have
 
 
 @dataclass(frozen=True)
 class FittedParameters:
-    """Fitted parameters of one predicate: robust mode's, with the NLL before and after, and the
-    temperature of the learned variant (None without an aggregator)."""
+    """Fitted parameters of one predicate: robust mode's, with the NLL before and after, the
+    temperature of the learned variant (None without an aggregator), and the credibility below which
+    items are left out."""
 
     robust: CalibrationFit
     learned_temperature: float | None
+    min_credibility: float = 0.0
 
 
 def fit_predicate(runtime: Runtime, predicate: Predicate, validation: Examples) -> FittedParameters:
     """Fit everything on the validation entities that are labelled with ``predicate``."""
     labelled = labelled_entities(validation, predicate.name)
-    robust = robust_fit(runtime, predicate, labelled)
-    return FittedParameters(robust, _learned_temperature(runtime, predicate.name, labelled))
+    factors = _labelled_factors(runtime, predicate, labelled)
+    robust = fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
+    generator = np.random.default_rng(SUBSETS_SEED)
+    return FittedParameters(
+        robust,
+        _learned_temperature(runtime, predicate.name, labelled),
+        choose_threshold(factors, robust.parameters, generator),
+    )
+
+
+def refuse_unstable(runtime: Runtime, predicates: Sequence[str], examples: Examples) -> None:
+    """TrainingError if noise, not the features, decides what the model says."""
+    for name in predicates:
+        shift = shift_under_noise(runtime, name, examples.features[:STABILITY_ITEMS])
+        if shift > LARGEST_SHIFT:
+            raise TrainingError(
+                f"the model of {name!r} is not stable: noise of a thousandth of the features' "
+                f"spread moves a probability by {100 * shift:.0f} points on average. Nothing was "
+                "saved.",
+                hint="Look for features that are constant or differ in scale by orders of "
+                "magnitude; if the reader is one of lpf's own, report this as a bug.",
+            )
 
 
 def robust_fit(runtime: Runtime, predicate: Predicate, validation: Examples) -> CalibrationFit:
     """Fit robust mode's parameters alone."""
     labelled = labelled_entities(validation, predicate.name)
-    factors = labelled_factors(
+    factors = _labelled_factors(runtime, predicate, labelled)
+    return fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
+
+
+def _labelled_factors(
+    runtime: Runtime, predicate: Predicate, labelled: Examples
+) -> LabelledFactors:
+    return labelled_factors(
         labelled,
         predicate,
         item_factors(runtime, predicate.name, labelled),
         np.array(runtime.config.head(predicate.name).training_shares),
     )
-    return fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
 
 
 def labelled_entities(examples: Examples, predicate: str) -> Examples:
@@ -93,6 +133,7 @@ def calibrated(runtime: Runtime, fitted: Mapping[str, FittedParameters]) -> Runt
             if one.learned_temperature is not None
         },
         calibrated_on={name: one.robust.entities for name, one in fitted.items()},
+        min_credibility={name: one.min_credibility for name, one in fitted.items()},
     )
     return Runtime(config, runtime.tensors, runtime.version)
 
@@ -111,7 +152,10 @@ class Scores:
 
     ``ece_null`` is the 95 % quantile of the ECE of a perfectly calibrated predictor with the same
     confidences: an ECE below it is consistent with perfect calibration. ``prior_nll`` is the NLL
-    of always answering with the prior.
+    of always answering with the schema's prior, ``class_shares_nll`` that of always answering with
+    the shares of the values among training entities. ``nll_gain`` is how far the model's NLL is
+    below the latter, with a 95 % interval over entities (paired bootstrap; entities of a group are
+    drawn together). The model beats the class shares if the whole interval is above 0.
     """
 
     entities: int
@@ -122,6 +166,12 @@ class Scores:
     ece: float
     ece_null: float
     prior_nll: float
+    class_shares_nll: float
+    class_shares_accuracy: float
+    nll_gain: float
+    nll_gain_low: float
+    nll_gain_high: float
+    beats_class_shares: bool
 
     def to_dict(self) -> dict[str, float]:
         return asdict(self)
@@ -144,8 +194,17 @@ class HeldOutScores:
 def answers(
     runtime: Runtime, schema: Schema, predicate: str, examples: Examples, options: QueryOptions
 ) -> FloatArray:
-    """One distribution per entity [E, V], from all its items."""
-    return Engine(runtime, schema).answer(examples.items, predicate, options).distribution
+    """One distribution per entity [E, V], from all its items that the model's threshold admits."""
+    engine, items = Engine(runtime, schema), examples.items
+    rows = engine.countable(items, predicate, options)
+    used = items if rows is None else items.select(rows)
+    return engine.answer(used, predicate, options).distribution
+
+
+def class_shares(labels: LabelArray, values: int) -> FloatArray:
+    """Shares of the values among labels (-1 for none), [V]; one is added to each count."""
+    counts = np.bincount(labels[labels >= 0], minlength=values) + 1.0
+    return np.asarray(counts / counts.sum())
 
 
 def evaluate(
@@ -154,13 +213,16 @@ def evaluate(
     predicate: str,
     examples: Examples,
     variant: Variant = "spn",
+    shares: FloatArray | None = None,
 ) -> Scores:
-    """Score the answers about the entities that are labelled with the predicate."""
-    labels = examples.dataset.labels(predicate)
-    known = np.flatnonzero(labels >= 0)
-    chosen = examples.select(known)
+    """Score the answers about the entities that are labelled with the predicate. ``shares`` are the
+    class shares of the training entities; by default those of ``examples``."""
+    chosen = labelled_entities(examples, predicate)
+    labels = chosen.dataset.labels(predicate)
     distribution = answers(runtime, schema, predicate, chosen, QueryOptions(variant=variant))
-    return score(distribution, labels[known], schema[predicate].prior)
+    if shares is None:
+        shares = class_shares(labels, len(schema[predicate].values))
+    return score(distribution, chosen.dataset, schema[predicate], shares)
 
 
 def score_splits(
@@ -170,13 +232,21 @@ def score_splits(
     variants: Sequence[Variant],
 ) -> tuple[HeldOutScores, ...]:
     """Scores on validation and test entities; a split without entities is left out."""
-    schema = examples.dataset.schema
+    dataset = examples.dataset
+    schema, train = dataset.schema, dataset.positions("train")
+    shares = {
+        name: class_shares(dataset.labels(name)[train], len(schema[name].values))
+        for name in predicates
+    }
     parts = {split: examples.split(split) for split in HELD_OUT_SPLITS}
     return tuple(
         HeldOutScores(
             split,
             variant,
-            {name: evaluate(runtime, schema, name, part, variant) for name in predicates},
+            {
+                name: evaluate(runtime, schema, name, part, variant, shares[name])
+                for name in predicates
+            },
         )
         for split, part in parts.items()
         if part is not None
@@ -184,8 +254,14 @@ def score_splits(
     )
 
 
-def score(distribution: FloatArray, labels: LabelArray, prior: tuple[float, ...]) -> Scores:
+def score(
+    distribution: FloatArray, dataset: Dataset, predicate: Predicate, shares: FloatArray
+) -> Scores:
+    """Scores of answers [E, V] about the entities of ``dataset``, which are all labelled."""
+    labels = dataset.labels(predicate.name)
     null = metrics.ece_null(distribution, np.random.default_rng(NULL_SEED), draws=500)
+    constant = np.tile(shares, (len(labels), 1))
+    gain, groups = _gain(distribution, constant, dataset, labels)
     return Scores(
         len(labels),
         metrics.accuracy(distribution, labels),
@@ -194,5 +270,27 @@ def score(distribution: FloatArray, labels: LabelArray, prior: tuple[float, ...]
         metrics.brier(distribution, labels),
         metrics.ece(distribution, labels),
         null.quantile_95,
-        float(-np.log(np.array(prior))[labels].mean()),
+        float(-np.log(np.array(predicate.prior))[labels].mean()),
+        metrics.nll(constant, labels),
+        metrics.accuracy(constant, labels),
+        gain.mean,
+        gain.low,
+        gain.high,
+        groups >= FEWEST_COMPARED and gain.low > 0.0,
     )
+
+
+def _gain(
+    distribution: FloatArray, constant: FloatArray, dataset: Dataset, labels: LabelArray
+) -> tuple[metrics.Difference, int]:
+    """How far the log loss of ``distribution`` is below that of ``constant``, and the number of
+    groups. An infinite loss has no interval: the gain is then minus infinity."""
+    losses, others = (metrics.log_losses(one, labels) for one in (distribution, constant))
+    names = [(entity.group_id, entity.group_id or entity.entity_id) for entity in dataset]
+    if not np.isfinite(losses).all():
+        return metrics.Difference(-np.inf, -np.inf, -np.inf, LEVEL, 1.0), len(set(names))
+    generator = np.random.default_rng(NULL_SEED)
+    (gain,) = metrics.mean_differences(
+        [(others - losses)[:, None]], [names], generator, draws=GAIN_DRAWS
+    )
+    return gain, len(set(names))

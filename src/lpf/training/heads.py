@@ -12,7 +12,7 @@ from lpf.model.runtime import Runtime
 from lpf.training.assembly import Trained, assemble, most_independent
 from lpf.training.config import TrainingConfig
 from lpf.training.examples import Examples
-from lpf.training.fitting import calibrated, fit_predicate, score_splits
+from lpf.training.fitting import calibrated, fit_predicate, refuse_unstable, score_splits
 from lpf.training.history import SeedHistory
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
 from lpf.training.stage_one import EpochCallback, StageOne, best_tensors, histories_of
@@ -40,6 +40,7 @@ def train_head(
         )
     require_trainable(labelled_with(examples.dataset, predicate), predicate)
     runtime, histories = _train(artefact, examples, predicate, config, on_epoch)
+    refuse_unstable(runtime, (predicate,), examples)
     validation = examples.split("validation")
     assert validation is not None  # a data set without it was refused
     fitted = {predicate: fit_predicate(runtime, examples.dataset.schema[predicate], validation)}
@@ -53,7 +54,7 @@ def train_head(
         fitted=fitted,
         scores=scores,
         warnings=[
-            *unlearned_warnings(most_independent(scores).by_predicate),
+            *unlearned_warnings(most_independent(scores)),
             *data_warnings(examples.dataset),
             *size_warnings(predicate, len(validation.dataset)),
         ],
@@ -96,5 +97,6 @@ def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
         calibration={**before.calibration, **now.calibration},
         learned_temperature={**before.learned_temperature, **now.learned_temperature},
         calibrated_on={**before.calibrated_on, **now.calibrated_on},
+        min_credibility={**before.min_credibility, **now.min_credibility},
     )
     return Runtime(config, runtime.tensors)

@@ -59,7 +59,7 @@ class LinearSettings:
 
     def describe(self, predicate: str) -> str:
         whose = "the items' own labels" if self.source == "items" else "the entities' labels"
-        return f"{predicate}: read by {whose}, penalty {self.penalty:g}"
+        return f"{predicate}: fitted to {whose}, penalty {self.penalty:g}"
 
 
 @dataclass(frozen=True)

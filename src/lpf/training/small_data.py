@@ -17,7 +17,14 @@ from lpf.model.runtime import Runtime
 from lpf.training.assembly import Trained, finish
 from lpf.training.config import TrainingConfig, check_seeds
 from lpf.training.examples import Examples
-from lpf.training.fitting import SUBSETS_SEED, FittedParameters, Scores, labelled_factors, score
+from lpf.training.fitting import (
+    SUBSETS_SEED,
+    FittedParameters,
+    Scores,
+    class_shares,
+    labelled_factors,
+    score,
+)
 from lpf.training.folds import FoldNetworks, Folds
 from lpf.training.linear import LinearSearch, LinearSettings, LinearTrainer, ModelChoice, mean_nll
 from lpf.training.stage_one import EpochCallback
@@ -107,13 +114,14 @@ def _fold_result(
 ) -> FoldResult:
     predicate, labels = examples.dataset.schema[name], examples.dataset.labels(name)
     places = np.flatnonzero(labels >= 0)
-    data = labelled_factors(
-        examples.select(places), predicate, factors[examples.rows(places)], shares
-    )
+    known = examples.select(places)
+    data = labelled_factors(known, predicate, factors[examples.rows(places)], shares)
     fit = fit_robust(data, generator=np.random.default_rng(SUBSETS_SEED))
     # With very few entities there is no cross-fitting; the fit on all of them answers instead.
     answers = robust_answers(data, fit.parameters) if fit.held_out is None else fit.held_out
-    return FoldResult(fit, score(answers, labels[places], predicate.prior))
+    # Folds have every value in about the same shares, so those of all entities are theirs.
+    of_entities = class_shares(labels, len(predicate.values))
+    return FoldResult(fit, score(answers, known.dataset, predicate, of_entities))
 
 
 def _mean_nll(results: Mapping[str, FoldResult]) -> float:

@@ -1,20 +1,22 @@
 """Warnings about a model: what a user must know before relying on it.
 
-They are part of the model card, so a change of their wording changes the version of new models.
+They are part of the model card, so a change of their wording changes the version of new models, but
+not their answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from lpf.combine.calibration import FEW_ENTITIES, rough_error
 from lpf.datasets import Dataset
 from lpf.datasets.leakage import find_leakage
+from lpf.model.artefact import class_shares_verdict
 from lpf.schema import Predicate
 from lpf.training.config import UNEQUAL, Balance
-from lpf.training.fitting import Scores
+from lpf.training.fitting import HeldOutScores, Scores
 from lpf.training.history import SeedHistory
 from lpf.training.linear import ModelChoice
 from lpf.types import FloatArray
@@ -51,20 +53,11 @@ def seed_warnings(histories: Sequence[SeedHistory], deterministic: bool) -> Iter
         )
 
 
-def unlearned_warnings(scores: Mapping[str, Scores]) -> Iterator[str]:
-    """Predicates that are answered no better than by the prior: the most important warning.
-    ``scores`` are by predicate, of held-out entities."""
-    for name, one in scores.items():
-        yield from no_better_than_prior(name, one.nll, one.prior_nll)
-
-
-def no_better_than_prior(of: str, nll: float, prior_nll: float) -> Iterator[str]:
-    if not nll < prior_nll:
-        yield (
-            f"{of}: its probabilities for unseen entities are no better than the prior (NLL "
-            f"{nll:.2f} against {prior_nll:.2f}): it has not learned to read this evidence. Label "
-            "more."
-        )
+def unlearned_warnings(held_out: HeldOutScores) -> Iterator[str]:
+    """Predicates that are answered no better than by the class shares: the first warnings."""
+    for name, one in held_out.by_predicate.items():
+        if not one.beats_class_shares:
+            yield class_shares_verdict(name, held_out.data, one.to_dict())
 
 
 def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:
@@ -88,7 +81,7 @@ def answer_warnings(
         if count and not answered:
             yield (
                 f"{predicate.name}: {value!r} is never answered, though {count} validation "
-                f"entities have it. Get more evidence of such{advice}."
+                f"entities have it. Add more entities with this value{advice}."
             )
 
 
@@ -96,17 +89,17 @@ def size_warnings(predicate: str, entities: int) -> Iterator[str]:
     if entities < FEW_ENTITIES:
         yield (
             f"{predicate}: probabilities were fitted on {entities} entities only; they can be off "
-            f"by {100 * rough_error(entities):.0f} points and more. Label more before relying on "
-            "them."
+            f"by {100 * rough_error(entities):.0f} points or more. Label more entities before "
+            "relying on them."
         )
 
 
 def choice_warnings(choice: ModelChoice | None) -> Iterator[str]:
     if choice is not None and choice.is_linear:
         yield (
-            f"the model reads linearly (held-out NLL {choice.linear_nll:.4f}, networks "
-            f"{choice.networks_nll:.4f}): what is told of seeds and epochs is about networks that "
-            "do not answer"
+            f"the model is linear (held-out NLL {choice.linear_nll:.4f}, networks "
+            f"{choice.networks_nll:.4f}): what is shown about seeds and epochs is about networks "
+            "that are not part of it."
         )
 
 
@@ -115,8 +108,8 @@ def small_data_warnings(predicate: str, scores: Scores) -> Iterator[str]:
     right = round(scores.accuracy * scores.entities)
     low, high = wilson(right, scores.entities)
     yield (
-        f"{predicate}: of entities it had not seen, {right} of {scores.entities} were right; with "
-        f"so few, the true share may be anywhere from {low:.0%} to {high:.0%}."
+        f"{predicate}: {right} of {scores.entities} unseen entities were answered correctly; with "
+        f"this few, the true accuracy can be anywhere from {low:.0%} to {high:.0%}."
     )
 
 
@@ -138,6 +131,6 @@ def prior_warnings(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
         yield (
             f"{predicate.name}: the schema's prior gives {predicate.values[worst]!r} "
             f"{predicate.prior[worst]:.0%}, the training data {shares[worst] / shares.sum():.0%}. "
-            "Give it another prior (lpf.toml; the classifier's prior=) if the data are the better "
-            "guess."
+            "If the data are the better guess, change the prior (in lpf.toml, or the classifier's "
+            "prior=)."
         )

@@ -97,6 +97,7 @@ def answer_columns(values: Iterable[str]) -> Columns:
     return {
         "entity_id": "text",
         "predicate": "text",
+        "claim": "text",
         "top_value": "text",
         "confidence": "share",
         **shares,
@@ -114,7 +115,7 @@ def answer_columns(values: Iterable[str]) -> Columns:
 def answer_cells(result: QueryResult, values: Iterable[str]) -> list[object]:
     """One row of a table of answers."""
     return [
-        *(result.entity_id, result.predicate, result.top_value, result.confidence),
+        *(result.entity_id, result.predicate, result.claim, result.top_value, result.confidence),
         *(result.distribution.get(value) for value in values),
         *(result.source, result.method, len(result.evidence_chain), result.conflict),
         *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),

@@ -15,11 +15,13 @@ from sqlalchemy import func, select
 from lpf.engine import Engine, Items
 from lpf.engine.background import check_values_agree
 from lpf.errors import LPFError
+from lpf.factors.convert import LARGEST_SHIFT, shift_under_noise
 from lpf.index.features import known_reader
 from lpf.index.vector_file import VectorFile
 from lpf.ledger import LedgerReader, load_private, public_bytes, verify
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
+from lpf.reading import ReadRequest
 from lpf.schema import Schema
 from lpf.storage.cache import open_cache
 from lpf.storage.database import Database
@@ -39,6 +41,13 @@ State = Literal["ok", "warning", "fault"]
 RECORDS_CHECKED = 100  # the newest ones, without ``full``
 NAMES_SHOWN = 3
 LOW_SPACE, NO_SPACE = 2**30, 100 * 2**20
+# What the model is asked about.
+PROBE_CLAIM = "The delivery came on time."
+PROBE_TEXTS = (
+    PROBE_CLAIM,
+    "Nothing was paid for three months, and nobody replied.",
+    "The report has twelve pages.",
+)
 ANOTHER_MODEL = "train again: lpf train, or use another: lpf models list, lpf models use VERSION"
 
 _FACTS_BY_VALUE = Prepared(
@@ -289,28 +298,22 @@ def _check_model(workspace: Workspace, _: bool) -> Iterator[Check]:
         return
     heads = {head.name: head.values for head in model.config.predicates}
     check_values_agree(workspace.schema, heads, "model")
-    unknown = {predicate.name for predicate in workspace.schema} - heads.keys()
-    faults = list(_failing_predicates(workspace, model))
-    if faults:
-        yield from faults
-    elif unknown:
-        yield Check(
-            "model",
-            "warning",
-            f"{model.version} cannot answer {sorted(unknown)}",
-            "train a model for all predicates, or take these out of lpf.toml",
-        )
-    else:
-        yield Check("model", "ok", f"{model.version} loads and answers all predicates")
+    if workspace.reader.reader_id != _reader_id(workspace):
+        message = f"{model.version} loads; it was not asked, because its reader is not here"
+        yield Check("model", "warning", message, "see the check of the reader")
+        return
+    problems = [*_failing_predicates(workspace, model), *_model_warnings(workspace, model)]
+    yield from problems or [
+        Check("model", "ok", f"{model.version} loads and answers all predicates")
+    ]
 
 
 def _failing_predicates(workspace: Workspace, model: Artefact) -> Iterator[Check]:
-    """A model may load and still fail at every question, so each predicate is asked once with
-    random features."""
+    """A model may load and still fail at every question, so each predicate is asked once, about
+    texts read by the workspace's reader."""
     engine = Engine(model.runtime(), workspace.schema)
-    width = model.config.encoder.input_width
-    features = np.random.default_rng(0).standard_normal((2, width)) / np.sqrt(width)
-    items = Items(features.astype(np.float32), credibility=np.array([0.9, np.nan]))
+    features = workspace.reader.read_many([ReadRequest(text, PROBE_CLAIM) for text in PROBE_TEXTS])
+    items = Items(features, credibility=np.array([0.9, np.nan, 0.5]))
     learned = [] if model.config.aggregator is None else [QueryOptions(variant="learned")]
     for name in (head.name for head in model.config.predicates if head.name in workspace.schema):
         try:
@@ -321,9 +324,35 @@ def _failing_predicates(workspace: Workspace, model: Artefact) -> Iterator[Check
                 f"{model.version} loads, but cannot answer {name!r}: {_fault('', error).message}"
             )
             yield Check("model", "fault", message, ANOTHER_MODEL)
+            continue
+        shift = shift_under_noise(engine.runtime, name, features)
+        if shift > LARGEST_SHIFT:
+            message = (
+                f"{model.version}: rounding errors change its answers about {name!r}: noise of a "
+                f"thousandth of the features' spread moves a probability by {100 * shift:.0f} "
+                "points on average"
+            )
+            yield Check("model", "warning", message, ANOTHER_MODEL)
+
+
+def _model_warnings(workspace: Workspace, model: Artefact) -> Iterator[Check]:
+    unknown = {one.name for one in workspace.schema} - {one.name for one in model.config.predicates}
+    if unknown:
+        yield Check(
+            "model",
+            "warning",
+            f"{model.version} cannot answer {sorted(unknown)}",
+            "train a model for all predicates, or take these out of lpf.toml",
+        )
+    for sentence in model.card.not_better_than_class_shares():
+        remedy = "label more entities and train again: lpf train"
+        yield Check("model", "warning", f"{model.version}: {sentence}", remedy)
 
 
 def _check_reader(workspace: Workspace, _: bool) -> Iterator[Check]:
+    if workspace.model is None:  # what reads evidence depends on the store, which may be broken
+        yield Check("reader", "ok", f"{workspace.text_reader.reader_id} opens")
+        return
     reader_id, of_model = workspace.reader.reader_id, _reader_id(workspace)
     if of_model == reader_id:
         yield Check("reader", "ok", f"{reader_id} opens")

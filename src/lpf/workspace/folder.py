@@ -92,6 +92,8 @@ def settings_text(schema: Schema, reader: str, store_url: str | None) -> str:
             f"name = {_quoted(predicate.name)}",
             f"values = [{', '.join(map(_quoted, predicate.values))}]",
             f"prior = [{', '.join(map(repr, predicate.prior))}]",
+            "# A known fact older than this many days does not answer by itself any more. What it",
+            "# says beyond chance halves with every further period of this length.",
             f"staleness_days = {predicate.staleness_days}",
         ]
         if predicate.description:

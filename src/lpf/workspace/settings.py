@@ -29,13 +29,18 @@ Section = TypeVar("Section")
 
 @dataclass(frozen=True)
 class ReaderSettings:
-    """The reader that turns texts into features; ``with_claim`` reads each text with its claim."""
+    """The reader that turns texts into features. ``with_claim`` says if each text is read with its
+    claim; ``"auto"``: if the data that a model is trained on has claims."""
 
     name: str = "minilm"
-    with_claim: bool = False
+    with_claim: bool | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         check_reader_name(self.name)
+        if isinstance(self.with_claim, str) and self.with_claim != "auto":
+            raise ConfigError(
+                f'must be true, false or "auto", got {self.with_claim!r}.', field="with_claim"
+            )
 
 
 @dataclass(frozen=True)

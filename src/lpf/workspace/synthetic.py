@@ -154,12 +154,41 @@ class Demonstration:
     metrics: Mapping[str, float]
     ledger: Verification
 
+    @property
+    def nll(self) -> dict[str, float]:
+        """The NLL of each variant on the test entities."""
+        place = f"{self.spn.predicate}/test"
+        return {name: self.metrics[f"{place}/{name}/nll"] for name in ("spn", "learned")}
+
+    @property
+    def better(self) -> str:
+        """The variant to believe: the one with the lower NLL on the test entities."""
+        return min(self.nll, key=self.nll.__getitem__)
+
+    @property
+    def verdict(self) -> str:
+        """Which variant to believe, and why."""
+        titles, better = {"spn": "LPF-SPN", "learned": "LPF-Learned"}, self.better
+        worse = next(name for name in titles if name != better)
+        answers = {"spn": self.spn.top_value, "learned": self.learned.top_value}
+        believe = f"Believe {titles[better]}"
+        if answers[better] != answers[worse]:
+            believe = (
+                f"The variants contradict each other: {titles[better]} says {answers[better]}, "
+                f"{titles[worse]} says {answers[worse]}. {believe}"
+            )
+        return (
+            f"{believe}: on companies that neither was trained on, its probabilities are better "
+            f"(NLL {self.nll[better]:.3f} against {self.nll[worse]:.3f}; lower is better)."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "query": {"entity_id": ENTITY, "predicate": self.spn.predicate, "label": self.label},
             "spn": self.spn.to_dict(),
             "learned": self.learned.to_dict(),
             "canonical": self.canonical.to_dict(),
+            "believe": {"variant": self.better, "nll": self.nll, "reason": self.verdict},
             "perfect_reader": dict(self.truth),
             "metrics": dict(self.metrics),
             "ledger": {"ok": self.ledger.ok, "records": self.ledger.records},

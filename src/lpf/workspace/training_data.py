@@ -14,6 +14,7 @@ from lpf.datasets.dataset_file import NO_LABEL, Exclusions
 from lpf.errors import TrainingError
 from lpf.index import FeatureSource
 from lpf.index.copies import checked_similarity
+from lpf.reading import Reader
 from lpf.schema import Schema
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
 from lpf.storage.facts import FactStore
@@ -42,31 +43,49 @@ _STRANGE = (
 
 @dataclass(frozen=True)
 class _Collected:
-    """The data set, and the row numbers [N] of its items in the store."""
+    """The data set, the row numbers [N] of its items in the store, and if any has a claim."""
 
     dataset: Dataset
     rows: RowNumbers
+    has_claims: bool
 
 
 def own_examples(
-    workspace: Wiring, predicates: Sequence[str] = (), progress: Progress | None = None
-) -> Examples:
+    workspace: Wiring,
+    predicates: Sequence[str] = (),
+    progress: Progress | None = None,
+    with_claim: bool | None = None,
+) -> tuple[Examples, Reader]:
     """The labelled evidence of a workspace about ``predicates`` (none given: all), without splits.
 
     An entity's label is its newest fact with a confidence of at least 0.5, else the value that most
     of its items support; each item's own label is the value that it supports. An entity with
     labelled evidence about several predicates becomes one entity per predicate. Features come from
-    the store; missing ones are read now and stored. TrainingError if nothing is labelled.
+    the store; missing ones are read now and stored. The reader is returned too: ``with_claim``
+    chooses it, None means as the evidence and the settings say. TrainingError if nothing is
+    labelled.
     """
     from lpf.training import make_examples
 
-    reader = workspace.reader
+    collected = _collect(workspace, predicates)
+    reader = workspace.reader_for_training(collected.has_claims, with_claim)
     source = FeatureSource(workspace.evidence, reader.reader_id, reader.width, lambda: reader)
     source.read_missing(progress)
-    collected = _collect(workspace, predicates)
     features = _features(workspace.evidence, source.number, collected, reader.width)
     similarity = checked_similarity(workspace.settings.index.copy_similarity)
-    return make_examples(collected.dataset, features, similarity)
+    return make_examples(collected.dataset, features, similarity), reader
+
+
+def known_labels(
+    evidence: EvidenceStore, facts: FactStore, schema: Schema
+) -> tuple[dict[Question, str], tuple[str, ...]]:
+    """The label of each entity for each predicate, as ``own_examples`` has them, and of entities
+    with a known fact and no evidence as well; then what was left out, as sentences."""
+    exclusions = Exclusions()
+    votes = _votes(evidence, schema, {predicate.name for predicate in schema}, exclusions)
+    labelled = {question: counts for question, counts in votes.items() if counts}
+    known = _known_values(facts, schema, None, exclusions)
+    return _labels(labelled, known, exclusions) | known, exclusions.sentences
 
 
 def _collect(workspace: Wiring, predicates: Sequence[str]) -> _Collected:
@@ -85,8 +104,9 @@ def _collect(workspace: Wiring, predicates: Sequence[str]) -> _Collected:
         for question, items in stored.items()
     ]
     dataset = Dataset(NAME, workspace.schema, tuple(entities), exclusions.sentences)
-    rows = [item.row_id for items in stored.values() for item in items]
-    return _Collected(dataset, np.array(rows, np.int64))
+    every = [item for items in stored.values() for item in items]
+    has_claims = any(item.evidence.claim is not None for item in every)
+    return _Collected(dataset, np.array([item.row_id for item in every], np.int64), has_claims)
 
 
 def _votes(
@@ -108,12 +128,16 @@ def _votes(
 
 
 def _known_values(
-    facts: FactStore, schema: Schema, questions: Collection[Question], exclusions: Exclusions
+    facts: FactStore,
+    schema: Schema,
+    questions: Collection[Question] | None,
+    exclusions: Exclusions,
 ) -> dict[Question, str]:
+    """The values of known facts about these questions (None: about all)."""
     known: dict[Question, str] = {}
     for entity_id, values in facts.table(LEAST_CONFIDENCE):
         for predicate, value in values.items():
-            if (entity_id, predicate) not in questions:
+            if questions is not None and (entity_id, predicate) not in questions:
                 continue
             if _fits(schema, predicate, value):
                 known[entity_id, predicate] = value
@@ -192,7 +216,7 @@ def _features(store: EvidenceStore, reader: int, collected: _Collected, width: i
     lacking = np.flatnonzero(np.isnan(features[:, 0]))
     if len(lacking):
         raise TrainingError(
-            f"{len(lacking):,} items were added or erased while the data were being collected. "
+            f"{len(lacking):,} items were erased while the data were being collected. "
             "Nothing was trained; run the command again."
         )
     return features

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpf.errors import ConfigError, TrainingError
+from lpf.reading import is_pair
 from lpf.workspace.models import PreviousModel
 from lpf.workspace.training_sources import SEARCHES, PreparedData, TrainingSource, prepare
 from lpf.workspace.wiring import Wiring
@@ -122,7 +123,7 @@ def run_training(
     require_torch()
     config = _config(plan)
     callbacks.status("reading the texts")
-    prepared = prepare(workspace, source, callbacks.on_texts)
+    prepared = prepare(workspace, source, callbacks.on_texts, _pinned(workspace, plan))
     tried: tuple[GridResult, ...] = ()
     if plan.grid:
         config, tried = _search_grid(workspace, prepared, config, plan, callbacks)
@@ -136,8 +137,16 @@ def run_training(
         config,
         prepared.few,
         tried,
-        workspace.reader.uses_claim,
+        prepared.reader.uses_claim,
     )
+
+
+def _pinned(workspace: Wiring, plan: TrainingPlan) -> bool | None:
+    """If texts must be read with their claims, or without, because the model that gets a new head
+    was trained so; None if the data decides."""
+    if plan.onto is None:
+        return None
+    return is_pair(workspace.models.load(plan.onto).config.reader_id)
 
 
 def require_torch() -> None:
@@ -178,7 +187,7 @@ def _train(
 
     if plan.onto is not None:
         return _train_head(workspace, plan.onto, prepared, config, callbacks)
-    data = prepared.examples, workspace.reader.reader_id, prepared.predicates
+    data = prepared.examples, prepared.reader.reader_id, prepared.predicates
     on_epoch, on_status = callbacks.on_epoch, callbacks.on_status
     if prepared.few:
         return train_small(*data, config, _seeds(plan), on_epoch=on_epoch, on_status=on_status)
@@ -203,7 +212,7 @@ def _train_head(
             f"onto: one predicate is added at a time, but the data have {new or 'none'} that "
             f"{version} does not answer yet. Nothing was trained; name one with --predicate."
         )
-    if prepared.few or artefact.config.reader_id != workspace.reader.reader_id:
+    if prepared.few or artefact.config.reader_id != prepared.reader.reader_id:
         why = "that needs 60 labelled entities" if prepared.few else "it uses another reader"
         raise TrainingError(
             f"onto: cannot train a head for model {version}: {why}. Nothing was trained; train a "

@@ -11,6 +11,7 @@ from lpf.datasets import Dataset, assign_splits, require_trainable
 from lpf.errors import ConfigError, DatasetError
 from lpf.index.copies import checked_similarity
 from lpf.ingest import read_labelled
+from lpf.reading import Reader
 from lpf.schema import Schema
 from lpf.workspace.training_data import Progress, own_examples
 from lpf.workspace.wiring import Wiring
@@ -39,24 +40,32 @@ class TrainingSource:
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Examples with splits, or without if ``few``: there are too few entities to hold some back."""
+    """Examples with splits, or without if ``few``: there are too few entities to hold some back.
+    ``reader`` made their features."""
 
     examples: Examples
     predicates: tuple[str, ...]
     few: bool
+    reader: Reader
 
 
 def prepare(
-    workspace: Wiring, source: TrainingSource, progress: Progress | None = None
+    workspace: Wiring,
+    source: TrainingSource,
+    progress: Progress | None = None,
+    with_claim: bool | None = None,
 ) -> PreparedData:
-    """Load the data and read its texts. DatasetError, TrainingError or ConfigError if it cannot be
-    trained on; this is checked before any text of a file or domain is read."""
+    """Load the data and read its texts: with their claims if ``with_claim``, or (None) as the data
+    and the settings say. DatasetError, TrainingError or ConfigError if it cannot be trained on;
+    this is checked before any text of a file or domain is read."""
     if source.what is None:
-        examples = own_examples(workspace, source.predicates, progress)
+        examples, reader = own_examples(workspace, source.predicates, progress, with_claim)
         dataset, predicates, few = _in_splits(examples.dataset, source.predicates)
-        return PreparedData(replace(examples, dataset=dataset), predicates, few)
+        return PreparedData(replace(examples, dataset=dataset), predicates, few, reader)
     dataset, predicates, few = _in_splits(labelled_data(workspace, source), source.predicates)
-    return PreparedData(_read(workspace, dataset, progress), predicates, few)
+    has_claims = any(entity.claim is not None for entity in dataset)
+    reader = workspace.reader_for_training(has_claims, with_claim)
+    return PreparedData(_read(workspace, dataset, reader, progress), predicates, few, reader)
 
 
 def labelled_data(workspace: Wiring, source: TrainingSource) -> Dataset:
@@ -139,10 +148,12 @@ def _labelled(dataset: Dataset, predicate: str) -> int:
     return sum(predicate in entity.labels for entity in dataset)
 
 
-def _read(workspace: Wiring, dataset: Dataset, progress: Progress | None) -> Examples:
+def _read(
+    workspace: Wiring, dataset: Dataset, reader: Reader, progress: Progress | None
+) -> Examples:
     from lpf.training import make_examples, read_features
 
     folder = workspace.folder / SEARCHES / FEATURES
-    features = read_features(dataset, workspace.reader, folder=folder, progress=progress)
+    features = read_features(dataset, reader, folder=folder, progress=progress)
     similarity = checked_similarity(workspace.settings.index.copy_similarity)
     return make_examples(dataset, features, similarity)

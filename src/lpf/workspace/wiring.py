@@ -10,13 +10,13 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
-from lpf.index import EvidenceIndex, VectorIndex, pair_text_part
+from lpf.index import EvidenceIndex, VectorIndex, pair_text_part, readers_used
 from lpf.ledger.keys import load_private
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator import Orchestrator, Parts
-from lpf.reading import Reader, open_reader
+from lpf.reading import PairReader, Reader, is_pair, open_reader
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
@@ -106,10 +106,53 @@ class Wiring:
         return open_cache(self.settings.cache_url, ttl_seconds=settings.ttl_seconds)
 
     @part
+    def text_reader(self) -> Reader:
+        """Reads texts alone. Opening it takes half a second, so it is opened only when a text must
+        be read."""
+        return open_reader(self.settings.reader.name)
+
+    @part
     def reader(self) -> Reader:
-        """Opening it takes half a second, so it is opened only when a text must be read."""
-        settings = self.settings.reader
-        return open_reader(settings.name, with_claim=settings.with_claim)
+        """Reads evidence: texts alone or with their claims, as the setting ``with_claim`` says. If
+        that is "auto", as the active model does; without a model, as stored evidence was read."""
+        return self.reader_for(self._reads_claims())
+
+    def reader_for(self, with_claim: bool) -> Reader:
+        """A reader of texts with their claims, or of texts alone, whatever the settings say."""
+        built: Reader | None = vars(self).get(Wiring.reader.name)
+        if built is not None and built.uses_claim == with_claim:
+            return built
+        return PairReader(self.text_reader) if with_claim else self.text_reader
+
+    def reader_for_training(self, has_claims: bool, pinned: bool | None = None) -> Reader:
+        """The reader for data to train on, with claims if it has any, unless the setting
+        ``with_claim`` says otherwise or the choice is ``pinned``."""
+        setting = self.settings.reader.with_claim
+        chosen = has_claims if setting == "auto" else setting
+        return self.reader_for(chosen if pinned is None else pinned)
+
+    def reader_for_ingestion(self, has_claims: bool) -> Reader:
+        """The workspace's reader. If nothing has decided yet if claims are read, they are if the
+        evidence to be added has any."""
+        is_auto = self.settings.reader.with_claim == "auto"
+        undecided = is_auto and self.model is None and not readers_used(self.evidence)
+        return self.reader_for(has_claims) if undecided else self.reader
+
+    def refresh_reader(self) -> None:
+        """Drop the reader, and what was built with it, if a new model or the first evidence decided
+        that the other one is to be used."""
+        with self.lock:
+            built = vars(self).get(Wiring.reader.name)
+            if built is not None and built.uses_claim != self._reads_claims():
+                self.invalidate(Wiring.reader, *MODEL_PARTS)
+
+    def _reads_claims(self) -> bool:
+        setting = self.settings.reader.with_claim
+        if setting != "auto":
+            return setting
+        if self.model is not None and self.model.config.reader_id:
+            return is_pair(self.model.config.reader_id)
+        return any(map(is_pair, readers_used(self.evidence)))
 
     @part
     def index(self) -> EvidenceIndex:
@@ -121,7 +164,7 @@ class Wiring:
             lambda: self.reader,
             self.settings.ranking,
             copy_similarity=self.settings.index.copy_similarity,
-            text_part=pair_text_part(width) if self.settings.reader.with_claim else None,
+            text_part=pair_text_part(width) if is_pair(reader_id) else None,
         )
 
     @part

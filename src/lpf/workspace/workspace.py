@@ -4,12 +4,13 @@ records every answer. The command line is built on this class."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lpf.errors import CacheUnavailableError, ConfigError
 from lpf.index import forget_rows
+from lpf.index.near_names import similar_entities
 from lpf.ingest import (
     Erasure,
     FileOptions,
@@ -24,6 +25,7 @@ from lpf.ingest import (
 from lpf.ingest.input_files import Rows
 from lpf.ledger import erase_query_texts
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
+from lpf.reading import is_pair
 from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
 from lpf.storage.evidence import StoredEvidence
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from lpf.workspace.synthetic import AddedDomain
 
 QUERY_BATCH = 1000  # questions answered and recorded together
+SIMILAR_LOOKED_UP = 100
 INGEST_BATCH = 256
 REJECTS, REPORTS = "rejects", "reports"
 Progress = Callable[[int, int], None]
@@ -95,10 +98,14 @@ class Workspace(Wiring):
         options: QueryOptions | None = None,
         audit: AuditMode = "sync",
     ) -> QueryResult:
-        """Answer one question. ``predicate`` may be omitted if the schema has only one."""
-        return self.orchestrator.query(
+        """Answer one question. ``predicate`` may be omitted if the schema has only one. If no item
+        and no fact counts, there is no answer: ``top_value`` is None."""
+        result = self.orchestrator.query(
             entity_id, self.predicate(predicate), options or self.settings.query, audit
         )
+        self._add_claims([result])
+        self._add_similar([result])
+        return result
 
     def query_many(
         self,
@@ -113,7 +120,10 @@ class Workspace(Wiring):
         results = QueryResults()
         for start in range(0, len(pairs), QUERY_BATCH):
             chunk = pairs[start : start + QUERY_BATCH]
-            results += self.orchestrator.query_many(chunk, options or self.settings.query, audit)
+            answers = self.orchestrator.query_many(chunk, options or self.settings.query, audit)
+            self._add_claims(answers)
+            self._add_similar(answers)
+            results += answers
             if progress is not None:
                 progress(len(results), len(pairs))
         return results
@@ -155,6 +165,26 @@ class Workspace(Wiring):
 
         return rank(answers(), chosen, limit)
 
+    def _add_claims(self, results: Sequence[QueryResult]) -> None:
+        """Looked up here and not with the items: those are cached, and a claim must not outlive its
+        erasure."""
+        with_claims = [one for one in results if one.evidence and one.evidence.has_claims]
+        if with_claims:
+            claims = self.evidence.claims({name for r in with_claims for name in r.evidence_chain})
+            for result in with_claims:
+                chain = result.evidence_chain
+                result.item_claims = {name: claims[name] for name in chain if name in claims}
+
+    def _add_similar(self, results: Sequence[QueryResult]) -> None:
+        """Known IDs like those of unknown entities, for the first 100 of a batch: each takes some
+        milliseconds to look up."""
+        unanswered = [result for result in results if not result.has_answer][:SIMILAR_LOOKED_UP]
+        if unanswered:
+            names = [result.entity_id for result in unanswered]
+            similar = similar_entities(self.database, names)
+            for result in unanswered:
+                result.similar = similar.get(result.entity_id)
+
     def predicate(self, name: str | None) -> str:
         """``name`` if the schema has it, or (None) the only predicate of the schema."""
         if name is not None:
@@ -187,10 +217,14 @@ class Workspace(Wiring):
             "progress": progress,
             "options": options,
         }
+        parts = self.evidence, self.schema, self.reader_for_ingestion
         if isinstance(data, str | os.PathLike):
-            return ingest(Path(data), self.evidence, self.schema, self.reader, **shared)
-        name = "DataFrame" if hasattr(data, "itertuples") else "rows"
-        return ingest_rows(data, self.evidence, self.schema, self.reader, name=name, **shared)
+            outcome = ingest(Path(data), *parts, **shared)
+        else:
+            name = "DataFrame" if hasattr(data, "itertuples") else "rows"
+            outcome = ingest_rows(data, *parts, name=name, **shared)
+        self.refresh_reader()
+        return outcome
 
     def edit(self, evidence_id: str, **changes: object) -> StoredEvidence:
         """Change fields of an item: ``text_content``, ``credibility``, ``timestamp``, ``source``,
@@ -240,14 +274,15 @@ class Workspace(Wiring):
         return replay_deep(
             fields,
             self.evidence,
-            lambda: self.reader,
+            lambda: self.reader_for(is_pair(fields["context"]["versions"]["reader"])),
             lambda version: self.models.load_recorded(version).runtime(),
+            self.background.circuit,
         )
 
     def learn_circuit(self) -> LearnedCircuit:
-        """Learn from the known facts how predicates are related. The circuit is stored and used
-        for all answers from now on. ConfigError if there are no facts."""
-        learned = learn_circuit(self.folder, self.schema, self.facts)
+        """Learn from known facts and labelled evidence how predicates are related. The circuit is
+        stored and used for all answers from now on. ConfigError if there are neither."""
+        learned = learn_circuit(self.folder, self.schema, self.facts, self.evidence)
         self.invalidate(*CIRCUIT_PARTS)
         return learned
 
@@ -290,6 +325,7 @@ class Workspace(Wiring):
         """Make a model the active one, which answers all questions from now on."""
         self.models.use(version)
         self.invalidate(*MODEL_PARTS)
+        self.refresh_reader()
 
     def __repr__(self) -> str:
         return f"Workspace({str(self.folder)!r})"

@@ -291,10 +291,10 @@ def _divided(setup: Setup, changes: Mapping[str, Change | None]) -> str | None:
     verdict = {
         "worse": "is worth it",
         "better": "does harm",
-        "neither": "makes no difference that can be told from chance",
+        "neither": "makes no difference beyond chance",
     }[undivided.verdict]
     begin = f"{where}, dividing the prior out {verdict}: without it NLL changes by {undivided}"
-    return f"{begin}, all else fitted anew{_before_fitting(changes)}."
+    return f"{begin}, with everything else fitted again{_before_fitting(changes)}."
 
 
 def _before_fitting(changes: Mapping[str, Change | None]) -> str:

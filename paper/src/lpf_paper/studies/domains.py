@@ -93,7 +93,7 @@ def _calibrated(fixed: DomainRuns) -> str:
     if not p_values:
         return ""
     return (
-        f"Its ECE can be told from that of a perfectly calibrated predictor in "
+        f"Its ECE differs beyond chance from that of a perfectly calibrated predictor in "
         f"{sum(p_value < 0.05 for p_value in p_values)} of {len(p_values)} data sets (at 5 %)."
     )
 

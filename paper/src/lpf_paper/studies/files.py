@@ -264,7 +264,7 @@ def _what_evidence_adds(found: Difference) -> str:
     if found.low > 0.0:
         return "evidence did harm here"
     if found.high >= 0.0:
-        return "that evidence adds anything cannot be told"
+        return "whether evidence adds anything is not clear"
     return "the rest is due to evidence, or to a better use of the claim"
 
 
@@ -277,7 +277,7 @@ def _clean(evaluation: Evaluation) -> str | None:
         return None
     return (
         f"{file_title(evaluation)}: on the {len(evaluation.unshared_ids):,} entities that share "
-        f"nothing with those learned from, LPF has an accuracy of "
+        f"nothing with the training entities, LPF has an accuracy of "
         f"{clean.spreads['accuracy'].mean:z.4f} (on all {overall.spreads['accuracy'].mean:z.4f}) "
         f"and an NLL of {clean.spreads['nll'].mean:z.4f} ({overall.spreads['nll'].mean:z.4f})."
     )

@@ -165,9 +165,9 @@ def _calibrated(scored: Sequence[Scored]) -> str:
     tempered = sum(one.tempered["ece"] > BAD_ECE for one in scored)
     chance = sum(one.raw["ece"] <= one.chance for one in scored)
     return (
-        f"Of {len(scored)} settings {raw} have an ECE above {BAD_ECE:g} as answers come, and "
-        f"{tempered} at a fitted temperature; {chance} cannot be told from a "
-        "perfectly calibrated predictor as they come (at 5 %)."
+        f"Of {len(scored)} settings {raw} have an ECE above {BAD_ECE:g} without a fitted "
+        f"temperature, and {tempered} with one; {chance} cannot be distinguished from a "
+        "perfectly calibrated predictor without one (at 5 %)."
     )
 
 

@@ -172,7 +172,7 @@ def method_row(plan: ExperimentPlan, method: str, answers: Matched) -> Row:
 def frequent_row(plan: ExperimentPlan, answers: Matched) -> Row:
     share = answers.mean(OURS, home_pairs(plan), most_frequent)
     shares: tuple[Value | None, ...] = (share, share, share, None, None, None)
-    return Row("most_frequent", "The most frequent value of those asked", shares, "reference")
+    return Row("most_frequent", "The most frequent value of the test entities", shares, "reference")
 
 
 def transfer_matrices(plan: ExperimentPlan, answers: Matched) -> list[Figure]:
