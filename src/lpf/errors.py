@@ -25,10 +25,11 @@
     ├── StorageError           the store failed
     │   ├── StoreUnavailableError   it does not exist, is not running, or refuses the login
     │   ├── StoreVersionError       a newer version of this package wrote it
+    │   ├── ForeignStoreError       a file that this package did not create
     │   ├── StoreFullError          no space is left
     │   ├── StoreReadOnlyError      it cannot be written to
     │   ├── StoreBusyError          another process locked it for too long
-    │   ├── StoreDamagedError       its file is not a valid database
+    │   ├── StoreDamagedError       its file is not a valid database, or rows were changed
     │   └── CacheUnavailableError   the shared cache could not erase a copy
     ├── FactError              a fact that is refused; names the row
     ├── DatasetError           a labelled data set that cannot be used; names the place
@@ -171,6 +172,10 @@ class StoreVersionError(StorageError):
     """The store was written by a newer version of this package."""
 
 
+class ForeignStoreError(StorageError):
+    """A file given as a store was not created by this package."""
+
+
 class StoreFullError(StorageError):
     """No space is left to write to."""
 
@@ -184,7 +189,7 @@ class StoreBusyError(StorageError):
 
 
 class StoreDamagedError(StorageError):
-    """The store's file is not a valid database."""
+    """The store's file is not a valid database, or rows in it do not match their hashes."""
 
 
 class CacheUnavailableError(StorageError):

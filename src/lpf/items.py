@@ -94,7 +94,7 @@ class Items:
     Retrieval adds ``content_keys`` (their keys in caches), ``commitments`` (salted hashes of the
     texts), ``has_claims`` (if any item has a claim), ``scores`` [N] (best first) and counts: of
     ``considered`` items, ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were
-    left out.
+    left out. ``damaged`` items, with the reasons, do not match their hashes in the store.
 
     The answer adds ``weight`` [N], how much each item counts: its exponent, or its share of the
     latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and ``contributions``
@@ -117,6 +117,7 @@ class Items:
     below_credibility: int = 0
     dated_later: int = 0
     cut: int = 0
+    damaged: Sequence[object] = ()
 
     weight: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
     potential: FloatArray | None = None

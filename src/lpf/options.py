@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -66,7 +66,10 @@ class Option:
         high = self.le if self.lt is None else self.lt
         if high is None or high == INF:
             return f"above {self.gt:g}" if self.ge is None else f"at least {self.ge:g}"
-        return f"in {'[' if self.gt is None else '('}{low:g}, {high:.17g}{')' if self.lt else ']'}"
+        first, last = f"{low:g}", f"{high:,}" if isinstance(high, int) else f"{high:g}"
+        if self.gt is None and isinstance(high, int) and high > 1:
+            return f"from {first} to {last}"
+        return f"in {'[' if self.gt is None else '('}{first}, {last}{')' if self.lt else ']'}"
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,8 @@ def check_options(config: object, where: str) -> None:
             continue
         if declared.choices and value not in declared.choices:
             raise out_of_range(where, name, f"one of {declared.choices}", value)
-        if declared.kind in (int, float) and not option.admits(value):
+        numbers = value if declared.kind is tuple else (value,)
+        if declared.kind in (int, float, tuple) and not all(map(option.admits, numbers)):
             raise out_of_range(where, name, option.rule, value)
 
 
@@ -170,7 +174,7 @@ class QueryOptions:
     mode: Annotated[
         Mode, Option("The corrected algorithms (robust), or those of the paper (paper).", HOW)
     ] = "robust"
-    top_k: Annotated[int, Option("Use at most this many items.", WHICH, ge=1)] = 5
+    top_k: Annotated[int, Option("Use at most this many items.", WHICH, ge=1, le=10**9)] = 5
     sampler: Annotated[
         Sampler | None,
         Option("How to integrate over an item's latent code.", HOW, unset="mean; paper: plain"),
@@ -181,6 +185,7 @@ class QueryOptions:
             "Samples per item, for samplers that draw any.",
             HOW,
             ge=1,
+            le=8192,
             unset="16",
             old_name="samples",
         ),
@@ -226,6 +231,7 @@ class QueryOptions:
             "Also measure by this many draws how far the answer varies; 0 is off.",
             HOW,
             ge=0,
+            le=10_000,
             metavar="N",
             old_name="uncertainty",
         ),
@@ -248,13 +254,22 @@ class QueryOptions:
             raise out_of_range("options", "uncertainty_samples", "0 (off) or at least 2", 1)
         if self.query_text is not None and not self.query_text.strip():
             raise out_of_range("options", "query_text", "a text that is not blank", self.query_text)
-        if self.as_of is not None and self.as_of.tzinfo is None:
-            raise out_of_range("options", "as_of", "a time with a time zone", self.as_of)
+        if self.as_of is not None:
+            self._check_time(self.as_of)
         for names, reason in self._inapplicable():
             for name in names:
                 value = getattr(self, name)
                 if value is not None and value is not False:  # False is what happens anyway
                     raise ConfigError(f"{reason}; leave it out.", field=f"options.{name}")
+
+    def _check_time(self, moment: datetime) -> None:
+        if moment.tzinfo is None:
+            raise out_of_range("options", "as_of", "a time with a time zone", moment)
+        try:
+            moment.astimezone(UTC)
+        except OverflowError:
+            rule = "in the years 1 to 9999, in UTC"
+            raise out_of_range("options", "as_of", rule, moment.isoformat()) from None
 
     def _inapplicable(self) -> Iterator[tuple[Sequence[str], str]]:
         """Options that have no effect given the others, with the reason."""

@@ -77,15 +77,17 @@ def with_contributions(base: FloatArray, related: Iterable[RelatedEvidence]) -> 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """How many items were found for a question but not used, each counted under the first reason
-    that applies: its date, the minimum credibility, or top_k."""
+    that applies: it does not match its hashes in the store, its date, the minimum credibility, or
+    top_k."""
 
     later_than_as_of: int = 0
     below_credibility: int = 0
     beyond_top_k: int = 0
+    damaged: int = 0
 
     @property
     def count(self) -> int:
-        return self.later_than_as_of + self.below_credibility + self.beyond_top_k
+        return self.later_than_as_of + self.below_credibility + self.beyond_top_k + self.damaged
 
     def reasons(self, options: QueryOptions, threshold: Threshold = "given") -> str:
         """In words: "1 below credibility 0.5, 2 beyond the best 5"."""
@@ -94,6 +96,7 @@ class LeftOut:
             (self.later_than_as_of, "dated later than the question"),
             (self.below_credibility, f"below credibility {options.min_credibility or 0:g}{whose}"),
             (self.beyond_top_k, f"beyond the best {options.top_k}"),
+            (self.damaged, "damaged in the store"),
         )
         return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
 
@@ -202,7 +205,7 @@ class QueryResult:
         used = self.evidence
         if used is None:
             return self.none_of
-        return LeftOut(used.dated_later, used.below_credibility, used.cut)
+        return LeftOut(used.dated_later, used.below_credibility, used.cut, len(used.damaged))
 
     @property
     def conflict(self) -> float | None:

@@ -32,6 +32,7 @@ from typing import Any
 from lpf.errors import SchemaError, UnknownPredicateError, UnknownValueError
 
 DEFAULT_STALENESS_DAYS = 30.0
+LONGEST_STALENESS = 100_000_000  # days; in microseconds just below what a database stores
 # What two related predicates depend on is a table with a cell for each pair of values.
 MOST_VALUES = 1000
 PRIOR_TOLERANCE = 1e-6
@@ -191,7 +192,7 @@ class Schema:
         """Read a TOML file. SchemaError names the file and the wrong line or field."""
         try:
             document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise SchemaError(
                 f"is not valid TOML: {error}. Nothing was read.", field=str(path)
             ) from error
@@ -281,5 +282,7 @@ def _check_prior(prior: Sequence[float], values: Sequence[str], path: str) -> No
 
 def _check_staleness(days: object, path: str) -> None:
     is_number = isinstance(days, int | float) and not isinstance(days, bool)
-    if not is_number or not 0 < days < math.inf:  # type: ignore[operator]
-        raise SchemaError(f"must be a number of days above 0, got {days!r}.", field=path)
+    if not is_number or not 0 < days <= LONGEST_STALENESS:  # type: ignore[operator]
+        raise SchemaError(
+            f"must be a number of days above 0 and at most {LONGEST_STALENESS:,}.", field=path
+        )

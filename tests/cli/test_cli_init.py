@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -131,3 +132,60 @@ def test_a_model_that_was_changed_is_listed_and_refused(lpf) -> None:
     assert "cannot be loaded" in lpf("models", "list").stdout
     assert "hashes to" in lpf.error("models", "use", model["version"])
     assert "has no model" in lpf.error("models", "use", "nonsense")
+
+
+def everything(folder: Path) -> dict[Path, bytes | None]:
+    return {path: None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--store", "postgresql://nobody@127.0.0.1:1/none"),
+        ("--store", "mysql://h/x"),
+        ("--store", "sqlite:///missing/folder/store.db"),
+        ("--store", "sqlite:///theirs.db"),
+    ],
+)
+def test_a_failed_init_leaves_nothing_behind(
+    tmp_path: Path, words: tuple[str, ...], existed: bool
+) -> None:
+    folder = tmp_path / "above" / "new"
+    if existed:
+        folder.mkdir(parents=True)
+        (folder / "notes.txt").write_text("mine")
+    if "theirs" in words[1]:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "theirs.db").touch()
+    before = everything(tmp_path)
+    init(folder, "--predicate", "level=low,high", *words, code=2)
+    assert everything(tmp_path) == before
+
+
+def test_a_key_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+    (folder / "keys").write_text("not a folder")
+    before = everything(tmp_path)
+    init(folder, "--predicate", "level=low,high", code=2)
+    assert everything(tmp_path) == before
+
+
+def test_all_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir(mode=0o755)
+    old = os.umask(0)
+    try:
+        with workspaces.make(folder) as workspace:
+            workspace.__dict__["reader"] = workspaces.reader()
+            workspace.ingest([{"entity_id": "C0001", "predicate": "taste", "text": "a"}])
+            workspace.vectors.search("a text", k=1)
+            workspace.query("C0001", "level")
+            modes = {path: path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+    finally:
+        os.umask(old)
+    assert {path for path in modes if path.suffix == ".faiss"}
+    assert {path for path in modes if path.name.endswith(".rejects.jsonl")}
+    wide = {path for path, mode in modes.items() if mode & 0o077}
+    assert {path.name for path in wide} <= {"ledger.pub"}

@@ -234,6 +234,7 @@ def test_what_was_left_out_is_in_the_document_and_on_the_terminal(lpf) -> None:
         "later_than_as_of": 0,
         "below_credibility": 1,
         "beyond_top_k": 1,
+        "damaged": 0,
     }
     printed = " ".join(lpf(*asked).stdout.split())
     remedy = "--min-credibility 0 --top-k 5"

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -457,3 +458,23 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(StoreUnavailableError, match=r"lpf\[redis\]"):
         open_cache("redis://localhost")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://user:s3cret@host:99999/0",
+        "redis://user:p/s3cret@host:1",
+        "redis://user:s3cret#x@host:1",
+        "redis://u:s3cret@[bad:1/0",
+        "redis://host:abc/0?password=s3cret",
+        "redis:/u:s3cret@host",
+        "u:s3cret@host",
+    ],
+)
+def test_no_error_shows_a_password(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_cache(url)
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value)).replace(url, "")
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.field == "cache.url"

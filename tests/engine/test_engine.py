@@ -245,6 +245,19 @@ def test_uncertainty_does_not_depend_on_other_entities(
     assert many.item(1) == pytest.approx(one.item(0), abs=1e-5)
 
 
+@pytest.mark.parametrize("variant", ["spn", "learned"])
+def test_uncertainty_in_blocks_of_entities_is_the_same(
+    engine: Engine, variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = items([3, 1, 4, 1, 2])
+    options = QueryOptions(variant=variant, uncertainty_samples=8)
+    at_once = engine.answer(whole, "level", options).uncertainty
+    monkeypatch.setattr("lpf.combine.uncertainty.DRAWN_AT_ONCE", 1)
+    in_blocks = engine.answer(whole, "level", options).uncertainty
+    for entity in range(5):
+        assert in_blocks.item(entity) == pytest.approx(at_once.item(entity), abs=1e-6)
+
+
 def test_items_without_keys_are_drawn_by_their_features(engine: Engine) -> None:
     inputs, options = features(6), QueryOptions.paper()
     both = Items(inputs, segments=Segments.of_counts([2, 4]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,3 +132,44 @@ def test_a_threshold_is_a_cosine_or_off() -> None:
     assert checked_similarity(None) is None
     with pytest.raises(ConfigError, match=r"index\.copy_similarity"):
         checked_similarity(1.5)
+
+
+def crowded(seed: int, items: int, centres: int) -> tuple[list[bytes], list[str | None], Any]:
+    """Texts around some centres: near copies, copies of copies, same keys and same reports."""
+    random = np.random.default_rng(seed)
+    middles = random.standard_normal((centres, 16))
+    spread = random.choice([0.01, 0.05, 0.3], size=(items, 1))
+    rows = middles[random.integers(0, centres, items)]
+    texts = (rows + spread * random.standard_normal(rows.shape)).astype(np.float32)
+    keys = [bytes([int(n)]) + bytes(15) for n in random.integers(0, 200, items)]
+    reports = [None if n > 20 else f"r{n}" for n in random.integers(0, 400, items)]
+    unique = [number.to_bytes(16, "big") for number in range(items)]
+    mixed = [key if random.random() < 0.1 else own for key, own in zip(keys, unique, strict=True)]
+    return mixed, reports, texts
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("top_k", [1, 5, 40, 300])
+def test_groups_found_on_demand_choose_the_same_items(
+    seed: int, top_k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "MOST_FOLLOWED", 10_000)
+    keys, reports, texts = crowded(seed, 300, 25 + 20 * (seed % 3))
+    order = np.random.default_rng(seed).permutation(300).tolist()
+    full = copies.copy_labels(keys, reports, texts, 0.97)
+    lazy = copies.GroupsOnDemand(keys, reports, texts, 0.97).labels(order, top_k)
+    chosen = take_best(order, full, top_k)
+    assert take_best(order, lazy, top_k) == chosen
+    assert full is not None
+    pairs = [(a, b) for a in chosen for b in chosen]
+    assert [full[a] == full[b] for a, b in pairs] == [lazy[a] == lazy[b] for a, b in pairs]
+
+
+def test_the_groups_of_one_crowd_are_found_without_comparing_all() -> None:
+    random = np.random.default_rng(0)
+    texts = (np.ones(16) + 0.01 * random.standard_normal((5000, 16))).astype(np.float32)
+    texts[4990:] = random.standard_normal((10, 16))
+    keys = [number.to_bytes(16, "big") for number in range(5000)]
+    groups = copies.GroupsOnDemand(keys, [None] * 5000, texts, 0.97)
+    chosen = take_best(range(5000), groups.labels(range(5000), 11), 11)
+    assert chosen == [0, *range(4990, 5000)]

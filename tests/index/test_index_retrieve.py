@@ -159,16 +159,16 @@ def test_all_missing_features_can_be_read_in_one_call(filled: Filled) -> None:
 def test_an_item_erased_while_it_was_to_be_read_is_left_out(filled: Filled) -> None:
     filled.add("a", "b")
     index = index_of(filled)
-    rows = filled.store.candidates("E", "p", index.source.number)
+    rows, _ = filled.store.candidates("E", "p", index.source.number)
     filled.store.erase("a")
-    assert [row[1] for row in index.source.completed(rows)] == ["b"]
+    assert [row[candidates.EVIDENCE_ID] for row in index.source.completed(rows, [])] == ["b"]
 
 
 def test_candidate_columns_match_the_statement(filled: Filled) -> None:
     given = {"credibility": 0.7, "timestamp": NOW, "source": "x", "report_id": "r"}
     filled.add("a", reader=MadeUpReader(), **given)
     index = index_of(filled)
-    (row,) = filled.store.candidates("E", "p", index.source.number)
+    (row,), _ = filled.store.candidates("E", "p", index.source.number)
     kept = filled.store.get("a")
     assert (row[candidates.ROW_ID], row[candidates.EVIDENCE_ID]) == (kept.row_id, "a")
     assert (row[candidates.CREDIBILITY], row[candidates.TIMESTAMP]) == (0.7, AS_OF)

@@ -87,7 +87,7 @@ def test_rows_become_evidence_with_features(either_store: EvidenceStore, tmp_pat
     reader = either_store.reader_number("hash-8", 8)
     vectors = either_store.vectors_after(reader, 0)[1]
     np.testing.assert_array_equal(vectors[0], HashReader().read("a text", "a claim"))
-    assert len(either_store.candidates("C1", "level", reader)) == 2
+    assert len(either_store.candidates("C1", "level", reader)[0]) == 2
 
 
 def test_ingesting_again_changes_nothing_and_reads_nothing(

@@ -280,6 +280,7 @@ def test_items_left_out_are_counted_by_reason(embedded: Workspace) -> None:
             "later_than_as_of": 1,
             "below_credibility": 1,
             "beyond_top_k": 1,
+            "damaged": 0,
         }
         assert (document["min_credibility"], document["top_k"]) == (0.78, 3)
         assert "left_out" not in embedded.records.get(result.audit_ptr or "").fields

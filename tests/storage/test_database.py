@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import sqlite3
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -17,9 +19,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import bindparam, func, insert, select
 
-from lpf.errors import StorageError, StoreBusyError
+from lpf.errors import ForeignStoreError, LPFError, StorageError, StoreBusyError
 from lpf.storage.database import Database
 from lpf.storage.migrations import migrate, version_of
+from lpf.storage.sqlite_file import APPLICATION_ID
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import counters
 
@@ -279,3 +282,65 @@ def test_waiting_too_long_for_a_lock_raises_busy(database: Database, store_url: 
             take(other, "held", 1)
         assert 0.1 < time.perf_counter() - started < 5
     assert take(database, "held", 1) == [2]
+
+
+def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    with Database(tmp_path / "store.db") as database:
+        migrate(database)
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert set(modes.values()) == {0o600}, modes
+    assert {"store.db", "store.db-wal"} <= modes.keys()
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_a_database_of_another_program_is_refused_and_not_changed(
+    tmp_path: Path, journal: str
+) -> None:
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA journal_mode={journal}")
+        connection.execute("CREATE TABLE schema_versions (version INTEGER)")
+        connection.execute("INSERT INTO schema_versions VALUES (3)")
+        connection.commit()
+    before = path.read_bytes()
+    with Database(path) as database, pytest.raises(ForeignStoreError, match="schema_versions"):
+        migrate(database)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_empty_file_is_refused_and_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    with Database(path) as database, pytest.raises(ForeignStoreError, match="empty"):
+        migrate(database)
+    assert [(one, one.stat().st_size) for one in tmp_path.iterdir()] == [(path, 0)]
+
+
+@pytest.mark.parametrize("version", [1, 6])
+def test_stores_of_earlier_versions_are_recognised_by_their_tables(
+    tmp_path: Path, version: int
+) -> None:
+    path = tmp_path / "store.db"
+    with Database(path) as database:
+        migrate(database, upto=version)
+        database.connection.execute("PRAGMA application_id=0")
+    with Database(path) as database:
+        assert migrate(database) == version
+    assert int.from_bytes(path.read_bytes()[68:72], "big") == APPLICATION_ID
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:s3cret@127.0.0.1:1/x",
+        "postgresql://u@127.0.0.1:1/x?password=s3cret&sslpassword=s3cret",
+        "postgresql://u:s3cret@127.0.0.1:abc/x",
+        "postgresql://u:s3cret@[::1/x",
+        "mysql://u:s3cret@h/x",
+    ],
+)
+def test_no_error_shows_a_password(url: str) -> None:
+    with pytest.raises(LPFError) as caught:
+        migrate(Database(url))
+    assert "s3cret" not in str(caught.value)

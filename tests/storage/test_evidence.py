@@ -10,10 +10,17 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from lpf.errors import ConfigError, EvidenceError, NonFiniteError, UnknownEvidenceError
+from lpf.errors import (
+    ConfigError,
+    EvidenceError,
+    NonFiniteError,
+    StoreDamagedError,
+    UnknownEvidenceError,
+)
 from lpf.storage.database import Database
-from lpf.storage.evidence import EvidenceStore, NewEvidence, text_commitment
+from lpf.storage.evidence import DamagedItem, EvidenceStore, NewEvidence, text_commitment
 from lpf.storage.migrations import migrate
+from lpf.storage.seals import FIELDS_CHANGED, TEXT_CHANGED, VECTOR_CHANGED
 from lpf.storage.values import now_micros, to_micros
 from lpf.types import Evidence
 
@@ -98,18 +105,58 @@ def test_candidates_are_the_items_of_the_question_with_their_vectors(
     ]
     features = vectors(5)
     store.add(items, features, reader)
-    rows = store.candidates("C1", "level", reader)
-    assert [row[1] for row in rows] == ["E1", "E2", "E3"]
+    rows, damaged = store.candidates("C1", "level", reader)
+    assert damaged == ()
+    assert [row[0] for row in rows] == ["E1", "E2", "E3"]
     stored = store.get("E1")
-    micros = to_micros(NOON)
-    expected = (stored.row_id, "E1", 0.5, micros, "s", "r", stored.content_key, stored.commitment)
-    assert rows[0] == (*expected, False, features[0].astype("<f4").tobytes())
+    assert rows[0][:5] == ("E1", "C1", "level", 0.5, to_micros(NOON))
+    assert rows[0][-3:] == (stored.row_id, False, features[0].astype("<f4").tobytes())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("UPDATE evidence SET credibility = 0.1 WHERE evidence_id = 'E1'", FIELDS_CHANGED),
+        ("UPDATE evidence SET source = 'other' WHERE evidence_id = 'E1'", FIELDS_CHANGED),
+        ("UPDATE evidence SET seal = '' WHERE evidence_id = 'E1'", FIELDS_CHANGED),
+        ("UPDATE features SET seal = '' WHERE row_id = 1", VECTOR_CHANGED),
+        (
+            "UPDATE features SET vector = (SELECT vector FROM features WHERE row_id = 2)"
+            " WHERE row_id = 1",
+            VECTOR_CHANGED,
+        ),
+    ],
+)
+def test_a_changed_item_is_no_candidate(
+    store: EvidenceStore, reader: int, change: str, reason: str
+) -> None:
+    store.add([item("E1", "one"), item("E2", "two")], vectors(2), reader)
+    store.database.connection.execute(change)
+    rows, damaged = store.candidates("C1", "level", reader)
+    assert [row[0] for row in rows] == ["E2"]
+    assert damaged == (DamagedItem("E1", reason),)
+    assert list(store.damaged_items()) == [DamagedItem("E1", reason)]
+
+
+def test_a_changed_text_is_not_returned(store: EvidenceStore) -> None:
+    store.add([item("E1", "one"), item("E2", "two")], None, None)
+    store.database.connection.execute(
+        "UPDATE evidence SET text_content = 'other' WHERE evidence_id = 'E1'"
+    )
+    with pytest.raises(StoreDamagedError, match="E1"):
+        store.get("E1")
+    with pytest.raises(StoreDamagedError, match="E1"):
+        store.page()
+    damaged: list[DamagedItem] = []
+    assert list(store.get_many(["E1", "E2"], damaged)) == ["E2"]
+    assert damaged == [DamagedItem("E1", TEXT_CHANGED)]
+    assert [one.evidence_id for one in store.erase("E1")] == ["E1"]  # can still be erased
 
 
 def test_candidates_have_no_vector_of_another_reader(store: EvidenceStore, reader: int) -> None:
     store.add([item("E1")], vectors(1), reader)
     other = store.reader_number("reader-b", 2)
-    assert [row[-1] for row in store.candidates("C1", "level", other)] == [None]
+    assert [row[-1] for row in store.candidates("C1", "level", other)[0]] == [None]
 
 
 def test_a_reader_keeps_its_number_and_width(store: EvidenceStore, reader: int) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lpf.errors import FactError
+from lpf.errors import FactError, StoreDamagedError
 from lpf.schema import Predicate, Schema
 from lpf.storage.database import Database
 from lpf.storage.facts import FactStore, NewFact
@@ -175,3 +175,35 @@ def test_table_has_the_newest_confident_values_of_each_entity(store: FactStore) 
     everything = dict(store.table(as_of=NOW))
     assert everything["C1"] == {"level": "high", "outcome": "clean"}
     assert len(everything) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "value = 'high'",
+        "confidence = 0.2",
+        "timestamp = timestamp + 1000000000000000",
+        "superseded_at = 5",
+        "seal = ''",
+    ],
+)
+def test_a_changed_fact_is_refused_until_it_is_withdrawn(store: FactStore, change: str) -> None:
+    store.add([fact("low"), fact("high", entity_id="C2")], NOW)
+    store.database.connection.execute(f"UPDATE facts SET {change} WHERE fact_id = 1")
+    for look in (
+        lambda: store.canonical("C1", "level", NOW),
+        lambda: store.of_entity("C1", NOW),
+        lambda: store.history("C1"),
+        lambda: list(store.table(as_of=NOW)),
+    ):
+        with pytest.raises(StoreDamagedError, match="1"):
+            look()
+    assert store.damaged() == [1]
+    assert store.canonical("C2", "level", NOW) is not None
+    with pytest.raises(StoreDamagedError, match="withdrawn now"):
+        store.withdraw(1, NOW)
+    assert store.damaged() == []
+    assert store.canonical("C1", "level", NOW) is None
+    assert [one.fact_id for one in store.page(superseded=True)] == [2]
+    with pytest.raises(FactError):
+        store.withdraw(1, NOW)

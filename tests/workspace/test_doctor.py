@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +19,8 @@ import workspaces
 from lpf.cli.main import app
 from lpf.ledger import create_key
 from lpf.storage.facts import NewFact
+from lpf.storage.values import now_micros
+from lpf.workspace import Workspace, doctor
 from lpf.workspace.doctor import Check, check_workspace
 
 if TYPE_CHECKING:
@@ -56,7 +60,7 @@ def test_an_intact_workspace_has_no_faults(folder: Path, full: bool) -> None:
     assert {check.state for check in checks} == {"ok"}, checks
     assert {check.name for check in checks} == {
         *("settings", "store", "evidence", "facts", "index", "key", "ledger"),
-        *("model", "reader", "circuit", "cache", "disk"),
+        *("model", "reader", "circuit", "cache", "permissions", "disk"),
     }
 
 
@@ -296,3 +300,39 @@ def test_doctor_exits_with_1_if_there_is_a_fault(folder: Path) -> None:
     overwrite_store(folder)
     code, output = doctor("--json")
     assert (code, json.loads(output)["ok"]) == (1, False)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
+def test_files_that_others_can_read_are_reported(folder: Path) -> None:
+    def found() -> Check:
+        return next(one for one in check_workspace(folder) if one.name == "permissions")
+
+    assert found().state == "ok"
+    (folder / "store.db").chmod(0o644)
+    assert found().state == "warning"
+    folder.chmod(0o755)
+    check = found()
+    assert "store.db" in check.message
+    assert f"chmod -R go= {folder}" in check.remedy
+    done = subprocess.run(check.remedy.partition(": ")[2], shell=True, check=False)
+    assert done.returncode == 0
+    assert found().state == "ok"
+
+
+def test_a_clock_that_was_set_back_is_reported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = now_micros() - 3600 * 1_000_000
+    with Workspace.open(folder) as workspace:
+        assert not any("clock" in note for note in workspace.query("C0001", "level").notes)
+    assert all(check.name != "clock" for check in check_workspace(folder))
+    for _ in range(2):  # also when the newest record has the earlier time already
+        with Workspace.open(folder) as workspace:
+            monkeypatch.setattr(workspace.orchestrator, "_clock", lambda: earlier)
+            (many,) = workspace.query_many([("C0001", "level")])
+            for result in (workspace.query("C0001", "level"), many):
+                assert any("clock" in note for note in result.notes)
+                fields = workspace.records.get(result.audit_ptr or "").fields
+                assert fields["notes"] == list(result.notes)
+    monkeypatch.setattr(doctor, "now_micros", lambda: earlier)
+    assert worst(check_workspace(folder), "clock").state == "warning"

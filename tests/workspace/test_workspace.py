@@ -15,9 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import lpf.ledger.check_bundle
 import workspaces
+from lpf.cli.main import app
 from lpf.errors import (
     CacheUnavailableError,
     LedgerKeyError,
@@ -243,6 +245,67 @@ def test_erased_items_are_gone_and_proofs_stay_valid(tmp_path: Path) -> None:
     assert standalone_check(bundle) == 0
     with Workspace.open(folder) as reopened:
         assert verify(reopened.database).ok
+
+
+def test_erasure_reaches_copies_in_all_workspaces_of_the_store(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    url = f"sqlite:///{first / 'store.db'}"
+    with workspaces.make(first) as workspace:
+        with_secret(workspace, tmp_path)
+        vector = workspace.reader.read(SECRET)
+    with Workspace.create(second, workspaces.schema(), store_url=url) as other:
+        workspaces.give_model(other)
+        other.__dict__["reader"] = workspaces.reader()
+        other.vectors.search("gangrene", k=1)
+        for folder in (first, second):
+            caches = folder / "searches" / "features"
+            caches.mkdir(parents=True)
+            np.save(caches / "cache.npy", np.stack([vector, vector]))
+        left_over = second / "vectors" / f".x.{2**22}.partial"
+        left_over.write_bytes(vector.tobytes())
+        assert {path.relative_to(tmp_path).parts[0] for path in holders(tmp_path, vector)} == {
+            "first",
+            "second",
+        }
+        with Workspace.open(first) as workspace:
+            assert workspace.erase("S1").warnings == ()
+        assert holders(tmp_path, vector) == []
+        assert found_in(first, SECRET) == []
+        assert other.vectors.search("gangrene", k=3)
+
+
+def test_an_erasure_is_pending_until_a_remote_workspace_has_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with workspaces.make(first) as workspace:
+        with_secret(workspace, tmp_path)
+        vector = workspace.reader.read(SECRET)
+    url = f"sqlite:///{first / 'store.db'}"
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("socket.gethostname", lambda: "elsewhere")
+        with Workspace.create(second, workspaces.schema(), store_url=url) as other:
+            workspaces.give_model(other)
+            other.__dict__["reader"] = workspaces.reader()
+            other.vectors.search("gangrene", k=1)
+            (second / "searches" / "features").mkdir(parents=True)
+            np.save(second / "searches" / "features" / "cache.npy", vector[None])
+    done = CliRunner().invoke(
+        app, ["evidence", "erase", "S1", "--yes", "--json", "--workspace", str(first)]
+    )
+    assert done.exit_code == 1
+    document = json.loads(done.stdout)
+    assert document["pending"] is True
+    assert "elsewhere" in document["warnings"][0]
+    assert holders(second, vector)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("socket.gethostname", lambda: "elsewhere")
+        with Workspace.open(second) as other:
+            assert other.evidence.pending_erasures()
+    assert holders(second, vector) == []
+    with Workspace.open(first) as workspace:
+        assert workspace.erase("S1").warnings == ()
+        assert workspace.evidence.pending_erasures() == []
 
 
 def test_a_query_text_can_be_erased(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def load_circuit(text: str) -> Circuit:
 def _parse(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise CircuitFormatError(f"Not a JSON document: {error}.") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CircuitFormatError(f"Not a circuit document: its format is not {FORMAT!r}.")

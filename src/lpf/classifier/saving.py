@@ -78,7 +78,7 @@ def _document(path: Path) -> dict[str, Any]:
         raise ArtefactFormatError(
             f"{path} is missing. Nothing was loaded; give the folder that save() wrote."
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtefactFormatError(f"{path}: not valid JSON: {error}.") from error
     written = document.get("format") if isinstance(document, dict) else None
     if written != FORMAT:

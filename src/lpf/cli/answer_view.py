@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from lpf.cli.safe_output import one_line, visible
 from lpf.cli.terminal import (
     count,
     distribution,
@@ -62,14 +63,18 @@ def show_answer(
     """``texts`` are the items' texts by id; an erased one is missing. With ``origins`` (source and
     date by id) texts are shown in full."""
     output.print(
-        Text.assemble(f"{result.entity_id} · {result.predicate}: ", (_verdict(result), "bold"))
+        Text.assemble(
+            one_line(f"{result.entity_id} · {result.predicate}: "),
+            (one_line(_verdict(result)), "bold"),
+        )
     )
     claims = result.claims
     if claims:
         several = f"{len(claims)} different ones; --full shows them"
-        output.print(indented(Text(f"claim: {several if len(claims) > 1 else claims[0]}")))
+        claim = one_line(several if len(claims) > 1 else claims[0])
+        output.print(indented(Text(f"claim: {claim}")))
     for line in _basis(result):
-        output.print(indented(Text(line, style="dim")))
+        output.print(indented(Text(one_line(line), style="dim")))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
     output.print()
@@ -77,7 +82,7 @@ def show_answer(
     if used:
         _show_evidence(output, result, used, texts, origins)
     if left_out:
-        output.print(indented(Text(left_out, style="dim")))
+        output.print(indented(Text(one_line(left_out), style="dim")))
     if used or left_out:
         output.print()
     if result.related:
@@ -194,7 +199,7 @@ def _show_related(
         ]  # fmt: skip
     elif verbose:
         below = [
-            indented(Text(", ".join(one.evidence_chain), style="dim", overflow="fold"))
+            indented(Text(one_line(", ".join(one.evidence_chain)), style="dim", overflow="fold"))
             for one in result.related
         ]
     body = table(list(columns), zip(*columns.values(), strict=True), right=("bits",), below=below)
@@ -222,9 +227,9 @@ def _evidence_columns(
 
 
 def _full_text(text: str, origin: str | None) -> RenderableType:
-    lines = Text(text.strip(), overflow="fold")
+    lines = Text(visible(text.strip()), overflow="fold")
     if origin is not None:
-        lines.append(f"\n{origin}", style="dim")
+        lines.append(f"\n{one_line(origin)}", style="dim")
     return indented(lines)
 
 

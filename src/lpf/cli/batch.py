@@ -22,6 +22,7 @@ from lpf.cli.common import (
     progress,
 )
 from lpf.cli.options import (
+    AskedBy,
     AsyncAudit,
     Columns,
     FileEncoding,
@@ -30,6 +31,7 @@ from lpf.cli.options import (
     file_options,
     with_options,
 )
+from lpf.cli.safe_output import one_line
 from lpf.errors import ConfigError, InputFileError, LedgerError, LPFError, StorageError
 from lpf.options import QueryOptions
 
@@ -60,12 +62,17 @@ class BatchLine:
 
 
 def read_lines(
-    workspace: Workspace, path: Path, options: FileOptions | None = None
+    workspace: Workspace, source: str, options: FileOptions | None = None
 ) -> list[BatchLine]:
-    """All lines of the input, each checked against the schema."""
-    from lpf.ingest.input_files import open_input
+    """All lines of a file or of standard input, each checked against the schema. Standard input is
+    never written to a file: questions may be about people."""
+    from lpf.ingest.input_files import open_input, open_lines
 
-    return [_checked(workspace, row) for row in open_input(path, options).rows()]
+    if source == STANDARD:
+        given = open_lines("standard input", sys.stdin.buffer.read(), options)
+    else:
+        given = open_input(source, options)
+    return [_checked(workspace, row) for row in given.rows()]
 
 
 def all_questions(workspace: Workspace, predicate: str | None) -> list[BatchLine]:
@@ -214,6 +221,7 @@ def batch(
     sheet: Sheet = None,
     given: Mapping[str, Any],
     async_audit: AsyncAudit = False,
+    asked_by: AskedBy = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -234,7 +242,7 @@ def batch(
     # The workspace is closed, and so everything is recorded, before the answers appear.
     with (
         answers_file(target, held_back=async_audit) as file,
-        open_workspace(workspace) as space,
+        open_workspace(workspace, asked_by) as space,
         fields_as_given(QueryOptions, given),
     ):
         lines = _lines(space, source, options, predicate)
@@ -278,8 +286,7 @@ def _lines(
 ) -> list[BatchLine]:
     if source is None:
         return all_questions(workspace, predicate)
-    with _questions_file(source) as path:
-        return read_lines(workspace, path, options)
+    return read_lines(workspace, source, options)
 
 
 def _write(answerer: BatchAnswerer, lines: Sequence[BatchLine], writer: AnswerWriter) -> None:
@@ -294,18 +301,6 @@ def _after_failure(target: str, held_back: bool) -> str:
     if target != STANDARD:
         return f"{target} was not written"
     return "nothing was printed" if held_back else "their answers were printed"
-
-
-@contextmanager
-def _questions_file(source: str) -> Iterator[Path]:
-    """Standard input is copied to a file first: all of it is checked before the first answer."""
-    if source != STANDARD:
-        yield Path(source)
-        return
-    with tempfile.TemporaryDirectory(prefix="lpf-") as folder:
-        path = Path(folder) / "standard-input.jsonl"
-        path.write_bytes(sys.stdin.buffer.read())
-        yield path
 
 
 @contextmanager
@@ -359,10 +354,12 @@ def _show_counts(answerer: BatchAnswerer, target: str, as_json: bool) -> None:
 
 def _show_unknown(similar: Mapping[str, Sequence[str]]) -> None:
     """The first entities that nothing is known about, with IDs like theirs."""
+    from rich.text import Text
+
     from lpf.cli.answer_view import did_you_mean
     from lpf.cli.terminal import Output
 
     output = Output(stderr=True, highlight=False, soft_wrap=True)
     for entity_id, names in similar.items():
         hint = f"; {did_you_mean(names)}" if names else ""
-        output.print(f"  no item and no fact is about {entity_id!r}{hint}", markup=False)
+        output.print(Text(one_line(f"  no item and no fact is about {entity_id!r}{hint}")))

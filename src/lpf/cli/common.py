@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import typer
 
 from lpf.cli.exits import EXIT_CHECK_FAILED
+from lpf.cli.safe_output import json_text, one_line, safe_streams
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
+    from lpf.storage.seals import DamagedItem
     from lpf.workspace import Workspace
+
+MOST_LISTED = 1_000_000
+LARGEST_ID = 2**63 - 1  # of a row in the store
 
 Arguments = ParamSpec("Arguments")
 Report = Callable[[int, int | None], None]
@@ -60,27 +64,35 @@ def _unwrapped(docstring: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
-def open_workspace(folder: Path | None) -> Workspace:
+def open_workspace(folder: Path | None, asked_by: str | None = None) -> Workspace:
     """Open the workspace that ``--workspace`` names. Imported here, so that help stays fast."""
     from lpf.workspace import Workspace
 
-    return Workspace.open(folder)
+    return Workspace.open(folder, asked_by=asked_by)
 
 
 def json_line(document: Any) -> str:
-    """JSON on one line, in ASCII, which every terminal and locale can show."""
-    return json.dumps(document, allow_nan=False)
+    """JSON on one line, in ASCII."""
+    return json_text(document)
 
 
 def print_document(document: Any) -> None:
     """Print the one document of ``--json``."""
-    typer.echo(json.dumps(document, allow_nan=False, indent=2))
+    typer.echo(json_text(document, indent=2))
 
 
 def warn_if_cut(shown: int, limit: int) -> None:
     """A list that was cut must not look complete."""
     if shown == limit:
         typer.echo(f"Only the first {limit:,} are listed; use --limit to see more.", err=True)
+
+
+def warn_of_damage(damaged: Sequence[DamagedItem]) -> None:
+    """Items that were left out must not look as if they did not exist."""
+    if damaged:
+        from lpf.storage.seals import REMEDY, first_damaged
+
+        typer.echo(f"warning: not shown: {first_damaged(damaged)}. {REMEDY}.", err=True)
 
 
 def exit_check_failed() -> None:
@@ -97,7 +109,7 @@ def confirm(what: str, yes: bool) -> None:
             f"{what}: erasing cannot be undone. Nothing was erased.", hint="Confirm with --yes."
         )
     try:
-        typer.confirm(f"Erase {what} permanently?", abort=True, err=True)
+        typer.confirm(f"Erase {one_line(what)} permanently?", abort=True, err=True)
     except typer.Abort as error:
         if isinstance(error.__context__, KeyboardInterrupt):  # Ctrl-C is not the answer no
             raise KeyboardInterrupt("interrupted; nothing was erased.") from None
@@ -115,7 +127,12 @@ def parse_time(text: str | None, option: str) -> datetime | None:
             f"must be a time such as 2026-01-25 or 2026-01-25T15:42:33+01:00, got {text!r}.",
             field=option,
         ) from None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    try:
+        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ConfigError(
+            f"must be in the years 1 to 9999, in UTC, got {text!r}.", field=option
+        ) from None
 
 
 @contextmanager
@@ -124,10 +141,19 @@ def progress(what: str) -> Iterator[Report]:
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=None)
+    from lpf.cli.terminal import Output
+
+    name = TextColumn("{task.description}", markup=False)
+    columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    # The display redirects both streams to print above itself, so they are made safe again.
+    with Progress(*columns, console=Output(stderr=True), transient=True) as bars, safe_streams():
+        task = bars.add_task(one_line(what), total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpf.cli.common import AsJson, command, print_document
+from lpf.cli.safe_output import quoted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -137,7 +137,7 @@ def _show_next(output: Console, done: Demonstration) -> None:
     activate = activation()
     for line, purpose in (
         *([(activate, "puts lpf on the path")] if activate else []),
-        (f"cd {shlex.quote(_from_here(done.folder))}", "the demo's workspace"),
+        (f"cd {quoted(_from_here(done.folder))}", "the demo's workspace"),
         (f"lpf query {ENTITY} --as-of {BEFORE} {predicate}", "before the inspection"),
         (f"lpf ledger show {first}", "its record"),
         (f"lpf ledger replay {first} --deep", "compute it again"),
@@ -157,7 +157,7 @@ def activation() -> str | None:
     is_there = found is not None and Path(found).parent.resolve() == folder.resolve()
     if is_there or sys.prefix == sys.base_prefix:
         return None
-    return f". {shlex.quote(_from_here(folder / 'activate'))}"
+    return f". {quoted(_from_here(folder / 'activate'))}"
 
 
 def _from_here(path: Path) -> str:

@@ -43,16 +43,17 @@ def _show(checks: list[Check]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from lpf.cli.safe_output import one_line
     from lpf.cli.terminal import console, with_short_readers
 
     body = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     for column in range(3):
         body.add_column(no_wrap=column < 2, overflow="fold")
     for check in checks:
-        message = Text(with_short_readers(check.message))
+        message = Text(one_line(with_short_readers(check.message)))
         if check.remedy:
-            message.append(f"\n→ {check.remedy}")
-        body.add_row(Text(check.state, STYLES[check.state]), check.name, message)
+            message.append(f"\n→ {one_line(check.remedy)}")
+        body.add_row(Text(check.state, STYLES[check.state]), Text(check.name), message)
     output = console()
     output.print(Text(_verdict(checks), style="bold"))
     output.print(body)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lpf.cli.common import AsJson, command, group, print_document
+from lpf.cli.safe_output import one_line, visible
 from lpf.errors import ConfigError
+from lpf.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from lpf.cli.terminal import FittedTable
@@ -65,7 +67,7 @@ def generate(
     preset: Annotated[
         Literal["paper", "hard"], typer.Option(help="Parameters to start from.")
     ] = "paper",
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 42,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Random seed.")] = 42,
     entities: Annotated[
         int | None,
         typer.Option(help="Number of entities; by default the preset's.", show_default=False),
@@ -73,7 +75,9 @@ def generate(
     items: Annotated[
         int | None, typer.Option(help="Most items per entity.", show_default=False)
     ] = None,
-    extra_test: Annotated[int, typer.Option(help="Number of additional test entities.")] = 0,
+    extra_test: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="Number of additional test entities.")
+    ] = 0,
     prefix: Annotated[str, typer.Option(help="Prefix of every ID.")] = "",
     settings: Annotated[
         list[str] | None,
@@ -145,7 +149,7 @@ def _show_outcome(document: dict[str, Any], facts: Path | None) -> None:
     from lpf.cli.terminal import console, count, print_pairs
 
     entities, items = count(document["entities"], "entity", "entities"), document["items"]
-    typer.echo(f"Wrote {entities} with {count(items, 'item')} to {document['file']}.")
+    typer.echo(f"Wrote {entities} with {count(items, 'item')} to {one_line(document['file'])}.")
     shown = [("splits", _listed(document["splits"])), ("values", _listed(document["values"]))]
     if facts is not None:
         shown.append(("facts", f"{document['facts']:,} in {facts}"))
@@ -210,8 +214,8 @@ def _show_domain(domain: Domain) -> None:
     from lpf.cli.terminal import console, indented, percent, print_pairs, print_table
 
     output = console()
-    output.print(Text(f"{domain.name} · {domain.predicate}", style="bold"))
-    output.print(indented(Text(domain.task)))
+    output.print(Text(one_line(f"{domain.name} · {domain.predicate}"), style="bold"))
+    output.print(indented(Text(visible(domain.task))))
     output.print()
     meanings = zip(domain.values, domain.shares, domain.value_meanings, strict=True)
     output.print(Text("Values, with their shares", style="bold"))
@@ -224,8 +228,9 @@ def _show_domain(domain: Domain) -> None:
     output.print(Text("Fields; a weight above 0 supports the last value", style="bold"))
     print_pairs(output, map(_field_pair, domain.fields))
     for aspect in domain.aspects:
+        about = one_line(f"About {aspect.name}: {', '.join(aspect.sources)}")
         output.print()
-        output.print(Text(f"About {aspect.name}: {', '.join(aspect.sources)}", style="bold"))
+        output.print(Text(about, style="bold"))
         examples = zip(domain.symbols, aspect.cells, strict=True)
         print_pairs(
             output, [(" or ".join(shown), cell.sentences[0].wording(0)) for shown, cell in examples]

@@ -19,7 +19,8 @@ from lpf.cli.common import (
     print_document,
     progress,
 )
-from lpf.cli.options import AsyncAudit, fields_as_given, with_options
+from lpf.cli.options import AskedBy, AsyncAudit, fields_as_given, with_options
+from lpf.cli.safe_output import quoted
 from lpf.errors import ConfigError, LPFError
 from lpf.options import QueryOptions
 
@@ -59,7 +60,7 @@ def entities(
         return
     _show_entities(listed)
     if following is not None:
-        typer.echo(f"There are more: add --after {following!r} for the next page.", err=True)
+        typer.echo(f"There are more: add --after {quoted(following)} for the next page.", err=True)
 
 
 def rank(
@@ -80,6 +81,7 @@ def rank(
     limit: Annotated[int, typer.Option(min=1, help="Most entities to list.")] = 20,
     given: Mapping[str, Any],
     async_audit: AsyncAudit = False,
+    asked_by: AskedBy = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -99,7 +101,7 @@ def rank(
         file = None
         if target is not None:
             file = stack.enter_context(answers_file(target, held_back=True))
-        space = stack.enter_context(open_workspace(workspace))
+        space = stack.enter_context(open_workspace(workspace, asked_by))
         with fields_as_given(QueryOptions, given), progress("answering") as report:
             try:
                 ranking = space.rank(

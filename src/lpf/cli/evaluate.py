@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpf.cli.common import AsJson, command, print_document
+from lpf.cli.safe_output import one_line
 from lpf.errors import ConfigError
+from lpf.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from lpf.baselines.language_models import EndpointConfig
 
+MOST_REPETITIONS = 1000
 LLM_LIMIT = 50  # as lpf.evaluation.language_model_run.DEFAULT_LIMIT, which is slow to import
 
 DatasetFile = Annotated[
@@ -27,8 +30,8 @@ Methods = Annotated[
     typer.Option(
         "--methods",
         metavar="NAME,...",
-        help="Methods to compare; 'all' for all, package.module:Name for your own. Default: the "
-        "quick ones.",
+        help="Methods to compare; 'all' for all, package.module:Name for your own, which may be in "
+        "the current folder. Default: the quick ones.",
         show_default=False,
     ),
 ]
@@ -36,7 +39,10 @@ Seeds = Annotated[
     str, typer.Option("--seeds", metavar="N|N,N,...", help="Number of repetitions, or their seeds.")
 ]
 Folds = Annotated[
-    int, typer.Option("--folds", help="Number of folds, if the file has no test entities.")
+    int,
+    typer.Option(
+        "--folds", min=2, max=1000, help="Number of folds, if the file has no test entities."
+    ),
 ]
 Resplit = Annotated[
     bool, typer.Option("--resplit", help="Ignore the splits of the file and use folds.")
@@ -96,12 +102,16 @@ LanguageModelLimit = Annotated[
     int | None,
     typer.Option(
         "--llm-limit",
+        min=1,
+        max=1_000_000,
         metavar="N",
         help=f"Largest number of entities to ask it about. Default: {LLM_LIMIT}.",
         show_default=False,
     ),
 ]
-Workers = Annotated[int, typer.Option("--workers", help="Number of processes; 0 is one per core.")]
+Workers = Annotated[
+    int, typer.Option("--workers", min=0, max=1024, help="Number of processes; 0 is one per core.")
+]
 Keep = Annotated[
     Path | None,
     typer.Option(
@@ -152,15 +162,19 @@ def evaluate(
     from lpf.workspace.training_runs import require_torch
 
     require_torch()
-    sys.path.insert(0, str(Path.cwd()))  # for methods of your own
     import lpf
     from lpf.cli.progress import watched
 
+    chosen = parsed_methods(methods)
+    if any(":" in name for name in chosen or ()):
+        folder = str(Path.cwd())  # modules next to the data, for methods of your own
+        sys.path.insert(0, folder)
+        typer.echo(f"Methods of your own: modules in {one_line(folder)} are loaded.", err=True)
     language_model = _endpoint(llm, endpoint, api_key_env, llm_limit)
     with watched(f"evaluating {dataset.name}") as progress:
         evaluation = lpf.evaluate(
             dataset,
-            methods=parsed_methods(methods),
+            methods=chosen,
             seeds=parsed_seeds(seeds),
             folds=folds,
             resplit=resplit,
@@ -214,8 +228,12 @@ def parsed_seeds(text: str) -> int | list[int]:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
-    if not numbers or min(numbers) < 0 or ("," not in text and numbers[0] < 1):
+    least, most = (0, LARGEST_SEED) if "," in text else (1, MOST_REPETITIONS)
+    is_short = 1 <= len(numbers) <= MOST_REPETITIONS
+    if not is_short or not all(least <= number <= most for number in numbers):
         raise ConfigError(
-            f"must be a number or a list such as 1,2,3, got {text!r}.", field="--seeds"
+            f"must be a number from 1 to {MOST_REPETITIONS} or a list such as 1,2,3, got "
+            f"{text[:80]!r}.",
+            field="--seeds",
         )
     return numbers if "," in text else numbers[0]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from lpf.cli.safe_output import one_line
 from lpf.cli.terminal import INDENT, FittedTable, console, count, indented, table
 from lpf.evaluation.comparisons import Comparison
 from lpf.evaluation.conclusions import SIGNIFICANT, best_without_lpf, verdict
@@ -41,10 +42,10 @@ def show_evaluation(evaluation: Evaluation, *, verbose: bool = False) -> None:
     """The verdict, the table and the warnings; with ``verbose`` all measures and comparisons."""
     output = console()
     for sentence in unlearned(evaluation):
-        output.print(Text(sentence, style="bold yellow"))
-    output.print(Text(_head(evaluation)))
+        output.print(Text(one_line(sentence), style="bold yellow"))
+    output.print(Text(one_line(_head(evaluation))))
     for sentence in verdict(evaluation):
-        output.print(Text(sentence, style="bold"))
+        output.print(Text(one_line(sentence), style="bold"))
     ranked = evaluation.ranked()
     measures = tuple(HEADINGS) if verbose else BRIEF
     headings = tuple(HEADINGS[measure] for measure in measures)
@@ -66,7 +67,7 @@ def show_evaluation(evaluation: Evaluation, *, verbose: bool = False) -> None:
         *(() if verbose else ("All measures and comparisons: --verbose, or --json.",)),
     )
     for sentence in hints:
-        output.print(Text(f"· {sentence}"))
+        output.print(Text(f"· {one_line(sentence)}"))
     if evaluation.language_model is not None:
         _show_language_model(evaluation, evaluation.language_model)
 
@@ -76,7 +77,7 @@ def _show_language_model(evaluation: Evaluation, run: LanguageModelRun) -> None:
     output, costs = console(), run.answers.costs
     failed = int(run.answers.failed.sum())
     head = f"{run.name}: {count(len(run.labels), 'entity', 'entities')} asked, {failed} failed"
-    output.print(Text(head, style="bold"))
+    output.print(Text(one_line(head), style="bold"))
     rows = [
         [evaluation.title(name), *(_plain(scores[measure]) for measure in MODEL_MEASURES)]
         for name, scores in {run.name: run.measures, **run.beside}.items()
@@ -119,7 +120,7 @@ def _row(evaluation: Evaluation, name: str, measures: Sequence[str]) -> list[str
     style = STYLES[standing_of(name)]
     cells = [_number(spreads.get(measure), measure) for measure in measures]
     title = evaluation.title(name)
-    return [Text(title, style=style), *(Text(cell, style=style) for cell in cells)]
+    return [Text(one_line(title), style=style), *(Text(cell, style=style) for cell in cells)]
 
 
 def _number(spread: Spread | None, measure: str) -> str:

@@ -1,27 +1,32 @@
-"""``lpf evidence``: list, show, search, edit, reindex and erase the evidence in the store."""
+"""``lpf evidence``: list, show, edit, disclose, search, reindex and erase evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lpf.cli.common import (
+    MOST_LISTED,
     AsJson,
     WorkspaceFolder,
     Yes,
     command,
     confirm,
+    exit_check_failed,
     group,
     open_workspace,
     print_document,
     progress,
+    warn_of_damage,
 )
+from lpf.cli.safe_output import one_line, quoted
 from lpf.errors import ConfigError
 
 if TYPE_CHECKING:
-    from lpf.storage.evidence import StoredEvidence
+    from lpf.storage.evidence import DamagedItem, StoredEvidence
     from lpf.workspace import Workspace
 
 app = group("evidence", "Evidence: list, show, search, edit, erase.")
@@ -30,7 +35,7 @@ EvidenceId = Annotated[str, typer.Argument(metavar="ID", help="Item ID.")]
 EvidenceIds = Annotated[list[str], typer.Argument(metavar="ID", help="Item IDs.")]
 Entity = Annotated[str | None, typer.Option(help="Only items about this entity.")]
 Predicate = Annotated[str | None, typer.Option(help="Only items about this predicate.")]
-Limit = Annotated[int, typer.Option(min=1, help="Most items to list.")]
+Limit = Annotated[int, typer.Option(min=1, max=MOST_LISTED, help="Most items to list.")]
 
 FIELDS = (
     "evidence_id",
@@ -59,23 +64,29 @@ def list_items(
     as_json: AsJson = False,
 ) -> None:
     """List items in the order they were added, with their labels. A new version counts as added
-    when it was made."""
+    when it was made. Exit code 1 if some are damaged."""
+    damaged: list[DamagedItem] = []
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
         start = 0 if after is None else space.evidence.get(after).row_id
-        items = space.evidence.page(entity, predicate, limit + 1, start)
-    following = items[limit - 1].evidence.evidence_id if len(items) > limit else None
-    items = items[:limit]
-    if following is not None:
+        items = space.evidence.page(entity, predicate, limit + 1, start, damaged)
+    following = None
+    if len(items) + len(damaged) > limit and items:
+        items = items[: max(1, limit - len(damaged))]
+        following = items[-1].evidence.evidence_id
         typer.echo(
-            f"Only the first {limit:,} are listed; add --after {following!r} for the next page.",
+            f"Only the first {limit:,} are listed; add --after {quoted(following)} for the next "
+            "page.",
             err=True,
         )
     if as_json:
         documents = [_document(stored) for stored in items]
-        print_document({"evidence": documents, "next_after": following})
+        print_document(
+            {"evidence": documents, "next_after": following, "damaged": _damage(damaged)}
+        )
     else:
         _show_list(items)
+    _end_if_damaged(damaged)
 
 
 @command(app, "lpf evidence show C0001_E001")
@@ -146,6 +157,36 @@ def edit(
         _show_fields(_version(stored))
 
 
+@command(app, "lpf evidence disclose C0001_E001 --record INF00000042 --out E001.json")
+def disclose(
+    evidence_id: EvidenceId,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Write the disclosure to this file.")],
+    record: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A record that must name the text; repeat for more."),
+    ] = None,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Reveal an item's text, claim and salt, so that an auditor can tie it to a record.
+
+    With the salt, check_bundle.py recomputes the hash that the record holds. Whoever gets the file
+    can read the text.
+    """
+    from lpf.ledger import canonical
+    from lpf.storage.atomic_files import write_atomically
+
+    with open_workspace(workspace) as space:
+        document = space.disclose(evidence_id, record or [])
+    write_atomically(out, canonical(document) + b"\n")
+    if as_json:
+        shown = {name: document[name] for name in ("evidence_id", "commitment")}
+        print_document({"file": str(out), **shown, "records": record or []})
+        return
+    typer.echo(f"The text of {one_line(evidence_id)} is in {one_line(out)}.")
+    typer.echo(f"To check it: python check_bundle.py BUNDLE --disclosure {quoted(out)}")
+
+
 @command(app, 'lpf evidence search "late filings" --limit 5')
 def search(
     text: Annotated[str, typer.Argument(help="Text to look for.")],
@@ -158,17 +199,22 @@ def search(
     """Find items close in meaning to a text, across all entities."""
     if not text.strip():
         raise ConfigError("must not be blank.", field="TEXT")
+    damaged: list[DamagedItem] = []
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
         hits = space.vectors.search(text, limit, entity_id=entity, predicate=predicate)
-        items = space.evidence.get_many([hit.evidence_id for hit in hits])
+        items = space.evidence.get_many([hit.evidence_id for hit in hits], damaged)
     pairs = [(hit.similarity, items[hit.evidence_id]) for hit in hits if hit.evidence_id in items]
     if as_json:
         print_document(
-            {"hits": [{"similarity": cosine, **_document(stored)} for cosine, stored in pairs]}
+            {
+                "hits": [{"similarity": cosine, **_document(stored)} for cosine, stored in pairs],
+                "damaged": _damage(damaged),
+            }
         )
     else:
         _show_list([stored for _, stored in pairs], [similarity for similarity, _ in pairs])
+    _end_if_damaged(damaged)
 
 
 @command(app, "lpf evidence reindex")
@@ -193,7 +239,8 @@ def erase(
     """Erase items: texts, vectors and everything computed from them. Their IDs stay reserved.
 
     Records that name them stay valid, but can no longer be replayed from the texts. Erasing
-    rewrites files, which takes as long for one item as for many: name them in one call.
+    rewrites files, which takes as long for one item as for many: name them in one call. Exit code 1
+    if something remains; it says what, and how to finish.
     """
     with open_workspace(workspace) as space:
         _require_known(space, evidence_ids)
@@ -203,14 +250,18 @@ def erase(
         print_document(
             {
                 "erased": evidence_ids,
+                "pending": bool(outcome.warnings),
                 "rejects_removed": outcome.rejects_removed,
                 "warnings": list(outcome.warnings),
             }
         )
-        return
-    typer.echo(f"Erased: {', '.join(evidence_ids)}.")
-    for warning in outcome.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+    else:
+        state = "Erased, but not finished" if outcome.warnings else "Erased"
+        typer.echo(f"{state}: {', '.join(map(one_line, evidence_ids))}.")
+        for warning in outcome.warnings:
+            typer.echo(f"warning: {one_line(warning)}", err=True)
+    if outcome.warnings:
+        exit_check_failed()
 
 
 def _require_predicate(workspace: Workspace, predicate: str | None) -> None:
@@ -224,7 +275,17 @@ def _require_known(workspace: Workspace, evidence_ids: Sequence[str]) -> None:
     unfinished = {item.evidence_id for item in workspace.evidence.pending_erasures()}
     for evidence_id in evidence_ids:
         if evidence_id not in unfinished:
-            workspace.evidence.get(evidence_id)
+            workspace.evidence.require_known(evidence_id)
+
+
+def _damage(damaged: Sequence[DamagedItem]) -> list[dict[str, str]]:
+    return [{"evidence_id": item.evidence_id, "reason": item.reason} for item in damaged]
+
+
+def _end_if_damaged(damaged: Sequence[DamagedItem]) -> None:
+    if damaged:
+        warn_of_damage(damaged)
+        exit_check_failed()
 
 
 def _document(stored: StoredEvidence) -> dict[str, Any]:

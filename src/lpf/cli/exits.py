@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import errno
 import io
-import json
 import os
 import sys
 import traceback
@@ -21,7 +20,8 @@ from typing import Any, NoReturn, cast
 import typer
 from typer.core import TyperGroup
 
-from lpf.errors import LPFError
+from lpf.cli.safe_output import json_text, safe_streams, visible
+from lpf.errors import ConfigError, LPFError
 
 EXIT_CHECK_FAILED = 1
 EXIT_WRONG_CALL = 2
@@ -93,17 +93,42 @@ class InterruptibleTyper(typer.Typer):
 class ErrorReportingGroup(TyperGroup):
     """The root of all commands. With ``--json`` every error is a document on standard output."""
 
-    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+    def main(self, *args: Any, **extra: Any) -> Any:
         enable_ascii_fallback()
+        with safe_streams():
+            return super().main(*args, **extra)
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         as_json = "--json" in args  # now: parsing empties the list
         with _errors_reported(as_json):
+            _check_arguments(args)
             context = super().make_context(info_name, args, *more, **extra)
         context.meta[AS_JSON] = as_json
+        context.color = True  # the stream shows escape sequences; they are not stripped before
         return context
 
     def invoke(self, ctx: Any) -> Any:
         with _errors_reported(ctx.meta[AS_JSON]):
             return super().invoke(ctx)
+
+
+def _check_arguments(args: list[str]) -> None:
+    """Raise ConfigError for an argument that no file, database or JSON document can hold."""
+    for argument in args:
+        if "\0" in argument or (not argument.isascii() and not _is_unicode(argument)):
+            raise ConfigError(
+                "an argument is not valid UTF-8, or holds a NUL character. Nothing was done.",
+                field=argument.partition("=")[0] if argument.startswith("--") else repr(argument),
+                hint="A file with such a name must be renamed first.",
+            )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of the command line that are not UTF-8
+        return False
+    return True
 
 
 @contextmanager
@@ -116,9 +141,13 @@ def _errors_reported(as_json: bool) -> Iterator[None]:
     except (typer.Exit, typer.Abort):
         raise
     except USAGE_ERROR as error:
+        failure = _usage_failure(error)
         if as_json:
-            _print_document(_usage_failure(error))
-        raise
+            _print_document(failure)
+        if visible(failure.message) == failure.message:
+            raise
+        # Typer prints the message with a console of its own.
+        raise USAGE_ERROR(visible(failure.message), getattr(error, "ctx", None)) from None
     except BrokenPipeError:
         silence_stdout()
         raise typer.Exit(EXIT_SIGPIPE) from None
@@ -170,14 +199,20 @@ def _end(failure: Failure, as_json: bool) -> NoReturn:
     if as_json:
         _print_document(failure)
     with suppress(OSError):
-        typer.echo(f"lpf: {failure.message}", err=True)
+        typer.echo(f"lpf: {_indented(failure.message)}", err=True)
     raise typer.Exit(failure.code)
+
+
+def _indented(message: str) -> str:
+    """Further lines are indented, so that a newline in a name cannot look like another message."""
+    first, *rest = message.split("\n")
+    return "\n".join([first, *(line if line.startswith("  ") else f"  {line}" for line in rest)])
 
 
 def _print_document(failure: Failure) -> None:
     document = {"error": failure.document(), **failure.details}
     try:
-        typer.echo(json.dumps(document, allow_nan=False, indent=2))
+        typer.echo(json_text(document, indent=2))
     except OSError:
         silence_stdout()
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpf.cli.common import (
+    LARGEST_ID,
+    MOST_LISTED,
     AsJson,
     WorkspaceFolder,
     command,
@@ -21,6 +23,7 @@ from lpf.cli.common import (
     warn_if_cut,
 )
 from lpf.cli.options import Columns, DateFormat, FileEncoding, Sheet, file_options
+from lpf.cli.safe_output import one_line
 
 if TYPE_CHECKING:
     from lpf.storage.facts import Fact
@@ -28,11 +31,13 @@ if TYPE_CHECKING:
 
 app = group("facts", "Known facts: add, correct, withdraw, list, learn from.")
 
-FactId = Annotated[int, typer.Argument(metavar="ID", help="Fact number, as listed.")]
+FactId = Annotated[
+    int, typer.Argument(min=1, max=LARGEST_ID, metavar="ID", help="Fact number, as listed.")
+]
 Confidence = Annotated[float | None, typer.Option(help="Confidence in [0, 1].")]
 At = Annotated[str | None, typer.Option(help="When it was true; UTC unless it has a zone.")]
 Source = Annotated[str | None, typer.Option(help="Source of the fact.")]
-Limit = Annotated[int, typer.Option(min=1, help="Most facts to list.")]
+Limit = Annotated[int, typer.Option(min=1, max=MOST_LISTED, help="Most facts to list.")]
 
 
 @command(app, "lpf facts add facts.csv", "lpf facts add facts.xlsx --date-format DD/MM/YYYY")
@@ -177,16 +182,16 @@ def _show_learned(learned: LearnedCircuit) -> None:
 
     typer.echo(f"Learned from {count(learned.entities, 'entity', 'entities')}.")
     for one in learned.relations:
-        first, second = one.between
+        first, second = map(one_line, one.between)
         both = count(one.entities, "entity", "entities")
         typer.echo(
             f"  {first} and {second} share {one.nats / log(2):.3f} bits of information ({both} "
             "with both)"
         )
     for note in learned.notes:
-        typer.echo(f"note: {note}", err=True)
+        typer.echo(f"note: {one_line(note)}", err=True)
     for warning in learned.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        typer.echo(f"warning: {one_line(warning)}", err=True)
     if learned.found_nothing:
         console().print(
             "No relation was found: too few entities have values of two related predicates, or "

@@ -25,6 +25,7 @@ from lpf.cli.exits import (
     failure_of,
 )
 from lpf.cli.options import Columns, DateFormat, FileEncoding, Sheet, file_options
+from lpf.cli.safe_output import one_line
 from lpf.errors import InputFileError
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 
 def _show(outcomes: list[tuple[Path, IngestOutcome]]) -> None:
-    from rich.markup import escape
+    from rich.text import Text
 
     from lpf.cli.terminal import console, indented, table
 
@@ -179,7 +180,7 @@ def _show(outcomes: list[tuple[Path, IngestOutcome]]) -> None:
     output.print(indented(table(("file", *numbers), rows, right=numbers)))
     for _, outcome in outcomes:
         for line in _notes(outcome):
-            output.print(escape(line), soft_wrap=True)
+            output.print(Text(f"  {one_line(line)}"), soft_wrap=True)
 
 
 def _counted(outcome: IngestOutcome) -> list[str]:
@@ -193,15 +194,15 @@ def _not_used(outcome: IngestOutcome) -> str:
 
 
 def _notes(outcome: IngestOutcome) -> list[str]:
-    lines = [f"  {problem}" for problem in outcome.problems[:PROBLEMS_SHOWN]]
+    lines = [str(problem) for problem in outcome.problems[:PROBLEMS_SHOWN]]
     hidden = outcome.rejected - len(lines)
     if lines:
         more = f"; {hidden:,} more are listed there" if hidden > 0 else ""
-        lines.append(f"  rejected rows are in {outcome.rejects_file}{more}")
+        lines.append(f"rejected rows are in {outcome.rejects_file}{more}")
     if outcome.read_as:
-        lines.append(f"  read as: {', '.join(outcome.read_as)}")
+        lines.append(f"read as: {', '.join(outcome.read_as)}")
     if outcome.ignored_columns:
-        lines.append(f"  columns not used: {_not_used(outcome)}")
+        lines.append(f"columns not used: {_not_used(outcome)}")
     if outcome.dated_later:
-        lines.append(f"  {outcome.dated_later:,} dated in the future: they count from that date on")
-    return [*lines, *(f"  {note}" for note in outcome.notes)]
+        lines.append(f"{outcome.dated_later:,} dated in the future: they count from that date on")
+    return [*lines, *outcome.notes]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpf.cli.common import AsJson, command, print_document
+from lpf.cli.safe_output import one_line, quoted
 from lpf.errors import ConfigError, SchemaError
 
 if TYPE_CHECKING:
@@ -160,13 +161,16 @@ def _document(workspace: Workspace) -> dict[str, Any]:
 
 
 def _show(document: dict[str, Any]) -> None:
-    from rich.markup import escape
+    from rich.text import Text
 
     from lpf.cli.terminal import console, print_pairs
 
     output = console()
-    output.print(f"[bold]Created a workspace[/bold] in {escape(document['workspace'])}")
-    predicates = [f"{name}: {', '.join(values)}" for name, values in document["predicates"].items()]
+    folder = one_line(document["workspace"])
+    output.print(Text.assemble(("Created a workspace", "bold"), f" in {folder}"))
+    predicates = [
+        one_line(f"{name}: {', '.join(values)}") for name, values in document["predicates"].items()
+    ]
     print_pairs(
         output,
         [
@@ -179,11 +183,12 @@ def _show(document: dict[str, Any]) -> None:
     )
     output.print("\nKeep the signing key secret; publish the public key.")
     output.print("[bold]Next[/bold]")
+    data = quoted(document["domain"] or "DATASET")
     steps = {
-        f"lpf train {document['domain'] or 'DATASET'}": "train a model, or: lpf models add FOLDER",
+        f"lpf train {data}": "train a model, or: lpf models add FOLDER",
         "lpf ingest FILE": "add evidence: JSONL, CSV or Parquet",
         f"lpf query ENTITY{' PREDICATE' if len(predicates) > 1 else ''}": "ask a question",
     }
     width = max(22, *map(len, steps)) + 2
     for step, purpose in steps.items():
-        output.print(f"  {escape(step):<{width}}{purpose}")
+        output.print(Text(f"  {step:<{width}}{purpose}"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpf.cli.common import (
+    MOST_LISTED,
     AsJson,
     WorkspaceFolder,
     Yes,
@@ -23,6 +24,7 @@ from lpf.cli.common import (
     open_workspace,
     print_document,
 )
+from lpf.cli.safe_output import ascii_json, one_line, quoted
 from lpf.errors import ConfigError, LedgerBrokenError, LedgerKeyError
 
 if TYPE_CHECKING:
@@ -42,7 +44,9 @@ RecordId = Annotated[str, typer.Argument(metavar="ID", help="Record ID.")]
 @command(app, "lpf ledger show INF00000042", "lpf ledger show --last 10")
 def show(
     record_id: Annotated[str | None, typer.Argument(metavar="ID", help="Record ID.")] = None,
-    last: Annotated[int | None, typer.Option(min=1, help="List this many of the newest.")] = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, max=MOST_LISTED, help="List this many of the newest.")
+    ] = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -108,18 +112,21 @@ def _replay_document(replayed: Replay) -> dict[str, Any]:
         "recorded": dict(replayed.recorded),
         "recomputed": dict(replayed.recomputed),
         "notes": list(replayed.notes),
+        "faults": list(replayed.faults),
         "agrees": replayed.agrees,
     }
 
 
 def _show_replay(replayed: Replay) -> None:
+    from rich.text import Text
+
     from lpf.cli.terminal import console, indented, table
 
     output = console()
     difference = f"{replayed.largest_difference:.1e}"
     if replayed.exact:
         verdict = "the answer is the same, bit for bit"
-    elif replayed.agrees:
+    elif replayed.same_answer:
         verdict = f"the answer is the same, to {difference}"
     else:
         verdict = f"the answer DIFFERS by {difference}"
@@ -130,8 +137,8 @@ def _show_replay(replayed: Replay) -> None:
     ]
     numbers = ("recorded", "recomputed")
     output.print(indented(table(("value", *numbers), rows, right=numbers)))
-    for note in replayed.notes:
-        output.print(f"  {note}", markup=False)
+    for note in (*replayed.notes, *replayed.faults):
+        output.print(Text(f"  {one_line(note)}"))
 
 
 @command(
@@ -154,25 +161,32 @@ def verify(
 ) -> None:
     """Recompute every hash and check every signature. Exit code 1 if anything is wrong.
 
-    Without --trusted or --key the ledger is only compared with itself: anyone who can write the
-    store and has the signing key could have rewritten all of it.
+    The ledger must have the workspace's own key, or the one given. Only a checkpoint that was
+    stored elsewhere (--trusted) reveals that the newest records or the whole folder were replaced.
     """
     from lpf.ledger import verify as verify_ledger
+    from lpf.ledger.keys import public_key_of
 
-    public_key = None if key is None else _public_key(key)
+    public_key, key_from = (None, None) if key is None else (_public_key(key), "--key")
     checkpoint = None if trusted is None else trusted.read_bytes()
     if export is not None:
         verification = verify_ledger(export, public_key, checkpoint)
     else:
         with open_workspace(workspace) as space:
+            own = public_key_of(space.settings.key_file) if key is None else None
+            if own is not None:
+                public_key, key_from = own[0], str(own[1])
             verification = verify_ledger(space.database, public_key, checkpoint)
     itself_only = public_key is None and checkpoint is None
+    limits = _not_visible(verification, itself_only)
     if as_json:
-        print_document({**_verification_document(verification), "against_itself_only": itself_only})
+        document = _verification_document(verification)
+        checked = {"key_from": key_from, "against_itself_only": itself_only, "cannot_see": limits}
+        print_document({**document, **checked})
     else:
         _show_verification(verification)
-        if itself_only:
-            typer.echo("  compared with itself only; see --trusted and --key")
+        typer.echo(f"  key: {one_line(key_from or 'the one in the ledger itself')}")
+        typer.echo(f"  cannot see: {'; '.join(limits)}")
     if not verification.ok:
         exit_check_failed()
 
@@ -191,6 +205,17 @@ def _public_key(given: str) -> bytes:
     return load_public(Path(given))
 
 
+def _not_visible(verification: Verification, itself_only: bool) -> list[str]:
+    """What could have been done to the ledger without this verification noticing."""
+    if verification.trusted:
+        return ["removal of records newer than the trusted checkpoint"]
+    limits = [
+        "removal of the newest records since the last checkpoint stored elsewhere (--trusted)",
+        "replacement of the whole folder, with its key",
+    ]
+    return ["another key (--key)", *limits] if itself_only else limits
+
+
 def _verification_document(verification: Verification) -> dict[str, Any]:
     return {
         "ok": verification.ok,
@@ -205,7 +230,7 @@ def _verification_document(verification: Verification) -> dict[str, Any]:
 
 
 def _show_verification(verification: Verification) -> None:
-    from rich.markup import escape
+    from rich.text import Text
 
     from lpf.cli.terminal import console, count
 
@@ -219,7 +244,7 @@ def _show_verification(verification: Verification) -> None:
         tail = count(verification.unsigned_tail, "record is", "records are")
         output.print(f"  the last {tail} not signed yet: lpf ledger checkpoint")
     for finding in verification.findings:
-        output.print(f"  {escape(str(finding))}", soft_wrap=True)
+        output.print(Text(f"  {one_line(finding)}"), soft_wrap=True)
 
 
 @command(
@@ -258,7 +283,7 @@ def prove(
     if as_json or out is None:
         print_document(bundle)
     else:
-        typer.echo(f"The proof is in {out}.")
+        typer.echo(f"The proof is in {one_line(out)}.")
 
 
 def _bundle(
@@ -309,8 +334,8 @@ def export(
     elif file == STANDARD:
         typer.echo(f"{count(records, 'record')}.", err=True)
     else:
-        typer.echo(f"Wrote {count(records, 'record')} to {file}.")
-        typer.echo(f"To check it: lpf ledger verify --export {file}")
+        typer.echo(f"Wrote {count(records, 'record')} to {one_line(file)}.")
+        typer.echo(f"To check it: lpf ledger verify --export {quoted(file)}")
 
 
 @contextmanager
@@ -323,6 +348,10 @@ def _export_file(target: str) -> Iterator[Path]:
         path = Path(folder) / "ledger.jsonl"
         yield path
         sys.stdout.flush()
+        if sys.stdout.isatty():  # shown, not sent on: control characters become JSON escapes
+            with path.open(encoding="utf-8", newline="\n") as shown:
+                sys.stdout.writelines(map(ascii_json, shown))
+            return
         with path.open("rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer)
 
@@ -348,7 +377,10 @@ def checkpoint(
         return
     typer.echo(f"Signed {count(signed.size, 'record')}, root {signed.root.hex()}")
     if out is not None:
-        typer.echo(f"Written to {out}. Store it elsewhere; lpf ledger verify --trusted {out}")
+        typer.echo(
+            f"Written to {one_line(out)}. Store it elsewhere; "
+            f"lpf ledger verify --trusted {quoted(out)}"
+        )
 
 
 @command(app, "lpf ledger forget INF00000042 --yes")
@@ -376,7 +408,7 @@ def forget(
     for record_id, why in without.items():
         typer.echo(f"{record_id}: {why}.")
     for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        typer.echo(f"warning: {one_line(warning)}", err=True)
 
 
 def _query_words(workspace: Workspace, record: StoredRecord) -> str | None:

@@ -18,6 +18,7 @@ from lpf.cli.common import (
     open_workspace,
     print_document,
 )
+from lpf.cli.safe_output import one_line, quoted
 from lpf.errors import LPFError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -140,11 +141,13 @@ def _show_change(
         )
         return
     answers = " and answers" if was_here else " and answers from now on"
-    typer.echo(f"Model {version} {done}{answers if active else ''}.")
+    typer.echo(f"Model {one_line(version)} {done}{answers if active else ''}.")
     if missing:
-        typer.echo(f"It lacks {', '.join(missing)}: it cannot read evidence about them.")
+        typer.echo(
+            f"It lacks {', '.join(map(one_line, missing))}: it cannot read evidence about them."
+        )
     if not active:
-        typer.echo(f"It does not answer yet; to use it: lpf models use {version}")
+        typer.echo(f"It does not answer yet; to use it: lpf models use {quoted(version)}")
 
 
 def model_document(artefact: Artefact) -> dict[str, Any]:
@@ -208,9 +211,9 @@ def _show_model(document: Mapping[str, Any], verbose: bool) -> None:
     output = console()
     answers = "answers" if document["active"] else "does not answer"
     for sentence in document["not_better_than_class_shares"]:
-        output.print(Text(sentence, style="bold yellow"))
+        output.print(Text(one_line(sentence), style="bold yellow"))
     head = f"Model {document['version']} ({document['name']}) {answers}."
-    output.print(Text(head, style="bold"))
+    output.print(Text(one_line(head), style="bold"))
     print_pairs(output, _parts(document))
     for predicate, scores in document["scores"].items():
         output.print()
@@ -218,7 +221,7 @@ def _show_model(document: Mapping[str, Any], verbose: bool) -> None:
     for predicate, fitted in document["fitted"].items():
         if verbose or fitted["entities"] is None:
             output.print()
-            output.print(Text(f"Fitted parameters for {predicate}", style="bold"))
+            output.print(Text(one_line(f"Fitted parameters for {predicate}"), style="bold"))
             print_pairs(output, _fitted_pairs(fitted))
     if document["notes"]:
         output.print()
@@ -231,7 +234,9 @@ def _parts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
     config = document["config"]
     encoder, aggregator = config["encoder"], config["aggregator"]
-    values = [f"{name}: {', '.join(values)}" for name, values in document["predicates"].items()]
+    values = [
+        one_line(f"{name}: {', '.join(values)}") for name, values in document["predicates"].items()
+    ]
     seeds = ", ".join(map(str, document["seeds"])) or "not recorded"
     yield "predicates", "\n".join(values)
     yield "data", document["data"]
@@ -308,6 +313,8 @@ def _held_out(card: ModelCard) -> dict[str, Any] | None:
 
 
 def _show_list(models: list[dict[str, Any]]) -> None:
+    from rich.text import Text
+
     from lpf.cli.terminal import console, table
 
     if not models:
@@ -328,10 +335,10 @@ def _show_list(models: list[dict[str, Any]]) -> None:
         beats = (model.get("held_out") or {}).get("beats_class_shares", {})
         if lost := [name for name, one in beats.items() if one is False]:
             text = f"{model['version']} is not better than the class shares: {', '.join(lost)}"
-            output.print(text, markup=False)
+            output.print(Text(one_line(text)))
     for model in models:
         if model["error"]:
-            output.print(f"{model['version']} cannot be loaded: {model['error']}", markup=False)
+            output.print(Text(one_line(f"{model['version']} cannot be loaded: {model['error']}")))
 
 
 def _row(one: dict[str, Any]) -> list[str]:

@@ -24,11 +24,22 @@ if TYPE_CHECKING:
     from lpf.ingest import FileOptions
 
 GIVEN = "given"
+MOST_DIGITS = 18
 WIDEST_CHOICES = 30  # columns; more are listed in the help text
 Command = Callable[..., None]
 
 AsyncAudit = Annotated[
     bool, typer.Option("--async-audit", help="Answer before the record is on disk.")
+]
+
+AskedBy = Annotated[
+    str | None,
+    typer.Option(
+        "--asked-by",
+        metavar="NAME",
+        help="Who asks, for the record. By default LPF_USER, the settings, or user and host.",
+        show_default=False,
+    ),
 ]
 
 DateFormat = Annotated[
@@ -170,8 +181,8 @@ def _taken(declared: DeclaredOption, arguments: dict[str, Any]) -> Any:
 def whole_numbers(text: str, option: str, form: str) -> tuple[int, ...]:
     """Parse ``1,2,3``. ``form`` says in the error what is expected."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(part.isdecimal() for part in parts):
-        raise ConfigError(f"must be {form}, got {text!r}. Nothing was done.", field=option)
+    if not parts or not all(part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
+        raise ConfigError(f"must be {form}, got {text[:80]!r}. Nothing was done.", field=option)
     return tuple(map(int, parts))
 
 

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from lpf.cli.safe_output import one_line
 from lpf.errors import ConfigError
 
 GROUP = "lpf.commands"
@@ -78,6 +79,6 @@ def _is_usable(name: str) -> bool:
     try:
         load_plugin(name)
     except ConfigError as error:
-        typer.echo(f"lpf: warning: {error}", err=True)
+        typer.echo(f"lpf: warning: {one_line(error)}", err=True)
         return False
     return True

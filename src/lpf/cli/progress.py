@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
+
+from lpf.cli.safe_output import one_line, safe_streams
+from lpf.cli.terminal import Output
 
 if TYPE_CHECKING:
     from lpf.training.history import Epoch
@@ -35,7 +38,9 @@ def training_progress() -> Iterator[TrainingCallbacks]:
         yield TrainingCallbacks()
         return
     display = TrainingDisplay()
-    with Live(display, console=Console(stderr=True), transient=True, refresh_per_second=8):
+    live = Live(display, console=Output(stderr=True), transient=True, refresh_per_second=8)
+    # The display redirects both streams to print above itself, so they are made safe again.
+    with live, safe_streams():
         yield TrainingCallbacks(display.reading, display.epoch, display.status)
 
 
@@ -69,7 +74,7 @@ class TrainingDisplay:
         self.losses = [epoch.validation_loss for epoch in epochs]
 
     def __rich__(self) -> RenderableType:
-        lines: list[RenderableType] = [Text(self.step)]
+        lines: list[RenderableType] = [Text(one_line(self.step))]
         if self.total is not None:
             lines.append(self._bar(self.total))
         if self.total is not None and self.losses:
@@ -119,7 +124,6 @@ def watched(what: str) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield lambda done, total, last: None
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -130,13 +134,15 @@ def watched(what: str) -> Iterator[Progress]:
     from rich.progress import Progress as Bars
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(compact=True),
-        TextColumn("[dim]{task.fields[last]}", markup=True),
+        TextColumn("{task.fields[last]}", markup=False, style="dim"),
     )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=None, last="")
-        yield lambda done, total, last: bars.update(task, completed=done, total=total, last=last)
+    with Bars(*columns, console=Output(stderr=True), transient=True) as bars, safe_streams():
+        task = bars.add_task(one_line(what), total=None, last="")
+        yield lambda done, total, last: bars.update(
+            task, completed=done, total=total, last=one_line(last)
+        )

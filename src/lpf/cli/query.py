@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,14 +15,16 @@ from lpf.cli.common import (
     command,
     open_workspace,
     print_document,
+    warn_of_damage,
 )
 from lpf.cli.exits import EXIT_NO_ANSWER
-from lpf.cli.options import AsyncAudit, fields_as_given, with_options
+from lpf.cli.options import AskedBy, AsyncAudit, fields_as_given, with_options
 from lpf.errors import ConfigError
 from lpf.options import QueryOptions
 
 if TYPE_CHECKING:
     from lpf.results import QueryResult
+    from lpf.storage.seals import DamagedItem
     from lpf.types import Evidence
     from lpf.workspace import Workspace
 
@@ -47,6 +49,7 @@ def query(
     ] = False,
     verbose: Verbose = False,
     async_audit: AsyncAudit = False,
+    asked_by: AskedBy = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,32 +64,44 @@ def query(
             field="--full",
             hint="Leave it out; 'lpf evidence show ID --json' has the texts.",
         )
-    with open_workspace(workspace) as space, fields_as_given(QueryOptions, given):
+    with open_workspace(workspace, asked_by) as space, fields_as_given(QueryOptions, given):
         options = replace(space.settings.query, **given)
         result = space.query(entity, predicate, options, "async" if async_audit else "sync")
-        items = {} if as_json else _items(space, result)
+        damaged: list[DamagedItem] = []
+        items = {} if as_json else _items(space, result, damaged)
     # Only now: closing writes the record, and an answer without a record must not be shown.
     if as_json:
         print_document(result.to_dict())
     else:
-        _show(result, items, full=full, verbose=verbose)
+        _show(result, items, damaged, full=full, verbose=verbose)
     if not result.has_answer:
         raise typer.Exit(EXIT_NO_ANSWER)
 
 
-def _show(result: QueryResult, items: Mapping[str, Evidence], *, full: bool, verbose: bool) -> None:
+def _show(
+    result: QueryResult,
+    items: Mapping[str, Evidence],
+    damaged: Sequence[DamagedItem],
+    *,
+    full: bool,
+    verbose: bool,
+) -> None:
     from lpf.cli.answer_view import show_answer
     from lpf.cli.terminal import console
 
     texts = {name: item.text_content for name, item in items.items()}
     several = len(result.claims) > 1
     origins = {name: _origin(item, several) for name, item in items.items()} if full else None
+    texts |= {item.evidence_id: f"(not shown: {item.reason})" for item in damaged}
     show_answer(console(), result, texts, origins, verbose=verbose)
 
 
-def _items(workspace: Workspace, result: QueryResult) -> dict[str, Evidence]:
+def _items(
+    workspace: Workspace, result: QueryResult, damaged: list[DamagedItem]
+) -> dict[str, Evidence]:
     related = [name for one in result.related for name in one.evidence_chain]
-    stored_items = workspace.evidence.get_many([*result.evidence_chain, *related])
+    stored_items = workspace.evidence.get_many([*result.evidence_chain, *related], damaged)
+    warn_of_damage(damaged)
     return {name: stored.evidence for name, stored in stored_items.items()}
 
 

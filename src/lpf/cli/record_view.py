@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from lpf.cli.safe_output import one_line
 from lpf.cli.terminal import (
     FittedTable,
     distribution,
@@ -29,8 +30,14 @@ def show_records(output: Console, records: Sequence[Mapping[str, Any]]) -> None:
     if not records:
         output.print("There is no record yet.")
         return
-    names = ("record", "", "time", "entity", "predicate", "answer", "confidence", "method")
-    body = table(names, map(_row, records), right=("confidence",), optional=("method", "time"))
+    names = ["record", "", "time", "entity", "predicate", "answer", "confidence", "method"]
+    optional, rows = ["method", "time"], [_row(record) for record in records]
+    if any("asked_by" in record for record in records):  # earlier versions did not record it
+        names, optional = [*names, "asked by"], ["asked by", *optional]
+        rows = [
+            [*row, record.get("asked_by", "")] for row, record in zip(rows, records, strict=True)
+        ]
+    body = table(names, rows, right=("confidence",), optional=optional)
     output.print(body)
     if any(record["checkpoint"] for record in records):
         output.print("* a signed checkpoint covers all records up to this one", style="dim")
@@ -40,7 +47,7 @@ def show_record(output: Console, record: Mapping[str, Any]) -> None:
     """One record with its context."""
     answer = ", ".join(filter(None, _answer(record)))
     title = f"{record['entity_id']} · {record['predicate']}: {answer}"
-    output.print(Text(f"{record['record_id']}  {title}", style="bold"))
+    output.print(Text(one_line(f"{record['record_id']}  {title}"), style="bold"))
     output.print(indented(distribution(_in_schema_order(record), output.width)))
     output.print()
     if record.get("evidence_chain"):
@@ -104,6 +111,7 @@ def _pairs(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     pairs = [
         ("answered", record["timestamp"]),
         ("as of", record["as_of"]),
+        *([("asked by", record["asked_by"])] if "asked_by" in record else []),
         *_query_text(record),
         ("method", f"{record['method']} ({record['query_type']})"),
         *[("fact", _fact(fact)) for fact in record.get("facts", ())],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,8 +18,11 @@ from typing import Any
 from rich.cells import set_cell_size
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from lpf.cli.safe_output import CONTROLS, one_line, unprotected, visible
 
 BAR_WIDTH = 40
 MOST_VALUES = 12
@@ -27,7 +31,23 @@ BLOCKS = " ▏▎▍▌▋▊▉"
 
 
 class Output(Console):
-    """Standard output; a closed pipe is an error here, which ``exits`` turns into an exit code."""
+    """Standard output or error, without Rich's own highlighting of numbers and words. Control
+    characters in texts are escaped, so only lpf's own styles reach the terminal. A closed pipe is
+    an error here, which ``exits`` turns into an exit code."""
+
+    def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, **more: Any) -> None:
+        stream = unprotected(sys.stderr if stderr else sys.stdout)
+        super().__init__(file=stream, soft_wrap=soft_wrap, **{"highlight": False, **more})
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Styles and cursor movements are kept apart from texts until here."""
+        for segment in super().render(renderable, options):
+            if segment.control or CONTROLS.search(segment.text) is None:
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -35,8 +55,8 @@ class Output(Console):
 
 
 def console() -> Output:
-    """Standard output, without Rich's own highlighting of numbers and words."""
-    return Output(highlight=False)
+    """Standard output."""
+    return Output()
 
 
 def indented(renderable: Any) -> Padding:
@@ -44,7 +64,7 @@ def indented(renderable: Any) -> Padding:
 
 
 def print_table(output: Console, title: str, body: RenderableType) -> None:
-    output.print(Text(title, style="bold"))
+    output.print(Text(one_line(title), style="bold"))
     output.print(indented(body))
 
 
@@ -54,7 +74,7 @@ def print_pairs(output: Console, pairs: Iterable[tuple[str, str]]) -> None:
     body.add_column(style="dim", no_wrap=True)
     body.add_column(overflow="fold")
     for name, value in pairs:
-        body.add_row(name, Text(value))
+        body.add_row(Text(one_line(name)), Text(visible(value)))
     output.print(indented(body))
 
 
@@ -77,7 +97,7 @@ def distribution(probabilities: Mapping[str, float], width: int) -> Table:
     body.add_column(no_wrap=True)
     for value, probability in shown:
         columns = min(BAR_WIDTH, width // 2)
-        body.add_row(Text(value), percent(probability), bar(probability, columns))
+        body.add_row(Text(one_line(value)), percent(probability), bar(probability, columns))
     return body
 
 
@@ -105,7 +125,7 @@ def when(moment: datetime | None) -> str:
 
 def start_of(text: str, length: int = 200) -> str:
     """The beginning of a text on one line; the table cuts it further."""
-    return " ".join(text[: 2 * length].split())[:length]
+    return visible(" ".join(text[: 2 * length].split())[:length])
 
 
 def count(number: int, thing: str, things: str | None = None) -> str:
@@ -257,7 +277,9 @@ def table(
     numbers = set(right)
     return FittedTable(
         [
-            TextColumn(name, [row[place] for row in cells], name in numbers, name == flexible)
+            TextColumn(
+                one_line(name), [row[place] for row in cells], name in numbers, name == flexible
+            )
             for place, name in enumerate(headings)
         ],
         optional,
@@ -281,8 +303,8 @@ def _cut_off(cell: Text) -> Text:
 
 
 def _cell(content: str | Text) -> Text:
-    """Text from users is never interpreted as markup."""
-    return content if isinstance(content, Text) else Text(content)
+    """Text from users is never interpreted as markup, and a cell cannot look like two rows."""
+    return content if isinstance(content, Text) else Text(one_line(content))
 
 
 ID = re.compile(

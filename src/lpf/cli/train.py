@@ -18,8 +18,9 @@ from lpf.cli.common import (
     print_document,
 )
 from lpf.cli.options import fields_as_given, whole_numbers, with_options
+from lpf.cli.safe_output import quoted
 from lpf.errors import ConfigError, LPFError
-from lpf.options import options_of
+from lpf.options import LARGEST_SEED, options_of
 from lpf.training.config import FIFTEEN_SEEDS, HOW, SEED_PRESETS, StageTwoConfig, TrainingConfig
 
 if TYPE_CHECKING:
@@ -61,7 +62,14 @@ Preset = Annotated[
     typer.Option("--preset", help="Difficulty of a domain's data.", rich_help_panel=DATA),
 ]
 DataSeed = Annotated[
-    int, typer.Option("--data-seed", help="Random seed of a domain's data.", rich_help_panel=DATA)
+    int,
+    typer.Option(
+        "--data-seed",
+        min=0,
+        max=LARGEST_SEED,
+        help="Random seed of a domain's data.",
+        rich_help_panel=DATA,
+    ),
 ]
 Resplit = Annotated[
     bool, _option(DATA, "--resplit", help="Ignore the splits in the file and make new ones.")
@@ -278,6 +286,6 @@ def _has_evidence(space: Workspace) -> bool:
 def _next_command(outcome: TrainingOutcome, has_evidence: bool) -> str:
     """The command that makes use of the model."""
     if not outcome.active:
-        return f"lpf models use {outcome.version}"
-    ask = f"lpf query ENTITY {outcome.run.predicates[0]}"
+        return f"lpf models use {quoted(outcome.version)}"
+    ask = f"lpf query ENTITY {quoted(outcome.run.predicates[0])}"
     return ask if has_evidence else f"lpf ingest EVIDENCE, then {ask}"

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from lpf.cli.safe_output import one_line
 from lpf.cli.terminal import (
     FittedTable,
     console,
@@ -47,7 +48,7 @@ def show_training(document: Mapping[str, Any], *, verbose: bool = False) -> None
     is no better than the class shares says so before anything else."""
     output = console()
     for sentence in document["not_better_than_class_shares"]:
-        output.print(Text(sentence, style="bold yellow"))
+        output.print(Text(one_line(sentence), style="bold yellow"))
     _show_head(output, document)
     for predicate in document["predicates"]:
         by_place = {place: scores[predicate] for place, scores in document["scores"].items()}
@@ -166,7 +167,7 @@ def _calibration_verdict(scores: Mapping[str, Mapping[str, Any]]) -> str:
 def show_warnings(output: Console, warnings: Sequence[str]) -> None:
     if not warnings:
         return
-    body = Text("\n".join(f"- {warning}" for warning in warnings))
+    body = Text("\n".join(f"- {one_line(warning)}" for warning in warnings))
     output.print()
     output.print(
         Panel(body, title="Warnings", title_align="left", border_style="yellow", expand=False)
@@ -176,7 +177,7 @@ def show_warnings(output: Console, warnings: Sequence[str]) -> None:
 def _show_next(output: Console, document: Mapping[str, Any], verbose: bool) -> None:
     output.print()
     if document["report"]:
-        output.print(Text(f"  report  {document['report']}"), soft_wrap=True)
+        output.print(Text(f"  report  {one_line(document['report'])}"), soft_wrap=True)
     pairs = []
     if document["earlier"] is not None:
         pairs += _earlier_model(document["earlier"], document["active"])
@@ -216,7 +217,7 @@ def _show_details(output: Console, document: Mapping[str, Any]) -> None:
     print_pairs(output, _spread(document["spread"], len(document["seeds"])))
     for predicate, fitted in document["fitted"].items():
         output.print()
-        output.print(Text(f"Fitted parameters for {predicate}", style="bold"))
+        output.print(Text(one_line(f"Fitted parameters for {predicate}"), style="bold"))
         print_pairs(output, _fitted(fitted))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lpf.circuits import CircuitBuilder, CompiledCircuit, Variable, compile_circuit
+from lpf.cli.safe_output import json_text
 from lpf.cli.terminal import Output
 from lpf.combine import (
     Combined,
@@ -126,7 +126,7 @@ def as_json() -> str:
         },
         "believe": {"answer": "robust", "reason": EXPLANATION.replace("\n", " ")},
     }
-    return json.dumps(document, indent=2)
+    return json_text(document, indent=2)
 
 
 def show() -> None:

@@ -7,10 +7,11 @@ difference is reported as ``gap``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpf.combine.combined import Combined
 from lpf.combine.learned import LearnedCombined
@@ -21,6 +22,7 @@ from lpf.items import Segments
 from lpf.model.runtime import Runtime, range_ids
 from lpf.types import Float32Array, FloatArray, KeyArray, Posteriors
 
+DRAWN_AT_ONCE = 2**24  # numbers, 128 MB; more entities are drawn in blocks
 DRAW_SAMPLER = "plain"  # independent samples; paired ones would understate the variance
 
 
@@ -39,6 +41,18 @@ class Uncertainty:
     variance: FloatArray
     variance_aleatoric: FloatArray
     variance_epistemic: FloatArray
+
+    @classmethod
+    def join(cls, parts: Sequence[Uncertainty]) -> Uncertainty:
+        """The uncertainty of all entities from that of blocks of them."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            **{
+                name: np.concatenate([getattr(part, name) for part in parts])
+                for name in cls.__slots__
+            }
+        )
 
     def item(self, position: int) -> dict[str, float]:
         """Return the numbers of one answer."""
@@ -71,15 +85,27 @@ def decompose(answer: FloatArray, draws: FloatArray) -> Uncertainty:
     )
 
 
+def entity_blocks(counts: NDArray[np.intp], per_row: int) -> Iterator[slice]:
+    """Slices of entities, each with as many as can be drawn at once: at least one. ``counts`` are
+    their rows, and ``per_row`` the numbers that are drawn for each row."""
+    start = rows = 0
+    for position, count in enumerate(counts.tolist()):
+        if position > start and (rows + count) * per_row > DRAWN_AT_ONCE:
+            yield slice(start, position)
+            start, rows = position, 0
+        rows += count
+    yield slice(start, len(counts))
+
+
 def spn_uncertainty(
     converter: Converter,
     features: Float32Array,
     keys: KeyArray | None,
     samples: int,
     combine: Callable[[FloatArray], Combined],
-    answer: Combined,
+    answer: FloatArray,
 ) -> Uncertainty:
-    """Return the uncertainty of the variant ``spn``.
+    """Return the uncertainty of the variant ``spn``; ``answer`` is P̂ [E, V].
 
     Samples the latent codes of all items jointly and combines each sample as the answer was
     combined, for every member of an ensemble.
@@ -91,7 +117,7 @@ def spn_uncertainty(
     keys = feature_keys(features) if keys is None else keys
     drawn = tempered(drawing.sampled(posteriors, keys), config.temperature)
     draws = [combine(drawn[s, :, m]).distribution for s, m in np.ndindex(drawn.shape[0], samples)]
-    return decompose(answer.distribution, np.stack(draws))
+    return decompose(answer, np.stack(draws))
 
 
 def entity_keys(keys: KeyArray, segments: Segments) -> KeyArray:
@@ -110,13 +136,16 @@ def learned_uncertainty(
     keys: KeyArray,
 ) -> Uncertainty:
     """Return the uncertainty of the variant ``learned``: samples of the aggregated posterior."""
-    aggregated = Posteriors(
-        range_ids(answer.mu.shape[1]),
-        answer.mu.astype(np.float32),
-        answer.sigma.astype(np.float32),
-    )
-    drawn = Converter(runtime, predicate, config).sampled(aggregated, keys)
-    drawn = tempered(drawn, config.temperature)
-    members, entities, samples, values = drawn.shape
-    draws = drawn.swapaxes(1, 2).reshape(members * samples, entities, values)
-    return decompose(answer.distribution, draws)
+    converter, (entities, values) = Converter(runtime, predicate, config), answer.distribution.shape
+    per_row = runtime.members * config.samples * values
+    parts = []
+    for block in entity_blocks(np.ones(entities, np.intp), per_row):
+        aggregated = Posteriors(
+            range_ids(block.stop - block.start),
+            answer.mu[:, block].astype(np.float32),
+            answer.sigma[:, block].astype(np.float32),
+        )
+        drawn = tempered(converter.sampled(aggregated, keys[block]), config.temperature)
+        draws = drawn.swapaxes(1, 2).reshape(-1, block.stop - block.start, values)
+        parts.append(decompose(answer.distribution[block], draws))
+    return Uncertainty.join(parts)

@@ -74,7 +74,7 @@ def parse_domain(text: str, file: str) -> Domain:
     path = TomlPath(file)
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DatasetError(f"{file}: not valid TOML: {error}. Nothing was loaded.") from error
     table = TomlTable.of(document, path, _KEYS)
     name, values = table.text("name"), table.texts("values", least=2)

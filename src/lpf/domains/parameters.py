@@ -12,6 +12,8 @@ from lpf.errors import ConfigError
 
 Unseen = Literal["wordings", "sentences"]
 _NOTHING = "none"
+MOST_ENTITIES = 1_000_000
+MOST_ITEMS = 1000
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,9 @@ class GeneratorParameters:
             self._check(is_sum_one and min(self.shares) > 0, "shares", "above 0, with a sum of 1")
 
     def _check_counts(self) -> None:
-        self._check(self.entities >= 1, "entities", "at least 1")
-        self._check(self.items >= 1, "items", "at least 1")
+        entities = 1 <= self.entities <= MOST_ENTITIES
+        self._check(entities, "entities", f"from 1 to {MOST_ENTITIES:,}")
+        self._check(1 <= self.items <= MOST_ITEMS, "items", f"from 1 to {MOST_ITEMS:,}")
         least = self.items if self.items_min is None else self.items_min
         self._check(1 <= least <= self.items, "items_min", f"from 1 to items ({self.items})")
 

@@ -18,6 +18,7 @@ from lpf.combine.robust import RobustParameters, combine_robust
 from lpf.combine.uncertainty import (
     DRAW_SAMPLER,
     Uncertainty,
+    entity_blocks,
     entity_keys,
     learned_uncertainty,
     spn_uncertainty,
@@ -266,14 +267,26 @@ class Engine:
         combined = combine(factors.potential)
         uncertainty = None
         if options.uncertainty_samples:
-            uncertainty = spn_uncertainty(
-                converter,
-                items.features,
-                items.keys,
-                options.uncertainty_samples,
-                combine,
-                combined,
-            )
+            samples = options.uncertainty_samples
+            per_row = converter.runtime.members * samples * len(factors.values)
+            parts = []
+            for block in entity_blocks(segments.counts, per_row):
+                rows = np.arange(segments.offsets[block.start], segments.offsets[block.stop])
+                some = items if len(segments) == block.stop - block.start else items.select(rows)
+                if some is not items:
+                    combine = self._combination(
+                        some,
+                        predicate,
+                        parameters,
+                        Segments.of_counts(segments.counts[block]),
+                        log_prior if log_prior.ndim == 1 else log_prior[block],
+                        None if weight is None else weight[rows],
+                    )
+                answer = combined.distribution[block]
+                parts.append(
+                    spn_uncertainty(converter, some.features, some.keys, samples, combine, answer)
+                )
+            uncertainty = Uncertainty.join(parts)
         return Answers(
             predicate,
             factors.values,

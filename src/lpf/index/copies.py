@@ -7,8 +7,10 @@ nearly the same direction; so are copies of copies.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpf.errors import ConfigError
 from lpf.items import GroupArray
@@ -17,6 +19,9 @@ from lpf.types import Float32Array
 # Between "the same news in similar words" and "another year": see docs/retrieval.md.
 DEFAULT_SIMILARITY = 0.97
 _UNSHARED = (1 << 18) - 1  # multiplications
+# Among many items, groups of copies are followed through at most this many copies of copies.
+MOST_FOLLOWED = 256
+ROWS_TOGETHER = 16
 BLOCK_ROWS = 512  # rows compared with all others at once: 10 MB for 5,000 items
 
 
@@ -47,6 +52,83 @@ def copy_labels(
     for near in close or ():
         _join(labels, near)
     return labels if (labels != np.arange(len(texts))).any() else None
+
+
+class GroupsOnDemand:
+    """Groups of copies among many items, found only as far as the choice of the best needs them.
+
+    ``copy_labels`` compares all texts with each other. Here each chosen item is compared with all
+    others, so the work grows with the number of items times ``top_k``. The groups are the same,
+    unless the copies of the chosen items have more than MOST_FOLLOWED copies in turn: beyond that,
+    texts are compared with the chosen items only.
+    """
+
+    def __init__(
+        self,
+        content_keys: Sequence[bytes],
+        report_ids: Sequence[str | None],
+        texts: Float32Array,
+        similarity: float,
+    ) -> None:
+        self._texts = np.ascontiguousarray(texts)
+        lengths = np.sqrt(np.einsum("ij,ij->i", self._texts, self._texts))
+        lengths[lengths == 0] = np.inf  # a row of zeros is never a copy
+        self._lengths, self._similarity = lengths, similarity
+        self._mates: dict[int, list[GroupArray]] = {}
+        for members in [*_repeated(content_keys), *_repeated(report_ids)]:
+            together = np.array(members)
+            for member in members:
+                self._mates.setdefault(member, []).append(together)
+
+    def labels(self, order: Sequence[int], top_k: int) -> GroupArray:
+        """Like ``copy_labels``, for choosing the ``top_k`` best of ``order``: copies of items that
+        come after those are not looked for."""
+        labels = np.full(len(self._texts), -1, np.int64)
+        groups, left = 0, MOST_FOLLOWED
+        close: dict[int, NDArray[np.bool_]] = {}
+        for rank, place in enumerate(order):
+            if labels[place] >= 0:
+                continue
+            groups += 1
+            if groups == top_k:
+                break
+            if place not in close:
+                upcoming = (other for other in islice(order, rank, None) if labels[other] < 0)
+                rows = list(islice(upcoming, min(ROWS_TOGETHER, top_k - groups)))
+                close = dict(zip(rows, self._close(rows), strict=True))
+            left -= self._label(place, close[place], labels, left)
+        return np.where(labels < 0, np.arange(len(labels)), labels)
+
+    def _label(self, first: int, close: NDArray[np.bool_], labels: GroupArray, most: int) -> int:
+        """Label the group of ``first``; return how many copies were compared with all items."""
+        labels[first] = first
+        new = self._add(np.flatnonzero(close), [first], labels, first)
+        followed = 0
+        while new and bool((labels < 0).any()):
+            rows = new[: min(ROWS_TOGETHER, most - followed)]
+            reached = np.empty(0, np.int64)
+            if rows:
+                reached = np.flatnonzero(self._close(rows).any(axis=0))
+                followed += len(rows)
+            rest = new[len(rows) :] if rows else []
+            new = rest + self._add(reached, rows or new, labels, first)
+        return followed
+
+    def _add(
+        self, reached: GroupArray, of: Sequence[int], labels: GroupArray, first: int
+    ) -> list[int]:
+        """Label the rows reached and the mates of ``of``; return those that were not yet."""
+        mates = [group for place in of for group in self._mates.get(place, ())]
+        both = np.unique(np.concatenate([reached, *mates])) if mates else reached
+        new = both[labels[both] < 0]
+        labels[new] = first
+        return [int(place) for place in new]
+
+    def _close(self, rows: Sequence[int]) -> NDArray[np.bool_]:
+        """Which items are near copies of each row, [R, N]."""
+        products = self._texts[rows] @ self._texts.T
+        least = self._similarity * self._lengths[rows][:, None] * self._lengths
+        return np.asarray(products >= least)
 
 
 def copy_groups(

@@ -326,7 +326,7 @@ def _rows_at(source: FeatureSource, places: RowNumbers) -> VectorRows:
 def _rerank(
     source: FeatureSource, query: Float32Array, row_ids: RowNumbers, depth: int
 ) -> tuple[Float32Array, RowNumbers]:
-    stored, features = vectors_of_rows(source.store, source.number, source.width, row_ids.tolist())
+    stored, features = vectors_of_rows(source, row_ids.tolist())
     cosines = units_of(source.texts(features)) @ query
     order = np.lexsort((stored, -cosines))[:depth]
     padding = (0, depth - len(order))

@@ -17,15 +17,37 @@ from lpf.reading.pair import PARTS
 from lpf.reading.reader import Progress, Reader, ReadRequest
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
-from lpf.storage.evidence_rows import READER, vectors_from_rows
+from lpf.storage.evidence_rows import (
+    READER,
+    SEALED_COLUMNS,
+    SEALED_VECTOR,
+    VECTORS_OF_ROWS,
+    vectors_from_rows,
+)
+from lpf.storage.seals import (
+    FIELDS_CHANGED,
+    DamagedItem,
+    damaged_error,
+    printable,
+    row_seal,
+    stored_number,
+)
 from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import erased_evidence, evidence, features, readers
 from lpf.types import Float32Array
 
 # Columns of ``EvidenceStore.candidates``. The rows stay tuples: there may be thousands for a
 # question, and naming each field would cost more than looking them up.
-ROW_ID, EVIDENCE_ID, CREDIBILITY, TIMESTAMP, SOURCE = range(5)
-REPORT_ID, CONTENT_KEY, COMMITMENT, HAS_CLAIM, VECTOR = range(5, 10)
+_NAMES = [column.name for column in SEALED_COLUMNS]
+EVIDENCE_ID, CREDIBILITY, TIMESTAMP, SOURCE, REPORT_ID, CONTENT_KEY, COMMITMENT = (
+    _NAMES.index(name)
+    for name in (
+        *("evidence_id", "credibility", "timestamp", "source"),
+        *("report_id", "content_key", "commitment"),
+    )
+)
+ENTITY_ID, PREDICATE = _NAMES.index("entity_id"), _NAMES.index("predicate")
+ROW_ID, HAS_CLAIM, VECTOR = range(len(_NAMES) + 2, len(_NAMES) + 5)  # after the two seals
 
 
 STORED: Final = np.dtype("<f4")
@@ -90,11 +112,11 @@ class FeatureSource:
             )
         return vector
 
-    def completed(self, rows: list[Row]) -> list[Row]:
+    def completed(self, rows: list[Row], damaged: list[DamagedItem]) -> list[Row]:
         """Candidates with all vectors; missing ones are read now and stored. Rows whose text was
-        erased meanwhile are left out."""
+        erased meanwhile are left out, and those whose text is ``damaged`` are added there."""
         missing = [row[ROW_ID] for row in rows if row[VECTOR] is None]
-        stored = self.store.by_rows(missing)
+        stored = self.store.by_rows(missing, damaged)
         features = self._read_and_store(stored)
         fresh = {item.row_id: features[place].tobytes() for place, item in enumerate(stored)}
         filled = (
@@ -148,22 +170,11 @@ class FeatureSource:
 _OF_READER = features.c.reader == bindparam("reader")
 
 _ENTRIES = Prepared(
-    select(
-        evidence.c.row_id,
-        evidence.c.evidence_id,
-        evidence.c.entity_id,
-        evidence.c.predicate,
-        evidence.c.credibility,
-    ).where(any_of(evidence.c.row_id)),
+    select(*SEALED_COLUMNS, evidence.c.seal, evidence.c.row_id).where(any_of(evidence.c.row_id)),
     *KEYS,
-)
-_VECTORS = Prepared(
-    select(features.c.row_id, features.c.vector).where(any_of(features.c.row_id), _OF_READER),
-    *KEYS,
-    "reader",
 )
 _ENTITY_VECTORS = Prepared(
-    select(features.c.row_id, features.c.vector)
+    select(*SEALED_VECTOR)
     .join_from(evidence, features, features.c.row_id == evidence.c.row_id)
     .where(evidence.c.entity_id == bindparam("entity_id"), _OF_READER)
     .order_by(features.c.row_id),
@@ -175,28 +186,36 @@ _ERASED = Prepared(select(func.count()).select_from(erased_evidence))
 
 
 def entries(store: EvidenceStore, row_ids: Iterable[int]) -> dict[int, Row]:
-    """(row_id, evidence_id, entity_id, predicate, credibility) of the rows that exist."""
-    return {row[0]: row for row in store.database.look_up(_ENTRIES, row_ids)}
+    """The SEALED_COLUMNS of the rows that exist. StoreDamagedError if one was changed."""
+    found, damaged = {}, []
+    for *fields, seal, row_id in store.database.look_up(_ENTRIES, row_ids):
+        if row_seal(fields) == seal:
+            found[row_id] = tuple(fields)
+        else:
+            damaged.append(DamagedItem(printable(fields[EVIDENCE_ID]), FIELDS_CHANGED))
+    if damaged:
+        raise damaged_error(damaged, "Nothing was searched.")
+    return found
 
 
 def vectors_of_rows(
-    store: EvidenceStore, reader: int, width: int, row_ids: Iterable[int]
+    source: FeatureSource, row_ids: Iterable[int]
 ) -> tuple[RowNumbers, Float32Array]:
     """The rows that exist and their vectors, in no particular order."""
-    return vectors_from_rows(list(store.database.look_up(_VECTORS, row_ids, reader)), width)
+    rows = list(source.store.database.look_up(VECTORS_OF_ROWS, row_ids, source.number))
+    return vectors_from_rows(rows, source.width, source.reader_id)
 
 
-def vectors_of_entity(
-    store: EvidenceStore, reader: int, width: int, entity_id: str
-) -> tuple[RowNumbers, Float32Array]:
+def vectors_of_entity(source: FeatureSource, entity_id: str) -> tuple[RowNumbers, Float32Array]:
     """All vectors of one entity, in the order of the rows."""
-    return vectors_from_rows(store.database.rows(_ENTITY_VECTORS, (entity_id, reader)), width)
+    rows = source.store.database.rows(_ENTITY_VECTORS, (entity_id, source.number))
+    return vectors_from_rows(rows, source.width, source.reader_id)
 
 
 def known_reader(store: EvidenceStore, reader_id: str) -> int | None:
     """The number of a reader, or None: unlike ``reader_number`` this never assigns one."""
     row = store.database.row(READER, (reader_id,))
-    return None if row is None else int(row[0])
+    return None if row is None else stored_number(row[0], "readers")
 
 
 def readers_used(store: EvidenceStore) -> list[str]:

@@ -16,6 +16,7 @@ from sqlalchemy.sql.expression import FromClause
 from lpf.storage.database import Database
 from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import evidence, facts
+from lpf.storage.values import text_problem
 
 MOST_NAMES = 3
 ROWS_WALKED = 200
@@ -80,6 +81,7 @@ def _following_ids(database: Database, entity_id: str) -> set[str]:
         for statement in _FOLLOWING
         for start in starts
         for (name,) in database.rows(statement, (start, ROWS_WALKED))
+        if isinstance(name, str) and text_problem(name) is None  # not a damaged row
     }
 
 

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.factors.keys import stored_keys
-from lpf.index.copies import DEFAULT_SIMILARITY, checked_similarity, copy_labels, numbered
+from lpf.index.copies import (
+    BLOCK_ROWS,
+    DEFAULT_SIMILARITY,
+    GroupsOnDemand,
+    checked_similarity,
+    copy_labels,
+    numbered,
+)
 from lpf.index.features import (
     COMMITMENT,
     CONTENT_KEY,
@@ -30,7 +37,7 @@ from lpf.index.ranking import Ranker, RankingConfig, best_first, relevance_to, t
 from lpf.items import GroupArray, Items
 from lpf.reading.reader import Reader
 from lpf.storage.database import Row
-from lpf.storage.evidence import EvidenceStore
+from lpf.storage.evidence import DamagedItem, EvidenceStore
 from lpf.storage.versioned_cache import VersionedCache
 from lpf.types import Float32Array
 
@@ -48,6 +55,7 @@ class Counts(NamedTuple):
     considered: int
     below_credibility: int
     dated_later: int
+    damaged: tuple[DamagedItem, ...] = ()
 
 
 class Candidates:
@@ -75,9 +83,13 @@ class Candidates:
         self._since, self._until = span
         self._reader_id = source.reader_id
         self._credibility, self._timestamps = columns[CREDIBILITY], columns[TIMESTAMP]
-        self._labels = copy_labels(
-            columns[CONTENT_KEY], columns[REPORT_ID], self._texts, similarity
-        )
+        compared = columns[CONTENT_KEY], columns[REPORT_ID], self._texts
+        self._groups: GroupsOnDemand | None = None
+        self._labels: GroupArray | None = None
+        if len(rows) > BLOCK_ROWS and similarity is not None:
+            self._groups = GroupsOnDemand(*compared, similarity)
+        else:
+            self._labels = copy_labels(*compared, similarity)
         self._last: tuple[list[int], Items] | None = None
 
     def hold_at(self, as_of: int) -> bool:
@@ -87,16 +99,20 @@ class Candidates:
         """The best ``top_k`` at ``as_of``, compared with ``query`` [text width] if one is given."""
         relevance = None if query is None else relevance_to(self._texts, query)
         scores = ranker.scores(self._credibility, self._timestamps, as_of, relevance)
-        chosen = take_best(best_first(scores, self._timestamps), self._labels, top_k)
+        order, labels = best_first(scores, self._timestamps), self._labels
+        if self._groups is not None:
+            labels = self._groups.labels(order, top_k)
+            self._last = None  # labels of other items may have changed
+        chosen = take_best(order, labels, top_k)
         last = self._last
         # Usually the same items are chosen again, in the same order: only their scores change.
         if last is None or last[0] != chosen:
-            last = self._last = chosen, self._gather(chosen)
+            last = self._last = chosen, self._gather(chosen, labels)
         items = last[1].copy()
         items.scores = np.array([scores[place] for place in chosen])
         return items
 
-    def _gather(self, chosen: list[int]) -> Items:
+    def _gather(self, chosen: list[int], labels: GroupArray | None) -> Items:
         """The chosen items without scores. Several questions share the arrays, so they are
         read-only."""
         columns = list(zip(*[self._rows[place] for place in chosen], strict=True))
@@ -105,7 +121,7 @@ class Candidates:
             columns[EVIDENCE_ID],
             _read_only(stored_keys(columns[CONTENT_KEY], self._reader_id)),
             _read_only(np.array(columns[CREDIBILITY], np.float64)),  # None becomes NaN
-            _read_only(_group_numbers(self._labels, chosen)),
+            _read_only(_group_numbers(labels, chosen)),
             _read_only(np.array(numbered(columns[SOURCE]))),
             content_keys=columns[CONTENT_KEY],
             commitments=columns[COMMITMENT],
@@ -113,6 +129,7 @@ class Candidates:
             considered=self._counts.considered,
             below_credibility=self._counts.below_credibility,
             dated_later=self._counts.dated_later,
+            damaged=self._counts.damaged,
             cut=len(self._rows) - len(chosen),
         )
 
@@ -174,7 +191,9 @@ class EvidenceIndex:
     def _usable(self, key: _Key, as_of: int) -> tuple[list[Row], Counts, tuple[float, float]]:
         """Rows that may be used, counts, and the time span in which these rows are the same."""
         entity_id, predicate, min_credibility = key
-        candidates = self.source.store.candidates(entity_id, predicate, self.source.number)
+        source = self.source
+        candidates, broken = source.store.candidates(entity_id, predicate, source.number)
+        damaged, found = list(broken), len(candidates) + len(broken)
         dated = [(-math.inf if (at := row[TIMESTAMP]) is None else at) for row in candidates]
         known = [row for row, at in zip(candidates, dated, strict=True) if at <= as_of]
         rows = [
@@ -182,11 +201,12 @@ class EvidenceIndex:
             for row in known
             if (credible := row[CREDIBILITY]) is None or credible >= min_credibility
         ]
-        counts = Counts(len(candidates), len(known) - len(rows), len(candidates) - len(known))
         since = max([at for at in dated if at <= as_of], default=-math.inf)
         until = min([at for at in dated if at > as_of], default=math.inf)
+        below = len(known) - len(rows)
         if None in [row[VECTOR] for row in rows]:
-            rows = self.source.completed(rows)
+            rows = source.completed(rows, damaged)
+        counts = Counts(found, below, len(candidates) - len(known), tuple(damaged))
         # One order for everything that follows, so that sums of floats do not depend on the order
         # of ingestion.
         rows.sort(key=_by_evidence_id)

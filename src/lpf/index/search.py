@@ -9,7 +9,15 @@ import numpy as np
 
 from lpf.errors import ConfigError
 from lpf.index.faiss_index import FaissIndex, IndexConfig, build, nearest_rows, units_of
-from lpf.index.features import FeatureSource, entries, vectors_of_entity
+from lpf.index.features import (
+    CREDIBILITY,
+    ENTITY_ID,
+    EVIDENCE_ID,
+    PREDICATE,
+    FeatureSource,
+    entries,
+    vectors_of_entity,
+)
 from lpf.index.vector_file import Manifest, VectorFile, forget_rows, versions
 from lpf.storage.evidence import RowNumbers
 from lpf.types import Float32Array
@@ -198,7 +206,7 @@ class VectorIndex:
 
     def _entity_rows(self, unit: Float32Array, entity_id: str) -> tuple[Float32Array, RowNumbers]:
         source = self._source
-        row_ids, features = vectors_of_entity(self._store, source.number, source.width, entity_id)
+        row_ids, features = vectors_of_entity(source, entity_id)
         cosines = units_of(source.texts(features)) @ unit
         order = np.lexsort((row_ids, -cosines))
         return cosines[order], row_ids[order]
@@ -216,8 +224,9 @@ class VectorIndex:
         for row_id, cosine in zip(row_ids.tolist(), cosines.tolist(), strict=True):
             if row_id not in known:
                 continue
-            _, evidence_id, entity_id, item_predicate, credibility = known[row_id]
+            entry = known[row_id]
+            about, credibility = entry[PREDICATE], entry[CREDIBILITY]
             is_credible = credibility is None or credibility >= min_credibility
-            if predicate in (None, item_predicate) and is_credible:
-                hits.append(Hit(evidence_id, entity_id, item_predicate, cosine, row_id))
+            if predicate in (None, about) and is_credible:
+                hits.append(Hit(entry[EVIDENCE_ID], entry[ENTITY_ID], about, cosine, row_id))
         return hits

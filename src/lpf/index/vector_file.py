@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from lpf.errors import StorageError, StoreBusyError
 from lpf.index.faiss_index import FaissIndex, Kind
 from lpf.index.features import count_erased
-from lpf.storage.atomic_files import sync, wipe
+from lpf.storage.atomic_files import PRIVATE_FILE, open_private, private_folder, sync, wipe
 from lpf.storage.evidence import EvidenceStore
 from lpf.version import __version__
 
@@ -80,8 +80,8 @@ class VectorFile:
     def locked(self) -> Iterator[None]:
         """Lock the file against other processes, and wipe what a crash left behind."""
         with self._translated_errors():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(self._lock, timeout=LOCK_SECONDS):
+            private_folder(self.folder)
+            with FileLock(self._lock, timeout=LOCK_SECONDS, mode=PRIVATE_FILE):
                 for leftover in (self._new, self._old):
                     wipe(leftover)
                 yield
@@ -102,18 +102,27 @@ class VectorFile:
         """Replace the file. Return the manifest with the hash of the new file."""
         import faiss
 
+        open_private(self._new, "wb").close()  # FAISS keeps the mode of an existing file
         faiss.write_index(index.index, str(self._new))
         sync(self._new)
         complete = Manifest(**{**asdict(manifest), "sha256": _sha256(self._new)})
         with suppress(FileNotFoundError):
             self.path.replace(self._old)
         self._new.replace(self.path)
-        self._new.write_text(json.dumps(asdict(complete), indent=2, sort_keys=True) + "\n")
+        with open_private(self._new, "wb") as file:
+            file.write(json.dumps(asdict(complete), indent=2, sort_keys=True).encode() + b"\n")
         sync(self._new)
         self._new.replace(self.manifest_path)
         sync(self.folder)
         wipe(self._old)
         return complete
+
+    def discard_unless(self, erased: int) -> None:
+        """Wipe the file unless it was made when ``erased`` items had been erased."""
+        with self.locked():
+            manifest = self._read_manifest()
+            if manifest is None or manifest.erased_count != erased:
+                self.discard()
 
     def discard(self) -> None:
         """Wipe the file; it is rebuilt when it is needed."""
@@ -123,7 +132,12 @@ class VectorFile:
     def _read_manifest(self) -> Manifest | None:
         try:
             manifest = Manifest(**json.loads(self.manifest_path.read_text()))
-        except (OSError, ValueError, TypeError):  # whatever is wrong, the file is rebuilt
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            RecursionError,
+        ):  # whatever is wrong, the file is rebuilt
             return None
         return manifest if manifest.format == FORMAT else None
 
@@ -155,21 +169,25 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def forget_rows(store: EvidenceStore, folder: Path | str, row_ids: Sequence[int]) -> None:
-    """Remove erased rows from all vector files in ``folder``, and wipe the old files. Needs no
-    reader, and FAISS only if there is a file."""
+def forget_rows(
+    store: EvidenceStore, folder: Path | str, row_ids: Sequence[int], items: int | None = None
+) -> None:
+    """Remove erased rows from all vector files in ``folder``, and wipe the old files. The rows are
+    those of ``items`` items (None: one row each). Needs no reader, and FAISS only if there is a
+    file."""
+    count = len(row_ids) if items is None else items
     for file in VectorFile.all_in(Path(folder)):
         with file.locked():
-            _forget_rows(file, row_ids, count_erased(store))
+            _forget_rows(file, row_ids, count, count_erased(store))
 
 
-def _forget_rows(file: VectorFile, row_ids: Sequence[int], erased: int) -> None:
+def _forget_rows(file: VectorFile, row_ids: Sequence[int], items: int, erased: int) -> None:
     loaded = file.load()
     if loaded is None:
         file.discard()  # it is damaged, but may contain the rows
         return
     manifest, index = loaded
-    if erased - manifest.erased_count > len(row_ids):
+    if erased - manifest.erased_count > items:
         file.discard()  # other rows were erased without being removed from the file
         return
     index.remove(np.array(row_ids, np.int64))

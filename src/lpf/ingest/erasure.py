@@ -15,7 +15,7 @@ from lpf.errors import StorageError
 from lpf.ingest.rejects import ErasedContent, clean_rejects, locked_folder
 from lpf.storage.database import Database
 from lpf.storage.driver_errors import translate_errors
-from lpf.storage.evidence import EvidenceStore, PendingErasure
+from lpf.storage.evidence import DamagedItem, EvidenceStore, PendingErasure
 
 DEFAULT_WAIT_SECONDS = 10.0
 TABLES = ("evidence", "superseded_evidence", "features", "pending_erasures", "query_texts")
@@ -51,22 +51,30 @@ def erase_evidence(
 
 
 def begin_erasure(
-    evidence_ids: str | Sequence[str], store: EvidenceStore, rejects_folder: str | Path
+    evidence_ids: str | Sequence[str],
+    store: EvidenceStore,
+    rejects_folder: str | Path,
+    other_rejects: Sequence[Path] = (),
 ) -> Erasure:
     """Remove items from the rejects files and from the store. An erasure that was interrupted is
     continued. UnknownEvidenceError, before anything is removed, if an item was never in the store
     or its erasure is finished.
 
     Rejects come first: their lines are recognised by the text, which is gone afterwards.
+    ``other_rejects`` are the rejects folders of other workspaces that use the same store.
     """
     wanted = [evidence_ids] if isinstance(evidence_ids, str) else list(dict.fromkeys(evidence_ids))
     with locked_folder(rejects_folder):
         pending: dict[str, list[PendingErasure]] = {}
         for item in store.pending_erasures():
             pending.setdefault(item.evidence_id, []).append(item)
-        stored = {name: store.versions(name) for name in wanted if name not in pending}
+        damaged: list[DamagedItem] = []  # recognised by their IDs alone
+        stored = {name: store.versions(name, damaged) for name in wanted if name not in pending}
         content = ErasedContent(wanted, (one.evidence for all in stored.values() for one in all))
         removed = clean_rejects(rejects_folder, content)
+        for folder in other_rejects:
+            with locked_folder(folder):
+                removed += clean_rejects(folder, content)
         for name in stored:
             pending[name] = store.erase(name)
     return Erasure(tuple(item for name in wanted for item in pending[name]), removed)
@@ -80,7 +88,9 @@ def finish_erasure(
     store.clear_erased_keys(begun.items)
     warning = scrub(store.database, wait_seconds)
     if warning:
-        return replace(begun, warnings=(*begun.warnings, warning))
+        begun = replace(begun, warnings=(*begun.warnings, warning))
+    if begun.warnings:
+        return begun
     store.finish_erasures(item.evidence_id for item in begun.items)
     return begun
 

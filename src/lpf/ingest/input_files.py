@@ -58,6 +58,13 @@ def open_input(path: str | Path, options: FileOptions | None = None) -> InputFil
         raise InputFileError(f"{path}: cannot be read: {error.strerror or error}.") from error
 
 
+def open_lines(name: str, data: bytes, options: FileOptions | None = None) -> InputFile:
+    """JSONL that is in memory, such as standard input. InputFileError as for a file."""
+    if not data:
+        raise InputFileError(f"{name}: the file is empty. Nothing was read.")
+    return open_jsonl(Path(name), options or FileOptions(), data)
+
+
 def _start(path: Path) -> bytes:
     try:
         with path.open("rb") as file:

@@ -19,7 +19,14 @@ from filelock import FileLock, Timeout
 
 from lpf.errors import StoreBusyError
 from lpf.ingest.row_fields import Problem
-from lpf.storage.atomic_files import sync, wipe, write_atomically
+from lpf.storage.atomic_files import (
+    PRIVATE_FILE,
+    open_private,
+    private_folder,
+    sync,
+    wipe,
+    write_atomically,
+)
 from lpf.storage.values import iso, text_problem
 from lpf.types import Evidence
 
@@ -55,7 +62,7 @@ class RejectsFile:
             if self._path is None:
                 self._path = self._unused_path()
             # A lone surrogate, which UTF-8 cannot encode, is written as a JSON escape.
-            with _unfinished(self._path).open("ab") as file:
+            with open_private(_unfinished(self._path), "ab") as file:
                 file.write("".join(lines).encode(errors="backslashreplace"))
                 file.flush()
                 os.fsync(file.fileno())
@@ -94,8 +101,8 @@ class RejectsFile:
 @contextmanager
 def locked_folder(folder: str | Path) -> Iterator[None]:
     """Lock a rejects folder against other writers."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    lock = FileLock(Path(folder) / LOCK, timeout=LOCK_SECONDS)
+    private_folder(Path(folder))
+    lock = FileLock(Path(folder) / LOCK, timeout=LOCK_SECONDS, mode=PRIVATE_FILE)
     try:
         lock.acquire()
     except Timeout:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import AnyStr
+from typing import AnyStr, BinaryIO
 
 from lpf.errors import InputFileError
 from lpf.ingest.input_rows import (
@@ -50,10 +50,14 @@ _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # the first line
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file and its encoding."""
+    """A file, or bytes in memory, and its encoding."""
 
     path: Path
     encoding: str
+    data: bytes | None = None
+
+    def opened(self) -> BinaryIO:
+        return self.path.open("rb") if self.data is None else io.BytesIO(self.data)
 
     def lines(self) -> Iterator[tuple[int, str, str]]:
         """Number, text and error of each line. The text of a line that cannot be decoded is needed
@@ -69,7 +73,7 @@ class TextFile:
         return "\n".encode(self.encoding) == b"\n"
 
     def _by_bytes(self) -> Iterator[tuple[int, str, str]]:
-        with self.path.open("rb") as file:
+        with self.opened() as file:
             number = 0
             while line := file.readline(LONGEST_ROW + 1):
                 number += 1
@@ -86,7 +90,7 @@ class TextFile:
                     yield number, line.decode(self.encoding, "backslashreplace"), reason
 
     def _by_characters(self) -> Iterator[tuple[int, str, str]]:
-        with self.path.open("rb") as file:
+        with self.opened() as file:
             text = io.TextIOWrapper(file, encoding=self.encoding, errors="replace", newline="\n")
             number = 0
             while line := text.readline(LONGEST_ROW + 1):
@@ -108,19 +112,23 @@ def _ends(readline: Callable[[int], AnyStr], line: AnyStr, end: AnyStr) -> bool:
     return False
 
 
-def open_text(path: Path, given: str | None, *, tabular: bool) -> TextFile:
+def open_text(
+    path: Path, given: str | None, *, tabular: bool, data: bytes | None = None
+) -> TextFile:
     """The file with its encoding: ``given``, or what its first bytes show. A table may also be in
     the encoding of Windows: if no line is UTF-8 beyond ASCII and some line is not UTF-8."""
     if given is not None:
-        return TextFile(path, given)
-    with path.open("rb") as file:
+        return TextFile(path, given, data)
+    with TextFile(path, UTF8, data).opened() as file:
         start = file.read(4)
     for mark, name in _MARKS:
         if start.startswith(mark):
-            return TextFile(path, name)
+            return TextFile(path, name, data)
     for pattern, name in _WITHOUT_MARK:
         if pattern.fullmatch(start):
-            return TextFile(path, name)
+            return TextFile(path, name, data)
+    if data is not None:
+        return TextFile(path, UTF8, data)
     return TextFile(path, WINDOWS if tabular and _is_windows(path) else UTF8)
 
 
@@ -151,8 +159,8 @@ def _decodes(line: bytes, encoding: str) -> bool:
 # JSONL
 
 
-def open_jsonl(path: Path, options: FileOptions) -> InputFile:
-    text = open_text(path, options.encoding, tabular=False)
+def open_jsonl(path: Path, options: FileOptions, data: bytes | None = None) -> InputFile:
+    text = open_text(path, options.encoding, tabular=False, data=data)
     return InputFile(str(path), lambda: _json_rows(text, options.columns), read_as=text.read_as)
 
 

@@ -7,6 +7,7 @@ CHECKPOINT_FORMAT = "lpf-checkpoint/1"
 EXPORT_FORMAT = "lpf-ledger/1"
 INCLUSION_FORMAT = "lpf-inclusion/1"
 CONSISTENCY_FORMAT = "lpf-consistency/1"
+DISCLOSURE_FORMAT = "lpf-disclosure/1"
 
 QUERY_TEXT_FIELD = "query_text"  # field of a record with the salted hash of the question's text
 

@@ -68,6 +68,19 @@ def load_public(path: Path) -> bytes:
     return key
 
 
+def public_key_of(private: Path) -> tuple[bytes, Path] | None:
+    """The public key (32 bytes) that belongs to a private key's path, and the file it is from: the
+    private key itself, or the public file beside it. None if there is neither."""
+    public = private.with_suffix(".pub")
+    if private.exists():
+        try:
+            return public_bytes(load_private(private)), private
+        except LedgerKeyError:  # another user's, or exposed: to verify, the public file is enough
+            if not public.exists():
+                raise
+    return (load_public(public), public) if public.exists() else None
+
+
 def public_bytes(key: Ed25519PrivateKey) -> bytes:
     return key.public_key().public_bytes_raw()
 

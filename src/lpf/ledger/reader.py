@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from lpf.errors import UnknownRecordError
@@ -23,6 +24,9 @@ from lpf.ledger.identity import (
 )
 from lpf.ledger.records import QueryText, query_text_commitment, record_id, sequence_of
 from lpf.storage.database import Database
+from lpf.storage.values import to_micros
+
+TIMES_COMPARED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,15 @@ class LedgerReader:
             )
         return _record(seq, *row)
 
+    def newest_time(self) -> int | None:
+        """The latest time of the newest records, in microseconds since 1970: of several, since a
+        clock that was set back gives the very newest an earlier time. None if none has a time;
+        ``verify`` reports damaged records."""
+        size = self.size
+        rows = self._database.rows(statements.RECORDS, (max(1, size - TIMES_COMPARED + 1), size))
+        times = [_time_of(body) for _, _, body, _ in rows]
+        return max((time for time in times if time is not None), default=None)
+
     def records(self, first: int = 1, last: int | None = None) -> Iterator[StoredRecord]:
         """Stream the records with numbers ``first`` to ``last``, in order."""
         bounds = (first, self.size if last is None else last)
@@ -115,6 +128,13 @@ class LedgerReader:
         if value.keys() == {"blob"} and is_digest(value["blob"]):
             return json.loads(self.blob(bytes.fromhex(value["blob"])))
         return {name: self._expanded(item) for name, item in value.items()}
+
+
+def _time_of(body: Any) -> int | None:
+    try:
+        return to_micros(datetime.fromisoformat(json.loads(body)["timestamp"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
 
 
 def is_digest(value: Any) -> bool:

@@ -183,7 +183,7 @@ class KnownBlobs:
 def _require_canonical(digest: bytes, blob: bytes) -> None:
     try:
         is_canonical = canonical(json.loads(blob)) == blob
-    except ValueError:
+    except (ValueError, RecursionError):
         is_canonical = False
     if not is_canonical:
         raise LedgerError(

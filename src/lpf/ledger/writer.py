@@ -284,6 +284,8 @@ class Ledger:
         if private_key is not None:
             require_key(self.identity, public_bytes(private_key))
         self._signs = private_key is not None
+        # Of the newest record when the ledger was opened; see ``LedgerReader.newest_time``.
+        self.newest_time = LedgerReader(database).newest_time()
         self._sequencer = Sequencer(database, self.identity, private_key, checkpoint_seconds)
         self._check = self._sequencer.blobs.check
         self._group = GroupCommit(self._sequencer.commit)

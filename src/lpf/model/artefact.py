@@ -146,22 +146,27 @@ class ModelCard:
         return tuple(one.verdict for one in self.held_out() if one.beats_class_shares is False)
 
     def to_markdown(self, predicates: Mapping[str, Sequence[str]] | None = None) -> str:
-        """The card as Markdown. ``predicates`` are the model's, with their values."""
+        """The card as Markdown. ``predicates`` are the model's, with their values. Every text is
+        on one line, so that none can add a heading."""
         questions = [
-            f"- {name}: {', '.join(values)}" for name, values in (predicates or {}).items()
+            _folded(f"- {name}: {', '.join(values)}") for name, values in (predicates or {}).items()
         ]
-        metrics = [f"- {name}: {value:.6g}" for name, value in self.metrics.items()]
+        metrics = [_folded(f"- {name}: {value:.6g}") for name, value in self.metrics.items()]
         sections = {
-            "Data": [self.data],
+            "Data": [_folded(self.data)],
             "Metrics": metrics or ["None were recorded."],
-            "Intended use": [self.intended_use],
-            "Unsuitable use": [self.unsuitable_use],
+            "Intended use": [_folded(self.intended_use)],
+            "Unsuitable use": [_folded(self.unsuitable_use)],
             "Predicates": questions,
-            "Notes": [f"- {note}" for note in self.notes],
+            "Notes": [_folded(f"- {note}") for note in self.notes],
         }
         body = [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items() if lines]
-        first = [f"**{sentence}**" for sentence in self.not_better_than_class_shares()]
-        return "\n\n".join([f"# {self.name}", *first, *body]) + "\n"
+        first = [f"**{_folded(sentence)}**" for sentence in self.not_better_than_class_shares()]
+        return "\n\n".join([f"# {_folded(self.name)}", *first, *body]) + "\n"
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.splitlines())
 
 
 FORMAT = "lpf-model/1"
@@ -232,15 +237,16 @@ def _version(contents: Mapping[str, bytes]) -> str:
 
 def _write_folder(models: Path, version: str, contents: Mapping[str, bytes]) -> None:
     """All files first, then one rename: other processes see a complete model or none."""
-    models.mkdir(parents=True, exist_ok=True)
+    models.mkdir(parents=True, exist_ok=True, mode=0o700)
     staging = Path(tempfile.mkdtemp(prefix=".incoming-", dir=models))
     try:
         for name, content in contents.items():
-            with (staging / name).open("wb") as file:
+            # For the owner only: a model says something about the texts it was trained on.
+            handle = os.open(staging / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        staging.chmod(0o755)
         staging.rename(models / version)
     except OSError:
         # Another process wrote the same version first; the content is the same.
@@ -263,7 +269,7 @@ def _read(path: Path) -> bytes:
 def _parse_json(content: bytes, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtefactFormatError(f"{path}: not valid JSON: {error}.") from error
     if not isinstance(document, dict):
         raise ArtefactFormatError(f"{path}: must hold one JSON object.")

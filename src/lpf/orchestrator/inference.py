@@ -37,6 +37,7 @@ from lpf.results import (
 )
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
+from lpf.storage.seals import damage_notes
 from lpf.types import Float32Array, FloatArray, QueryOptions
 
 NO_FACTS = Facts()
@@ -256,6 +257,7 @@ class Inference:
         answers.fill(items, place)
         rough = self._rough_note(answers.predicate)
         notes = [*([] if rough is None else [rough]), *question.notes]
+        notes += damage_notes(items.damaged)
         facts = question.used
         if answers.method == "spn" or not facts:
             notes += question.fact_notes
@@ -299,11 +301,12 @@ class Inference:
             base = self._background.log_prior(predicate.name, known)
         combined = normalised(base, np.empty((0, len(predicate.values))), Segments.one(0), {})
         _add_stage(question, "reasoning", 1e3 * (perf_counter() - begun))
-        left_out = LeftOut(items.dated_later, items.below_credibility)
+        left_out = LeftOut(items.dated_later, items.below_credibility, damaged=len(items.damaged))
         source: Source = "related" if question.related else "facts" if known else "none"
         notes = [_WITHOUT_EVIDENCE[source], *question.notes, *question.fact_notes]
         if left_out.count:
             notes.append(all_left_out_note(left_out, question.options, question.threshold))
+        notes += damage_notes(items.damaged)
         return QueryResult(
             question.entity_id,
             predicate.name,

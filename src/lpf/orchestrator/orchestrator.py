@@ -20,19 +20,21 @@ from lpf.orchestrator.recording import Contexts, draft_of
 from lpf.results import FactUsed, QueryResult
 from lpf.schema import Schema
 from lpf.storage.facts import FactStore
-from lpf.storage.values import now_micros, to_micros
+from lpf.storage.values import iso, now_micros, to_micros
 from lpf.types import QueryOptions
 
 AuditMode = Literal["sync", "async", "off"]
 DEFAULT_OPTIONS = QueryOptions()
 _EVERY_FIELD = attrgetter(*[one.name for one in fields(QueryResult)])
+# Clocks of several machines that write to one ledger differ a little. In microseconds.
+CLOCK_TOLERANCE = 5_000_000
 UNSIGNED = "recorded, but not signed: the ledger's key is not here"
 
 
 @dataclass(frozen=True)
 class Parts:
     """What an orchestrator works with. Without an ``engine`` (no model yet) only known facts can
-    answer; without a ``ledger`` nothing can be recorded."""
+    answer; without a ``ledger`` nothing can be recorded. ``asked_by`` is stored in every record."""
 
     schema: Schema
     facts: FactStore
@@ -42,6 +44,7 @@ class Parts:
     reader_id: str
     ledger: Ledger | None = None
     policy: FactPolicy = field(default_factory=FactPolicy)
+    asked_by: str | None = None
 
 
 class Orchestrator:
@@ -55,7 +58,9 @@ class Orchestrator:
         self._facts = parts.facts
         self._ledger = parts.ledger
         self._policy = parts.policy
+        self._asked_by = parts.asked_by
         self._clock = clock
+        self._latest = (parts.ledger.newest_time or 0) if parts.ledger else 0
         self._schema = parts.schema
         self._stale = {one.name: staleness_micros(one) for one in parts.schema}
         self._inference = Inference(
@@ -88,6 +93,7 @@ class Orchestrator:
         result = self._canonical(question)
         if result is None:
             result = self._inference.answer([question])[0]
+        self._note_clock([result])
         result.stages["canonical"] = 1e3 * looked
         self._record(result, begun, audit)
         return result
@@ -123,6 +129,7 @@ class Orchestrator:
         ]
         looked = perf_counter() - begun
         results = self._answer_all(all_questions)
+        self._note_clock(results)
         self._record_many(results, begun, looked, audit)
         return results
 
@@ -167,6 +174,15 @@ class Orchestrator:
             results.update(zip(chosen, answers, strict=True))
         return [results[place] for place in range(len(questions))]
 
+    def _note_clock(self, results: Sequence[QueryResult]) -> None:
+        """Records stay in order by their numbers, but their times are wrong if the clock was set
+        back."""
+        for result in results:
+            if result.timestamp < self._latest - CLOCK_TOLERANCE:
+                result.notes = (*result.notes, clock_note(self._latest, result.timestamp))
+            else:
+                self._latest = max(self._latest, result.timestamp)
+
     def _record(self, result: QueryResult, begun: float, audit: AuditMode) -> None:
         reasoned = perf_counter()
         result.execution_time_ms = 1e3 * (reasoned - begun)
@@ -207,12 +223,18 @@ class Orchestrator:
             result.execution_time_ms = (ended - begun) * share
 
     def _draft(self, result: QueryResult) -> Draft:
-        return draft_of(result, self._contexts.of(result))
+        return draft_of(result, self._contexts.of(result), self._asked_by)
 
     def _open_ledger(self) -> Ledger:
         if self._ledger is None:
             raise ConfigError("audit: there is no ledger to record to; ask with audit='off'.")
         return self._ledger
+
+
+def clock_note(newest: int, now: int) -> str:
+    return (
+        f"the clock was set back: the newest record is of {iso(newest)}, but it is {iso(now)} now"
+    )
 
 
 def _own_copy(result: QueryResult) -> QueryResult:

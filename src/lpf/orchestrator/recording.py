@@ -47,8 +47,9 @@ def _uses_sources(content: Mapping[str, Any]) -> bool:
     return bool(content.get("parameters", {}).get("source_epsilon", 0.0) > 0.0)
 
 
-def draft_of(result: QueryResult, context: Context) -> Draft:
-    """The record of a result, and what must be stored with it."""
+def draft_of(result: QueryResult, context: Context, asked_by: str | None = None) -> Draft:
+    """The record of a result, and what must be stored with it. ``asked_by`` says who asked, or is
+    None if that is not recorded."""
     timestamp = iso(result.timestamp)
     fields: dict[str, Any] = {
         "as_of": timestamp if result.as_of == result.timestamp else iso(result.as_of),
@@ -64,6 +65,8 @@ def draft_of(result: QueryResult, context: Context) -> Draft:
         "top_value": result.top_value,
     }
     blobs = [context.body]
+    if asked_by is not None:
+        fields["asked_by"] = asked_by
     if result.facts:
         fields["facts"] = [_fact(used) for used in result.facts]
     if (result.facts or result.related) and result.log_prior is not None:

@@ -25,6 +25,7 @@ from lpf.engine.background import read_only
 from lpf.index.retrieve import EvidenceIndex
 from lpf.results import RelatedEvidence, with_contributions
 from lpf.schema import Predicate
+from lpf.storage.seals import damage_notes
 from lpf.types import Float32Array, FloatArray, QueryOptions
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class RelatedReader:
             for place, question in enumerate(questions)
             if predicate.name not in question.facts.hard
         }
+        for place, items in retrieved.items():
+            questions[place].notes = (*questions[place].notes, *damage_notes(items.damaged))
         usable = {place: items for place, items in retrieved.items() if len(items)}
         if not usable:
             return

@@ -9,7 +9,7 @@ goes through the circuit if that is still the recorded one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,26 +22,31 @@ from lpf.combine.robust import RobustParameters, combine_robust
 from lpf.errors import ReplayError, UnknownEvidenceError
 from lpf.factors.convert import ConversionConfig, Converter
 from lpf.factors.keys import item_keys
+from lpf.index.features import known_reader
 from lpf.items import Segments
 from lpf.model.runtime import Runtime
 from lpf.orchestrator.known_facts import canonical_probabilities
 from lpf.reading import Reader, ReadRequest
-from lpf.storage.evidence import EvidenceStore, StoredEvidence, text_commitment
+from lpf.storage.evidence import DamagedItem, EvidenceStore, StoredEvidence
 from lpf.types import Float32Array, FloatArray
 
 # How far float32 products may differ if the networks run on batches of another shape.
 DEEP_TOLERANCE = 1e-5
+# The same for features, which are of the order of 1.
+VECTOR_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a record says and what was recomputed. ``exact`` means bit for bit."""
+    """What a record says and what was recomputed. ``exact`` means bit for bit. ``faults`` say what
+    is wrong with the stored vectors that new questions would use."""
 
     record_id: str
     recorded: Mapping[str, float]
     recomputed: Mapping[str, float]
     deep: bool
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
     @property
     def largest_difference(self) -> float:
@@ -53,6 +58,11 @@ class Replay:
 
     @property
     def agrees(self) -> bool:
+        """The answer is the same, and so are the stored vectors."""
+        return self.same_answer and not self.faults
+
+    @property
+    def same_answer(self) -> bool:
         """From the record's factors: bit for bit. From texts: to 1e-5, with the same top value."""
         close = self.largest_difference <= DEEP_TOLERANCE and self.same_top
         return self.exact or (self.deep and close)
@@ -159,11 +169,15 @@ def replay_deep(
     if related:
         fields, notes = _with_related(fields, related, again, circuit)
     if not texts:
-        return as_replay(fields, recombined(fields, None), deep=True, notes=notes)
+        replayed = as_replay(fields, recombined(fields, None), deep=True, notes=notes)
+        return replace(replayed, faults=again.changed_vectors(store))
     if fields["method"] == "learned":
-        return as_replay(fields, again.learned(context, texts), deep=True)
-    factors = again.factors(context["predicate"], context, fields["factors"], texts)
-    return as_replay(fields, recombined(fields, factors), deep=True, notes=notes)
+        distribution = again.learned(context, texts)
+    else:
+        factors = again.factors(context["predicate"], context, fields["factors"], texts)
+        distribution = recombined(fields, factors)
+    replayed = as_replay(fields, distribution, deep=True, notes=notes)
+    return replace(replayed, faults=again.changed_vectors(store))
 
 
 def _with_related(
@@ -217,25 +231,28 @@ def _with_related(
 def _texts(
     record_id: str, chain: Sequence[tuple[str, str]], store: EvidenceStore
 ) -> list[StoredEvidence]:
-    """The texts that were read, checked against the hashes in the record."""
-    texts = []
-    for evidence_id, commitment in chain:
-        try:
-            stored = store.get(evidence_id)
-        except UnknownEvidenceError as error:
-            raise ReplayError(
-                f"{record_id}: cannot be recomputed from texts: {error} The record's own "
-                "factors still give its answer: replay without --deep."
-            ) from error
-        evidence = stored.evidence
-        read = text_commitment(stored.salt, evidence.text_content, evidence.claim)
-        if read.hex() != commitment:
-            raise ReplayError(
-                f"{record_id}: the text of {evidence_id!r} is not the one that was read "
-                "(its salted hash differs). Replay without --deep uses the recorded factors."
-            )
-        texts.append(stored)
-    return texts
+    """The texts that were read, in the version of that time, checked against the hashes in the
+    record."""
+    return [_text(record_id, name, commitment, store) for name, commitment in chain]
+
+
+def _text(record: str, evidence_id: str, commitment: str, store: EvidenceStore) -> StoredEvidence:
+    damaged: list[DamagedItem] = []
+    try:
+        versions = store.versions(evidence_id, damaged)
+    except UnknownEvidenceError as error:
+        raise ReplayError(
+            f"{record}: cannot be recomputed from texts: {error} The record's own factors still "
+            "give its answer: replay without --deep."
+        ) from error
+    for stored in versions:
+        if stored.commitment.hex() == commitment:
+            return stored
+    reason = damaged[0].reason if damaged else "its salted hash differs"
+    raise ReplayError(
+        f"{record}: the text of {evidence_id!r} is not the one that was read ({reason}). Replay "
+        "without --deep uses the recorded factors."
+    )
 
 
 def _same_reader(fields: Mapping[str, Any], reader: Reader) -> Reader:
@@ -254,6 +271,7 @@ class _Again:
     def __init__(self, reader: Reader, runtime: Runtime) -> None:
         self._reader = reader
         self._runtime = runtime
+        self._read: list[tuple[StoredEvidence, Float32Array]] = []
 
     def learned(self, context: Mapping[str, Any], texts: Sequence[StoredEvidence]) -> FloatArray:
         """The answer of the learned aggregator, [V]."""
@@ -296,4 +314,20 @@ class _Again:
 
     def _features(self, texts: Sequence[StoredEvidence]) -> Float32Array:
         requests = [ReadRequest(one.evidence.text_content, one.evidence.claim) for one in texts]
-        return self._reader.read_many(requests)
+        features = self._reader.read_many(requests)
+        self._read += zip(texts, features, strict=True)
+        return features
+
+    def changed_vectors(self, store: EvidenceStore) -> tuple[str, ...]:
+        """The items whose stored vector is not the one that was read from the text now."""
+        number = known_reader(store, self._reader.reader_id)
+        if number is None:
+            return ()
+        expected = {one.row_id: features for one, features in self._read}
+        changed = store.changed_vectors(number, expected, VECTOR_TOLERANCE)
+        names = [one.evidence.evidence_id for one, _ in self._read if one.row_id in changed]
+        return tuple(
+            f"{name}: its stored vector is not what the reader gives for its text; 'lpf doctor "
+            "--full' lists all damaged items"
+            for name in dict.fromkeys(names)
+        )

@@ -83,7 +83,7 @@ def find_damage(folder: Path, precision: Precision) -> str | None:
     """What is wrong with an export, or None if every file matches its hash."""
     try:
         manifest = json.loads((folder / MANIFEST_FILE).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return f"{MANIFEST_FILE} cannot be read: {error}"
     if not isinstance(manifest, dict) or manifest.get("source") != _source(precision):
         return f"{MANIFEST_FILE} is for another model or version"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from lpf.errors import ConfigError
+from lpf.storage.values import without_password
 
 __all__ = [
     "Cache",
@@ -273,6 +274,6 @@ def open_cache(
         return TieredCache(MemoryCache(max_bytes), shared)
     raise ConfigError(
         "must be 'memory', 'off', or start with redis://, rediss:// or unix://, "
-        f"got {url.partition('://')[0]!r}.",
+        f"got {without_password(url)}.",
         field="cache.url",
     )

@@ -22,7 +22,14 @@ from lpf.storage.connections import (
     keep_unused,
     register_fork_reset,
 )
-from lpf.storage.driver_errors import explain_open_failure, is_disconnect, translate_errors
+from lpf.storage.driver_errors import (
+    explain_open_failure,
+    is_disconnect,
+    is_undecodable,
+    translate_errors,
+)
+from lpf.storage.seals import stored_number
+from lpf.storage.sqlite_file import prepare_file
 from lpf.storage.statements import (
     KEYS_AT_ONCE,
     TAKE_NUMBERS_POSTGRES,
@@ -55,8 +62,9 @@ class Database:
         self.url = _parse_url(url)
         self.busy_seconds = busy_seconds
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.name = self.url.render_as_string(hide_password=True)
+        self.name = _shown(self.url)
         self.path = Path(self.url.database) if self.is_sqlite and self.url.database else None
+        self._is_ours = False  # checked before the first connection writes anything
         self._engine = _create_engine(self.url, busy_seconds)
         self.dialect: Dialect = self._engine.dialect
         self._begin_sql = "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN"
@@ -101,6 +109,7 @@ class Database:
             connection = self._connect()
             try:
                 if self.is_sqlite:
+                    connection.text_factory = _decoded
                     cursor = self.run(connection, statement, arguments)
                 else:
                     connection.execute("BEGIN")  # a server-side cursor needs a transaction
@@ -133,7 +142,8 @@ class Database:
         series wait, so ``count=0`` serves as a lock.
         """
         statement = TAKE_NUMBERS_SQLITE if self.is_sqlite else TAKE_NUMBERS_POSTGRES
-        last = int(self.run(connection, statement, (series, count)).fetchone()[0])
+        (value,) = self.run(connection, statement, (series, count)).fetchone()
+        last = stored_number(value, f"counters: {series!r}")
         return range(last - count + 1, last + 1)
 
     def transaction(self) -> AbstractContextManager[Connection]:
@@ -170,6 +180,9 @@ class Database:
             return work()
         except Exception as error:
             with translate_errors(self.name):
+                if is_undecodable(error):
+                    with any_text(self, self.connection):
+                        return work()
                 if self.in_transaction or not is_disconnect(error):
                     raise
                 self._close_thread_connection()
@@ -256,6 +269,9 @@ class Database:
 
     def _connect(self) -> Connection:
         try:
+            if self.path is not None and not self._is_ours:
+                prepare_file(self.path)
+                self._is_ours = True
             with translate_errors(self.name):
                 proxy = self._engine.raw_connection()
         except StoreUnavailableError as error:
@@ -313,11 +329,15 @@ def any_text(database: Database, connection: Connection) -> Iterator[None]:
     if not database.is_sqlite:
         yield
         return
-    connection.text_factory = lambda content: content.decode(errors="surrogateescape")
+    connection.text_factory = _decoded
     try:
         yield
     finally:
         connection.text_factory = str
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode(errors="surrogateescape")
 
 
 def _parse_url(url: str | Path) -> URL:
@@ -325,7 +345,7 @@ def _parse_url(url: str | Path) -> URL:
         return URL.create("sqlite", database=str(url))
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         parsed = URL.create("unknown")  # not shown: it may hold a password
     kind = parsed.get_backend_name()
     if kind == "postgresql":
@@ -337,6 +357,12 @@ def _parse_url(url: str | Path) -> URL:
             field="store.url",
         )
     return parsed.set(drivername="sqlite")
+
+
+def _shown(url: URL) -> str:
+    """The address for messages, without passwords."""
+    query = {name: "***" if "pass" in name.lower() else url.query[name] for name in url.query}
+    return url.set(query=query).render_as_string(hide_password=True)
 
 
 def _create_engine(url: URL, busy_seconds: float) -> Engine:

@@ -94,6 +94,11 @@ def is_disconnect(error: Exception) -> bool:
     return storage_error_class(error) is StoreUnavailableError
 
 
+def is_undecodable(error: Exception) -> bool:
+    """Return True if SQLite holds a text that is not UTF-8: only damage can put one there."""
+    return isinstance(error, sqlite3.OperationalError) and "decode to UTF-8" in str(error)
+
+
 def explain_open_failure(path: Path | None) -> StorageError | None:
     """A more precise error for a SQLite file that cannot be opened: SQLite reports all causes with
     the same message. None if the cause is not known or there is no file."""

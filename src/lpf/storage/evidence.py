@@ -7,9 +7,12 @@ Of an erased item only its ID and the time of erasure remain.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 from weakref import WeakSet
+
+import numpy as np
 
 from lpf.errors import ConfigError, EvidenceError, UnknownEvidenceError
 from lpf.storage import evidence_rows as statements
@@ -21,19 +24,30 @@ from lpf.storage.evidence_rows import (
     RowNumbers,
     StoredEvidence,
     check_names,
-    evidence_from_row,
+    damaged_rows,
     row_to_insert,
-    text_commitment,
+    sound_items,
     vector_bytes,
     vectors_from_rows,
 )
-from lpf.storage.seals import vector_seal
+from lpf.storage.seals import (
+    FIELDS_CHANGED,
+    VECTOR_CHANGED,
+    DamagedItem,
+    printable,
+    row_seal,
+    stored_number,
+    text_commitment,
+    vector_is_intact,
+    vector_seal,
+)
 from lpf.storage.statements import Prepared
 from lpf.storage.values import iso, now_micros
 from lpf.storage.versioned_cache import VersionedCache
 from lpf.types import Float32Array
 
 __all__ = [
+    "DamagedItem",
     "EvidenceStore",
     "NewEvidence",
     "PendingErasure",
@@ -43,6 +57,7 @@ __all__ = [
 ]
 
 SERIES = "evidence"
+_COMMITMENT = [column.name for column in statements.SEALED_COLUMNS].index("commitment")
 VECTORS_AT_ONCE = 4096
 
 
@@ -81,7 +96,7 @@ class EvidenceStore:
         if self.database.in_transaction:
             return None
         row = self.database.row(statements.VERSION)
-        return None if row is None else int(row[0])
+        return None if row is None else stored_number(row[0], "evidence_version")
 
     def register_cache(self, cache: VersionedCache[Any, Any]) -> None:
         """Clear ``cache`` at once when this object erases an item. Erasures made elsewhere are
@@ -89,17 +104,55 @@ class EvidenceStore:
         with self._caches_lock:
             self._caches.add(cache)
 
-    def candidates(self, entity_id: str, predicate: str, reader: int) -> list[Row]:
-        """All items for a question, of any date, in the order of ingestion: (row_id, evidence_id,
-        credibility, timestamp, source, report_id, content_key, commitment, has_claim, vector). The
+    def candidates(
+        self, entity_id: str, predicate: str, reader: int
+    ) -> tuple[list[Row], tuple[DamagedItem, ...]]:
+        """All items for a question, of any date, in the order of ingestion, and those that do not
+        match their seals. Columns: SEALED_COLUMNS, both seals, row_id, has_claim, vector. The
         vector is None if it has not been computed yet."""
-        return self.database.rows(statements.CANDIDATES, (reader, entity_id, predicate))
+        rows = self.database.rows(statements.CANDIDATES, (reader, entity_id, predicate))
+        reader_id = self._reader_id(reader)
+        fields, commitment = len(statements.SEALED_COLUMNS), _COMMITMENT
+        damaged: list[DamagedItem] = []
+        sound = []
+        for row in rows:
+            vector = row[-1]
+            if row_seal(row[:fields]) != row[fields]:
+                damaged.append(DamagedItem(printable(row[0]), FIELDS_CHANGED))
+            elif vector is None or vector_is_intact(
+                row[commitment], reader_id, vector, row[fields + 1]
+            ):
+                sound.append(row)
+            else:
+                damaged.append(DamagedItem(row[0], VECTOR_CHANGED))
+        return sound, tuple(damaged)
 
     def get(self, evidence_id: str) -> StoredEvidence:
-        """UnknownEvidenceError if it is not in the store; it says when, if it was erased."""
-        item = self.get_many([evidence_id]).get(evidence_id)
-        if item is not None:
-            return item
+        """UnknownEvidenceError if it is not in the store; it says when, if it was erased.
+        StoreDamagedError if it does not match its hashes."""
+        return self.versions(evidence_id)[-1]
+
+    def get_many(
+        self, evidence_ids: Iterable[str], damaged: list[DamagedItem] | None = None
+    ) -> dict[str, StoredEvidence]:
+        """Items by ID; IDs that are not in the store are left out. For ``damaged`` see
+        ``sound_items``; here and below."""
+        rows = self.database.look_up(statements.BY_IDS, evidence_ids)
+        return {item.evidence.evidence_id: item for item in sound_items(rows, damaged)}
+
+    def by_rows(
+        self, row_ids: Iterable[int], damaged: list[DamagedItem] | None = None
+    ) -> list[StoredEvidence]:
+        """Items by row number, in the given order; rows that are not in the store are left out."""
+        wanted = [int(row_id) for row_id in row_ids]
+        rows = self.database.look_up(statements.BY_ROWS, wanted)
+        items = {item.row_id: item for item in sound_items(rows, damaged)}
+        return [items[row_id] for row_id in wanted if row_id in items]
+
+    def require_known(self, evidence_id: str) -> None:
+        """UnknownEvidenceError if the item is not in the store; it says when, if it was erased."""
+        if self.hashes([evidence_id]):
+            return
         erased_at = self.erasure_times([evidence_id]).get(evidence_id)
         if erased_at is not None:
             raise UnknownEvidenceError(f"evidence {evidence_id!r} was erased at {iso(erased_at)}.")
@@ -107,21 +160,16 @@ class EvidenceStore:
             f"evidence {evidence_id!r} is not in the store {self.database.name}."
         )
 
-    def get_many(self, evidence_ids: Iterable[str]) -> dict[str, StoredEvidence]:
-        """Items by ID; IDs that are not in the store are left out."""
-        rows = self.database.look_up(statements.BY_IDS, evidence_ids)
-        return {item.evidence.evidence_id: item for item in map(evidence_from_row, rows)}
-
-    def claims(self, evidence_ids: Iterable[str]) -> dict[str, str]:
+    def claims(
+        self, evidence_ids: Iterable[str], damaged: list[DamagedItem] | None = None
+    ) -> dict[str, str]:
         """Claims by ID; items without a claim are left out."""
-        return dict(self.database.look_up(statements.CLAIMS_BY_IDS, evidence_ids))
-
-    def by_rows(self, row_ids: Iterable[int]) -> list[StoredEvidence]:
-        """Items by row number, in the given order; rows that are not in the store are left out."""
-        wanted = [int(row_id) for row_id in row_ids]
-        rows = self.database.look_up(statements.BY_ROWS, wanted)
-        items = {item.row_id: item for item in map(evidence_from_row, rows)}
-        return [items[row_id] for row_id in wanted if row_id in items]
+        with_claim = [
+            name for (name,) in self.database.look_up(statements.WITH_CLAIM, evidence_ids)
+        ]
+        items = self.get_many(with_claim, damaged) if with_claim else {}
+        claims = {name: item.evidence.claim for name, item in items.items()}
+        return {name: claim for name, claim in claims.items() if claim is not None}
 
     def page(
         self,
@@ -129,6 +177,7 @@ class EvidenceStore:
         predicate: str | None = None,
         limit: int = 100,
         after_row: int = 0,
+        damaged: list[DamagedItem] | None = None,
     ) -> list[StoredEvidence]:
         """Up to ``limit`` items in the order of ingestion. For the next page, pass the last
         ``row_id`` as ``after_row``."""
@@ -136,7 +185,7 @@ class EvidenceStore:
         filters = {name: value for name, value in given.items() if value is not None}
         statement = statements.page_statement(*filters)
         rows = self.database.rows(statement, (*filters.values(), after_row, limit))
-        return [evidence_from_row(row) for row in rows]
+        return sound_items(rows, damaged)
 
     def count(self) -> int:
         """The number of items."""
@@ -148,7 +197,8 @@ class EvidenceStore:
 
     def ids_of_entities(self, entity_ids: Iterable[str]) -> Iterator[tuple[str, str]]:
         """(entity_id, evidence_id) of all items of the given entities."""
-        yield from self.database.look_up(statements.IDS_BY_ENTITIES, entity_ids)
+        for entity_id, evidence_id in self.database.look_up(statements.IDS_BY_ENTITIES, entity_ids):
+            yield entity_id, printable(evidence_id)
 
     def dated_items(
         self, entity_ids: Iterable[str], before: int
@@ -165,7 +215,8 @@ class EvidenceStore:
 
     def erasure_times(self, evidence_ids: Iterable[str]) -> dict[str, int]:
         """When each ID was erased; IDs that were not erased are left out."""
-        return dict(self.database.look_up(statements.ERASED_BY_IDS, evidence_ids))
+        rows = self.database.look_up(statements.ERASED_BY_IDS, evidence_ids)
+        return {name: stored_number(at, f"erased_evidence: {name!r}") for name, at in rows}
 
     def add(
         self, items: Sequence[NewEvidence], features: Float32Array | None, reader: int | None
@@ -204,23 +255,28 @@ class EvidenceStore:
             numbers = self.database.take_numbers(connection, SERIES, len(items))
             stored = self._to_replace(items)
             for name in names:
-                row = stored[name].row_id
+                row, _ = stored[name]
                 self.database.run(connection, statements.SUPERSEDE, (now, row))
                 self._remove(connection, row)
             rows = [
-                row_to_insert(number, item, now, stored[name].version + 1)
+                row_to_insert(number, item, now, stored[name][1] + 1)
                 for number, item, name in zip(numbers, items, names, strict=True)
             ]
             self._insert(connection, rows, vectors, reader)
 
-    def versions(self, evidence_id: str) -> list[StoredEvidence]:
+    def versions(
+        self, evidence_id: str, damaged: list[DamagedItem] | None = None
+    ) -> list[StoredEvidence]:
         """All versions of an item, the current one last. UnknownEvidenceError like ``get``."""
-        return [*self._superseded([evidence_id]), self.get(evidence_id)]
+        current = list(self.database.look_up(statements.BY_IDS, [evidence_id]))
+        if not current:
+            self.require_known(evidence_id)
+        earlier = self.database.look_up(statements.VERSIONS_BY_IDS, [evidence_id])
+        return sound_items([*sorted(earlier, key=itemgetter(0)), *current], damaged)
 
     def missing_features(self, reader: int, limit: int, after_row: int = 0) -> list[StoredEvidence]:
         """Up to ``limit`` items after ``after_row`` that have no vector of this reader."""
-        rows = self.database.rows(statements.MISSING, (reader, after_row, limit))
-        return [evidence_from_row(row) for row in rows]
+        return sound_items(self.database.rows(statements.MISSING, (reader, after_row, limit)))
 
     def put_features(self, reader: int, row_ids: Sequence[int], features: Float32Array) -> None:
         """Add vectors [N, width] to stored items. An existing vector is not replaced, and rows that
@@ -243,13 +299,14 @@ class EvidenceStore:
         database = self.database
         with database.transaction() as connection:
             self._block_writers(connection)
-            versions = self.versions(evidence_id)
-            for item in versions:
-                self._remove(connection, item.row_id)
+            self.require_known(evidence_id)
+            versions = database.rows(statements.ROWS_TO_ERASE, (evidence_id, evidence_id))
+            for row_id, _ in versions:
+                self._remove(connection, row_id)
             database.run(connection, statements.DELETE_VERSIONS, (evidence_id,))
             now = now_micros()
             database.run(connection, statements.MARK_ERASED, (evidence_id, now))
-            pending = [(evidence_id, item.row_id, item.content_key, now) for item in versions]
+            pending = [(evidence_id, row_id, key, now) for row_id, key in versions]
             database.run_many(connection, statements.ADD_PENDING_ERASURE, pending)
             # Read before the commit: after it, nothing may fail any more.
             (version,) = database.run(connection, statements.VERSION).fetchone()
@@ -259,7 +316,8 @@ class EvidenceStore:
     def pending_erasures(self) -> list[PendingErasure]:
         """Versions of items that were removed from the store but perhaps not yet from elsewhere,
         in the order of ingestion."""
-        return [PendingErasure(*row) for row in self.database.rows(statements.PENDING_ERASURES)]
+        rows = self.database.rows(statements.PENDING_ERASURES)
+        return [PendingErasure(printable(name), *others) for name, *others in rows]
 
     def clear_erased_keys(self, items: Iterable[PendingErasure]) -> None:
         """Overwrite the content keys of pending erasures, once they are no longer needed: they are
@@ -277,20 +335,50 @@ class EvidenceStore:
     def vectors(self, reader: int) -> Iterator[tuple[RowNumbers, Float32Array]]:
         """All vectors of a reader from one consistent snapshot, in chunks ordered by row: row
         numbers [N] and vectors [N, width]."""
-        width = self._width(reader)
+        width, reader_id = self._width(reader), self._reader_id(reader)
         for rows in self.database.stream(statements.VECTORS, (reader, 0), VECTORS_AT_ONCE):
-            yield vectors_from_rows(rows, width)
+            yield vectors_from_rows(rows, width, reader_id)
 
     def vectors_after(self, reader: int, row_id: int) -> tuple[RowNumbers, Float32Array]:
         """The vectors of all rows after ``row_id``: row numbers [N] and vectors [N, width]."""
         rows = self.database.rows(statements.VECTORS, (reader, row_id))
-        return vectors_from_rows(rows, self._width(reader))
+        return vectors_from_rows(rows, self._width(reader), self._reader_id(reader))
+
+    def damaged_items(self) -> Iterator[DamagedItem]:
+        """Every item, superseded version and vector that does not match its hash. Reads all."""
+        for statement in (statements.ALL_ITEMS, statements.ALL_SUPERSEDED):
+            for rows in self.database.stream(statement):
+                yield from damaged_rows(rows)
+        for rows in self.database.stream(statements.ALL_VECTORS):
+            for row_id, name, commitment, vector, seal, reader_id in rows:
+                if not vector_is_intact(commitment, reader_id, vector, seal):
+                    shown = f"row {row_id}" if name is None else printable(name)
+                    yield DamagedItem(shown, VECTOR_CHANGED)
+
+    def changed_vectors(
+        self, reader: int, expected: Mapping[int, Float32Array], tolerance: float
+    ) -> set[int]:
+        """The rows whose stored vector is damaged or is not the expected one [width]. Rows without
+        a vector of this reader do not count."""
+        changed = set()
+        reader_id = self._reader_id(reader)
+        rows = self.database.look_up(statements.VECTORS_OF_ROWS, expected, reader)
+        for row_id, _, commitment, vector, seal in rows:
+            right = expected[row_id]
+            if not vector_is_intact(commitment, reader_id, vector, seal):
+                changed.add(row_id)
+                continue
+            stored = np.frombuffer(vector, "<f4")
+            if stored.shape != right.shape or np.abs(stored - right).max() > tolerance:
+                changed.add(row_id)
+        return changed
 
     def state(self, reader: int) -> tuple[int, int, int]:
         """(number of vectors, highest row with a vector, number of items ever erased). An index
         built at an equal state holds the same vectors."""
         count, highest, erased = self._one_row(statements.STATE, (_counter(reader), reader))
-        return count or 0, highest or 0, erased
+        count = stored_number(count or 0, f"counters: {_counter(reader)!r}")
+        return count, stored_number(highest or 0, "features: row_id"), erased
 
     def _clear_caches(self, version: int) -> None:
         with self._caches_lock:
@@ -326,26 +414,26 @@ class EvidenceStore:
             raise ConfigError(f"reader {reader} is not registered; call reader_number first.")
         return str(row[0])
 
-    def _superseded(self, evidence_ids: Iterable[str]) -> list[StoredEvidence]:
-        rows = self.database.look_up(statements.VERSIONS_BY_IDS, evidence_ids)
-        return sorted(map(evidence_from_row, rows), key=lambda item: item.version)
-
-    def _to_replace(self, items: Sequence[NewEvidence]) -> dict[str, StoredEvidence]:
+    def _to_replace(self, items: Sequence[NewEvidence]) -> dict[str, tuple[int, int]]:
+        """Row and version of each item. A damaged item may be replaced too."""
         names = [item.evidence.evidence_id for item in items]
-        stored = {name: self.get(name) for name in dict.fromkeys(names)}
-        refused = {
-            item.evidence.evidence_id
-            for item in items
-            if stored[item.evidence.evidence_id].content_hash == item.content_hash
-        }
-        refused |= {name for name in names if names.count(name) > 1}
+        for name in names:
+            self.require_known(name)
+        stored = {row[0]: row[1:] for row in self.database.look_up(statements.TO_REPLACE, names)}
+        refused = {name for name in names if names.count(name) > 1}
+        for name, item in zip(names, items, strict=True):
+            if stored[name][1] == item.content_hash:
+                refused.add(name)
         if refused:
             raise EvidenceError(
                 f"{sorted(refused)[:5]} are given twice or have this content already. Nothing was "
                 "replaced.",
                 field="evidence_id",
             )
-        return stored
+        return {
+            name: (row_id, stored_number(version, f"evidence: version of {name!r}"))
+            for name, (row_id, _, version) in stored.items()
+        }
 
     def _insert(
         self,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -21,12 +20,24 @@ from sqlalchemy import (
     insert,
     literal_column,
     select,
+    union_all,
     update,
 )
 
 from lpf.errors import EvidenceError, NonFiniteError
 from lpf.storage.database import Row
-from lpf.storage.seals import row_seal
+from lpf.storage.seals import (
+    FIELDS_CHANGED,
+    TEXT_CHANGED,
+    VECTOR_CHANGED,
+    DamagedItem,
+    damaged_error,
+    printable,
+    row_seal,
+    text_commitment,
+    text_is_intact,
+    vector_is_intact,
+)
 from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import (
     counters,
@@ -45,8 +56,11 @@ RowNumbers = NDArray[np.int64]
 
 SALT_BYTES = 16
 NAMES = ("evidence_id", "entity_id", "predicate", "source", "report_id", "supports_value")
-NO_CLAIM = b"\xff" * 8
 COLUMNS = tuple(evidence.c.keys())
+# Of a row of COLUMNS: the fields under its seal, except for the version.
+_SEALED = slice(COLUMNS.index("evidence_id"), COLUMNS.index("ingested_at") + 1)
+_TEXT_PLACES = [COLUMNS.index(name) for name in ("salt", "text_content", "claim", "commitment")]
+_EVIDENCE_ID, _VERSION, _SEAL = (COLUMNS.index(n) for n in ("evidence_id", "version", "seal"))
 _VECTOR = np.dtype("<f4")
 
 
@@ -91,20 +105,6 @@ class PendingErasure:
     evidence_id: str
     row_id: int
     content_key: bytes
-
-
-def text_commitment(salt: bytes, text: str, claim: str | None) -> bytes:
-    """The salted hash of a text: SHA-256 of ``salt``, text and claim.
-
-    Text and claim are in UTF-8, each preceded by its length as 8 bytes big-endian. A missing claim
-    is the length FFFFFFFFFFFFFFFF with nothing after it.
-    """
-    digest = hashlib.sha256(salt)
-    for part in (text, claim):
-        encoded = b"" if part is None else part.encode()
-        digest.update(NO_CLAIM if part is None else len(encoded).to_bytes(8, "big"))
-        digest.update(encoded)
-    return digest.digest()
 
 
 def check_names(items: Iterable[NewEvidence]) -> None:
@@ -190,25 +190,63 @@ def vector_bytes(features: Float32Array, rows: int, width: int) -> list[bytes]:
     return [row.tobytes() for row in features.astype(_VECTOR)]
 
 
-def vectors_from_rows(rows: Sequence[Row], width: int) -> tuple[RowNumbers, Float32Array]:
-    """Convert rows of (row_id, vector) to arrays [N] and [N, width]."""
+def item_damage(row: Row) -> str | None:
+    """What is wrong with a row of COLUMNS, or None."""
+    if row_seal((*row[_SEALED], row[_VERSION])) != row[_SEAL]:
+        return FIELDS_CHANGED
+    intact = text_is_intact(*(row[place] for place in _TEXT_PLACES))
+    return None if intact else TEXT_CHANGED
+
+
+def damaged_rows(rows: Iterable[Row]) -> Iterator[DamagedItem]:
+    """The damaged ones among rows of COLUMNS."""
+    for row in rows:
+        problem = item_damage(row)
+        if problem is not None:
+            yield DamagedItem(printable(row[_EVIDENCE_ID]), problem)
+
+
+def sound_items(
+    rows: Iterable[Row], damaged: list[DamagedItem] | None = None
+) -> list[StoredEvidence]:
+    """The items of rows of COLUMNS. Damaged ones are added to ``damaged``; without that list,
+    StoreDamagedError names them."""
+    rows = list(rows)
+    found = list(damaged_rows(rows))
+    if not found:
+        return [evidence_from_row(row) for row in rows]
+    if damaged is None:
+        raise damaged_error(found, "Nothing was read.")
+    damaged += found
+    return [evidence_from_row(row) for row in rows if item_damage(row) is None]
+
+
+def vectors_from_rows(
+    rows: Sequence[Row], width: int, reader_id: str
+) -> tuple[RowNumbers, Float32Array]:
+    """Convert rows of SEALED_VECTOR to row numbers [N] and vectors [N, width]. StoreDamagedError
+    if one does not match its seal."""
+    damaged = [
+        DamagedItem(printable(evidence_id), VECTOR_CHANGED)
+        for _, evidence_id, commitment, vector, seal in rows
+        if not vector_is_intact(commitment, reader_id, vector, seal)
+    ]
+    if damaged:
+        raise damaged_error(damaged, "Nothing was read.")
     numbers = np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
-    joined = np.frombuffer(b"".join(row[1] for row in rows), dtype=_VECTOR)
+    joined = np.frombuffer(b"".join(row[3] for row in rows), dtype=_VECTOR)
     return numbers, joined.reshape(len(rows), width).astype(np.float32, copy=False)
 
 
 VECTOR_COLUMNS = ("row_id", "reader", "vector", "seal")
 
+SEALED_COLUMNS = (*(evidence.c[name] for name in COLUMNS[_SEALED]), evidence.c.version)
 CANDIDATES = Prepared(
     select(
+        *SEALED_COLUMNS,
+        evidence.c.seal,
+        features.c.seal,
         evidence.c.row_id,
-        evidence.c.evidence_id,
-        evidence.c.credibility,
-        evidence.c.timestamp,
-        evidence.c.source,
-        evidence.c.report_id,
-        evidence.c.content_key,
-        evidence.c.commitment,
         evidence.c.claim.is_not(None),
         features.c.vector,
     )
@@ -231,8 +269,8 @@ CANDIDATES = Prepared(
 )
 
 BY_IDS = Prepared(select(evidence).where(any_of(evidence.c.evidence_id)), *KEYS)
-CLAIMS_BY_IDS = Prepared(
-    select(evidence.c.evidence_id, evidence.c.claim).where(
+WITH_CLAIM = Prepared(
+    select(evidence.c.evidence_id).where(
         any_of(evidence.c.evidence_id), evidence.c.claim.is_not(None)
     ),
     *KEYS,
@@ -282,6 +320,25 @@ SUPERSEDE = Prepared(
     "moment",
     "row",
 )
+# Row and content key of all versions, for erasure: readable even if the rows are damaged.
+ROWS_TO_ERASE = Prepared(
+    union_all(
+        select(evidence.c.row_id, evidence.c.content_key).where(
+            evidence.c.evidence_id == bindparam("evidence_id")
+        ),
+        select(superseded_evidence.c.row_id, superseded_evidence.c.content_key).where(
+            superseded_evidence.c.evidence_id == bindparam("same_id")
+        ),
+    ).order_by("row_id"),
+    "evidence_id",
+    "same_id",
+)
+TO_REPLACE = Prepared(
+    select(
+        evidence.c.evidence_id, evidence.c.row_id, evidence.c.content_hash, evidence.c.version
+    ).where(any_of(evidence.c.evidence_id)),
+    *KEYS,
+)
 DELETE_VERSIONS = Prepared(
     delete(superseded_evidence).where(
         superseded_evidence.c.evidence_id == bindparam("evidence_id")
@@ -314,8 +371,17 @@ READERS_OF_ROW = Prepared(
 PUT_VECTOR = Prepared(
     insert(features).values({name: bindparam(name) for name in VECTOR_COLUMNS}), *VECTOR_COLUMNS
 )
+SEALED_VECTOR = (
+    features.c.row_id,
+    evidence.c.evidence_id,
+    evidence.c.commitment,
+    features.c.vector,
+    features.c.seal,
+)
+WITH_ITEMS = features.outerjoin(evidence, features.c.row_id == evidence.c.row_id)
 VECTORS = Prepared(
-    select(features.c.row_id, features.c.vector)
+    select(*SEALED_VECTOR)
+    .select_from(WITH_ITEMS)
     .where(features.c.reader == bindparam("reader"), features.c.row_id > bindparam("after_row"))
     .order_by(features.c.row_id),
     "reader",
@@ -334,6 +400,18 @@ STATE = Prepared(
         select(func.count()).select_from(erased_evidence).scalar_subquery(),
     ),
     "counter",
+    "reader",
+)
+ALL_VECTORS = Prepared(
+    select(*SEALED_VECTOR, readers.c.reader_id)
+    .select_from(WITH_ITEMS.outerjoin(readers, features.c.reader == readers.c.reader))
+    .order_by(features.c.row_id, features.c.reader)
+)
+ALL_ITEMS = Prepared(select(evidence).order_by(evidence.c.row_id))
+ALL_SUPERSEDED = Prepared(select(superseded_evidence).order_by(superseded_evidence.c.row_id))
+VECTORS_OF_ROWS = Prepared(
+    select(*SEALED_VECTOR).select_from(WITH_ITEMS).where(any_of(features.c.row_id), _OF_READER),
+    *KEYS,
     "reader",
 )
 COUNT = Prepared(select(func.count()).select_from(evidence))

@@ -15,9 +15,9 @@ from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
 
-from sqlalchemy import BigInteger, bindparam, func, insert, literal_column, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 
-from lpf.errors import FactError, UnknownPredicateError, UnknownValueError
+from lpf.errors import FactError, StoreDamagedError, UnknownPredicateError, UnknownValueError
 from lpf.schema import Schema
 from lpf.storage.database import Connection, Database, Row
 from lpf.storage.seals import row_seal
@@ -43,37 +43,30 @@ FIRST_YEAR = 1900
 _EARLIEST = to_micros(datetime(FIRST_YEAR, 1, 1, tzinfo=UTC))
 
 COLUMNS = tuple(facts.c.keys())
-_SUPERSEDED_AT = COLUMNS.index("superseded_at")
+_PREDICATE, _VALUE, _CONFIDENCE, _TIMESTAMP, _SOURCE, _SUPERSEDED_AT = (
+    COLUMNS.index(name)
+    for name in ("predicate", "value", "confidence", "timestamp", "source", "superseded_at")
+)
+_by_time = itemgetter(_TIMESTAMP, 0)
 _CURRENT = facts.c.superseded_at.is_(None)
-_NOT_LATER = facts.c.timestamp <= bindparam("as_of", type_=BigInteger)
-_ANSWER = (facts.c.value, facts.c.confidence, facts.c.timestamp, facts.c.source, facts.c.fact_id)
 
-CANONICAL = Prepared(
-    select(*_ANSWER)
-    .where(
-        facts.c.entity_id == bindparam("entity_id"),
-        facts.c.predicate == bindparam("predicate"),
-        _NOT_LATER,
-        _CURRENT,
-    )
-    .order_by(facts.c.timestamp.desc(), facts.c.fact_id.desc())
-    .limit(literal_column("1")),
+# All facts of a question, superseded ones too: a damaged row must not be missed because one of its
+# columns no longer fits a condition.
+OF_QUESTION = Prepared(
+    select(facts).where(
+        facts.c.entity_id == bindparam("entity_id"), facts.c.predicate == bindparam("predicate")
+    ),
     "entity_id",
     "predicate",
-    "as_of",
 )
 OF_ENTITY = Prepared(
-    select(facts.c.predicate, *_ANSWER)
-    .where(facts.c.entity_id == bindparam("entity_id"), _NOT_LATER, _CURRENT)
+    select(facts)
+    .where(facts.c.entity_id == bindparam("entity_id"))
     .order_by(facts.c.predicate, facts.c.timestamp, facts.c.fact_id),
     "entity_id",
-    "as_of",
 )
 TABLE = Prepared(
-    select(facts.c.entity_id, facts.c.predicate, facts.c.value, facts.c.confidence)
-    .where(_NOT_LATER, _CURRENT)
-    .order_by(facts.c.entity_id, facts.c.predicate, facts.c.timestamp, facts.c.fact_id),
-    "as_of",
+    select(facts).order_by(facts.c.entity_id, facts.c.predicate, facts.c.timestamp, facts.c.fact_id)
 )
 BY_ID = Prepared(select(facts).where(facts.c.fact_id == bindparam("fact")), "fact")
 CONTENTS = Prepared(
@@ -153,19 +146,24 @@ class FactStore:
     def canonical(self, entity_id: str, predicate: str, as_of: int) -> Row | None:
         """The newest fact not later than ``as_of``: (value, confidence, timestamp, source,
         fact_id)."""
-        return self.database.row(CANONICAL, (entity_id, predicate, as_of))
+        rows = self.database.rows(OF_QUESTION, (entity_id, predicate))
+        current = _counting(rows, as_of) if rows else rows
+        return _answer(max(current, key=_by_time)) if current else None
 
     def of_entity(self, entity_id: str, as_of: int) -> list[Row]:
         """The newest fact of each predicate: (predicate, value, confidence, timestamp, source,
         fact_id)."""
-        rows = self.database.rows(OF_ENTITY, (entity_id, as_of))
-        return list({row[0]: row for row in rows}.values())
+        rows = _counting(self.database.rows(OF_ENTITY, (entity_id,)), as_of)
+        newest = {row[_PREDICATE]: row for row in rows}
+        return [(predicate, *_answer(row)) for predicate, row in newest.items()]
 
     def get(self, fact_id: int) -> Fact:
         """FactError if there is no such fact."""
         row = self.database.row(BY_ID, (fact_id,))
         if row is None:
             raise FactError(f"fact {fact_id} is not in the store. Nothing was changed.")
+        if not _sound([row]):
+            raise FactError(f"fact {fact_id} was damaged and withdrawn. Nothing was changed.")
         return fact_from_row(row)
 
     def add(self, facts: Sequence[NewFact], now: int | None = None) -> list[Fact]:
@@ -204,11 +202,24 @@ class FactStore:
         return correction
 
     def withdraw(self, fact_id: int, now: int | None = None) -> Fact:
-        """Supersede a fact with nothing in its place."""
+        """Supersede a fact with nothing in its place. A damaged fact can be withdrawn too: from
+        then on it is ignored, and StoreDamagedError says so."""
         now = now_micros() if now is None else now
         with self.database.transaction() as connection:
-            self._get_current(connection, fact_id)
-            self._supersede(connection, fact_id, now, None)
+            self._block_writers(connection)
+            row = self.database.row(BY_ID, (fact_id,))
+            is_damaged = row is not None and _is_damaged(row)
+            if is_damaged:
+                void = (now, None, _void_seal(fact_id), fact_id)
+                self.database.run(connection, SUPERSEDE, void)
+            else:
+                self._get_current(connection, fact_id)
+                self._supersede(connection, fact_id, now, None)
+        if is_damaged:
+            raise StoreDamagedError(
+                f"fact {fact_id} was damaged, so it cannot be shown; it is withdrawn now.",
+                hint="Add it again with 'lpf facts add' if you know what it said.",
+            )
         return self.get(fact_id)
 
     def history(self, entity_id: str, predicate: str | None = None) -> list[Fact]:
@@ -234,9 +245,9 @@ class FactStore:
         """(entity_id, {predicate: value}) for each entity, from the newest fact of each predicate.
         Newest facts with a confidence below ``min_confidence`` are left out."""
         as_of = now_micros() if as_of is None else as_of
-        rows = chain.from_iterable(self.database.stream(TABLE, (as_of,)))
-        for entity_id, group in groupby(rows, key=itemgetter(0)):
-            newest = {name: (value, confidence) for _, name, value, confidence in group}
+        rows = chain.from_iterable(_counting(rows, as_of) for rows in self.database.stream(TABLE))
+        for entity_id, group in groupby(rows, key=itemgetter(1)):
+            newest = {row[_PREDICATE]: (row[_VALUE], row[_CONFIDENCE]) for row in group}
             values = {
                 name: value
                 for name, (value, confidence) in newest.items()
@@ -256,7 +267,12 @@ class FactStore:
         given = {name: value for name, value in filters.items() if value is not None}
         statement = page_statement(superseded, *given)
         rows = self.database.rows(statement, (*given.values(), after_fact, limit))
-        return [fact_from_row(row) for row in rows]
+        return [fact_from_row(row) for row in _sound(rows)]
+
+    def damaged(self) -> list[int]:
+        """The IDs of all facts that do not match their seals."""
+        chunks = self.database.stream(TABLE)
+        return sorted(row[0] for rows in chunks for row in rows if _is_damaged(row))
 
     def _insert(self, connection: Connection, rows: Sequence[Row], now: int) -> list[Fact]:
         numbers = self.database.take_numbers(connection, SERIES, len(rows))
@@ -305,6 +321,43 @@ def _checked_rows(facts: Sequence[NewFact], schema: Schema, now: int) -> list[Ro
     return [
         _checked_row(fact, fact.where or f"facts[{i}]", schema, now) for i, fact in enumerate(facts)
     ]
+
+
+def _counting(rows: Sequence[Row], as_of: int) -> list[Row]:
+    """Those that count at ``as_of``: not superseded, not dated later."""
+    return [row for row in _sound(rows) if row[_SUPERSEDED_AT] is None and row[_TIMESTAMP] <= as_of]
+
+
+def _sound(rows: Sequence[Row]) -> list[Row]:
+    """The rows without those withdrawn as damaged. StoreDamagedError names damaged ones."""
+    damaged = [row[0] for row in rows if _is_damaged(row)]
+    if damaged:
+        names = ", ".join(map(str, damaged[:5]))
+        raise StoreDamagedError(
+            f"facts {names} do not match their hashes: they were changed in the store. Nothing "
+            "was answered or listed.",
+            hint="Restore a backup, or withdraw each with 'lpf facts withdraw ID'; 'lpf doctor "
+            "--full' lists all of them.",
+        )
+    return [row for row in rows if not _is_void(row)]
+
+
+def _is_damaged(row: Row) -> bool:
+    return row_seal(row[1:-1]) != row[-1] and not _is_void(row)
+
+
+def _is_void(row: Row) -> bool:
+    """Return True for a damaged fact that was withdrawn."""
+    return row[_SUPERSEDED_AT] is not None and bool(row[-1] == _void_seal(row[0]))
+
+
+def _void_seal(fact_id: int) -> bytes:
+    return row_seal(("damaged and withdrawn", fact_id))
+
+
+def _answer(row: Row) -> Row:
+    """(value, confidence, timestamp, source, fact_id)."""
+    return (*row[_VALUE : _SOURCE + 1], row[0])
 
 
 def _sealed(row: Row) -> Row:

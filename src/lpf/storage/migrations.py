@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import bindparam, func, insert, select
 
 from lpf.errors import StoreVersionError
 from lpf.storage.database import Connection, Database, Row, any_text
 from lpf.storage.driver_errors import translate_errors
-from lpf.storage.seals import row_seal, vector_seal
+from lpf.storage.seals import (
+    FACT_KINDS,
+    ITEM_KINDS,
+    is_sound,
+    row_seal,
+    vector_is_sound,
+    vector_seal,
+)
+from lpf.storage.sqlite_file import APPLICATION_ID
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import schema_versions
 from lpf.storage.values import now_micros
@@ -67,31 +76,46 @@ ROWS_AT_ONCE = 1000
 
 
 def _seal_rows(database: Database, connection: Connection) -> None:
-    """Seal the rows that the store holds now, whatever is in them."""
+    """Seal the sound rows that the store holds now; others keep their empty seal. Mark the file of
+    a SQLite store as ours."""
+    if database.is_sqlite:
+        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     mark = "?" if database.is_sqlite else "%s"
     with any_text(database, connection):
-        for table, key, fields in (
-            ("evidence", "row_id", f"{_SEALED_EVIDENCE}, version"),
-            ("facts", "fact_id", _SEALED_FACTS),
+        for table, key, fields, kinds in (
+            ("evidence", "row_id", f"{_SEALED_EVIDENCE}, version", ITEM_KINDS),
+            ("facts", "fact_id", _SEALED_FACTS, FACT_KINDS),
         ):
             _in_chunks(
                 connection,
                 f"SELECT {key}, {fields} FROM {table} WHERE {key} > {mark} ORDER BY {key}",
                 f"UPDATE {table} SET seal = {mark} WHERE {key} = {mark}",
                 (0,),
-                lambda row: (row_seal(row[1:]), row[0]),
+                partial(_sealed, kinds),
             )
         _in_chunks(
             connection,
-            "SELECT features.row_id, features.reader, commitment, reader_id, vector FROM features"
+            "SELECT features.row_id, features.reader, commitment, reader_id, vector, width"
+            " FROM features"
             " LEFT JOIN evidence ON evidence.row_id = features.row_id"
             " LEFT JOIN readers ON readers.reader = features.reader"
             f" WHERE (features.row_id, features.reader) > ({mark}, {mark})"
             " ORDER BY features.row_id, features.reader",
             f"UPDATE features SET seal = {mark} WHERE row_id = {mark} AND reader = {mark}",
             (0, 0),
-            lambda row: (vector_seal(*row[2:]), *row[:2]),
+            _sealed_vector,
         )
+
+
+def _sealed(kinds: Sequence[str], row: Row) -> Row:
+    key, *values = row
+    return row_seal(values) if is_sound(values, kinds) else b"", key
+
+
+def _sealed_vector(row: Row) -> Row:
+    row_id, reader, commitment, reader_id, vector, width = row
+    sound = isinstance(reader_id, str) and vector_is_sound(vector, width)
+    return vector_seal(commitment, reader_id, vector) if sound else b"", row_id, reader
 
 
 def _in_chunks(

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
-from urllib.parse import urlsplit
 
 from lpf.errors import CacheUnavailableError, ConfigError, StoreUnavailableError
 from lpf.storage.cache import (
@@ -18,6 +17,7 @@ from lpf.storage.cache import (
     DEFAULT_TTL_SECONDS,
     CacheStats,
 )
+from lpf.storage.values import without_password
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class RedisCache:
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         _check_settings(ttl_seconds, timeout_seconds)
-        self.name = _without_password(url)
+        self.name = without_password(url)
         self._errors, self._client = _client(url, timeout_seconds)
         _, self._erasing = _client(url, max(timeout_seconds, ERASING_TIMEOUT_SECONDS))
         self._prefix = f"{prefix}:".encode()
@@ -211,8 +211,14 @@ def _client(url: str, timeout_seconds: float) -> tuple[Any, Any]:
             socket_connect_timeout=timeout_seconds,
             retry=Retry(NoBackoff(), 0),  # the default retries take seconds
         )
-    except ValueError as error:
-        raise ConfigError(f"{_without_password(url)}: {error}.", field="cache.url") from error
+    except ValueError:
+        # The error's text may quote a part of the password, so it is neither shown nor chained.
+        raise ConfigError(
+            f"{without_password(url)} is not a valid address of a Redis server.",
+            field="cache.url",
+            hint="In user name and password write / as %2F, # as %23, @ as %40 and ? as %3F; the "
+            "port must be a number up to 65535.",
+        ) from None
     return redis.exceptions, client
 
 
@@ -221,11 +227,6 @@ def _check_settings(ttl_seconds: int | None, timeout_seconds: float) -> None:
         raise ConfigError(f"must be 1 or more, got {ttl_seconds}.", field="cache.ttl_seconds")
     if timeout_seconds <= 0:
         raise ConfigError(f"must be above 0, got {timeout_seconds}.", field="cache.timeout_seconds")
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _checksum(item: bytes, part: bytes, value: bytes) -> bytes:

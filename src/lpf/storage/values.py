@@ -43,6 +43,17 @@ LONGEST_ENTITY = LONGEST_NAME - 12
 LONGEST_SHOWN = 80
 
 
+def without_password(url: str) -> str:
+    """An address for messages: without login and query, which may hold passwords."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return "(an address without ://)"
+    before, at, place = rest.rpartition("@")
+    if at and "?" in before:  # the @ may be part of a password in the query
+        return f"{scheme}://..."
+    return f"{scheme}://{place.partition('?')[0].partition('#')[0]}"
+
+
 def text_problem(text: object) -> str | None:
     """What is wrong with a required text, or None."""
     if not isinstance(text, str):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from lpf.errors import ConfigError
 from lpf.model.config import AggregatorConfig
-from lpf.options import Option, check_options
+from lpf.options import LARGEST_SEED, Option, check_options, out_of_range
 
 Balance = Literal["auto", "always", "never"]
 ModelKind = Literal["best", "networks"]
@@ -34,23 +34,33 @@ UNEQUAL = 3.0
 
 HOW = "How it is trained"
 
+# Bounds that catch typing errors before hours of work; useful numbers are far inside.
+WIDEST = 16_384
+MOST_EPOCHS = 100_000
+MOST_IN_BATCH = 1_000_000
+MOST_SEEDS = 1000
+MOST_LAYERS = 16
+LARGEST_RATE = 10
+LARGEST_WEIGHT = 1000
+
 
 @dataclass(frozen=True, kw_only=True)
 class StageTwoConfig:
     """How the learned aggregator is trained. The paper trains 30 epochs with encoder and decoder
     frozen; ``patience=None`` does that."""
 
-    epochs: Annotated[int, Option("Most epochs.", gt=0)] = 30
-    batch_size: Annotated[int, Option("Entities per batch.", gt=0)] = 32
-    learning_rate: Annotated[float, Option("Learning rate.", gt=0)] = 1e-3
-    weight_decay: Annotated[float, Option("Weight decay.", ge=0)] = 1e-2
+    epochs: Annotated[int, Option("Most epochs.", ge=1, le=MOST_EPOCHS)] = 30
+    batch_size: Annotated[int, Option("Entities per batch.", ge=1, le=MOST_IN_BATCH)] = 32
+    learning_rate: Annotated[float, Option("Learning rate.", gt=0, le=LARGEST_RATE)] = 1e-3
+    weight_decay: Annotated[float, Option("Weight decay.", ge=0, le=LARGEST_WEIGHT)] = 1e-2
     patience: Annotated[
-        int | None, Option("Epochs without improvement before training stops.", ge=1)
+        int | None,
+        Option("Epochs without improvement before training stops.", ge=1, le=MOST_EPOCHS),
     ] = 5
     unfreeze: Annotated[
         bool, Option("Train encoder and decoder further, together with the aggregator.", HOW)
     ] = False
-    top_k: Annotated[int, Option("Items per entity.", gt=0)] = 10
+    top_k: Annotated[int, Option("Items per entity.", ge=1, le=10**9)] = 10
 
     def __post_init__(self) -> None:
         check_options(self, "aggregator")
@@ -70,28 +80,32 @@ class TrainingConfig:
 
     hidden: Annotated[
         tuple[int, ...],
-        Option("Widths of the encoder's hidden layers.", HOW, metavar="N,N,..."),
+        Option("Widths of the encoder's hidden layers.", HOW, ge=1, le=WIDEST, metavar="N,N,..."),
     ] = (256, 128)
     latent_width: Annotated[
-        int, Option("Width of the latent code.", HOW, gt=0, old_name="latent")
+        int, Option("Width of the latent code.", HOW, ge=1, le=WIDEST, old_name="latent")
     ] = 64
     deterministic: Annotated[bool, Option("Train without the variational part.", HOW)] = False
     dropout: Annotated[float, Option("Dropout rate.", HOW, ge=0, lt=1)] = 0.2
-    learning_rate: Annotated[float, Option("Learning rate.", HOW, gt=0)] = 1e-3
-    batch_size: Annotated[int, Option("Items per batch.", HOW, gt=0)] = 64
-    beta: Annotated[float, Option("Weight of the KL term.", HOW, ge=0)] = 0.01
+    learning_rate: Annotated[float, Option("Learning rate.", HOW, gt=0, le=LARGEST_RATE)] = 1e-3
+    batch_size: Annotated[int, Option("Items per batch.", HOW, ge=1, le=MOST_IN_BATCH)] = 64
+    beta: Annotated[float, Option("Weight of the KL term.", HOW, ge=0, le=LARGEST_WEIGHT)] = 0.01
     patience: Annotated[
-        int, Option("Epochs without improvement before training stops.", HOW, ge=1)
+        int, Option("Epochs without improvement before training stops.", HOW, ge=1, le=MOST_EPOCHS)
     ] = 15
-    max_epochs: Annotated[int, Option("Most epochs.", HOW, gt=0, old_name="epochs")] = 100
-    weight_decay: Annotated[float, Option("Weight decay.", HOW, ge=0)] = 0.0
+    max_epochs: Annotated[
+        int, Option("Most epochs.", HOW, ge=1, le=MOST_EPOCHS, old_name="epochs")
+    ] = 100
+    weight_decay: Annotated[float, Option("Weight decay.", HOW, ge=0, le=LARGEST_WEIGHT)] = 0.0
     balance: Annotated[
         Balance,
         Option(
             "Draw all values equally often; auto: if one is 3 times as frequent as another.", HOW
         ),
     ] = "auto"
-    members: Annotated[int, Option("Keep this many of the best seeds.", HOW, gt=0)] = 5
+    members: Annotated[
+        int, Option("Keep this many of the best seeds.", HOW, ge=1, le=MOST_SEEDS)
+    ] = 5
     aggregator: AggregatorConfig | None = field(default_factory=AggregatorConfig)
     stage_two: StageTwoConfig = field(default_factory=StageTwoConfig)
     model: Annotated[
@@ -107,6 +121,9 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
         check_options(self, "training")
+        if len(self.hidden) > MOST_LAYERS:
+            rule = f"at most {MOST_LAYERS} widths"
+            raise out_of_range("training", "hidden", rule, len(self.hidden))
 
     @classmethod
     def paper(cls) -> TrainingConfig:
@@ -126,11 +143,14 @@ class TrainingConfig:
 
 
 def check_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
-    """Raise ConfigError unless they are different whole numbers, at least 0, and at least one."""
-    are_valid = all(isinstance(seed, int) and seed >= 0 for seed in seeds)
-    if not seeds or not are_valid or len(set(seeds)) != len(seeds):
+    """Raise ConfigError unless they are different whole numbers, at least 0, and at least one but
+    not too many."""
+    are_valid = all(isinstance(seed, int) and 0 <= seed <= LARGEST_SEED for seed in seeds)
+    if not 1 <= len(seeds) <= MOST_SEEDS or not are_valid or len(set(seeds)) != len(seeds):
+        shown = list(seeds[:10]) if are_valid else "another number"
         raise ConfigError(
-            f"must be different whole numbers, 0 or above, and at least one; got {list(seeds)}.",
+            f"must be 1 to {MOST_SEEDS} different whole numbers from 0 to {LARGEST_SEED}; got "
+            f"{shown}.",
             field="seeds",
         )
     return tuple(seeds)

@@ -16,7 +16,7 @@ from lpf.factors.keys import content_key
 from lpf.index.copies import DEFAULT_SIMILARITY, copy_groups
 from lpf.items import Items, Segments
 from lpf.reading.reader import Reader, ReadRequest
-from lpf.storage.atomic_files import atomic_file
+from lpf.storage.atomic_files import atomic_file, private_folder
 from lpf.types import Float32Array, FloatArray
 
 Progress = Callable[[int, int], None]
@@ -105,7 +105,7 @@ def read_features(
     ]
     features = reader.read_many(requests, progress=progress)
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         with atomic_file(path) as file:
             np.save(file, features, allow_pickle=False)
     return features

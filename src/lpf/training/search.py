@@ -23,7 +23,7 @@ from torch import Tensor
 from lpf.errors import TrainingError
 from lpf.model.layout import fresh_tensors
 from lpf.model.networks import to_numpy
-from lpf.storage.atomic_files import write_atomically
+from lpf.storage.atomic_files import private_folder, write_atomically
 from lpf.training.history import Epoch, SeedHistory, ranked
 from lpf.training.members import Tensors
 from lpf.training.stage_one import (
@@ -102,7 +102,7 @@ def write_checkpoint(folder: Path, state: StageOneState) -> None:
         for part, named in parts.items()
         for name, tensor in named.items()
     }
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     write_atomically(folder / CHECKPOINT, save(tensors, {"state": json.dumps(numbers)}))
 
 
@@ -135,7 +135,7 @@ def read_checkpoint(folder: Path, begun: StageOneState) -> StageOneState:
 def write_result(folder: Path, state: StageOneState) -> None:
     from safetensors.numpy import save
 
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     histories = [history.to_dict() for history in histories_of(state)]
     write_atomically(folder / WEIGHTS, save(to_numpy(state.best)))
     document = {"format": FORMAT, "seeds": histories}
@@ -166,7 +166,7 @@ def _read_tensors(path: Path) -> tuple[dict[str, Any], Tensors]:
         with safe_open(path, framework="pt") as file:
             numbers = json.loads(file.metadata()["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TrainingError(
             f"{path} is damaged ({error}). Nothing was trained; remove it to start again."
         ) from error

@@ -71,7 +71,9 @@ class AnswerWriter:
     def write(self, outcome: QueryResult | QuestionError) -> None:
         self._count += 1
         if self._table is None:
-            self._file.write(json.dumps(self._document(outcome), allow_nan=False).encode() + b"\n")
+            line = json.dumps(self._document(outcome), allow_nan=False)
+            # In ASCII, DEL is the only character left that a terminal would obey.
+            self._file.write(line.replace("\x7f", "\\u007f").encode() + b"\n")
         elif isinstance(outcome, QuestionError):
             blank = [None] * (self._width - 1)
             self._table.write([*blank, f"line {outcome.line}: {outcome.message}"])

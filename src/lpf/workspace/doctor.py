@@ -1,16 +1,20 @@
-"""Checks on every part of a workspace: what is wrong, and how to fix it. Nothing is changed."""
+"""Checks on every part of a workspace: what is wrong, and how to fix it. Nothing is changed, except
+that copies of vectors that were erased elsewhere are removed."""
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from sqlalchemy import func, select
+from sqlalchemy import Column, func, select
 
 from lpf.engine import Engine, Items
 from lpf.engine.background import check_values_agree
@@ -18,21 +22,24 @@ from lpf.errors import LPFError
 from lpf.factors.convert import LARGEST_SHIFT, shift_under_noise
 from lpf.index.features import known_reader
 from lpf.index.vector_file import VectorFile
+from lpf.index.vector_folders import VectorFolders
 from lpf.ledger import LedgerReader, load_private, public_bytes, verify
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
+from lpf.orchestrator.orchestrator import CLOCK_TOLERANCE, clock_note
 from lpf.reading import ReadRequest
 from lpf.schema import Schema
 from lpf.storage.cache import open_cache
 from lpf.storage.database import Database
 from lpf.storage.driver_errors import translate_errors
-from lpf.storage.evidence import StoredEvidence, text_commitment
 from lpf.storage.migrations import NEWEST, version_of
+from lpf.storage.seals import printable
 from lpf.storage.statements import Prepared
-from lpf.storage.tables import facts
+from lpf.storage.tables import METADATA, facts
+from lpf.storage.values import now_micros
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import CIRCUIT_FILE
-from lpf.workspace.folder import find_folder
+from lpf.workspace.folder import find_folder, store_files
 from lpf.workspace.settings import Settings, read_settings
 from lpf.workspace.workspace import Workspace
 
@@ -40,6 +47,9 @@ State = Literal["ok", "warning", "fault"]
 
 RECORDS_CHECKED = 100  # the newest ones, without ``full``
 NAMES_SHOWN = 3
+OTHERS, OTHERS_ENTER = stat.S_IRWXG | stat.S_IRWXO, stat.S_IXGRP | stat.S_IXOTH
+PUBLIC = (".pub", ".lock")
+SQLITE_TYPES = {int: "integer", float: "real", str: "text", bytes: "blob"}
 LOW_SPACE, NO_SPACE = 2**30, 100 * 2**20
 # What the model is asked about.
 PROBE_CLAIM = "The delivery came on time."
@@ -140,12 +150,41 @@ def _check_sqlite(database: Database, full: bool) -> Iterator[Check]:
         (journal,) = database.connection.execute("PRAGMA journal_mode").fetchone()
     if verdict != "ok":
         yield Check("store", "fault", f"the file is damaged: {verdict}", "restore a backup")
+    if full and verdict == "ok":
+        yield from _wrong_types(database)
     if journal != "wal":
         yield Check(
             "store",
             "warning",
             f"the journal is in mode {journal!r}: readers and writers wait for each other",
             "keep the store on a local disk, where WAL works",
+        )
+
+
+def _wrong_types(database: Database) -> Iterator[Check]:
+    """SQLite stores a value of any type in any column."""
+    with translate_errors(database.name):
+        present = {row[0] for row in database.connection.execute("SELECT name FROM sqlite_master")}
+        for table in METADATA.sorted_tables:
+            if table.name not in present:  # the store is of an older version
+                continue
+            found = database.connection.execute(f"PRAGMA table_info({table.name})").fetchall()
+            for column in (table.c[row[1]] for row in found if row[1] in table.c):
+                yield from _wrong_type(database, table.name, column)
+
+
+def _wrong_type(database: Database, table: str, column: Column[Any]) -> Iterator[Check]:
+    kinds = [SQLITE_TYPES[column.type.python_type], *["null"][: int(bool(column.nullable))]]
+    listed = ", ".join(f"'{kind}'" for kind in kinds)
+    query = f"SELECT rowid FROM {table} WHERE typeof({column.name}) NOT IN ({listed})"
+    rows = [str(row[0]) for row in database.connection.execute(query)]
+    if rows:
+        yield Check(
+            "store",
+            "fault",
+            f"table {table}, column {column.name}: {len(rows):,} values of the wrong type, in the "
+            f"rows {', '.join(rows)}",
+            "restore a backup",
         )
 
 
@@ -165,29 +204,22 @@ def _check_evidence(workspace: Workspace, full: bool) -> Iterator[Check]:
         )
     else:
         yield Check("evidence", "ok", f"{items:,} items, all with features")
-    changed = _changed_texts(workspace) if full else []
-    if changed:
+    if full:
+        yield from _damaged_items(workspace)
+
+
+def _damaged_items(workspace: Workspace) -> Iterator[Check]:
+    reasons: dict[str, list[str]] = {}
+    for item in workspace.evidence.damaged_items():
+        reasons.setdefault(item.reason, []).append(item.evidence_id)
+    for reason, names in reasons.items():
         yield Check(
             "evidence",
             "fault",
-            f"{len(changed):,} texts were changed after ingestion: {_first_names(changed)}",
-            "restore a backup; 'lpf ledger replay ID --deep' shows which answers they affect",
+            f"{len(names):,} damaged or changed after ingestion ({reason}): {', '.join(names)}",
+            "restore a backup, or erase them: lpf evidence erase ID...; 'lpf ledger replay ID "
+            "--deep' shows which answers they affect",
         )
-
-
-def _changed_texts(workspace: Workspace) -> list[str]:
-    """IDs of items whose text or claim does not match its salted hash."""
-    changed, last = [], 0
-    while page := workspace.evidence.page(limit=1000, after_row=last):
-        last = page[-1].row_id
-        changed += [stored.evidence.evidence_id for stored in page if not _is_genuine(stored)]
-    return changed
-
-
-def _is_genuine(stored: StoredEvidence) -> bool:
-    evidence = stored.evidence
-    computed = text_commitment(stored.salt, evidence.text_content, evidence.claim)
-    return computed == stored.commitment
 
 
 def _count_vectors(workspace: Workspace, reader_id: str) -> int:
@@ -197,7 +229,16 @@ def _count_vectors(workspace: Workspace, reader_id: str) -> int:
 
 
 def _check_erasures(workspace: Workspace, _: bool) -> Iterator[Check]:
-    pending = [item.evidence_id for item in workspace.evidence.pending_erasures()]
+    pending = list(dict.fromkeys(i.evidence_id for i in workspace.evidence.pending_erasures()))
+    behind = VectorFolders(workspace.evidence, workspace.folder).behind()
+    if behind:
+        yield Check(
+            "erasures",
+            "warning",
+            f"workspaces that use the same store may hold copies of erased vectors: "
+            f"{_first_names([str(folder) for folder in behind])}",
+            "use each of them once, for example with 'lpf evidence list'",
+        )
     if pending:
         yield Check(
             "erasures",
@@ -209,13 +250,22 @@ def _check_erasures(workspace: Workspace, _: bool) -> Iterator[Check]:
         )
 
 
-def _check_facts(workspace: Workspace, _: bool) -> Iterator[Check]:
+def _check_facts(workspace: Workspace, full: bool) -> Iterator[Check]:
+    damaged = workspace.facts.damaged() if full else []
+    if damaged:
+        yield Check(
+            "facts",
+            "fault",
+            f"{len(damaged):,} damaged or changed: {', '.join(map(str, damaged))}",
+            "restore a backup, or withdraw them: lpf facts withdraw ID",
+        )
     rows = workspace.database.rows(_FACTS_BY_VALUE)
     total = sum(count for _, _, count in rows)
     unknown = [row for row in rows if not _in_schema(workspace.schema, row[0], row[1])]
     if unknown:
         lost = sum(count for _, _, count in unknown)
-        names = _first_names([f"{predicate} = {value}" for predicate, value, _ in unknown])
+        pairs = [f"{printable(name)} = {printable(value)}" for name, value, _ in unknown]
+        names = _first_names(pairs)
         yield Check(
             "facts",
             "warning",
@@ -272,6 +322,10 @@ def _check_ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
     else:
         Ledger(workspace.database).close()  # compares tree and last checkpoint, signs nothing
         _check_newest_records(records)
+    newest, now = records.newest_time(), now_micros()
+    if newest is not None and newest > now + CLOCK_TOLERANCE:
+        remedy = "set the clock; records are ordered by number, but their times will be wrong"
+        yield Check("clock", "warning", clock_note(newest, now), remedy)
     size, signed = records.size, records.latest_checkpoint()
     unsigned = size - (signed.size if signed else 0)
     extent = "all verified" if full else "the newest are intact; --full verifies all"
@@ -402,6 +456,42 @@ def _check_cache(workspace: Workspace, _: bool) -> Iterator[Check]:
         yield Check("cache", "ok", f"{stats.kind} answers")
 
 
+def _check_permissions(workspace: Workspace, _: bool) -> Iterator[Check]:
+    """Files hold personal text, keys and what was computed from them."""
+    if os.name != "posix":
+        return
+    places = [workspace.folder, workspace.settings.key_file, *store_files(workspace.settings)]
+    exposed = [path for path in places if path.exists() and _is_exposed(path)]
+    exposed += [path for path in _files_below(workspace.folder) if path not in exposed]
+    if not exposed:
+        yield Check("permissions", "ok", "only the owner can read the files")
+        return
+    names = _first_names([str(path) for path in exposed])
+    outside = [path for path in exposed if not path.is_relative_to(workspace.folder)]
+    inside = [workspace.folder] if len(outside) < len(exposed) else []
+    commands = [f"chmod -R go= {shlex.quote(str(path))}" for path in (*inside, *outside)]
+    yield Check(
+        "permissions",
+        "warning",
+        f"other users can read {names}",
+        "let only the owner read them: " + " && ".join(commands),
+    )
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Exposed files, if others can enter the folder at all. Public keys do not count."""
+    if not folder.stat().st_mode & OTHERS_ENTER:
+        return
+    for where, _, names in os.walk(folder):
+        for path in (Path(where) / name for name in names if not name.endswith(PUBLIC)):
+            if not path.is_symlink() and _is_exposed(path):
+                yield path
+
+
+def _is_exposed(path: Path) -> bool:
+    return bool(path.stat().st_mode & OTHERS)
+
+
 def _check_disk(workspace: Workspace, _: bool) -> Iterator[Check]:
     free = shutil.disk_usage(workspace.folder).free
     state: State = "fault" if free < NO_SPACE else "warning" if free < LOW_SPACE else "ok"
@@ -422,5 +512,6 @@ WITHOUT_STORE: dict[str, CheckFunction] = {
     "reader": _check_reader,
     "circuit": _check_circuit,
     "cache": _check_cache,
+    "permissions": _check_permissions,
     "disk": _check_disk,
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lpf.errors import LedgerError, WorkspaceError
@@ -10,10 +12,17 @@ from lpf.ledger.identity import read_identity
 from lpf.ledger.keys import create_key, load_private, public_bytes
 from lpf.ledger.writer import Ledger
 from lpf.schema import Schema
-from lpf.storage.atomic_files import write_atomically
+from lpf.storage.atomic_files import private_folder, write_atomically
 from lpf.storage.database import Database
 from lpf.storage.migrations import migrate
-from lpf.workspace.settings import FILE_NAME, STORE_VARIABLE, StoreSettings, settings_from
+from lpf.workspace.settings import (
+    FILE_NAME,
+    SQLITE,
+    STORE_VARIABLE,
+    Settings,
+    StoreSettings,
+    settings_from,
+)
 
 
 def find_folder(folder: Path | str | None) -> Path:
@@ -38,7 +47,8 @@ def find_folder(folder: Path | str | None) -> Path:
 
 def create_workspace(folder: Path, schema: Schema, reader: str, store_url: str | None) -> None:
     """Create key and store, then the settings file, which makes the folder a workspace. A key or
-    store left by an interrupted attempt is used. WorkspaceError if the settings file exists."""
+    store left by an interrupted attempt is used. If it fails, what was created is removed again.
+    WorkspaceError if the settings file exists."""
     if (folder / FILE_NAME).exists():
         raise WorkspaceError(
             f"{folder} is a workspace already. Nothing was changed; open it with "
@@ -46,17 +56,49 @@ def create_workspace(folder: Path, schema: Schema, reader: str, store_url: str |
         )
     text = settings_text(schema, reader, store_url)
     settings = settings_from(folder, tomllib.loads(text))
+    with _nothing_left_behind(settings):
+        try:
+            private_folder(folder)
+            private_folder(settings.key_file.parent)  # before the store is touched
+        except OSError as error:
+            raise WorkspaceError(
+                f"{error.filename}: cannot be created ({error.strerror}). Nothing was created."
+            ) from error
+        with Database(settings.store_address) as database:
+            migrate(database)
+            _create_ledger(database, settings.key_file)
+        with suppress(OSError):  # empty if the ledger of a shared store has its key elsewhere
+            settings.key_file.parent.rmdir()
+        write_atomically(folder / FILE_NAME, text.encode())
+
+
+@contextmanager
+def _nothing_left_behind(settings: Settings) -> Iterator[None]:
+    """If the block raises, remove the files and folders that it created."""
+    folder, key = settings.folder, settings.key_file
+    files = [folder / FILE_NAME, key, key.with_suffix(".pub"), *store_files(settings)]
+    folders = [one for path in (key.parent, folder) for one in (path, *path.parents)]
+    new_files = [path for path in files if not path.exists()]
+    new_folders = [path for path in dict.fromkeys(folders) if not path.exists()]
     try:
-        # Evidence may be about people: only the owner may enter the folder.
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise WorkspaceError(
-            f"{folder}: cannot be created ({error.strerror}). Nothing was created."
-        ) from error
-    with Database(settings.store_address) as database:
-        migrate(database)
-        _create_ledger(database, settings.key_file)
-    write_atomically(folder / FILE_NAME, text.encode())
+        yield
+    except BaseException:
+        for path in new_files:
+            with suppress(OSError):  # it was not created
+                path.unlink()
+        for path in sorted(new_folders, key=lambda one: len(one.parts), reverse=True):
+            with suppress(OSError):  # something else was put into it, or it was not created
+                path.rmdir()
+        raise
+
+
+def store_files(settings: Settings) -> list[Path]:
+    """The files of a SQLite store."""
+    address = settings.store_address
+    if isinstance(address, str) and not address.startswith(SQLITE):
+        return []
+    store = Path(str(address).removeprefix(SQLITE))
+    return [store.with_name(store.name + end) for end in ("", "-wal", "-shm", "-journal")]
 
 
 def _create_ledger(database: Database, key_file: Path) -> None:
@@ -68,7 +110,6 @@ def _create_ledger(database: Database, key_file: Path) -> None:
     except LedgerError:
         pass
     if not key_file.exists():
-        key_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         create_key(key_file.parent)
     Ledger.create(database, public_bytes(load_private(key_file)))
 

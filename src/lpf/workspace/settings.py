@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import math
 import os
+import socket
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,12 +21,30 @@ from lpf.orchestrator import FactPolicy
 from lpf.reading.factory import check_reader_name
 from lpf.schema import Schema
 from lpf.storage.database import DEFAULT_BUSY_SECONDS
+from lpf.storage.values import length_problem, name_problem
 from lpf.types import QueryOptions
 
 FILE_NAME = "lpf.toml"
 SQLITE = "sqlite:///"
 STORE_VARIABLE, CACHE_VARIABLE, KEY_VARIABLE = "LPF_STORE_URL", "LPF_CACHE_URL", "LPF_LEDGER_KEY"
+USER_VARIABLE = "LPF_USER"
 Section = TypeVar("Section")
+
+
+def user_and_host() -> str:
+    """``ann@laptop``; the number of a user without a name."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no such user in this container
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+def check_asked_by(name: str, field: str) -> None:
+    """Raise ConfigError for a name that a record cannot hold."""
+    problem = name_problem(name) or length_problem(name, "asked_by")
+    if problem:
+        raise ConfigError(f"{problem}.", field=field)
 
 
 @dataclass(frozen=True)
@@ -74,12 +94,16 @@ class IndexSettings:
 
 @dataclass(frozen=True)
 class LedgerSettings:
-    """The file with the signing key, and how often a checkpoint is signed."""
+    """The file with the signing key, how often a checkpoint is signed, and what records say about
+    who asked: a name, an empty text for nothing, or by default user and host."""
 
     key: str = "keys/ledger.key"
     checkpoint_seconds: float = 1.0
+    asked_by: str | None = None
 
     def __post_init__(self) -> None:
+        if self.asked_by:
+            check_asked_by(self.asked_by, "ledger.asked_by")
         _require(
             0 < self.checkpoint_seconds < math.inf,
             "ledger.checkpoint_seconds",
@@ -117,6 +141,17 @@ class Settings:
         return os.environ.get(CACHE_VARIABLE) or self.cache.url
 
     @property
+    def asked_by(self) -> str | None:
+        """Who asks, for the record: the environment variable if set, else the settings, else user
+        and host. None if the settings turn it off, which the variable does not change."""
+        if self.ledger.asked_by == "":
+            return None
+        named = os.environ.get(USER_VARIABLE)
+        if named:
+            check_asked_by(named, USER_VARIABLE)
+        return named or self.ledger.asked_by or user_and_host()
+
+    @property
     def key_file(self) -> Path:
         return self.folder / (os.environ.get(KEY_VARIABLE) or self.ledger.key)
 
@@ -126,10 +161,10 @@ def read_settings(folder: Path) -> Settings:
     path = folder / FILE_NAME
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise WorkspaceError(f"{path}: not valid TOML: {error}. Nothing was opened.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise WorkspaceError(f"{path}: cannot be read ({error}). Nothing was opened.") from error
+    except (ValueError, RecursionError) as error:  # also numbers and nesting that are too long
+        raise WorkspaceError(f"{path}: not valid TOML: {error}. Nothing was opened.") from error
     try:
         return settings_from(folder, document)
     except LPFError as error:
@@ -179,8 +214,21 @@ def _section(kind: type[Section], entry: Any, name: str) -> Section:
                 f"unknown field; the fields are {sorted(known)}.", field=f"{name}.{key}"
             )
         _check_type(value, known[key], f"{name}.{key}")
+    checked = {
+        key: _as_declared(value, known[key], f"{name}.{key}") for key, value in table.items()
+    }
     with _fields_of(name):
-        return kind(**table)
+        return kind(**checked)
+
+
+def _as_declared(value: Any, hint: Any, name: str) -> Any:
+    """A whole number as a float where the field is one."""
+    if type(value) is not int or int in (hint, *get_args(hint)):
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        raise ConfigError("is too large for a number with decimals.", field=name) from None
 
 
 @contextmanager
@@ -200,7 +248,9 @@ def _check_type(value: Any, hint: Any, name: str) -> None:
     is_whole_number = float in allowed and type(value) is int
     if type(value) not in allowed and not is_whole_number:
         kinds = " or ".join(kind.__name__ for kind in allowed if kind is not NoneType)
-        raise ConfigError(f"must be of type {kinds}, got {value!r}.", field=name)
+        # An address may hold a password.
+        got = f"a {type(value).__name__}" if name.endswith("url") else repr(value)
+        raise ConfigError(f"must be of type {kinds}, got {got}.", field=name)
 
 
 def _is_union(hint: Any) -> bool:

@@ -154,6 +154,7 @@ def _read(
     from lpf.training import make_examples, read_features
 
     folder = workspace.folder / SEARCHES / FEATURES
+    workspace.list_copies()
     features = read_features(dataset, reader, folder=folder, progress=progress)
     similarity = checked_similarity(workspace.settings.index.copy_similarity)
     return make_examples(dataset, features, similarity)

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
 from lpf.index import EvidenceIndex, VectorIndex, pair_text_part, readers_used
+from lpf.index.vector_folders import VectorFolders
 from lpf.ledger.keys import load_private
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.writer import Ledger
@@ -71,8 +72,9 @@ class part(Generic[Built]):  # noqa: N801  (used as a decorator, like property)
 class Wiring:
     """The parts of one workspace folder."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, asked_by: str | None = None) -> None:
         self.settings = settings
+        self.asked_by = asked_by
         self.folder = settings.folder
         self.schema = settings.schema
         self.lock = threading.RLock()
@@ -94,7 +96,10 @@ class Wiring:
 
     @part
     def evidence(self) -> EvidenceStore:
-        return EvidenceStore(self.database)
+        """The items. Copies of vectors in this folder are removed if others erased items."""
+        store = EvidenceStore(self.database)
+        VectorFolders(store, self.folder).follow()
+        return store
 
     @part
     def facts(self) -> FactStore:
@@ -170,6 +175,7 @@ class Wiring:
     @part
     def vectors(self) -> VectorIndex:
         """Search by text across entities."""
+        self.list_copies()
         return VectorIndex(self.index.source, self.folder / "vectors", self.settings.vectors)
 
     @part
@@ -223,6 +229,7 @@ class Wiring:
                 self._reader_id_and_width[0],
                 self.ledger,
                 self.settings.facts,
+                self.settings.asked_by if self.asked_by is None else self.asked_by,
             )
         )
 
@@ -233,6 +240,10 @@ class Wiring:
         if self.model is not None and self.model.config.reader_id:
             return self.model.config.reader_id, self.model.config.encoder.input_width
         return self.reader.reader_id, self.reader.width
+
+    def list_copies(self) -> None:
+        """List this workspace in the store, before it writes copies of vectors."""
+        VectorFolders(self.evidence, self.folder).register()
 
     def invalidate(self, *parts: part[Any]) -> None:
         """Drop parts that are out of date; they are built again when next used.

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lpf.errors import CacheUnavailableError, ConfigError
-from lpf.index import forget_rows
 from lpf.index.near_names import similar_entities
+from lpf.index.vector_folders import VectorFolders
 from lpf.ingest import (
     Erasure,
     FileOptions,
@@ -24,11 +25,12 @@ from lpf.ingest import (
 )
 from lpf.ingest.input_files import Rows
 from lpf.ledger import erase_query_texts
+from lpf.ledger.formats import DISCLOSURE_FORMAT
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
 from lpf.reading import is_pair
 from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
-from lpf.storage.evidence import StoredEvidence
+from lpf.storage.evidence import DamagedItem, StoredEvidence
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import LearnedCircuit, learn_circuit
 from lpf.workspace.entities import (
@@ -41,7 +43,7 @@ from lpf.workspace.entities import (
 )
 from lpf.workspace.folder import create_workspace, find_folder
 from lpf.workspace.models import previous_model
-from lpf.workspace.settings import read_settings
+from lpf.workspace.settings import check_asked_by, read_settings
 from lpf.workspace.training_runs import (
     Reporter,
     TrainingCallbacks,
@@ -66,11 +68,14 @@ class Workspace(Wiring):
     """A workspace, opened from its folder. Close it, or use it in a ``with`` statement.
 
     Without a folder, the current folder or the nearest one above it that is a workspace is opened.
-    WorkspaceError if there is none, or if its settings cannot be used.
+    WorkspaceError if there is none, or if its settings cannot be used. Records say that
+    ``asked_by`` asked; by default what the settings say, or user and host.
     """
 
-    def __init__(self, folder: Path | str | None = None) -> None:
-        super().__init__(read_settings(find_folder(folder)))
+    def __init__(self, folder: Path | str | None = None, *, asked_by: str | None = None) -> None:
+        if asked_by is not None:
+            check_asked_by(asked_by, "asked_by")
+        super().__init__(read_settings(find_folder(folder)), asked_by)
 
     @classmethod
     def create(
@@ -87,9 +92,9 @@ class Workspace(Wiring):
         return cls(folder)
 
     @classmethod
-    def open(cls, folder: Path | str | None = None) -> Workspace:
-        """The same as ``Workspace(folder)``."""
-        return cls(folder)
+    def open(cls, folder: Path | str | None = None, *, asked_by: str | None = None) -> Workspace:
+        """The same as ``Workspace(folder, asked_by=...)``."""
+        return cls(folder, asked_by=asked_by)
 
     def query(
         self,
@@ -165,15 +170,47 @@ class Workspace(Wiring):
 
         return rank(answers(), chosen, limit)
 
+    def disclose(self, evidence_id: str, records: Sequence[str] = ()) -> dict[str, Any]:
+        """The text and claim of an item, with the salt that ties them to the hash in its records,
+        as a document that ``check_bundle.py`` checks. UnknownEvidenceError if the item was erased;
+        ConfigError if one of ``records`` was not computed from this text."""
+        stored = self.evidence.get(evidence_id)
+        commitment = stored.commitment.hex()
+        for name in records:
+            fields = self.records.get(name).fields
+            chains = [one.get("evidence_chain", []) for one in (fields, *fields.get("related", []))]
+            if not any([evidence_id, commitment] in chain for chain in chains):
+                raise ConfigError(
+                    f"{name} was not computed from the text of {evidence_id!r}. Nothing was "
+                    "disclosed.",
+                    field="record",
+                    hint=f"'lpf ledger show {name}' lists its items.",
+                )
+        return {
+            "format": DISCLOSURE_FORMAT,
+            "evidence_id": evidence_id,
+            "text": stored.evidence.text_content,
+            "claim": stored.evidence.claim,
+            "salt": stored.salt.hex(),
+            "commitment": commitment,
+        }
+
     def _add_claims(self, results: Sequence[QueryResult]) -> None:
         """Looked up here and not with the items: those are cached, and a claim must not outlive its
         erasure."""
+        damaged: list[DamagedItem] = []
         with_claims = [one for one in results if one.evidence and one.evidence.has_claims]
         if with_claims:
-            claims = self.evidence.claims({name for r in with_claims for name in r.evidence_chain})
+            names = {name for result in with_claims for name in result.evidence_chain}
+            claims = self.evidence.claims(names, damaged)
             for result in with_claims:
                 chain = result.evidence_chain
                 result.item_claims = {name: claims[name] for name in chain if name in claims}
+        for item in damaged:
+            for result in results:
+                if item.evidence_id in result.evidence_chain:
+                    note = f"text and claim of {item.evidence_id} are not shown: {item.reason}"
+                    result.notes = (*result.notes, note)
 
     def _add_similar(self, results: Sequence[QueryResult]) -> None:
         """Known IDs like those of unknown entities, for the first 100 of a batch: each takes some
@@ -233,13 +270,17 @@ class Workspace(Wiring):
         return edit_item(evidence_id, changes, self.evidence, self.schema, self.reader)
 
     def erase(self, *evidence_ids: str) -> Erasure:
-        """Destroy items: their texts, salts, vectors and cached numbers. Their records stay valid.
-        If this is interrupted, or the cache cannot be reached, erase the same items again to
-        finish it."""
-        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS)
-        forget_rows(self.evidence, self.folder / "vectors", [item.row_id for item in begun.items])
+        """Destroy items in all their versions: texts, salts, vectors and cached numbers. Their
+        records stay valid. If this is interrupted, ends with warnings or the cache cannot be
+        reached, erase the same items again to finish it."""
+        copies = VectorFolders(self.evidence, self.folder)
+        others = [folder / REJECTS for folder in copies.neighbours()]
+        rejects = [folder for folder in others if os.access(folder, os.W_OK)]
+        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS, rejects)
+        names = {item.evidence_id for item in begun.items}
+        remaining = copies.forget([item.row_id for item in begun.items], len(names))
         self._erase_from_cache(begun)
-        return finish_erasure(begun, self.evidence)
+        return finish_erasure(replace(begun, warnings=tuple(remaining)), self.evidence)
 
     def _erase_from_cache(self, begun: Erasure) -> None:
         try:
