@@ -124,6 +124,16 @@ def test_a_failed_question_reports_progress(
     assert len(lpf.json("ledger", "show", "--last", 9)["records"]) == 2
 
 
+@pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet"])
+def test_a_failed_question_leaves_no_table(
+    lpf, hopeless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.setattr(batch_answers, "CHUNK", 1)
+    out = tmp_path / f"answers.{suffix}"
+    assert "line 3 ended the batch" in lpf("batch", hopeless, out, code=2).stderr
+    assert [path.name for path in tmp_path.iterdir() if "answers" in path.name] == []
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
 def test_a_failed_question_becomes_an_error_row_with_skip_bad(
     lpf, hopeless: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int

@@ -50,16 +50,17 @@ def test_a_mistyped_column_is_reported_with_a_suggestion(lpf, tmp_path: Path) ->
     assert document["did_you_mean"] == {"support_value": "supports_value"}
 
 
-def test_a_data_set_is_refused_with_one_message(lpf, tmp_path: Path) -> None:
+def test_a_data_set_is_ingested(lpf, tmp_path: Path) -> None:
     path = tmp_path / "claims.jsonl"
     line = '{"entity_id": "K1", "label": "low", "evidence": [{"evidence_id": 1, "text": "a"}]}\n'
-    path.write_text(line * 80)
-    output = lpf.error("ingest", path)
-    assert output.count("claims.jsonl") == 1
-    assert "this is a data set" in output
-    assert "'lpf train FILE'" in output
-    assert not (lpf.folder / "rejects").exists()
-    assert lpf.json("evidence", "list", "--entity", "K1")["evidence"] == []
+    path.write_text(line)
+    assert lpf.refused("ingest", path)["field"] == "predicate"
+    assert "data set" in lpf("ingest", path, "--predicate", "level").stdout
+    (item,) = lpf.json("evidence", "list", "--entity", "K1")["evidence"]
+    assert (item["evidence_id"], item["supports_value"]) == ("1", "low")
+    path.write_text(line.replace('"a"', '"corrected"'))
+    (output,) = lpf.json("ingest", path, "--predicate", "level")["files"]
+    assert (output["updated"], output["added"]) == (1, 0)
 
 
 def test_strict_adds_nothing_from_a_file_with_errors(lpf, table: Path) -> None:
@@ -191,4 +192,19 @@ def test_future_dates_and_other_separators_are_reported(lpf, tmp_path: Path) -> 
     path.write_text("entity_id;predicate;text;timestamp\nC0009;level;It will be fine.;2099-01-01\n")
     shown = lpf("ingest", path).stdout
     assert "1 dated in the future" in shown
-    assert "separated by semicolons" in shown
+    assert "read as: separator ';'" in shown
+    (document,) = lpf.json("ingest", path)["files"]
+    assert document["read_as"] == ["separator ';'"]
+
+
+def test_options_say_how_to_read_a_file(lpf, tmp_path: Path) -> None:
+    path = tmp_path / "notes.csv"
+    path.write_text("Kunde;Text;Datum\nC7;Zoë was late;03/04/2026\n", encoding="cp1250")
+    words = ["ingest", path, "--predicate", "level", "--map", "Kunde=entity_id"]
+    words += ["--map", "Datum=timestamp"]
+    assert "--date-format" in lpf.error(*words)
+    lpf(*words, "--date-format", "MM/DD/YYYY", "--encoding", "cp1250")
+    (item,) = lpf.json("evidence", "list", "--entity", "C7")["evidence"]
+    assert item["timestamp"].startswith("2026-03-04")
+    for option, value in (("--map", "Kunde"), ("--date-format", "day"), ("--encoding", "nope")):
+        assert lpf.refused("ingest", path, option, value)["field"] == option

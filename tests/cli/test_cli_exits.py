@@ -99,9 +99,9 @@ def test_an_interrupted_ingest_reports_its_progress(
     ingest = Workspace.ingest
 
     def cut_short(
-        space: Workspace, path: Path, *, strict: bool, progress: Callable[..., None]
+        space: Workspace, path: Path, *, progress: Callable[..., None], **options: Any
     ) -> Any:
-        outcome = ingest(space, path, strict=strict, progress=progress)
+        outcome = ingest(space, path, progress=progress, **options)
         return outcome if path == first else interrupted()
 
     monkeypatch.setattr(Workspace, "ingest", cut_short)

@@ -36,7 +36,7 @@ def entries(path: Path) -> list[dict]:
     ("name", "content"),
     [
         ("a.csv", f"entity_id,predicate,text\nC1,level,{SECRET},more\n".encode()),
-        ("a.csv", "entity_id,predicate,text\nC1,level,secret Zoë\n".encode("latin-1")),
+        ("a.csv", b"entity_id,predicate,text\nC1,level,secret Zo\x81\n"),
         ("a.jsonl", b'{"text": "secret Zo\\u00EB", \n'),
         ("a.jsonl", "secret Zoë".encode("latin-1")),
         ("a.jsonl", b'["secret"]'),
@@ -60,7 +60,7 @@ def test_an_erased_id_is_recognised_with_whitespace_around_it(
     store: EvidenceStore, tmp_path: Path, given: str
 ) -> None:
     take([row(evidence_id="E1", text_content="harmless")], store, tmp_path)
-    before = take([row(evidence_id=given, text_content=SECRET)], store, tmp_path)
+    before = take([row(evidence_id=given, text_content=SECRET, credibility=7)], store, tmp_path)
     assert "secret" in before.rejects_file.read_text()
     assert erase_evidence("E1", store, tmp_path).rejects_removed == 1
     assert "secret" not in before.rejects_file.read_text()
@@ -105,7 +105,7 @@ def test_lines_are_recognised_by_id_text_and_claim(store: EvidenceStore, tmp_pat
     claim = "Mr. Żak is ill."
     take([row(evidence_id="S1", text_content=SECRET, claim=claim)], store, tmp_path)
     wrong = [
-        row(evidence_id="S1", text_content="conflict"),
+        row(evidence_id="S1", text_content="conflict", credibility=7),
         row(text_content=f" {SECRET}\n".replace(" of ", "  of\t"), credibility=7),
         row(predicate=SECRET, text_content="of another column"),
         row(text_content="same claim", claim=claim, credibility=7),

@@ -90,7 +90,7 @@ def test_rejects_written_after_an_erasure_are_not_lost(
     store: EvidenceStore, tmp_path: Path
 ) -> None:
     take([row(evidence_id="S1", text_content="secret")], store, tmp_path)
-    rows = [row(evidence_id="S1", text_content=f"other {number}") for number in range(2)]
+    rows = [row(evidence_id="S1", text_content=f"other {n}", credibility=7) for n in range(2)]
     rows += [row(text_content=f"wrong {number}", credibility=7) for number in range(10)]
 
     def erase(done: int, total: int | None) -> None:

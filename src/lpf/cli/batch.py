@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -18,21 +17,31 @@ from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
     command,
-    json_line,
     open_workspace,
     print_document,
     progress,
 )
-from lpf.cli.options import AskedBy, AsyncAudit, fields_as_given, with_options
+from lpf.cli.options import (
+    AskedBy,
+    AsyncAudit,
+    Columns,
+    FileEncoding,
+    Sheet,
+    fields_as_given,
+    file_options,
+    with_options,
+)
 from lpf.cli.safe_output import one_line
 from lpf.errors import ConfigError, InputFileError, LedgerError, LPFError, StorageError
 from lpf.options import QueryOptions
 
 if TYPE_CHECKING:
-    from lpf.ingest.input_files import InputRow
+    from lpf.ingest import FileOptions
+    from lpf.ingest.input_rows import InputRow
     from lpf.orchestrator import AuditMode
     from lpf.results import QueryResult
     from lpf.workspace import Workspace
+    from lpf.workspace.answer_files import AnswerWriter, QuestionError
 
 
 CHUNK = 1000
@@ -51,21 +60,25 @@ class BatchLine:
     def question(self) -> tuple[str, str]:
         return self.entity_id, self.predicate
 
-    @property
-    def error_row(self) -> dict[str, Any]:
-        return {"error": {"line": self.number, "message": self.error}}
 
-
-def read_lines(workspace: Workspace, source: str) -> list[BatchLine]:
+def read_lines(
+    workspace: Workspace, source: str, options: FileOptions | None = None
+) -> list[BatchLine]:
     """All lines of a file or of standard input, each checked against the schema. Standard input is
     never written to a file: questions may be about people."""
     from lpf.ingest.input_files import open_input, open_lines
 
     if source == STANDARD:
-        given = open_lines("standard input", sys.stdin.buffer.read())
+        given = open_lines("standard input", sys.stdin.buffer.read(), options)
     else:
-        given = open_input(source)
+        given = open_input(source, options)
     return [_checked(workspace, row) for row in given.rows()]
+
+
+def all_questions(workspace: Workspace, predicate: str | None) -> list[BatchLine]:
+    """One line per entity with evidence or facts about ``predicate`` (None: about any)."""
+    pairs = workspace.questions(predicate)
+    return [BatchLine(number, *pair) for number, pair in enumerate(pairs, 1)]
 
 
 class BatchAnswerer:
@@ -94,16 +107,18 @@ class BatchAnswerer:
         # IDs like those of the first unknown entities, to suggest at the end.
         self.similar: dict[str, Sequence[str]] = {}
 
-    def rows(self, lines: Sequence[BatchLine]) -> Iterator[dict[str, Any]]:
-        """One row per line, in their order."""
+    def outcomes(self, lines: Sequence[BatchLine]) -> Iterator[QueryResult | QuestionError]:
+        """An answer or an error per line, in their order."""
+        from lpf.workspace.answer_files import QuestionError
+
         for start in range(0, len(lines), CHUNK):
             for outcome in self._chunk(lines[start : start + CHUNK]):
                 if isinstance(outcome, BatchLine):
                     self.errors += 1
-                    yield outcome.error_row
+                    yield QuestionError(outcome.number, outcome.error or "")
                 else:
                     self._count(outcome)
-                    yield outcome.to_dict()
+                    yield outcome
 
     def _count(self, result: QueryResult) -> None:
         if result.has_answer:
@@ -175,46 +190,65 @@ def register(app: typer.Typer) -> None:
     command(
         app,
         "lpf batch questions.jsonl answers.jsonl",
+        "lpf batch questions.xlsx answers.xlsx",
+        "lpf batch --all answers.csv",
         "lpf batch - - < questions.jsonl",
     )(with_options(QueryOptions, without=("query_text",))(batch))
 
 
 def batch(
-    source: Annotated[
-        str, typer.Argument(metavar="IN", help="File of questions; - is standard input.")
-    ],
-    target: Annotated[
-        str, typer.Argument(metavar="OUT", help="File of answers; - is standard output.")
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IN OUT",
+            help="File of questions and file of answers; - is standard input or output. The suffix "
+            "of OUT decides: .jsonl, .csv, .xlsx or .parquet. With --all there is no IN.",
+        ),
     ],
     *,
+    every: Annotated[
+        bool, typer.Option("--all", help="Ask about every entity that has evidence or facts.")
+    ] = False,
+    predicate: Annotated[
+        str | None, typer.Option(help="With --all: only questions about this predicate.")
+    ] = None,
     skip_bad: Annotated[
         bool,
         typer.Option("--skip-bad", help="Write an error row for a bad line and go on."),
     ] = False,
+    columns: Columns = None,
+    encoding: FileEncoding = None,
+    sheet: Sheet = None,
     given: Mapping[str, Any],
     async_audit: AsyncAudit = False,
     asked_by: AskedBy = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer many questions: one line with entity_id and predicate in, one answer per line out.
+    """Answer many questions: one row with entity_id and predicate in, one answer per row out.
 
-    The lines keep their order. All of them are checked before the first is answered.
+    The rows keep their order. All of them are checked before the first is answered. A table (CSV,
+    Excel, Parquet) has one column per value; JSONL has everything that lpf query --json prints.
     """
+    from lpf.workspace.answer_files import AnswerWriter, answer_format
+
+    source, target = _source_and_target(files, every, predicate)
+    options = file_options(columns, encoding, sheet)
     if as_json and target == STANDARD:
         raise ConfigError(
             "the answers themselves go to standard output.", field="--json", hint="Leave it out."
         )
+    form = answer_format(target)
     # The workspace is closed, and so everything is recorded, before the answers appear.
     with (
         answers_file(target, held_back=async_audit) as file,
         open_workspace(workspace, asked_by) as space,
         fields_as_given(QueryOptions, given),
     ):
-        lines = read_lines(space, source)
+        lines = _lines(space, source, options, predicate)
         bad = [line for line in lines if line.error is not None]
         if bad and not skip_bad:
-            raise _refusal(source, bad, len(lines))
+            raise _refusal(source or "", bad, len(lines))
         answerer = BatchAnswerer(
             space,
             replace(space.settings.query, **given),
@@ -222,14 +256,43 @@ def batch(
             skip_bad=skip_bad,
             after_failure=_after_failure(target, async_audit),
         )
-        _write(answerer, lines, file)
+        asked = dict.fromkeys(line.predicate for line in lines if line.error is None)
+        writer = AnswerWriter(form, file, space.schema, asked, with_errors=skip_bad)
+        _write(answerer, lines, writer)
     _show_counts(answerer, target, as_json)
 
 
-def _write(answerer: BatchAnswerer, lines: Sequence[BatchLine], file: IO[str]) -> None:
-    with progress("answering") as report:
-        for done, row in enumerate(answerer.rows(lines), start=1):
-            file.write(json_line(row) + "\n")
+def _source_and_target(
+    files: Sequence[str], every: bool, predicate: str | None
+) -> tuple[str | None, str]:
+    """The file of questions (None with --all) and the file of answers."""
+    if predicate is not None and not every:
+        raise ConfigError(
+            "applies with --all only; each question names its predicate.", field="--predicate"
+        )
+    wanted = ("OUT",) if every else ("IN", "OUT")
+    if len(files) != len(wanted):
+        raise ConfigError(
+            f"expected {' and '.join(wanted)}, got {len(files)} file names. Nothing was answered.",
+            field="IN OUT",
+            hint="Without --all give a file of questions and a file of answers; with --all only "
+            "the file of answers.",
+        )
+    return (None if every else files[0]), files[-1]
+
+
+def _lines(
+    workspace: Workspace, source: str | None, options: FileOptions, predicate: str | None
+) -> list[BatchLine]:
+    if source is None:
+        return all_questions(workspace, predicate)
+    return read_lines(workspace, source, options)
+
+
+def _write(answerer: BatchAnswerer, lines: Sequence[BatchLine], writer: AnswerWriter) -> None:
+    with closing(writer), progress("answering") as report:
+        for done, outcome in enumerate(answerer.outcomes(lines), start=1):
+            writer.write(outcome)
             report(done, len(lines))
 
 
@@ -241,33 +304,27 @@ def _after_failure(target: str, held_back: bool) -> str:
 
 
 @contextmanager
-def answers_file(target: str, *, held_back: bool) -> Iterator[IO[str]]:
+def answers_file(target: str, *, held_back: bool) -> Iterator[IO[bytes]]:
     """A file that appears when it is complete; after a failure there is none. Standard output is
     written to at once, or when complete if ``held_back``: answers without a record must not be
     seen."""
-    if target != STANDARD:
-        with _whole_file(Path(target)) as file:
-            yield file
-    elif held_back:
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
-            yield file
-            file.seek(0)
-            shutil.copyfileobj(file, sys.stdout)
-    else:
-        yield sys.stdout
-
-
-@contextmanager
-def _whole_file(path: Path) -> Iterator[IO[str]]:
     from lpf.storage.atomic_files import atomic_file
 
-    if not path.parent.is_dir():
-        raise ConfigError(f"{path}: its folder does not exist. Nothing was answered.")
-    with atomic_file(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
-        yield text
-        text.flush()
-        text.detach()
+    if target != STANDARD:
+        path = Path(target)
+        if not path.parent.is_dir():
+            raise ConfigError(f"{path}: its folder does not exist. Nothing was answered.")
+        with atomic_file(path) as file:
+            yield file
+    elif held_back:
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.flush()
+    else:
+        yield sys.stdout.buffer
+        sys.stdout.flush()
 
 
 def _refusal(source: str, bad: Sequence[BatchLine], total: int) -> InputFileError:

@@ -1,4 +1,4 @@
-"""``lpf evidence``: list, show, disclose, search, reindex and erase the evidence in the store."""
+"""``lpf evidence``: list, show, edit, disclose, search, reindex and erase evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from lpf.cli.common import (
     open_workspace,
     print_document,
     progress,
-    warn_if_cut,
     warn_of_damage,
 )
 from lpf.cli.safe_output import one_line, quoted
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from lpf.storage.evidence import DamagedItem, StoredEvidence
     from lpf.workspace import Workspace
 
-app = group("evidence", "Evidence: list, show, search, erase.")
+app = group("evidence", "Evidence: list, show, search, edit, erase.")
 
 EvidenceId = Annotated[str, typer.Argument(metavar="ID", help="Item ID.")]
 EvidenceIds = Annotated[list[str], typer.Argument(metavar="ID", help="Item IDs.")]
@@ -53,23 +52,37 @@ FIELDS = (
 )
 
 
-@command(app, "lpf evidence list --entity C0001", name="list")
+@command(app, "lpf evidence list --entity C0001", "lpf evidence list --after E100", name="list")
 def list_items(
     entity: Entity = None,
     predicate: Predicate = None,
     limit: Limit = 100,
+    after: Annotated[
+        str | None, typer.Option(metavar="ID", help="Start after this item: the next page.")
+    ] = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """List items in the order they were added. Exit code 1 if some are damaged."""
+    """List items in the order they were added, with their labels. A new version counts as added
+    when it was made. Exit code 1 if some are damaged."""
     damaged: list[DamagedItem] = []
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
-        items = space.evidence.page(entity, predicate, limit, damaged=damaged)
-    warn_if_cut(len(items) + len(damaged), limit)
+        start = 0 if after is None else space.evidence.get(after).row_id
+        items = space.evidence.page(entity, predicate, limit + 1, start, damaged)
+    following = None
+    if len(items) + len(damaged) > limit and items:
+        items = items[: max(1, limit - len(damaged))]
+        following = items[-1].evidence.evidence_id
+        typer.echo(
+            f"Only the first {limit:,} are listed; add --after {quoted(following)} for the next "
+            "page.",
+            err=True,
+        )
     if as_json:
+        documents = [_document(stored) for stored in items]
         print_document(
-            {"evidence": [_document(stored) for stored in items], "damaged": _damage(damaged)}
+            {"evidence": documents, "next_after": following, "damaged": _damage(damaged)}
         )
     else:
         _show_list(items)
@@ -80,17 +93,68 @@ def list_items(
 def show(
     evidence_id: EvidenceId, workspace: WorkspaceFolder = None, as_json: AsJson = False
 ) -> None:
-    """Show one item with all its fields, and the salted hash by which records refer to it."""
+    """Show one item with all its fields, the salted hash by which records refer to it, and its
+    earlier versions."""
     with open_workspace(workspace) as space:
-        stored = space.evidence.get(evidence_id)
-    document = {**_document(stored), "commitment": stored.commitment.hex()}
+        *earlier, stored = space.evidence.versions(evidence_id)
+    document = _version(stored)
     if as_json:
-        print_document(document)
+        print_document({**document, "earlier_versions": [_version(one) for one in earlier]})
         return
-    from lpf.cli.terminal import console, print_pairs
+    from lpf.cli.terminal import console
 
-    given = {name: value for name, value in document.items() if value is not None}
-    print_pairs(console(), [(name, str(value)) for name, value in given.items()])
+    output = console()
+    _show_fields(document)
+    for one in reversed(earlier):
+        output.print()
+        output.print(f"Version {one.version}", style="bold")
+        _show_fields(_version(one))
+
+
+@command(
+    app,
+    'lpf evidence edit E001 --text "The audit found nothing."',
+    "lpf evidence edit E001 --credibility 0.4 --label low",
+)
+def edit(
+    evidence_id: EvidenceId,
+    text: Annotated[str | None, typer.Option(help="New text.")] = None,
+    credibility: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="New credibility in [0, 1].")
+    ] = None,
+    at: Annotated[str | None, typer.Option(help="New date; UTC unless it has a time zone.")] = None,
+    source: Annotated[str | None, typer.Option(help="New source.")] = None,
+    claim: Annotated[str | None, typer.Option(help="New claim.")] = None,
+    report: Annotated[
+        str | None, typer.Option(metavar="ID", help="New report, whose items are copies.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="New label: a value of the predicate.")] = None,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change an item: it gets a new version, which later questions use. An empty text removes a
+    value. The old version stays for the records that used it."""
+    given = {
+        "text_content": text,
+        "credibility": credibility,
+        "timestamp": at,
+        "source": source,
+        "claim": claim,
+        "report_id": report,
+        "supports_value": label,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise ConfigError(
+            "nothing to change was given. Nothing was changed.",
+            hint="Give --text, --credibility, --at, --source, --claim, --report or --label.",
+        )
+    with open_workspace(workspace) as space:
+        stored = space.edit(evidence_id, **changes)
+    if as_json:
+        print_document(_version(stored))
+    else:
+        _show_fields(_version(stored))
 
 
 @command(app, "lpf evidence disclose C0001_E001 --record INF00000042 --out E001.json")
@@ -233,18 +297,34 @@ def _document(stored: StoredEvidence) -> dict[str, Any]:
     return {**plain, "ingested_at": iso(stored.ingested_at)}
 
 
+def _version(stored: StoredEvidence) -> dict[str, Any]:
+    from lpf.storage.values import iso
+
+    document = {**_document(stored), "version": stored.version}
+    if stored.superseded_at is not None:
+        document["superseded_at"] = iso(stored.superseded_at)
+    return {**document, "commitment": stored.commitment.hex()}
+
+
+def _show_fields(document: dict[str, Any]) -> None:
+    from lpf.cli.terminal import console, print_pairs
+
+    given = {name: value for name, value in document.items() if value is not None}
+    print_pairs(console(), [(name, str(value)) for name, value in given.items()])
+
+
 def _show_list(items: Sequence[StoredEvidence], similarities: Sequence[float] = ()) -> None:
     from lpf.cli.terminal import console, number, table
 
     if not items:
         typer.echo("No items found.")
         return
-    names = ["item", "entity", "predicate", "credibility", "date", "text"]
+    names = ["item", "entity", "predicate", "label", "credibility", "date", "text"]
     rows = [_row(stored) for stored in items]
     if similarities:
         names = ["cosine", *names]
         rows = [[number(cosine), *row] for cosine, row in zip(similarities, rows, strict=True)]
-    right, optional = ("cosine", "credibility"), ("predicate", "date")
+    right, optional = ("cosine", "credibility"), ("predicate", "label", "date")
     console().print(table(names, rows, right=right, flexible="text", optional=optional))
 
 
@@ -256,6 +336,7 @@ def _row(stored: StoredEvidence) -> list[str]:
         item.evidence_id,
         item.entity_id,
         item.predicate,
+        item.supports_value or "",
         number(item.credibility),
         when(item.timestamp)[:10],
         start_of(item.text_content),

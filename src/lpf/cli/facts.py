@@ -22,6 +22,7 @@ from lpf.cli.common import (
     print_document,
     warn_if_cut,
 )
+from lpf.cli.options import Columns, DateFormat, FileEncoding, Sheet, file_options
 from lpf.cli.safe_output import one_line
 
 if TYPE_CHECKING:
@@ -39,9 +40,13 @@ Source = Annotated[str | None, typer.Option(help="Source of the fact.")]
 Limit = Annotated[int, typer.Option(min=1, max=MOST_LISTED, help="Most facts to list.")]
 
 
-@command(app, "lpf facts add facts.csv")
+@command(app, "lpf facts add facts.csv", "lpf facts add facts.xlsx --date-format DD/MM/YYYY")
 def add(
-    file: Annotated[Path, typer.Argument(help="File: JSONL, CSV or Parquet.")],
+    file: Annotated[Path, typer.Argument(help="File: JSONL, CSV, Excel or Parquet.")],
+    columns: Columns = None,
+    date_format: DateFormat = None,
+    encoding: FileEncoding = None,
+    sheet: Sheet = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -49,16 +54,20 @@ def add(
 
     A row needs entity_id, predicate, value and timestamp, and may have confidence and source.
     """
-    from lpf.ingest import read_facts
+    from lpf.ingest import FactFile
 
+    options = file_options(columns, encoding, sheet, date_format)
     with open_workspace(workspace) as space:
-        given = list(read_facts(file))
+        facts = FactFile(file, options, space.schema)
+        given = list(facts.facts())
         added = space.facts.add(given)
     counts = {"read": len(given), "added": len(added), "unchanged": len(given) - len(added)}
     if as_json:
-        print_document({"file": str(file), **counts})
-    else:
-        typer.echo(f"{len(given):,} read, {len(added):,} added, {counts['unchanged']:,} unchanged.")
+        print_document({"file": str(file), **counts, "read_as": list(facts.read_as)})
+        return
+    typer.echo(f"{len(given):,} read, {len(added):,} added, {counts['unchanged']:,} unchanged.")
+    if facts.read_as:
+        typer.echo(f"read as: {', '.join(facts.read_as)}")
 
 
 @command(app, "lpf facts set C0001 audit_outcome clean --confidence 0.97", name="set")

@@ -24,41 +24,58 @@ from lpf.cli.exits import (
     PartlyFailedError,
     failure_of,
 )
+from lpf.cli.options import Columns, DateFormat, FileEncoding, Sheet, file_options
 from lpf.cli.safe_output import one_line
 from lpf.errors import InputFileError
 
 if TYPE_CHECKING:
-    from lpf.ingest import IngestOutcome, Problem
+    from lpf.ingest import FileOptions, IngestOutcome, Problem
     from lpf.workspace import Workspace
 
 PROBLEMS_SHOWN = 5
-COUNTS = ("read", "added", "unchanged", "rejected")
+COUNTS = ("read", "added", "updated", "unchanged", "rejected")
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "lpf ingest evidence.jsonl", "lpf ingest *.csv --strict")(ingest)
+    command(
+        app,
+        "lpf ingest evidence.jsonl",
+        "lpf ingest *.csv --strict",
+        "lpf ingest notes.xlsx --sheet 2026 --map Customer=entity_id --date-format DD/MM/YYYY",
+    )(ingest)
 
 
 def ingest(
     files: Annotated[
-        list[Path], typer.Argument(help="Files: JSONL, CSV or Parquet.", metavar="FILE")
+        list[Path], typer.Argument(help="Files: JSONL, CSV, Excel or Parquet.", metavar="FILE")
     ],
     strict: Annotated[
         bool, typer.Option("--strict", help="Add nothing from a file that has a row with an error.")
     ] = False,
+    predicate: Annotated[
+        str | None, typer.Option(help="Predicate of rows and labels that name none.")
+    ] = None,
+    columns: Columns = None,
+    date_format: DateFormat = None,
+    encoding: FileEncoding = None,
+    sheet: Sheet = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add evidence. Items already in the store are skipped; rows with errors go to a rejects file.
+    """Add evidence. Items already in the store are skipped, changed items get a new version, and
+    rows with errors go to a rejects file.
 
     A row needs entity_id, text and, unless the schema has only one, predicate. It may have
-    evidence_id, credibility, timestamp, source, claim, report_id, evidence_type, supports_value.
+    evidence_id, credibility, timestamp, source, claim, report_id, evidence_type, supports_value. A
+    data set, with one entity per line, is read too.
     """
-    run = IngestRun()
+    run = IngestRun(strict, file_options(columns, encoding, sheet, date_format, predicate))
     try:
         with open_workspace(workspace) as space:
+            if predicate is not None:
+                space.predicate(predicate)
             for path in files:
-                run.ingest(space, path, strict)
+                run.ingest(space, path)
     finally:
         # Also if a later file fails: what was added before is in the store.
         if run.outcomes and not as_json:
@@ -74,14 +91,15 @@ def ingest(
 class IngestRun:
     """Ingests file after file; one that cannot be read does not stop the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, strict: bool, options: FileOptions) -> None:
+        self._strict, self._options = strict, options
         self.outcomes: list[tuple[Path, IngestOutcome]] = []
         self.errors: list[Failure] = []
         self.documents: list[dict[str, Any]] = []
 
-    def ingest(self, workspace: Workspace, path: Path, strict: bool) -> None:
+    def ingest(self, workspace: Workspace, path: Path) -> None:
         try:
-            outcome = self._ingest_counting(workspace, path, strict)
+            outcome = self._ingest_counting(workspace, path)
         except (InputFileError, OSError) as error:
             failure = failure_of(error)
             if failure.code != EXIT_WRONG_CALL:
@@ -92,7 +110,7 @@ class IngestRun:
             self.outcomes.append((path, outcome))
             self.documents.append(_document(path, outcome))
 
-    def _ingest_counting(self, workspace: Workspace, path: Path, strict: bool) -> IngestOutcome:
+    def _ingest_counting(self, workspace: Workspace, path: Path) -> IngestOutcome:
         rows = 0
 
         def counted(done: int, total: int | None) -> None:
@@ -102,7 +120,9 @@ class IngestRun:
 
         try:
             with progress(f"reading {path.name}") as report:
-                return workspace.ingest(path, strict=strict, progress=counted)
+                return workspace.ingest(
+                    path, strict=self._strict, progress=counted, options=self._options
+                )
         except KeyboardInterrupt:
             raise self._interruption(path, rows) from None
 
@@ -124,7 +144,7 @@ class IngestRun:
     def nothing_usable(self) -> bool:
         """Return True if rows were rejected, and none was added or in the store already."""
         outcomes = [outcome for _, outcome in self.outcomes]
-        useful = sum(outcome.added + outcome.unchanged for outcome in outcomes)
+        useful = sum(one.added + one.updated + one.unchanged for one in outcomes)
         return not useful and any(outcome.rejected for outcome in outcomes)
 
 
@@ -136,6 +156,7 @@ def _document(path: Path, outcome: IngestOutcome) -> dict[str, Any]:
         "rejects_file": None if rejects is None else str(rejects),
         "dated_later": outcome.dated_later,
         "cut": outcome.cut,
+        "read_as": list(outcome.read_as),
         "notes": list(outcome.notes),
         "ignored_columns": list(outcome.ignored_columns),
         "did_you_mean": dict(outcome.meant),
@@ -145,7 +166,8 @@ def _document(path: Path, outcome: IngestOutcome) -> dict[str, Any]:
 
 
 def _problem(problem: Problem) -> dict[str, Any]:
-    return {name: getattr(problem, name) for name in ("line", "field", "error")}
+    plain = {name: getattr(problem, name) for name in ("line", "field", "error")}
+    return {**plain, "errors": problem.errors}
 
 
 def _show(outcomes: list[tuple[Path, IngestOutcome]]) -> None:
@@ -178,6 +200,8 @@ def _notes(outcome: IngestOutcome) -> list[str]:
     if lines:
         more = f"; {hidden:,} more are listed there" if hidden > 0 else ""
         lines.append(f"rejected rows are in {outcome.rejects_file}{more}")
+    if outcome.read_as:
+        lines.append(f"read as: {', '.join(outcome.read_as)}")
     if outcome.ignored_columns:
         lines.append(f"columns not used: {_not_used(outcome)}")
     if outcome.dated_later:

@@ -11,6 +11,7 @@ from lpf.cli import (
     demo,
     doctor,
     domains,
+    entities,
     evaluate,
     evidence,
     facts,
@@ -25,7 +26,7 @@ from lpf.cli.exits import ErrorReportingGroup, InterruptibleTyper
 from lpf.cli.plugins import PluginGroup
 from lpf.version import __version__
 
-COMMANDS = (demo, initialise, ingest, train, query, batch, evaluate, doctor)
+COMMANDS = (demo, initialise, ingest, train, query, batch, entities, evaluate, doctor)
 GROUPS = (facts, evidence, ledger, models, domains)  # commands with subcommands; help has them last
 
 

@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import wraps
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from lpf.cli.common import parse_time
 from lpf.errors import ConfigError, LPFError
 from lpf.options import DeclaredOption, QueryOptions, options_of
+
+if TYPE_CHECKING:
+    from lpf.ingest import FileOptions
 
 GIVEN = "given"
 MOST_DIGITS = 18
@@ -38,6 +41,56 @@ AskedBy = Annotated[
         show_default=False,
     ),
 ]
+
+DateFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--date-format", metavar="FORM", help="Form of dates, such as DD/MM/YYYY or %d/%m/%Y."
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map", metavar="COLUMN=FIELD", help="Read a column as a field; may be repeated."
+    ),
+]
+FileEncoding = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", help="Encoding of a text file, such as cp1252."),
+]
+Sheet = Annotated[
+    str | None, typer.Option("--sheet", metavar="NAME", help="Sheet of an Excel file.")
+]
+
+
+def file_options(
+    columns: Sequence[str] | None,
+    encoding: str | None,
+    sheet: str | None,
+    date_format: str | None = None,
+    predicate: str | None = None,
+) -> FileOptions:
+    """How to read a file. ConfigError for an option that cannot be used, by its flag."""
+    from lpf.ingest import FileOptions
+    from lpf.ingest.cell_values import date_pattern
+
+    mapping: dict[str, str] = {}
+    for pair in columns or ():
+        column, equals, name = pair.rpartition("=")
+        if not equals or not column.strip():
+            raise ConfigError(
+                f"must be COLUMN=FIELD, such as Customer=entity_id, got {pair!r}. Nothing was "
+                "read.",
+                field="--map",
+            )
+        mapping[column] = name.strip()
+    try:
+        if date_format is not None:
+            date_pattern(date_format)
+        return FileOptions(date_format, mapping, encoding, sheet, predicate)
+    except ConfigError as error:
+        error.field = f"--{(error.field or '').replace('_', '-')}"
+        raise
 
 
 def with_options(kind: type, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:

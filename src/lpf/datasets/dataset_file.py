@@ -6,8 +6,9 @@ Every error names file, line and field. ``Exclusions`` counts what is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Never
 
@@ -53,14 +54,22 @@ class Exclusions:
 
 _ONE_OBJECT = "Write one JSON object per line."
 _BOM = b"\xef\xbb\xbf"
+LONGEST_LINE = 64 * 1024 * 1024  # bytes
+NumberedObject = tuple[int, dict[str, object]]
 
 
-def object_lines(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+def object_lines(path: Path) -> Iterator[NumberedObject]:
     """Yield the number of each line, from 1, and its JSON object. Blank lines are skipped."""
     try:
         with path.open("rb") as file:
             # In binary mode only \n ends a line; text mode also splits at characters JSON allows.
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), 1):
+                if len(line) > LONGEST_LINE:
+                    raise DatasetError(
+                        f"{path}, line {number}: is longer than {LONGEST_LINE // 2**20} MiB. "
+                        "Nothing was read.",
+                        hint=_ONE_OBJECT,
+                    )
                 content = line.removeprefix(_BOM) if number == 1 else line
                 if content.strip():
                     yield number, _object(content, f"{path}, line {number}")
@@ -126,8 +135,10 @@ def read_dataset(
     schema: Schema | None = None,
     predicate: str | None = None,
     name: str | None = None,
+    lines: Iterable[NumberedObject] | None = None,
 ) -> Dataset:
     """Read the entities of a file that have evidence and a label; ``exclusions`` counts the others.
+    ``lines`` are the objects of its lines with their numbers, for a file in another format.
 
     ``predicate`` is the predicate of a plain ``label``; entities without a value for it are left
     out. Without a ``schema`` the values are those in the file, sorted. ``name`` defaults to the
@@ -135,7 +146,7 @@ def read_dataset(
     """
     path = Path(path)
     exclusions = Exclusions()
-    numbered = _with_evidence(_read(path), exclusions)
+    numbered = _with_evidence(_read(path, lines or object_lines(path)), exclusions)
     if schema is None and not any(each.entity.labels for each in numbered):
         raise _nothing_usable(path, predicate, exclusions)
     labelling = infer_labelling([each.entity for each in numbered], schema, predicate)
@@ -190,10 +201,10 @@ class _UniqueIds:
         seen[identifier] = number
 
 
-def _read(path: Path) -> list[_NumberedEntity]:
+def _read(path: Path, lines: Iterable[NumberedObject]) -> list[_NumberedEntity]:
     ids = _UniqueIds("line")
     numbered = []
-    for line, values in object_lines(path):
+    for line, values in lines:
         try:
             entity = parse_entity(values)
             ids.note(line, entity)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.datasets import Dataset, DatasetEntity, Split, assign_splits, grouped_folds, read_dataset
+from lpf.datasets import Dataset, DatasetEntity, Split, assign_splits, grouped_folds
 from lpf.domains import (
     GeneratorParameters,
     generate,
@@ -26,6 +26,7 @@ from lpf.domains import (
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.specs import DomainData, EvalSpec, FileData, TrainSpec
 from lpf.index.ranking import Ranker, RankingConfig, best_first
+from lpf.ingest import read_labelled
 from lpf.schema import Schema
 from lpf.storage.values import to_micros
 from lpf.training.material import training_shares
@@ -56,7 +57,7 @@ class DataSources:
 
 def read_with_digest(path: Path) -> tuple[Dataset, str]:
     """A data file and the SHA-256 of its bytes."""
-    dataset = read_dataset(path)  # first, because it says what is wrong with a path
+    dataset = read_labelled(path)  # first, because it says what is wrong with a path
     with path.open("rb") as file:
         return dataset, hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -9,21 +9,24 @@ from typing import get_args
 
 from lpf.errors import UnknownPredicateError, UnknownValueError
 from lpf.factors.keys import content_key
-from lpf.ingest.input_files import TEXT_NAMES, InputFile, InputRow
+from lpf.ingest.cell_values import CellReader
+from lpf.ingest.input_rows import TEXT_NAMES, InputFile, InputRow
 from lpf.ingest.row_fields import (
+    FieldReader,
     RowError,
     Values,
     identifier_field,
+    label_field,
     moment_field,
-    name_field,
     required,
     share_field,
+    shown,
     text_field,
 )
 from lpf.schema import Schema
 from lpf.storage.evidence import NewEvidence
 from lpf.storage.values import to_micros
-from lpf.types import SPLIT_TEXT, Evidence, EvidenceType, length_problem_of
+from lpf.types import Evidence, EvidenceType
 
 _NO_ID = "?"
 _TYPES: tuple[EvidenceType, ...] = get_args(EvidenceType)
@@ -48,12 +51,22 @@ class EvidenceDraft:
 
 
 class DraftReader:
-    """Converts rows according to a schema."""
+    """Converts rows according to a schema. ``cells`` reads dates and numbers, and notes what it
+    assumes. ``predicate`` is that of rows that name none."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        cells: CellReader | None = None,
+        unit: str = "line",
+        predicate: str | None = None,
+    ) -> None:
         self._schema = schema
-        names = [predicate.name for predicate in schema]
-        self._only_predicate = names[0] if len(names) == 1 else None
+        self.cells = cells or CellReader()
+        self._unit = unit
+        self._names = [predicate.name for predicate in schema]
+        only = self._names[0] if len(self._names) == 1 else None
+        self._only_predicate = only if predicate is None else schema[predicate].name
 
     def check_columns(self, file: InputFile) -> None:
         """InputFileError if the file lacks a required column."""
@@ -61,43 +74,67 @@ class DraftReader:
         file.require(("entity_id",), TEXT_NAMES, *predicate)
 
     def draft(self, row: InputRow) -> EvidenceDraft:
-        """RowError if the row is invalid."""
+        """RowError if the row is invalid; it has everything that is wrong with the row."""
         if row.error:
             raise RowError(row.error)
-        values = row.values
-        evidence_id = identifier_field(values, "evidence_id")
-        predicate = self._predicate(values)
+        values, place, fields = row.values, f"{self._unit} {row.line}", FieldReader()
+        evidence_id = fields.take(identifier_field, values, "evidence_id")
+        predicate = fields.take(self._predicate, values, place)
+        entity_id = fields.take(_required_entity, values)
+        text = fields.take(_text, values)
+        credibility = fields.take(share_field, values, "credibility", self.cells, place)
+        timestamp = fields.take(moment_field, values, "timestamp", self.cells)
+        kind = fields.take(self._evidence_type, values, place)
+        source = fields.take(identifier_field, values, "source")
+        label = fields.take(self._supports_value, values, predicate, place)
+        claim = fields.take(text_field, values, "claim")
+        report_id = fields.take(identifier_field, values, "report_id")
+        fields.finish()
+        if entity_id is None or predicate is None or text is None or kind is None:
+            raise AssertionError("finish raises if one of them is missing")
         evidence = Evidence(
             evidence_id=evidence_id or _NO_ID,
-            entity_id=required(identifier_field(values, "entity_id"), "entity_id"),
+            entity_id=entity_id,
             predicate=predicate,
-            text_content=_text(values),
-            credibility=share_field(values, "credibility"),
-            timestamp=moment_field(values, "timestamp"),
-            evidence_type=_evidence_type(values),
-            source=identifier_field(values, "source"),
-            supports_value=self._supports_value(values, predicate),
-            claim=_claim(values),
-            report_id=identifier_field(values, "report_id"),
+            text_content=text,
+            credibility=credibility,
+            timestamp=timestamp,
+            evidence_type=kind,
+            source=source,
+            supports_value=label,
+            claim=claim,
+            report_id=report_id,
         )
         return EvidenceDraft(row, evidence, evidence_id is not None, content_hash(evidence))
 
-    def _predicate(self, values: Values) -> str:
+    def _predicate(self, values: Values, place: str) -> str:
         named = {"predicate": text_field(values, "predicate") or self._only_predicate}
         given = required(identifier_field(named, "predicate"), "predicate")
         try:
-            return self._schema[given].name
+            return self._schema[self.cells.one_of(given, self._names, place)].name
         except UnknownPredicateError as error:
             raise RowError(error.message.rstrip("."), field="predicate") from None
 
-    def _supports_value(self, values: Values, predicate: str) -> str | None:
-        value = name_field(values, "supports_value")
-        if value is not None:
-            try:
-                self._schema[predicate].position(value)
-            except UnknownValueError as error:
-                raise RowError(error.message.rstrip("."), field="supports_value") from None
+    def _supports_value(self, values: Values, predicate: str | None, place: str) -> str | None:
+        """Not checked if the predicate is invalid."""
+        value = label_field(values, "supports_value")
+        if value is None or predicate is None:
+            return None
+        known = self._schema[predicate]
+        value = self.cells.one_of(value, known.values, place)
+        try:
+            known.position(value)
+        except UnknownValueError as error:
+            raise RowError(error.message.rstrip("."), field="supports_value") from None
         return value
+
+    def _evidence_type(self, values: Values, place: str) -> EvidenceType:
+        given = text_field(values, "evidence_type") or "text"
+        found = self.cells.one_of(given.strip(), _TYPES, place)
+        for kind in _TYPES:
+            if kind == found:
+                return kind
+        raise RowError(f"must be one of {_TYPES}, got {shown(given)}", field="evidence_type")
 
 
 def content_hash(evidence: Evidence) -> bytes:
@@ -124,27 +161,8 @@ def _text(values: Values) -> str:
         raise RowError(
             "differs from text_content, which is the same field; give only one", field="text"
         )
-    text = required(full or short, "text")
-    _refuse_long(text, "text")
-    return text
+    return required(full or short, "text")
 
 
-def _claim(values: Values) -> str | None:
-    claim = text_field(values, "claim")
-    if claim is not None:
-        _refuse_long(claim, "claim")
-    return claim
-
-
-def _refuse_long(text: str, name: str) -> None:
-    problem = length_problem_of(text)
-    if problem is not None:
-        raise RowError(f"{problem}. {SPLIT_TEXT.rstrip('.')}", field=name)
-
-
-def _evidence_type(values: Values) -> EvidenceType:
-    given = text_field(values, "evidence_type") or "text"
-    for kind in _TYPES:
-        if kind == given:
-            return kind
-    raise RowError(f"must be one of {_TYPES}, got {given!r}", field="evidence_type")
+def _required_entity(values: Values) -> str:
+    return required(identifier_field(values, "entity_id"), "entity_id")

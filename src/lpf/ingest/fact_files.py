@@ -2,66 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
-from lpf.errors import InputFileError
-from lpf.ingest.input_files import FACT_COLUMNS, InputRow, open_input, similar_fields
+from lpf.errors import InputFileError, LPFError
+from lpf.ingest.cell_values import CellReader
+from lpf.ingest.input_files import FileOptions, open_input
+from lpf.ingest.input_rows import FACT_COLUMNS, InputFile, InputRow, similar_fields
 from lpf.ingest.row_fields import (
+    FieldReader,
     RowError,
+    Values,
     identifier_field,
     label_field,
     moment_field,
     name_field,
+    named_problems,
     required,
     share_field,
 )
+from lpf.schema import Schema
 from lpf.storage.facts import NewFact
 
 REQUIRED = ("entity_id", "predicate", "value", "timestamp")
+PROBLEMS_SHOWN = 20
+Found = TypeVar("Found")
 
 
-def read_facts(path: str | Path) -> Iterator[NewFact]:
-    """The facts of a JSONL, CSV or Parquet file. They are checked against the schema later, when
-    they are added.
+class FactFile:
+    """The facts of a JSONL, CSV, Excel or Parquet file. With a ``schema``, names in another case
+    are recognised, and facts that do not fit it are named with the other errors.
 
-    InputFileError names the first invalid row. A column similar to a missing field is an error
-    too: if ``confidence`` is mistyped, the fact would count as certain.
+    ``read_as`` says what was assumed about the file; it is complete after reading.
     """
-    file = open_input(path)
-    file.require(*((name,) for name in REQUIRED))
-    for row in file.rows():
-        where = f"{file.name}, line {row.line}"
-        try:
-            yield _fact(row, where)
-        except RowError as error:
-            raise InputFileError(
-                f"{error.message} ({where}).",
-                field=error.field,
-                hint="No fact was added; correct it and try again.",
-            ) from None
+
+    def __init__(
+        self, path: str | Path, options: FileOptions | None = None, schema: Schema | None = None
+    ) -> None:
+        self._file = open_input(path, options)
+        self._schema = schema
+        self._file.require(*((name,) for name in REQUIRED))
+        self._cells = CellReader.of(self._file, None if options is None else options.date_format)
+
+    @property
+    def read_as(self) -> tuple[str, ...]:
+        return (*self._file.read_as, *self._cells.notes)
+
+    def facts(self) -> Iterator[NewFact]:
+        """InputFileError, after the last row, names all rows that are invalid. A column similar to
+        a missing field is an error too: if ``confidence`` is mistyped, the fact would count as
+        certain."""
+        problems: list[str] = []
+        first: RowError | None = None
+        for row in self._file.rows():
+            where = f"{self._file.name}, {self._file.unit} {row.line}"
+            try:
+                yield self._fact(row, where)
+            except RowError as error:
+                first = first or error
+                problems.append(f"{named_problems(error.problems)} ({where})")
+        if first is not None:
+            raise _refusal(self._file, problems)
+
+    def _fact(self, row: InputRow, where: str) -> NewFact:
+        if row.error:
+            raise RowError(row.error)
+        values, place, fields = row.values, f"{self._file.unit} {row.line}", FieldReader()
+        fields.take(_check_mistyped_columns, values)
+        entity_id = fields.take(_required, identifier_field, values, "entity_id")
+        predicate = fields.take(self._predicate, values, place)
+        value = fields.take(self._value, values, predicate, place)
+        timestamp = fields.take(moment_field, values, "timestamp", self._cells)
+        if timestamp is None and values.get("timestamp") in (None, ""):
+            fields.take(_missing, "timestamp")
+        confidence = fields.take(share_field, values, "confidence", self._cells, place)
+        source = fields.take(identifier_field, values, "source")
+        fields.finish()
+        if entity_id is None or predicate is None or value is None or timestamp is None:
+            raise AssertionError("finish raises if one of them is missing")
+        sure = 1.0 if confidence is None else confidence
+        return NewFact(entity_id, predicate, value, timestamp, sure, source, where=where)
+
+    def _predicate(self, values: Values, place: str) -> str:
+        given = required(name_field(values, "predicate"), "predicate")
+        if self._schema is None:
+            return given
+        known = self._cells.one_of(given, [each.name for each in self._schema], place)
+        return _checked(lambda: self._known(known), "predicate")
+
+    def _value(self, values: Values, predicate: str | None, place: str) -> str:
+        given = required(label_field(values, "value"), "value")
+        if self._schema is None or predicate is None:
+            return given
+        known = self._schema[predicate]
+        value = self._cells.one_of(given, known.values, place)
+        _checked(lambda: known.position(value), "value")
+        return value
+
+    def _known(self, predicate: str) -> str:
+        assert self._schema is not None
+        return self._schema[predicate].name
 
 
-def _fact(row: InputRow, where: str) -> NewFact:
-    if row.error:
-        raise RowError(row.error)
-    _check_mistyped_columns(row)
-    timestamp = moment_field(row.values, "timestamp")
-    if timestamp is None:
-        raise RowError("is missing", field="timestamp")
-    confidence = share_field(row.values, "confidence")
-    return NewFact(
-        entity_id=required(identifier_field(row.values, "entity_id"), "entity_id"),
-        predicate=required(name_field(row.values, "predicate"), "predicate"),
-        value=required(label_field(row.values, "value"), "value"),
-        timestamp=timestamp,
-        confidence=1.0 if confidence is None else confidence,
-        source=identifier_field(row.values, "source"),
-        where=where,
-    )
+def read_facts(
+    path: str | Path, options: FileOptions | None = None, schema: Schema | None = None
+) -> Iterator[NewFact]:
+    """The facts of a file: see ``FactFile``."""
+    return FactFile(path, options, schema).facts()
 
 
-def _check_mistyped_columns(row: InputRow) -> None:
-    unknown = row.values.keys() - FACT_COLUMNS
-    for name, field in similar_fields(unknown, FACT_COLUMNS - row.values.keys()).items():
+def _refusal(file: InputFile, problems: list[str]) -> InputFileError:
+    hidden = len(problems) - PROBLEMS_SHOWN
+    more = [f"and {hidden:,} more"] if hidden > 0 else []
+    listed = problems[:PROBLEMS_SHOWN] + more
+    text = listed[0] if len(listed) == 1 else "".join(f"\n  {problem}" for problem in listed)
+    count = "" if len(problems) == 1 else f"{file.name}: {len(problems):,} rows are invalid:"
+    return InputFileError(f"{count}{text}.", hint="No fact was added; correct it and try again.")
+
+
+def _checked(look_up: Callable[[], Found], field: str) -> Found:
+    """RowError for a name that the schema does not have."""
+    try:
+        return look_up()
+    except LPFError as error:
+        raise RowError(error.message.rstrip("."), field=field) from None
+
+
+def _required(read: Callable[[Values, str], str | None], values: Values, name: str) -> str:
+    return required(read(values, name), name)
+
+
+def _missing(name: str) -> None:
+    raise RowError("is missing", field=name)
+
+
+def _check_mistyped_columns(values: Values) -> None:
+    unknown = values.keys() - FACT_COLUMNS
+    for name, field in similar_fields(unknown, FACT_COLUMNS - values.keys()).items():
         raise RowError(f"is not a field of a fact; did you mean {field}?", field=name)

@@ -1,8 +1,9 @@
 """Add evidence from a file to the store.
 
 An invalid row is written to a rejects file with the reason, and the others are added; in strict
-mode nothing is added from a file with an invalid row. Each batch is added in one transaction, and
-items already in the store are skipped, so an interrupted run is completed by running it again.
+mode nothing is added from a file with an invalid row. Items already in the store are skipped, and
+those whose content has changed get a new version. Each batch is added in one transaction and
+updated in another, so an interrupted run is completed by running it again.
 """
 
 from __future__ import annotations
@@ -15,16 +16,21 @@ from pathlib import Path
 
 import numpy as np
 
-from lpf.errors import ConfigError, EvidenceError, InputFileError, NonFiniteError
+from lpf.errors import (
+    ConfigError,
+    EvidenceError,
+    InputFileError,
+    NonFiniteError,
+    UnknownEvidenceError,
+)
+from lpf.ingest.cell_values import CellReader
+from lpf.ingest.dataset_rows import as_evidence
 from lpf.ingest.evidence_drafts import DraftReader, EvidenceDraft
-from lpf.ingest.input_files import (
+from lpf.ingest.input_files import FileOptions, Rows, open_input, rows_in_memory
+from lpf.ingest.input_rows import (
     EVIDENCE_COLUMNS,
-    TEXT_NAMES,
     InputFile,
     InputRow,
-    Rows,
-    open_input,
-    rows_in_memory,
     similar_fields,
 )
 from lpf.ingest.matching import StoreMatcher
@@ -34,7 +40,7 @@ from lpf.reading.reader import Features, Reader, ReadRequest
 from lpf.schema import Schema
 from lpf.storage.evidence import EvidenceStore
 from lpf.storage.facts import FUTURE_MICROS
-from lpf.storage.values import from_micros, now_micros
+from lpf.storage.values import from_micros, now_micros, to_micros
 from lpf.types import Float32Array
 
 Progress = Callable[[int, int | None], None]
@@ -43,7 +49,6 @@ ReaderChoice = Reader | Callable[[bool], Reader]
 
 DEFAULT_BATCH = 256
 PROBLEMS_SHOWN = 20
-ROWS_INSPECTED = 20  # to find out if a file is a data set
 CLAIMS_INSPECTED = 1000  # rows in which to look for claims
 ATTEMPTS = 50  # processes that number items of the same entity conflict often
 
@@ -52,12 +57,12 @@ ATTEMPTS = 50  # processes that number items of the same entity conflict often
 class IngestOutcome:
     """Counts and warnings of one ingestion.
 
-    ``read`` = ``added`` + ``unchanged`` + ``rejected``. ``problems`` are the first rejected rows;
-    all of them are in ``rejects_file``. ``dated_later`` counts the added items with a timestamp in
-    the future, which are used from then on. ``notes`` say how the file was read if that may be
-    unexpected. ``cut`` counts the added items whose text is longer than the reader reads, so that
-    its end does not count. ``meant`` maps those of ``ignored_columns`` that look like a mistyped
-    field to the name of that field.
+    ``read`` = ``added`` + ``updated`` + ``unchanged`` + ``rejected``. ``problems`` are the first
+    rejected rows; all of them are in ``rejects_file``. ``dated_later`` counts the added items with
+    a timestamp in the future, which are used from then on. ``cut`` counts the added items whose
+    text is longer than the reader reads, so that its end does not count. ``read_as`` says what was
+    assumed about the file, ``notes`` what else a user should know. ``meant`` maps those of
+    ``ignored_columns`` that look like a mistyped field to the name of that field.
     """
 
     read: int
@@ -72,6 +77,8 @@ class IngestOutcome:
     notes: tuple[str, ...] = ()
     meant: Mapping[str, str] = field(default_factory=dict)
     cut: int = 0
+    updated: int = 0
+    read_as: tuple[str, ...] = ()
 
 
 def ingest(
@@ -84,12 +91,14 @@ def ingest(
     strict: bool = False,
     batch: int = DEFAULT_BATCH,
     progress: Progress | None = None,
+    options: FileOptions | None = None,
 ) -> IngestOutcome:
-    """Add the evidence in a file. ``progress`` is called with the rows done and the total, which is
-    None while unknown. InputFileError if the file cannot be read or, if ``strict``, if any row is
-    invalid."""
-    file = open_input(path)
-    return Ingestion(file, store, schema, reader, rejects_folder, batch, progress).run(strict)
+    """Add the evidence in a file, or the items of a data set. ``progress`` is called with the rows
+    done and the total, which is None while unknown. InputFileError if the file cannot be read or,
+    if ``strict``, if any row is invalid."""
+    file = open_input(path, options)
+    run = Ingestion(file, store, schema, reader, rejects_folder, batch, progress, options)
+    return run.run(strict)
 
 
 def ingest_rows(
@@ -103,10 +112,12 @@ def ingest_rows(
     strict: bool = False,
     batch: int = DEFAULT_BATCH,
     progress: Progress | None = None,
+    options: FileOptions | None = None,
 ) -> IngestOutcome:
     """Like ``ingest``, for rows in memory. Problems show ``name`` in place of the file name."""
-    file = rows_in_memory(name, rows)
-    return Ingestion(file, store, schema, reader, rejects_folder, batch, progress).run(strict)
+    file = rows_in_memory(name, rows, options)
+    run = Ingestion(file, store, schema, reader, rejects_folder, batch, progress, options)
+    return run.run(strict)
 
 
 class Ingestion:
@@ -121,11 +132,19 @@ class Ingestion:
         rejects_folder: str | Path,
         batch: int,
         progress: Progress | None,
+        options: FileOptions | None = None,
     ) -> None:
         if batch < 1:
             raise ConfigError(f"must be at least 1, got {batch}. Nothing was read.", field="batch")
-        self._drafts = DraftReader(schema)
-        _reject_dataset(file)
+        options = options or FileOptions()
+        file = as_evidence(file, schema, options.predicate)
+        cells = CellReader.of(file, options.date_format)
+        self._drafts = DraftReader(
+            schema,
+            cells=cells,
+            unit=file.unit,
+            predicate=options.predicate,
+        )
         self._drafts.check_columns(file)
         reader = reader(_has_claims(file)) if callable(reader) else reader
         self._file, self._store, self._reader = file, store, reader
@@ -133,8 +152,10 @@ class Ingestion:
         self._matcher = StoreMatcher(store)
         self._rejects = RejectsFile(rejects_folder, file.name, store.erasure_times)
         self._batch, self._progress, self._total = batch, progress, file.total
-        self._read = self._added = self._unchanged = self._rejected = self._dated_later = 0
-        self._cut = self._claims_unread = 0
+        self._read = self._added = self._updated = self._unchanged = self._rejected = 0
+        self._dated_later = self._cut = self._edits = self._claims_unread = 0
+        self._first_edit = ""
+        self._started = now_micros()
         self._problems: list[Problem] = []
         self._columns: set[str] = set(file.columns or ())
 
@@ -160,11 +181,23 @@ class Ingestion:
             time.perf_counter() - started,
             tuple(self._problems),
             self._dated_later,
-            (*self._file.notes, *self._about_claims()),
+            self._notes(),
             # In JSONL every row has its own columns: one may have a field that another mistypes.
             similar_fields(ignored, EVIDENCE_COLUMNS - set(self._file.columns or ())),
             self._cut,
+            self._updated,
+            (*self._file.read_as, *self._drafts.cells.notes),
         )
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = [*self._file.notes, *self._about_claims()]
+        if self._edits:
+            notes.append(
+                f"{self._edits:,} new items have the entity, source and date of an item that was "
+                f"in the store before (first: {self._first_edit}). If they are corrections, give "
+                "their rows the evidence_id, and erase the old items or the new."
+            )
+        return tuple(notes)
 
     def _about_claims(self) -> list[str]:
         number = self._claims_unread
@@ -182,7 +215,8 @@ class Ingestion:
         shown: list[Problem] = []
         for rows in _batched(self._file.rows(), self._batch):
             drafts, problems = self._draft(rows)
-            conflicts = matcher.match(drafts).conflicts
+            drafts, repeated = matcher.without_repeated(drafts)
+            conflicts = [*repeated, *matcher.match(drafts).conflicts]
             problems += [self._conflict(*conflict) for conflict in conflicts]
             problems.sort(key=lambda problem: problem.line)
             shown += problems[: PROBLEMS_SHOWN - len(shown)]
@@ -198,6 +232,8 @@ class Ingestion:
 
     def _add_batch(self, rows: Sequence[InputRow]) -> None:
         drafts, problems = self._draft(rows)
+        drafts, repeated = self._matcher.without_repeated(drafts)
+        problems += [self._conflict(*conflict) for conflict in repeated]
         problems += self._add(drafts)
         problems.sort(key=lambda problem: problem.line)
         self._rejects.write(problems)
@@ -212,7 +248,8 @@ class Ingestion:
             try:
                 drafts.append(self._drafts.draft(row))
             except RowError as error:
-                problems.append(self._problem(row, error.field, error.message))
+                (name, message), *more = error.problems
+                problems.append(self._problem(row, name, message, tuple(more)))
         return drafts, problems
 
     def _add(self, drafts: Sequence[EvidenceDraft]) -> list[Problem]:
@@ -222,13 +259,12 @@ class Ingestion:
         for attempt in range(1, ATTEMPTS + 1):
             match = self._matcher.match(drafts)
             new, features, unreadable = features_of.read(match.new)
+            edits = self._likely_edits(new)
             try:
                 if new:
                     self._store.add([d.as_new() for d in new], features, self._reader_number)
             except EvidenceError as error:
-                if attempt == ATTEMPTS or isinstance(error, NonFiniteError):
-                    raise
-                self._matcher.refresh()
+                self._before_next(attempt, error)
                 continue
             self._added += len(new)
             self._dated_later += _dated_later(new)
@@ -236,16 +272,70 @@ class Ingestion:
             if not self._reader.uses_claim:
                 self._claims_unread += sum(d.evidence.claim is not None for d in new)
             self._unchanged += match.unchanged
+            self._edits += len(edits)
+            self._first_edit = self._first_edit or next(iter(edits), "")
+            conflicts = [self._conflict(*conflict) for conflict in match.conflicts]
+            problems = [self._problem(d.row, "text_content", why) for d, why in unreadable]
+            return conflicts + problems + self._update(match.changed, features_of)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _update(self, drafts: Sequence[EvidenceDraft], features_of: BatchFeatures) -> list[Problem]:
+        """Replace stored items by new versions; start again if another process has replaced or
+        erased one in the meantime."""
+        if not drafts:
+            return []
+        for attempt in range(1, ATTEMPTS + 1):
+            match = self._matcher.match(drafts)
+            changed, features, unreadable = features_of.read(match.changed)
+            try:
+                if changed:
+                    new = [draft.as_new() for draft in changed]
+                    self._store.replace(new, features, self._reader_number)
+            except (EvidenceError, UnknownEvidenceError) as error:
+                self._before_next(attempt, error)
+                continue
+            self._updated += len(changed)
+            self._dated_later += _dated_later(changed)
+            self._unchanged += match.unchanged
             conflicts = [self._conflict(*conflict) for conflict in match.conflicts]
             return conflicts + [self._problem(d.row, "text_content", why) for d, why in unreadable]
         raise AssertionError("the last attempt returns or raises")
 
+    def _before_next(self, attempt: int, error: Exception) -> None:
+        if attempt == ATTEMPTS or isinstance(error, NonFiniteError):
+            raise error
+        self._matcher.refresh()
+
+    def _likely_edits(self, new: Sequence[EvidenceDraft]) -> list[str]:
+        """New items without an ID that may be corrections of items in the store."""
+        dated = {
+            (e.entity_id, e.predicate, e.source, to_micros(e.timestamp)): draft
+            for draft in new
+            if not draft.has_id
+            and (e := draft.evidence).source is not None
+            and e.timestamp is not None
+        }
+        if not dated:
+            return []
+        stored = self._store.dated_items({key[0] for key in dated}, self._started)
+        return [
+            f"{self._file.unit} {draft.row.line}, perhaps {stored[key]}"
+            for key, draft in dated.items()
+            if key in stored
+        ]
+
     def _conflict(self, draft: EvidenceDraft, reason: str) -> Problem:
         return self._problem(draft.row, "evidence_id", reason)
 
-    def _problem(self, row: InputRow, name: str | None, error: str) -> Problem:
+    def _problem(
+        self,
+        row: InputRow,
+        name: str | None,
+        error: str,
+        more: tuple[tuple[str | None, str], ...] = (),
+    ) -> Problem:
         values = None if row.error else dict(row.values)
-        return Problem(self._file.name, row.line, name, error, values, self._file.unit)
+        return Problem(self._file.name, row.line, name, error, values, self._file.unit, more)
 
 
 class BatchFeatures:
@@ -292,30 +382,11 @@ class BatchFeatures:
             self._features.update(zip(hashes, features, strict=True))
 
 
-def _reject_dataset(file: InputFile) -> None:
-    """InputFileError if the first valid row is an entity with a list of evidence, as in a data
-    set: then every row would be rejected."""
-    if file.columns is not None:  # a data set is JSONL
-        return
-    first = next((row for row in islice(file.rows(), ROWS_INSPECTED) if not row.error), None)
-    if first is not None and _is_entity(first):
-        raise InputFileError(
-            f"{file.name}, {file.unit} {first.line}: has a list 'evidence', so this is a data set "
-            "with one entity per line; an evidence file has one item per line. Nothing was added; "
-            "use 'lpf train FILE' or 'lpf evaluate FILE' for data sets."
-        )
-
-
 def _has_claims(file: InputFile) -> bool:
     if file.columns is not None and "claim" not in file.columns:
         return False
     rows = islice(file.rows(), CLAIMS_INSPECTED)
     return any(not row.error and row.values.get("claim") not in (None, "") for row in rows)
-
-
-def _is_entity(row: InputRow) -> bool:
-    texts = [row.values.get(name) for name in TEXT_NAMES]
-    return isinstance(row.values.get("evidence"), list) and not any(texts)
 
 
 def _dated_later(drafts: Iterable[EvidenceDraft]) -> int:

@@ -1,4 +1,4 @@
-"""Compare rows with the store: new, unchanged, or in conflict with an item there."""
+"""Compare rows with the store: new, changed, unchanged, or in conflict with an erased item."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lpf.ingest.evidence_drafts import EvidenceDraft
 from lpf.storage.evidence import EvidenceStore
 from lpf.storage.values import iso
+from lpf.types import Evidence
 
 Conflict = tuple[EvidenceDraft, str]
 
@@ -16,10 +17,11 @@ LONGEST_NUMBER = 9  # digits; a longer number was not generated here
 
 @dataclass
 class BatchMatch:
-    """The drafts of a batch, compared with the store. All of ``new`` have IDs; a conflict is a
-    draft with the reason."""
+    """The drafts of a batch, compared with the store. All of ``new`` have IDs; ``changed`` are new
+    versions of stored items; a conflict is a draft with the reason."""
 
     new: list[EvidenceDraft] = field(default_factory=list)
+    changed: list[EvidenceDraft] = field(default_factory=list)
     unchanged: int = 0
     conflicts: list[Conflict] = field(default_factory=list)
 
@@ -37,6 +39,26 @@ class StoreMatcher:
         self._dry_run_hashes: dict[str, bytes] = {}
         self._dry_run_contents: set[bytes] = set()
         self._highest: dict[str, int] = {}
+        self._given: dict[str, bytes] = {}
+
+    def without_repeated(
+        self, drafts: Sequence[EvidenceDraft]
+    ) -> tuple[list[EvidenceDraft], list[Conflict]]:
+        """Separate drafts whose ID an earlier draft of this run has with different content: which
+        of the two is right is unknown, and ingesting again must not swap them. Call it once per
+        batch."""
+        kept: list[EvidenceDraft] = []
+        conflicts: list[Conflict] = []
+        for draft in drafts:
+            evidence_id = draft.evidence.evidence_id
+            if draft.has_id and self._given.setdefault(evidence_id, draft.content_hash) != (
+                draft.content_hash
+            ):
+                reason = f"{evidence_id!r} is given twice, with different content"
+                conflicts.append((draft, reason))
+            else:
+                kept.append(draft)
+        return kept, conflicts
 
     def refresh(self) -> None:
         """Another process has changed the store: look up everything again."""
@@ -60,9 +82,10 @@ class StoreMatcher:
             else:
                 batch.new.append(draft)
             known.update(new.content_hash for new in batch.new[before:])
+        self._separate_others(batch)
         batch.new = self._with_ids(batch.new, set(given))
         if self._dry_run:
-            self._remember(batch.new)
+            self._remember([*batch.new, *batch.changed])
         return batch
 
     def _match_id(
@@ -82,8 +105,24 @@ class StoreMatcher:
         elif taken[evidence_id] == draft.content_hash:
             batch.unchanged += 1
         else:
-            reason = f"{evidence_id!r} is the ID of an item with different content"
-            batch.conflicts.append((draft, reason))
+            batch.changed.append(draft)
+
+    def _separate_others(self, batch: BatchMatch) -> None:
+        """A correction is about the same entity and predicate. Otherwise the ID is likely to come
+        from another file that also numbers its items from 1."""
+        stored = self._store.get_many(draft.evidence.evidence_id for draft in batch.changed)
+        kept: dict[str, EvidenceDraft] = {}
+        for draft in batch.changed:
+            new, old = draft.evidence, stored.get(draft.evidence.evidence_id)
+            if old is not None and _subject(old.evidence) != _subject(new):
+                about = " and ".join(map(repr, _subject(old.evidence)))
+                reason = f"{new.evidence_id!r} is the ID of an item about {about}"
+                batch.conflicts.append((draft, reason))
+            elif new.evidence_id in kept:  # the same row again
+                batch.unchanged += 1
+            else:
+                kept[new.evidence_id] = draft
+        batch.changed = list(kept.values())
 
     def _update_highest(self, draft: EvidenceDraft) -> None:
         """As if the entity were looked up after this item was added, so that a run that continues
@@ -134,6 +173,10 @@ class StoreMatcher:
         for entity_id, evidence_id in self._store.ids_of_entities(new):
             number = _number(evidence_id, entity_id)
             self._highest[entity_id] = max(self._highest[entity_id], number)
+
+
+def _subject(evidence: Evidence) -> tuple[str, str]:
+    return evidence.entity_id, evidence.predicate
 
 
 def _with_next_id(draft: EvidenceDraft, highest: dict[str, int], taken: set[str]) -> EvidenceDraft:

@@ -200,6 +200,14 @@ class EvidenceStore:
         for entity_id, evidence_id in self.database.look_up(statements.IDS_BY_ENTITIES, entity_ids):
             yield entity_id, printable(evidence_id)
 
+    def dated_items(
+        self, entity_ids: Iterable[str], before: int
+    ) -> dict[tuple[str, str, str, int], str]:
+        """Items of the given entities with a source and a date that were added before a moment:
+        their IDs by (entity_id, predicate, source, timestamp)."""
+        rows = self.database.look_up(statements.DATED_BY_ENTITIES, entity_ids, before)
+        return {tuple(row[:4]): row[4] for row in rows}
+
     def known_contents(self, content_hashes: Iterable[bytes]) -> set[bytes]:
         """The content hashes that some item in the store has, under any ID."""
         rows = self.database.look_up(statements.BY_CONTENT, content_hashes)

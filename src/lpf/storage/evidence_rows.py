@@ -283,6 +283,22 @@ HASHES_BY_IDS = Prepared(
 IDS_BY_ENTITIES = Prepared(
     select(evidence.c.entity_id, evidence.c.evidence_id).where(any_of(evidence.c.entity_id)), *KEYS
 )
+DATED_BY_ENTITIES = Prepared(
+    select(
+        evidence.c.entity_id,
+        evidence.c.predicate,
+        evidence.c.source,
+        evidence.c.timestamp,
+        evidence.c.evidence_id,
+    ).where(
+        any_of(evidence.c.entity_id),
+        evidence.c.source.is_not(None),
+        evidence.c.timestamp.is_not(None),
+        evidence.c.ingested_at < bindparam("before", type_=BigInteger),
+    ),
+    *KEYS,
+    "before",
+)
 BY_CONTENT = Prepared(select(evidence.c.content_hash).where(any_of(evidence.c.content_hash)), *KEYS)
 ERASED_BY_IDS = Prepared(
     select(erased_evidence.c.evidence_id, erased_evidence.c.erased_at).where(

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lpf.datasets import Dataset, assign_splits, read_dataset, require_trainable
+from lpf.datasets import Dataset, assign_splits, require_trainable
 from lpf.errors import ConfigError, DatasetError
 from lpf.index.copies import checked_similarity
+from lpf.ingest import read_labelled
 from lpf.reading import Reader
 from lpf.schema import Schema
 from lpf.workspace.training_data import Progress, own_examples
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 SPLIT_SEED = 42
 SEARCHES, FEATURES = "searches", "features"
 DECLARATION = ".toml"
-# Formats that evidence may have and a data set never has.
-TABLES = {".csv": "CSV", ".parquet": "Parquet"}
 
 
 @dataclass(frozen=True)
@@ -76,15 +75,9 @@ def labelled_data(workspace: Wiring, source: TrainingSource) -> Dataset:
     for name in source.predicates:
         workspace.schema[name]
     path = Path(source.what)
-    if path.is_file() and path.suffix.lower() in TABLES:
-        raise DatasetError(
-            f"{path} is a {TABLES[path.suffix.lower()]} file, but a data set is JSONL. Nothing was "
-            "trained. If it is evidence with a column supports_value, add it with 'lpf ingest', "
-            "then run 'lpf train' without a file."
-        )
     if path.is_file() and path.suffix != DECLARATION:
         only = source.predicates[0] if len(source.predicates) == 1 else None
-        dataset = read_dataset(path, schema=workspace.schema, predicate=only)
+        dataset = read_labelled(path, schema=workspace.schema, predicate=only)
         return dataset.in_splits([None] * len(dataset)) if source.resplit else dataset
     if source.resplit:
         raise ConfigError(

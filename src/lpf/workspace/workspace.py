@@ -4,7 +4,7 @@ records every answer. The command line is built on this class."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,10 @@ from lpf.index.near_names import similar_entities
 from lpf.index.vector_folders import VectorFolders
 from lpf.ingest import (
     Erasure,
+    FileOptions,
     IngestOutcome,
     begin_erasure,
+    edit_item,
     finish_erasure,
     ingest,
     ingest_rows,
@@ -28,9 +30,17 @@ from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
 from lpf.reading import is_pair
 from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
-from lpf.storage.evidence import DamagedItem
+from lpf.storage.evidence import DamagedItem, StoredEvidence
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import LearnedCircuit, learn_circuit
+from lpf.workspace.entities import (
+    EntitySummary,
+    Ranking,
+    all_questions_of,
+    list_entities,
+    rank,
+    require_value,
+)
 from lpf.workspace.folder import create_workspace, find_folder
 from lpf.workspace.models import previous_model
 from lpf.workspace.settings import check_asked_by, read_settings
@@ -123,6 +133,43 @@ class Workspace(Wiring):
                 progress(len(results), len(pairs))
         return results
 
+    def entities(
+        self, limit: int = 100, after: str = "", like: str | None = None
+    ) -> list[EntitySummary]:
+        """The entities with evidence or facts, by ID, with what is stored about each and its last
+        answers. For the next page, pass the last ID as ``after``."""
+        return list_entities(self.database, self.records, limit=limit, after=after, like=like)
+
+    def questions(self, predicate: str | None = None) -> list[tuple[str, str]]:
+        """(entity ID, predicate) for every entity with evidence or facts about ``predicate``, or
+        (None) about any predicate of the schema."""
+        every = {each.name for each in self.schema}
+        wanted = every if predicate is None else {self.predicate(predicate)}
+        return all_questions_of(self.database, wanted)
+
+    def rank(
+        self,
+        predicate: str | None = None,
+        value: str | None = None,
+        limit: int = 20,
+        options: QueryOptions | None = None,
+        audit: AuditMode = "sync",
+        progress: Progress | None = None,
+    ) -> Ranking:
+        """Answer the question about every entity, record the answers, and rank the entities by the
+        probability of ``value``, by default the last value of the predicate."""
+        name = self.predicate(predicate)
+        chosen = require_value(self.schema[name].values, name, value)
+        pairs = self.questions(name)
+
+        def answers() -> Iterator[QueryResult]:
+            for start in range(0, len(pairs), QUERY_BATCH):
+                yield from self.query_many(pairs[start : start + QUERY_BATCH], options, audit)
+                if progress is not None:
+                    progress(min(start + QUERY_BATCH, len(pairs)), len(pairs))
+
+        return rank(answers(), chosen, limit)
+
     def disclose(self, evidence_id: str, records: Sequence[str] = ()) -> dict[str, Any]:
         """The text and claim of an item, with the salt that ties them to the hash in its records,
         as a document that ``check_bundle.py`` checks. UnknownEvidenceError if the item was erased;
@@ -191,10 +238,13 @@ class Workspace(Wiring):
         strict: bool = False,
         batch: int = INGEST_BATCH,
         progress: Callable[[int, int | None], None] | None = None,
+        options: FileOptions | None = None,
     ) -> IngestOutcome:
-        """Add evidence from a JSONL, CSV or Parquet file, a list of dicts or a pandas DataFrame.
+        """Add evidence from a JSONL, CSV, Excel or Parquet file, a list of dicts or a pandas
+        DataFrame; or the items of a data set file. ``options`` say how to read it.
 
-        Rows that cannot be used are skipped and written to the folder ``rejects``, and the outcome
+        An item whose ``evidence_id`` is in the store with other content gets a new version. Rows
+        that cannot be used are skipped and written to the folder ``rejects``, and the outcome
         lists the first of them. With ``strict`` InputFileError names them and nothing is added.
         """
         shared: dict[str, Any] = {
@@ -202,6 +252,7 @@ class Workspace(Wiring):
             "strict": strict,
             "batch": batch,
             "progress": progress,
+            "options": options,
         }
         parts = self.evidence, self.schema, self.reader_for_ingestion
         if isinstance(data, str | os.PathLike):
@@ -211,6 +262,12 @@ class Workspace(Wiring):
             outcome = ingest_rows(data, *parts, name=name, **shared)
         self.refresh_reader()
         return outcome
+
+    def edit(self, evidence_id: str, **changes: object) -> StoredEvidence:
+        """Change fields of an item: ``text_content``, ``credibility``, ``timestamp``, ``source``,
+        ``claim``, ``report_id``, ``supports_value`` or ``evidence_type``. The item gets a new
+        version; the old one stays for the records that used it."""
+        return edit_item(evidence_id, changes, self.evidence, self.schema, self.reader)
 
     def erase(self, *evidence_ids: str) -> Erasure:
         """Destroy items in all their versions: texts, salts, vectors and cached numbers. Their

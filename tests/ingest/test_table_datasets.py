@@ -1,0 +1,101 @@
+"""Tables with labelled items as data sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from ingest.parts import ONE_PREDICATE
+from lpf.datasets import read_dataset
+from lpf.errors import DatasetError
+from lpf.ingest import read_labelled
+from lpf.schema import Schema
+
+
+def written(path: Path, *rows: str) -> Path:
+    path.write_text("".join(f"{row}\n" for row in rows))
+    return path
+
+
+def test_rows_are_grouped_by_entity(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "a.csv",
+        "Entity ID;Text;Label;Supports value;Split;Credibility;Timestamp",
+        "C1;a;low;;train;0,5;13/05/2026",
+        "C2;b;high;low;test;;",
+        "C1;c;low;high;train;;",
+        "C3;d;;;;;",
+    )
+    data = read_labelled(path, schema=ONE_PREDICATE)
+    assert [entity.entity_id for entity in data] == ["C1", "C2"]
+    first, second = data
+    assert (first.labels, first.split) == ({"level": "low"}, "train")
+    assert [item.evidence_id for item in first.evidence] == ["C1_E001", "C1_E002"]
+    assert [item.labels for item in first.evidence] == [{}, {"level": "high"}]
+    assert (first.evidence[0].credibility, first.evidence[0].timestamp.month) == (0.5, 5)
+    assert second.evidence[0].labels == {"level": "low"}
+    assert any("no label" in sentence for sentence in data.exclusions)
+
+
+def test_without_labels_of_entities_their_items_vote(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    book = openpyxl.Workbook()
+    values = [
+        ("C1", "low"),
+        ("C1", "low"),
+        ("C1", "high"),
+        ("C2", "high"),
+        ("C3", "low"),
+        ("C3", "high"),
+    ]
+    for row in (["entity_id", "text", "supports_value"], *([e, "t", v] for e, v in values)):
+        book.active.append(row)
+    book.save(path)
+    data = read_labelled(path, schema=ONE_PREDICATE)
+    assert {entity.entity_id: entity.labels["level"] for entity in data} == {
+        "C1": "low",
+        "C2": "high",
+    }
+
+
+def test_predicates_may_be_named_per_row(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "a.csv", "entity_id,text,predicate,label", "C1,a,p,x", "C1,b,q,y", "C2,c,p,z"
+    )
+    data = read_labelled(path)
+    assert [dict(entity.labels) for entity in data] == [{"p": "x", "q": "y"}, {"p": "z"}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "part"),
+    [
+        (["entity_id,text", "C1,a"], "label"),
+        (["entity_id,text,label", "C1,a,low", "C1,b,high"], "row|line 3"),
+        (["entity_id,text,label", "C1,,low"], "text: is missing"),
+        (["entity_id,text,label,credibility", "C1,a,low,7"], "credibility"),
+        (["entity_id,text,label", "C1,a"], "2 cells"),
+        (["entity_id,text,label", "C1,a,huge"], "huge"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, rows: list[str], part: str) -> None:
+    schema: Schema = ONE_PREDICATE
+    with pytest.raises(DatasetError, match=part):
+        read_labelled(written(tmp_path / "a.csv", *rows), schema=schema)
+
+
+def test_a_data_set_file_is_read_as_before(tmp_path: Path) -> None:
+    line = '{"entity_id": "K1", "label": "low", "evidence": [{"evidence_id": 1, "text": "a"}]}'
+    path = written(tmp_path / "a.jsonl", line)
+    assert read_labelled(path, schema=ONE_PREDICATE) == read_dataset(path, schema=ONE_PREDICATE)
+    with pytest.raises(DatasetError):
+        read_labelled(tmp_path / "absent.jsonl")
+
+
+def test_a_line_of_a_data_set_is_not_loaded_beyond_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+    with pytest.raises(DatasetError, match="longer than"):
+        read_dataset(path)
