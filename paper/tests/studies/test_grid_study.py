@@ -82,7 +82,7 @@ def test_findings_count_the_miscalibrated_and_name_the_knob(shown: StudyResult) 
     calibrated, movers, ranks, came, tempered, printed = shown.findings
     alphas = next(series for series in shown.figures[0].series if series.name == "α = 0.1")
     bad = 12 + sum(float(error) > 0.1 for error in alphas.x)  # all of α = 2 are
-    assert f"Of 24 settings {bad} have an ECE above 0.1 as answers come" in calibrated
+    assert f"Of 24 settings {bad} have an ECE above 0.1 without a fitted temperature" in calibrated
     assert "for ECE α" in movers
     assert "for accuracy top_k" in movers
     assert "The paper's default" in ranks
