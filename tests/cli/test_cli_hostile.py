@@ -196,6 +196,12 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
         (2, [ENTITY, f"--{P}"]),
     ],
     "batch": batch_files,
+    "entities": lambda at: [(0, []), (2, ["--predicate", P])],
+    "rank": lambda at: [
+        (0, [LEVEL, str(at.files / f"ranked{P}.csv")]),
+        (2, [LEVEL, "--value", P]),
+        (0, [LEVEL, str(at.files / f"ranked{P}")]),
+    ],
     "evaluate": lambda at: [
         (0, [at.labelled("e.jsonl"), "--methods", "prior,majority_vote", "--seeds", "1",
              "--workers", "1", "--keep", str(at.files / "keep"), "--protected", f"group{P}"]),
@@ -222,6 +228,11 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
         (0, [ITEM, "--record", "INF00000001", "--out", str(at.files / P)]),
         (2, [P, "--out", str(at.files / P)]),
         (2, [ITEM, "--record", P, "--out", str(at.files / P)]),
+    ],
+    "evidence edit": lambda at: [
+        (0, [ITEM, "--text", f"new{P}", "--source", P]),
+        (2, [P, "--text", "new"]),
+        (2, [ITEM, "--credibility", P]),
     ],
     "evidence search": lambda at: [(0, ["high text"])],
     "evidence reindex": lambda at: [(0, [])],
