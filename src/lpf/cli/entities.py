@@ -205,4 +205,5 @@ def _show_ranking(ranking: Ranking, target: str | None, as_json: bool) -> None:
     words = f"{count(ranking.asked, 'entity', 'entities')} asked and recorded"
     if ranking.without_answer:
         words += f", {ranking.without_answer:,} without an answer"
-    typer.echo(f"{words}; the first {len(rows):,} are listed.")
+    rest = "" if len(rows) == ranking.asked else f"; the first {len(rows):,} are listed"
+    typer.echo(f"{words}{rest}.")
