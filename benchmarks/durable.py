@@ -26,8 +26,7 @@ from lpf.model.layout import fresh_tensors
 from lpf.schema import Predicate, Schema
 from lpf.storage.cache import NoCache
 from lpf.storage.evidence import NewEvidence
-from lpf.storage.facts import CANONICAL, NewFact
-from lpf.storage.values import now_micros
+from lpf.storage.facts import OF_QUESTION, NewFact
 from lpf.types import Evidence, Float32Array
 from lpf.workspace import Workspace
 
@@ -216,7 +215,7 @@ def canonical(workspace: Workspace) -> Row:
     database, ask = workspace.database, workspace.orchestrator.query
     options = workspace.settings.query
     connection = database.connection
-    text, arguments = CANONICAL.bound(database.dialect, ("F", "level", now_micros()))
+    text, arguments = OF_QUESTION.bound(database.dialect, ("F", "level"))
 
     def reference() -> None:
         connection.execute(text, arguments).fetchone()
