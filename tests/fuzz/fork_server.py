@@ -50,9 +50,7 @@ class ForkServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        self._process.communicate()
 
     def run(self, *words: object, folder: Path | None = None) -> Ended:
         """``lpf WORDS`` in ``folder``. Words may hold any bytes but NUL, as surrogates."""

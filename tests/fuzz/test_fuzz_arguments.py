@@ -24,7 +24,8 @@ STRANGE = (
     *("9999-12-31T23:59:59-14:00", "10000-01-01", "2026-02-30", "24:00", "-1-1-1"),
     *("/", "/dev/null", "/nonexistent/file.csv", ".", "..", "x" * 5000, "a/b\\c", "~", "*"),
     *("INF00000001", "INF99999999999999999999", "inf1", "C0001", "level", "low", "[" * 3000),
-    *(one.replace("\x00", "") for one in PAYLOADS),
+    # An argument has no NUL, and only those surrogates that stand for bytes.
+    *(one.replace("\x00", "").replace("\ud800", "\udc80") for one in PAYLOADS),
 )
 CALLED = (
     ("query", "{}"),

@@ -98,7 +98,8 @@ def as_parquet(some: list[dict[str, Any]], generator: random.Random) -> bytes:
     if generator.random() < 0.5:
         zone = generator.choice((None, "UTC", "Nowhere/Atlantis", "+99:99"))
         unit = generator.choice(("s", "ms", "us", "ns"))
-        moments = [generator.randrange(-(2**62), 2**62) for _ in some]
+        largest = 2**52 if unit == "s" else 2**62  # seconds are stored as milliseconds
+        moments = [generator.randrange(-largest, largest) for _ in some]
         columns["timestamp"] = arrow.array(moments, arrow.timestamp(unit, zone))
     if generator.random() < 0.3:
         columns["credibility"] = arrow.array([0.5] * len(some)).cast(arrow.float32())
