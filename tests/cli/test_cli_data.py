@@ -208,3 +208,12 @@ def test_options_say_how_to_read_a_file(lpf, tmp_path: Path) -> None:
     assert item["timestamp"].startswith("2026-03-04")
     for option, value in (("--map", "Kunde"), ("--date-format", "day"), ("--encoding", "nope")):
         assert lpf.refused("ingest", path, option, value)["field"] == option
+
+
+def test_facts_of_a_file_that_names_no_predicate(lpf, tmp_path: Path) -> None:
+    table = tmp_path / "decisions.csv"
+    table.write_text("entity_id,value,timestamp\nC0001,clean,2026-01-01\n")
+    assert lpf.refused("facts", "add", table)["message"]
+    assert lpf.json("facts", "add", table, "--predicate", "outcome")["added"] == 1
+    (fact,) = lpf.json("facts", "list")["facts"]
+    assert (fact["predicate"], fact["value"]) == ("outcome", "clean")

@@ -211,7 +211,7 @@ def test_rows_that_look_like_edits_are_pointed_out(store: EvidenceStore, tmp_pat
     assert take(first, store, tmp_path).notes == ()
     edited = [row(text_content="d"), row(text_content="a text, corrected", **seen)]
     (note,) = take(edited, store, tmp_path).notes
-    assert "1 new item" in note
+    assert "1 of the new items" in note
     assert "line 2" in note
 
 

@@ -141,11 +141,11 @@ class Workspace(Wiring):
         return list_entities(self.database, self.records, limit=limit, after=after, like=like)
 
     def questions(self, predicate: str | None = None) -> list[tuple[str, str]]:
-        """(entity ID, predicate) for every entity with evidence or facts about ``predicate``, or
-        (None) about any predicate of the schema."""
+        """(entity ID, predicate) for every entity with evidence or facts about ``predicate`` or a
+        related one, or (None) about any predicate of the schema."""
         every = {each.name for each in self.schema}
         wanted = every if predicate is None else {self.predicate(predicate)}
-        return all_questions_of(self.database, wanted)
+        return all_questions_of(self.database, self.schema, wanted)
 
     def rank(
         self,
