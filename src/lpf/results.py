@@ -52,18 +52,25 @@ class RelatedEvidence:
     """Evidence about a related predicate that was used. ``distribution`` is what its ``items`` say
     together about that predicate's ``values``, with its prior. ``contribution`` [V] is what they
     add to the answer through the circuit, in log space, one number per value of the answer; of
-    several related predicates, each adds to those before it."""
+    several related predicates, each adds to those before it. ``min_credibility`` is the one that
+    applied to the items: the related predicate has its own."""
 
     predicate: str
     values: tuple[str, ...]
     distribution: tuple[float, ...]
     items: Items
     contribution: FloatArray
+    min_credibility: float
 
     @property
     def evidence_chain(self) -> tuple[str, ...]:
         """The ids of the items, best first."""
         return tuple(self.items.ids)
+
+    @property
+    def left_out(self) -> LeftOut:
+        """The items about the related predicate that were found but not used."""
+        return LeftOut.of(self.items)
 
 
 def with_contributions(base: FloatArray, related: Iterable[RelatedEvidence]) -> FloatArray:
@@ -84,6 +91,11 @@ class LeftOut:
     below_credibility: int = 0
     beyond_top_k: int = 0
     damaged: int = 0
+
+    @classmethod
+    def of(cls, items: Items) -> LeftOut:
+        """What was left out when ``items`` were retrieved."""
+        return cls(items.dated_later, items.below_credibility, items.cut, len(items.damaged))
 
     @property
     def count(self) -> int:
@@ -237,10 +249,7 @@ class QueryResult:
     def left_out(self) -> LeftOut | None:
         """The items that were found but not used. None if a known fact answered directly, so no
         items were retrieved."""
-        used = self.evidence
-        if used is None:
-            return self.none_of
-        return LeftOut(used.dated_later, used.below_credibility, used.cut, len(used.damaged))
+        return self.none_of if self.evidence is None else LeftOut.of(self.evidence)
 
     @property
     def familiarity(self) -> float | None:
@@ -327,6 +336,8 @@ class QueryResult:
             "evidence_chain": list(one.evidence_chain),
             "distribution": dict(zip(one.values, one.distribution, strict=True)),
             "contribution": self._by_value(one.contribution),
+            "min_credibility": one.min_credibility,
+            "left_out": _counts(one.left_out),
         }
 
     def _by_value(self, row: FloatArray) -> dict[str, float | None]:
