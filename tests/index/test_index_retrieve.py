@@ -180,15 +180,20 @@ def test_candidate_columns_match_the_statement(filled: Filled) -> None:
 
 
 def test_an_item_the_reader_cannot_read_is_named(filled: Filled) -> None:
+    filled.add("sound", claim="the claim")
     filled.add("empty-claim", claim=" ")
-    with pytest.raises(EvidenceError, match="empty-claim"):
+    with pytest.raises(EvidenceError, match="'empty-claim'") as refused:
         ask(index_of(filled, PairReader(MadeUpReader())))
+    assert "sound" not in str(refused.value)
+    assert "its claim is empty" in str(refused.value)
+    assert "lpf evidence erase" in (refused.value.hint or "")
 
 
 def test_a_reader_with_another_id_is_refused(filled: Filled) -> None:
     index = EvidenceIndex(filled.store, "promised", WIDTH, MadeUpReader)
-    with pytest.raises(ConfigError, match="made-up of width 8 was opened"):
+    with pytest.raises(ConfigError, match="made-up of width 8 was opened") as refused:
         index.query_vector("anything")
+    assert "lpf models use" in (refused.value.hint or "")
 
 
 def test_a_query_vector_of_another_width_is_refused(filled: Filled) -> None:
