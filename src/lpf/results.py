@@ -13,7 +13,7 @@ import numpy as np
 
 from lpf.errors import MissingPackageError
 from lpf.items import Items
-from lpf.types import FloatArray, QueryOptions
+from lpf.types import ColumnKind, FloatArray, QueryOptions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -410,23 +410,9 @@ class QueryResults(list[QueryResult]):
         None and ``confidence`` NaN. MissingPackageError if pandas is not installed.
         """
         values = list(dict.fromkeys(value for result in self for value in result.values))
-        columns = (
-            *("entity_id", "predicate", "claim", "top_value", "confidence"),
-            *(f"p_{value}" for value in values),
-            *("source", "method", "items", "conflict"),
-            *("as_of", "asked_at", "record_id", "notes"),
-        )
-        rows = [
-            (
-                *(result.entity_id, result.predicate, result.claim, result.top_value),
-                np.nan if result.confidence is None else result.confidence,
-                *(result.distribution.get(value) for value in values),
-                *(result.source, result.method, len(result.evidence_chain), result.conflict),
-                *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),
-            )
-            for result in self
-        ]
-        return _pandas().DataFrame(rows, columns=columns)
+        rows = [answer_cells(result, values) for result in self]
+        frame = _pandas().DataFrame(rows, columns=list(answer_columns(values)))
+        return frame.astype({"confidence": float})
 
     def _repr_html_(self) -> str:
         """For notebooks: one table row per question."""
@@ -444,6 +430,38 @@ class QueryResults(list[QueryResult]):
         more = len(self) - _ROWS_SHOWN
         rest = f"<p>and {more:,} more; use .to_frame()</p>" if more > 0 else ""
         return f"<table>{head}{''.join(rows)}</table>{rest}"
+
+
+def answer_columns(values: Iterable[str]) -> dict[str, ColumnKind]:
+    """The columns of a table of answers, with what is in them."""
+    shares: dict[str, ColumnKind] = {f"p_{value}": "share" for value in values}
+    return {
+        "entity_id": "text",
+        "predicate": "text",
+        "claim": "text",
+        "top_value": "text",
+        "confidence": "share",
+        **shares,
+        "source": "text",
+        "method": "text",
+        "items": "count",
+        "conflict": "number",
+        "as_of": "time",
+        "asked_at": "time",
+        "record_id": "text",
+        "notes": "text",
+    }
+
+
+def answer_cells(result: QueryResult, values: Iterable[str]) -> list[object]:
+    """One row of a table of answers."""
+    distribution = result.distribution
+    return [
+        *(result.entity_id, result.predicate, result.claim, result.top_value, result.confidence),
+        *(distribution.get(value) for value in values),
+        *(result.source, result.method, len(result.evidence_chain), result.conflict),
+        *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),
+    ]
 
 
 def jensen_shannon(rows: FloatArray) -> float:

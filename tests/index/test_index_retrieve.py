@@ -13,10 +13,10 @@ from made_up import AS_OF, NOW, WIDTH, Filled, MadeUpReader
 
 from lpf.errors import ConfigError, EvidenceError
 from lpf.factors.keys import stored_keys
-from lpf.index import EvidenceIndex, pair_text_part
+from lpf.index import EvidenceIndex
 from lpf.index import features as candidates
 from lpf.items import Items
-from lpf.reading.pair import PairReader
+from lpf.reading.pair import PairReader, text_part
 from lpf.reading.reader import Reader
 from lpf.storage.database import Database
 from lpf.storage.migrations import migrate
@@ -208,7 +208,7 @@ def test_with_claims_texts_are_compared_by_their_own_part(filled: Filled) -> Non
     pair = PairReader(inner)
     filled.add("a", "b", reader=pair, claim="the claim")
     filled.add("c", reader=pair, claim="another claim", text_content="text of a")
-    index = index_of(filled, pair, text_part=pair_text_part(pair.width))
+    index = index_of(filled, pair, text_part=text_part(pair.reader_id, pair.width))
     query = index.query_vector("text of b")
     assert np.allclose(query, inner.read("text of b"))
     found = ask(index, query_vector=query)

@@ -170,7 +170,9 @@ def test_an_added_head_knows_its_own_texts(tmp_path: Path) -> None:
     other = among_others(other, WIDTH, 0)
     assert before.familiarity is not None
     assert before.familiarity(other.features).mean() < 0.1
-    added = train_head(artefact, other, "outcome", replace(SMALL, max_epochs=60, learning_rate=2e-2))
+    added = train_head(
+        artefact, other, "outcome", replace(SMALL, max_epochs=60, learning_rate=2e-2)
+    )
     scores = added.scores_on("test")["outcome"]
     assert scores.accuracy > 0.9
     assert scores.nll < 0.4

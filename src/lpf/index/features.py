@@ -14,7 +14,6 @@ import numpy as np
 from sqlalchemy import bindparam, func, select
 
 from lpf.errors import ConfigError, EvidenceError
-from lpf.reading.pair import PARTS
 from lpf.reading.reader import IN_PASSAGES, Progress, Reader, ReadRequest
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
@@ -57,11 +56,6 @@ CHARACTERS_PER_TOKEN = 4
 _NAMED = 5  # items in a message
 _PLACE = re.compile(r"items\[(\d+)\]\.(text|claim)")  # in the field of a reader's error
 _MAX_LENGTH = re.compile(r";max_length=(\d+)")
-
-
-def pair_text_part(width: int) -> slice:
-    """Where the evidence's own features lie in the ``width`` features of a PairReader."""
-    return slice(width // PARTS, 2 * width // PARTS)
 
 
 class FeatureSource:

@@ -70,9 +70,7 @@ def train_small(
     runtime: Runtime | None = None
     if config.model == "best":
         status("comparing with a linear model")
-        linear, linear_results, settings = _train_linear(
-            folds, reader_id, seeds, familiarity
-        )
+        linear, linear_results, settings = _train_linear(folds, reader_id, seeds, familiarity)
         choice = ModelChoice(_mean_nll(results), _mean_nll(linear_results), settings)
         if choice.is_linear:
             runtime, results = linear, linear_results
