@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
-from lpf.index import EvidenceIndex, VectorIndex, pair_text_part, readers_used
+from lpf.index import EvidenceIndex, VectorIndex, readers_used
 from lpf.index.vector_folders import VectorFolders
 from lpf.ledger.keys import load_private
 from lpf.ledger.reader import LedgerReader
@@ -18,6 +18,7 @@ from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator import Orchestrator, Parts
 from lpf.reading import PairReader, Reader, is_pair, open_reader
+from lpf.reading.pair import text_part
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
@@ -178,7 +179,7 @@ class Wiring:
             lambda: self.reader,
             self.settings.ranking,
             copy_similarity=self.settings.index.copy_similarity,
-            text_part=pair_text_part(width) if is_pair(reader_id) else None,
+            text_part=text_part(reader_id, width),
         )
 
     @part
