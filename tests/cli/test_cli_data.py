@@ -61,6 +61,9 @@ def test_a_data_set_is_ingested(lpf, tmp_path: Path) -> None:
     path.write_text(line.replace('"a"', '"corrected"'))
     (output,) = lpf.json("ingest", path, "--predicate", "level")["files"]
     assert (output["updated"], output["added"]) == (1, 0)
+    assert output["notes"][-1].endswith("new version: 1")
+    path.write_text(line.replace('"a"', '"corrected again"'))
+    assert "new version: 1" in lpf("ingest", path, "--predicate", "level").stdout
 
 
 def test_strict_adds_nothing_from_a_file_with_errors(lpf, table: Path) -> None:
