@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from lpf.workspace import Workspace
@@ -211,3 +212,18 @@ def test_options_say_how_to_read_a_file(lpf, tmp_path: Path) -> None:
     assert item["timestamp"].startswith("2026-03-04")
     for option, value in (("--map", "Kunde"), ("--date-format", "day"), ("--encoding", "nope")):
         assert lpf.refused("ingest", path, option, value)["field"] == option
+
+
+def test_options_that_the_format_does_not_have_are_refused(lpf, tmp_path: Path) -> None:
+    text, book = tmp_path / "a.csv", tmp_path / "a.xlsx"
+    text.write_text("entity_id,predicate,text\nK7,level,a\n")
+    workbook = openpyxl.Workbook()
+    for row in (["entity_id", "predicate", "text"], ["K8", "level", "a"]):
+        workbook.active.append(row)
+    workbook.save(book)
+    for name, option in ((text, "--sheet=Sheet"), (book, "--encoding=utf-8")):
+        error = lpf.refused("ingest", name, option)
+        assert (error["kind"], error["field"]) == ("ConfigError", option.partition("=")[0])
+    both = lpf.json("ingest", text, book, "--sheet", "Sheet", code=2)["files"]
+    assert ("error" in both[0], both[1]["added"]) == (True, 1)
+    assert lpf.json("evidence", "list", "--entity", "K7")["evidence"] == []
