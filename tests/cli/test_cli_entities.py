@@ -109,6 +109,19 @@ def test_entities_are_ranked_by_the_probability_of_a_value(lpf, tmp_path: Path) 
     assert lpf.refused("rank", "level", "--value", "huge")["field"] == "--value"
 
 
+@pytest.mark.parametrize("as_json", [True, False])
+def test_the_limit_is_for_the_list_and_not_for_the_file(lpf, tmp_path: Path, as_json: bool) -> None:
+    out = tmp_path / "ranked.csv"
+    if as_json:
+        assert len(lpf.json("rank", "level", out, "--limit", 1)["ranked"]) == 1
+    else:
+        assert "the first 1 are listed" in lpf("rank", "level", out, "--limit", 1).stdout
+    with out.open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["rank"] for row in rows] == ["1", "2"]
+    assert {row["entity_id"] for row in rows} == {"C0001", "C0002"}
+
+
 def test_an_item_is_edited_in_versions(lpf) -> None:
     before = lpf.json("query", "C0001", "level")
     edited = lpf.json(

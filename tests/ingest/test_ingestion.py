@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -162,6 +162,37 @@ def test_an_id_with_different_content_is_a_new_version(
     again = take(corrected, store, tmp_path)
     assert (counts(again), again.updated) == ((2, 0, 2, 0), 0)
     assert len(store.versions("E1")) == 2
+
+
+def test_replaced_items_are_named(store: EvidenceStore, tmp_path: Path) -> None:
+    """An ID generated for a row may be the ID of another item in a later file."""
+    take([row(entity_id="D5")], store, tmp_path)
+    given = row(entity_id="D5", evidence_id="D5_E001", text_content="another")
+    outcome = take([given], store, tmp_path)
+    assert outcome.updated == 1
+    assert outcome.notes == ("1 item replaced by a new version: D5_E001",)
+    assert take([given], store, tmp_path).notes == ()
+    many = [row(evidence_id=f"M{number}") for number in range(8)]
+    assert take(many, store, tmp_path).notes == ()
+    (note,) = take([{**one, "source": "s"} for one in many], store, tmp_path, batch=3).notes
+    assert note.startswith("8 items")
+    assert note.endswith("M0, M1, M2, M3, M4, ...")
+
+
+def test_updated_items_count_like_added_ones(store: EvidenceStore, tmp_path: Path) -> None:
+    class CuttingReader(HashReader):
+        def count_cut(self, items: Sequence) -> int:
+            return sum(len(text) > 20 for text in items)
+
+    take([row(evidence_id="E1"), row(evidence_id="E2")], store, tmp_path)
+    changed = [
+        row(evidence_id="E1", text_content="a text that is too long", claim="c"),
+        row(evidence_id="E2", claim="c"),
+        row(evidence_id="E3", claim="c"),
+    ]
+    outcome = take(changed, store, tmp_path, reader=CuttingReader())
+    assert (outcome.updated, outcome.cut) == (2, 1)
+    assert any(note.startswith("3 items have claims") for note in outcome.notes)
 
 
 def test_an_id_given_twice_with_different_content_is_rejected(

@@ -22,7 +22,14 @@ from lpf.cli.common import (
     print_document,
     warn_if_cut,
 )
-from lpf.cli.options import Columns, DateFormat, FileEncoding, Sheet, file_options
+from lpf.cli.options import (
+    Columns,
+    DateFormat,
+    FileEncoding,
+    Sheet,
+    file_fields_as_given,
+    file_options,
+)
 from lpf.cli.safe_output import one_line
 
 if TYPE_CHECKING:
@@ -59,7 +66,7 @@ def add(
     from lpf.ingest import FactFile
 
     options = file_options(columns, encoding, sheet, date_format, predicate)
-    with open_workspace(workspace) as space:
+    with open_workspace(workspace) as space, file_fields_as_given():
         facts = FactFile(file, options, space.schema)
         given = list(facts.facts())
         added = space.facts.add(given)
@@ -225,7 +232,9 @@ def _show_table(facts: Sequence[Fact]) -> None:
 
     names = ("id", "entity", "predicate", "value", "confidence", "dated", "source", "state")
     rows, right = map(_row, facts), ("id", "confidence")
-    console().print(table(names, rows, right=right, flexible="source", optional=("source", "dated")))
+    console().print(
+        table(names, rows, right=right, flexible="source", optional=("source", "dated"))
+    )
 
 
 def _row(fact: Fact) -> list[str]:

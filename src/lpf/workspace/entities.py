@@ -155,8 +155,8 @@ class Ranking:
         return result.distribution[self.value]
 
 
-def rank(answers: Iterator[QueryResult], value: str, limit: int) -> Ranking:
-    """Only the first ``limit`` answers are kept in memory. Entities with equal probabilities are in
+def rank(answers: Iterator[QueryResult], value: str, limit: int | None) -> Ranking:
+    """Only the first ``limit`` answers are kept in memory, or all if it is None. Entities with equal probabilities are in
     the order of their IDs."""
     asked = without = 0
 
@@ -169,7 +169,10 @@ def rank(answers: Iterator[QueryResult], value: str, limit: int) -> Ranking:
             else:
                 yield result
 
-    first = nlargest(limit, answered(), key=lambda result: result.distribution[value])
+    if limit is None:
+        first = list(answered())
+    else:
+        first = nlargest(limit, answered(), key=lambda result: result.distribution[value])
     first.sort(key=lambda result: (-result.distribution[value], result.entity_id))
     return Ranking(value, first, asked, without)
 

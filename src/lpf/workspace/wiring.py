@@ -119,8 +119,9 @@ class Wiring:
 
     @part
     def reader(self) -> Reader:
-        """Reads evidence: texts alone or with their claims, as the setting ``with_claim`` says. If
-        that is "auto", as the active model does; without a model, as stored evidence was read."""
+        """Reads evidence: texts alone or with their claims, as the active model does. Without a
+        model, as the setting ``with_claim`` says, or as stored evidence was read if it is "auto":
+        vectors of two readers cannot be compared."""
         return self._pinned(self.reader_for(self._reads_claims()))
 
     def reader_for(self, with_claim: bool) -> Reader:
@@ -162,11 +163,11 @@ class Wiring:
         return reader.pinned(pinned) if pinned else reader.newest()
 
     def _reads_claims(self) -> bool:
+        if self.model is not None and self.model.config.reader_id:
+            return is_pair(self.model.config.reader_id)
         setting = self.settings.reader.with_claim
         if setting != "auto":
             return setting
-        if self.model is not None and self.model.config.reader_id:
-            return is_pair(self.model.config.reader_id)
         return any(map(is_pair, readers_used(self.evidence)))
 
     @part

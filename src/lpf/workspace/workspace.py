@@ -151,13 +151,14 @@ class Workspace(Wiring):
         self,
         predicate: str | None = None,
         value: str | None = None,
-        limit: int = 20,
+        limit: int | None = 20,
         options: QueryOptions | None = None,
         audit: AuditMode = "sync",
         progress: Progress | None = None,
     ) -> Ranking:
         """Answer the question about every entity, record the answers, and rank the entities by the
-        probability of ``value``, by default the last value of the predicate."""
+        probability of ``value``, by default the last value of the predicate. The ranking has the
+        first ``limit`` of them, or all if it is None."""
         name = self.predicate(predicate)
         chosen = require_value(self.schema[name].values, name, value)
         pairs = self.questions(name)
