@@ -53,7 +53,7 @@ from lpf.workspace.training_runs import (
     run_training,
 )
 from lpf.workspace.training_sources import TrainingSource
-from lpf.workspace.wiring import CIRCUIT_PARTS, MODEL_PARTS, Wiring
+from lpf.workspace.wiring import CIRCUIT_PARTS, MODEL_PARTS, REJECTS, Wiring
 
 if TYPE_CHECKING:
     from lpf.workspace.synthetic import AddedDomain
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 QUERY_BATCH = 1000  # questions answered and recorded together
 SIMILAR_LOOKED_UP = 100
 INGEST_BATCH = 256
-REJECTS, REPORTS = "rejects", "reports"
+REPORTS = "reports"
 Progress = Callable[[int, int], None]
 
 
@@ -271,6 +271,7 @@ class Workspace(Wiring):
             "progress": progress,
             "options": options,
         }
+        self.list_copies()
         parts = self.evidence, self.schema, self.reader_for_ingestion
         if isinstance(data, str | os.PathLike):
             outcome = ingest(Path(data), *parts, **shared)
@@ -291,13 +292,15 @@ class Workspace(Wiring):
         records stay valid. If this is interrupted, ends with warnings or the cache cannot be
         reached, erase the same items again to finish it."""
         copies = VectorFolders(self.evidence, self.folder)
-        others = [folder / REJECTS for folder in copies.neighbours()]
-        rejects = [folder for folder in others if os.access(folder, os.W_OK)]
-        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS, rejects)
+        rejects = [folder / REJECTS for folder in copies.neighbours()]
+        behind = [Path(listed.path, REJECTS) for listed in copies.behind()]
+        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS, rejects, behind)
         names = {item.evidence_id for item in begun.items}
-        remaining = copies.forget([item.row_id for item in begun.items], len(names))
+        with_rejects = [folder.parent for folder in begun.rejects_left]
+        remaining = copies.forget([item.row_id for item in begun.items], len(names), with_rejects)
         self._erase_from_cache(begun)
-        return finish_erasure(replace(begun, warnings=tuple(remaining)), self.evidence)
+        warnings = (*begun.warnings, *remaining)
+        return finish_erasure(replace(begun, warnings=warnings), self.evidence)
 
     def _erase_from_cache(self, begun: Erasure) -> None:
         try:
