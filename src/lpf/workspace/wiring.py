@@ -12,6 +12,7 @@ from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
 from lpf.index import EvidenceIndex, VectorIndex, readers_used
 from lpf.index.vector_folders import VectorFolders
+from lpf.ingest.rejects import may_have_rejects
 from lpf.ledger.keys import load_private
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.writer import Ledger
@@ -27,6 +28,8 @@ from lpf.storage.migrations import migrate
 from lpf.workspace.circuit import read_circuit
 from lpf.workspace.models import Models
 from lpf.workspace.settings import KEY_VARIABLE, Settings
+
+REJECTS = "rejects"  # the folder of rows that were not ingested
 
 Built = TypeVar("Built")
 
@@ -99,7 +102,7 @@ class Wiring:
     def evidence(self) -> EvidenceStore:
         """The items. Copies of vectors in this folder are removed if others erased items."""
         store = EvidenceStore(self.database)
-        VectorFolders(store, self.folder).follow()
+        VectorFolders(store, self.folder).follow(may_have_rejects(self.folder / REJECTS))
         return store
 
     @part
@@ -253,7 +256,7 @@ class Wiring:
         return self.reader.reader_id, self.reader.width
 
     def list_copies(self) -> None:
-        """List this workspace in the store, before it writes copies of vectors."""
+        """List this workspace in the store, before it writes copies of vectors or rejects rows."""
         VectorFolders(self.evidence, self.folder).register()
 
     def invalidate(self, *parts: part[Any]) -> None:
