@@ -213,3 +213,86 @@ def test_a_changed_text_is_not_shown(used: Path, tmp_path: Path) -> None:
     assert "C0001_E002" in lpf.error("evidence", "show", "C0001_E002")
     lpf("evidence", "erase", "C0001_E002", "--yes")
     assert lpf.json("evidence", "list")["damaged"] == []
+
+
+def change(folder: Path, statement: str) -> None:
+    with closing(sqlite3.connect(folder / "store.db")) as connection, connection:
+        connection.execute(statement)
+
+
+def test_a_damaged_old_version_leaves_the_item_usable(lpf, tmp_path: Path) -> None:
+    for text in ("Second version.", "Third version."):
+        lpf("evidence", "edit", "C0001_E001", "--text", text)
+    change(lpf.folder, "UPDATE superseded_evidence SET text_content = 'swapped' WHERE version = 2")
+    shown = lpf.json("evidence", "show", "C0001_E001", code=1)
+    assert shown["text_content"] == "Third version."
+    assert [one["version"] for one in shown["earlier_versions"]] == [1]
+    (damaged,) = shown["damaged"]
+    assert damaged["evidence_id"] == "C0001_E001"
+    assert "version 2" in damaged["reason"]
+    plain = lpf("evidence", "show", "C0001_E001", code=1)
+    assert "swapped" not in plain.output
+    lpf("evidence", "disclose", "C0001_E001", "--out", tmp_path / "text.json")
+    assert json.loads((tmp_path / "text.json").read_text())["text"] == "Third version."
+    assert lpf.json("evidence", "edit", "C0001_E001", "--text", "Fourth.")["version"] == 4
+
+
+def test_pages_go_on_after_damaged_items(lpf) -> None:
+    damaged = ("C0001_E001", "C0001_E002", "C0001_E004")
+    change(lpf.folder, f"UPDATE evidence SET text_content = 'x' WHERE evidence_id IN {damaged}")
+    listed, named, after = [], set(), ()
+    while True:
+        words = ("evidence", "list", "--limit", "1", *after, "--json")
+        page = CliRunner().invoke(app, lpf.line(*words))
+        document = json.loads(page.stdout)
+        listed += [item["evidence_id"] for item in document["evidence"]]
+        named |= {item["evidence_id"] for item in document["damaged"]}
+        if document["next_after"] is None:
+            break
+        after = ("--after", document["next_after"])
+    expected = ["C0001_E003", "C0001_E005", *(f"C0002_E00{n}" for n in (1, 2, 3))]
+    assert listed == expected
+    assert named == set(damaged)
+    after_damaged = lpf.json("evidence", "list", "--after", "C0001_E004")
+    assert [item["evidence_id"] for item in after_damaged["evidence"]] == expected[1:]
+
+
+@pytest.fixture
+def with_damaged_fact(lpf) -> Any:
+    """Fact 2, about C0002, was changed in the store."""
+    lpf("facts", "set", "C0001", "level", "low")
+    lpf("facts", "set", "C0002", "level", "low", "--at", "2026-01-02", "--source", "audit")
+    change(lpf.folder, "UPDATE facts SET seal = x'00' WHERE fact_id = 2")
+    return lpf
+
+
+def test_a_damaged_fact_stops_only_its_own_question(with_damaged_fact, tmp_path: Path) -> None:
+    lpf, questions, answers = with_damaged_fact, tmp_path / "in.csv", tmp_path / "out.jsonl"
+    questions.write_text("entity_id,predicate\nC0001,level\nC0002,level\nC0009,level\n")
+    counts = lpf.json("batch", questions, answers, "--skip-bad")
+    assert (counts["answered"], counts["without_answer"], counts["errors"]) == (1, 1, 1)
+    first, second, third = map(json.loads, answers.read_text().splitlines())
+    assert (first["entity_id"], third["entity_id"]) == ("C0001", "C0009")
+    assert second["error"]["line"] == 3
+    assert "facts 2" in second["error"]["message"]
+    refused = lpf.refused("batch", questions, tmp_path / "none.jsonl")
+    assert refused["message"].startswith("line 3 ")
+    assert not (tmp_path / "none.jsonl").exists()
+
+
+def test_a_damaged_fact_is_left_out_of_the_ranking(with_damaged_fact) -> None:
+    ranking = with_damaged_fact.json("rank", "level", code=1)
+    assert [one["entity_id"] for one in ranking["ranked"]] == ["C0001"]
+    assert ranking["asked"] == 1
+    assert [one["entity_id"] for one in ranking["failed"]] == ["C0002"]
+    assert "C0002" in with_damaged_fact("rank", "level", code=1).stderr
+
+
+def test_a_damaged_fact_is_withdrawn_and_added_again(with_damaged_fact) -> None:
+    lpf = with_damaged_fact
+    withdrawn = lpf.json("facts", "withdraw", 2)
+    assert withdrawn["facts"] == []
+    assert len(withdrawn["notes"]) == 1
+    words = ("C0002", "level", "low", "--at", "2026-01-02", "--source", "audit")
+    assert [fact["value"] for fact in lpf.json("facts", "set", *words)["facts"]] == ["low"]
+    assert lpf.json("query", "C0002", "level")["record_id"]

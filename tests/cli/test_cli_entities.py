@@ -10,6 +10,8 @@ import openpyxl
 import pytest
 
 import workspaces
+from lpf.ledger.statements import RECORDS
+from lpf.storage.database import Database
 from lpf.workspace import Workspace
 
 
@@ -185,3 +187,23 @@ def test_many_entities_are_ranked_in_batches(lpf) -> None:
         ranking = workspace.rank("level", "low", limit=7)
     assert (ranking.asked, len(ranking.results)) == (32, 7)
     assert json.dumps([result.to_dict() for result in ranking.results])
+
+
+def test_records_are_searched_only_until_every_question_has_an_answer(
+    lpf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        for entity in ("C0001", "C0002"):
+            lpf("query", entity, "level")
+    monkeypatch.setattr("lpf.workspace.entities.RECORDS_AT_ONCE", 1)
+    read_rows, searched = Database.rows, []
+
+    def counted(database: Database, statement: object, arguments: tuple = ()) -> list:
+        searched.extend([arguments] if statement is RECORDS else [])
+        return read_rows(database, statement, arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Database, "rows", counted)
+    first, second = lpf.json("entities")["entities"]
+    answers = [one["answers"]["level"]["record_id"] for one in (first, second)]
+    assert answers == ["INF00000005", "INF00000006"]
+    assert searched == [(6, 6), (5, 5)]

@@ -28,7 +28,7 @@ from lpf.factors.keys import content_key
 from lpf.ingest import IngestOutcome, content_hash, edit_item, ingest, ingest_rows
 from lpf.schema import Predicate, Schema
 from lpf.storage.database import Database
-from lpf.storage.evidence import EvidenceStore
+from lpf.storage.evidence import DamagedItem, EvidenceStore
 from lpf.storage.migrations import migrate
 from lpf.storage.values import from_micros, now_micros
 from lpf.types import Evidence
@@ -209,6 +209,26 @@ def test_a_row_without_an_id_does_not_bring_back_a_replaced_version(
     store.erase(name)
     again = take(rows, store, tmp_path)  # nothing is known of an erased text
     assert counts(again) == (2, 1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "change", ["text_content = 'swapped'", "credibility = 0.1", "version = 9223372036854775807"]
+)
+def test_a_damaged_item_is_replaced_by_a_corrected_row(
+    store: EvidenceStore, tmp_path: Path, change: str
+) -> None:
+    take([row(evidence_id="E1"), row(evidence_id="E2")], store, tmp_path)
+    store.database.connection.execute(f"UPDATE evidence SET {change} WHERE evidence_id = 'E1'")
+    corrected = [row(evidence_id=name, text_content="corrected") for name in ("E1", "E2", "E3")]
+    outcome = take(corrected, store, tmp_path)
+    assert (counts(outcome), outcome.updated) == ((3, 1, 0, 0), 2)
+    current = store.get("E1")
+    assert (current.evidence.text_content, current.version) == ("corrected", 2)
+    damaged: list[DamagedItem] = []
+    assert store.versions("E1", damaged) == [current]
+    assert [item.evidence_id for item in damaged] == ["E1"]
+    edit_item("E1", {"credibility": 0.5}, store, SCHEMA, HashReader())
+    assert store.get("E1").version == 3
 
 
 def test_an_id_given_twice_with_different_content_is_rejected(

@@ -356,6 +356,13 @@ def test_a_domain_is_added_once_and_under_a_prefix_if_ids_are_taken(
         assert {entity.split for entity in first.dataset} == {"test"}
         again = space.add_domain("compliance")
         assert (again.evidence.added, again.facts, again.note) == (0, 0, None)
+        edited = next(first.dataset.items).evidence_id
+        space.edit(edited, text_content="Corrected by hand.")
+        for _ in range(2):
+            again = space.add_domain("compliance")
+            assert (again.prefix, again.evidence.added, again.evidence.updated) == ("", 0, 0)
+            assert again.evidence.unchanged == again.evidence.read == first.evidence.read
+        assert space.evidence.get(edited).evidence.text_content == "Corrected by hand."
         second = space.add_domain("construction")
         assert second.prefix == "construction-"
         assert second.note is not None

@@ -33,7 +33,14 @@ from lpf.cli.options import (
     with_options,
 )
 from lpf.cli.safe_output import one_line
-from lpf.errors import ConfigError, InputFileError, LedgerError, LPFError, StorageError
+from lpf.errors import (
+    ConfigError,
+    InputFileError,
+    LedgerError,
+    LPFError,
+    StorageError,
+    StoreDamagedError,
+)
 from lpf.options import QueryOptions
 
 if TYPE_CHECKING:
@@ -140,6 +147,8 @@ class BatchAnswerer:
         """Answer all lines at once; nothing is answered or recorded if one of them fails."""
         try:
             return self._ask(lines)
+        except StoreDamagedError:  # rows about one entity, as a rule
+            return ()
         except (StorageError, LedgerError) as error:
             raise self._with_place(lines[0], error) from None
         except LPFError:
@@ -149,8 +158,9 @@ class BatchAnswerer:
         try:
             return self._ask([line])[0]
         except LPFError as error:
-            # A store that fails would fail with every other line too.
-            if self._skip_bad and not isinstance(error, StorageError | LedgerError):
+            # A store that fails would fail with every other line too; a damaged row does not.
+            is_general = isinstance(error, StorageError | LedgerError)
+            if self._skip_bad and (not is_general or isinstance(error, StoreDamagedError)):
                 return replace(line, error=str(error))
             raise self._with_place(line, error) from None
 

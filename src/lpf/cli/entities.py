@@ -15,12 +15,13 @@ from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
     command,
+    exit_check_failed,
     open_workspace,
     print_document,
     progress,
 )
 from lpf.cli.options import AskedBy, AsyncAudit, fields_as_given, with_options
-from lpf.cli.safe_output import quoted
+from lpf.cli.safe_output import one_line, quoted
 from lpf.errors import ConfigError, LPFError
 from lpf.options import QueryOptions
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lpf.workspace.entities import EntitySummary, LastAnswer, Ranking
 
 STANDARD = "-"
+FAILED_SHOWN = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -125,6 +127,12 @@ def rank(
                     writer.write(result)
     listed = replace(ranking, results=ranking.results[:limit])
     _show_ranking(listed, target, as_json)
+    for name, reason in list(ranking.failed.items())[:FAILED_SHOWN]:
+        typer.echo(f"warning: {one_line(name)} is left out: {one_line(reason)}", err=True)
+    if len(ranking.failed) > FAILED_SHOWN:
+        typer.echo(f"warning: and {len(ranking.failed) - FAILED_SHOWN:,} more", err=True)
+    if ranking.failed:
+        exit_check_failed()
 
 
 def _document(one: EntitySummary) -> dict[str, Any]:
@@ -162,7 +170,7 @@ def _rows(one: EntitySummary) -> list[list[str]]:
     from lpf.cli.terminal import percent, when
 
     rows: list[list[str]] = []
-    for predicate in dict.fromkeys([*one.items, *one.facts, *one.answers]):
+    for predicate in one.predicates:
         answer = one.answers.get(predicate)
         confidence = None if answer is None else answer.confidence
         rows.append(
@@ -189,7 +197,9 @@ def _show_ranking(ranking: Ranking, target: str | None, as_json: bool) -> None:
             for place, result in enumerate(ranking.results, 1)
         ]
         counts = {"asked": ranking.asked, "without_answer": ranking.without_answer}
-        print_document({"value": ranking.value, **counts, "file": target, "ranked": ranked})
+        failed = [{"entity_id": name, "error": error} for name, error in ranking.failed.items()]
+        document = {"value": ranking.value, **counts, "failed": failed, "file": target}
+        print_document({**document, "ranked": ranked})
         return
     names = ("rank", "entity", ranking.value, "answer", "confidence", "items", "record")
     rows = [

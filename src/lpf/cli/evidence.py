@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,11 +69,11 @@ def list_items(
     damaged: list[DamagedItem] = []
     with open_workspace(workspace) as space:
         _require_predicate(space, predicate)
-        start = 0 if after is None else space.evidence.get(after).row_id
+        start = 0 if after is None else space.evidence.row_of(after)
         items = space.evidence.page(entity, predicate, limit + 1, start, damaged)
     following = None
-    if len(items) + len(damaged) > limit and items:
-        items = items[: max(1, limit - len(damaged))]
+    if len(items) > limit:
+        items = items[:limit]
         following = items[-1].evidence.evidence_id
         typer.echo(
             f"Only the first {limit:,} are listed; add --after {quoted(following)} for the next "
@@ -94,13 +95,38 @@ def show(
     evidence_id: EvidenceId, workspace: WorkspaceFolder = None, as_json: AsJson = False
 ) -> None:
     """Show one item with all its fields, the salted hash by which records refer to it, and its
-    earlier versions."""
+    earlier versions. Exit code 1 if one of those is damaged."""
+    damaged: list[DamagedItem] = []
     with open_workspace(workspace) as space:
-        *earlier, stored = space.evidence.versions(evidence_id)
+        stored = space.evidence.get(evidence_id)
+        versions = space.evidence.versions(evidence_id, damaged)
+    earlier = [one for one in versions if one.version < stored.version]
+    damaged = _named_versions(damaged, stored, earlier)
     document = _version(stored)
     if as_json:
-        print_document({**document, "earlier_versions": [_version(one) for one in earlier]})
-        return
+        earlier_versions = [_version(one) for one in earlier]
+        print_document(
+            {**document, "earlier_versions": earlier_versions, "damaged": _damage(damaged)}
+        )
+    else:
+        _show_versions(document, earlier)
+    _end_if_damaged(damaged)
+
+
+def _named_versions(
+    damaged: Sequence[DamagedItem], stored: StoredEvidence, sound: Sequence[StoredEvidence]
+) -> list[DamagedItem]:
+    """Damaged versions of an item, with their numbers: those that no sound version has."""
+    numbers = sorted({*range(1, stored.version)} - {one.version for one in sound})
+    if len(numbers) != len(damaged):  # rows are missing, so which is which is unknown
+        return list(damaged)
+    return [
+        replace(item, reason=f"version {number}: {item.reason}")
+        for number, item in zip(numbers, damaged, strict=True)
+    ]
+
+
+def _show_versions(document: dict[str, Any], earlier: Sequence[StoredEvidence]) -> None:
     from lpf.cli.terminal import console
 
     output = console()

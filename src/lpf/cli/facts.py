@@ -151,7 +151,17 @@ def withdraw(fact_id: FactId, workspace: WorkspaceFolder = None, as_json: AsJson
     """Withdraw a fact without a replacement."""
     with open_workspace(workspace) as space:
         withdrawn = space.facts.withdraw(fact_id)
-    _show_facts([withdrawn], as_json)
+    if withdrawn is not None:
+        _show_facts([withdrawn], as_json)
+        return
+    note = (
+        f"fact {fact_id} was damaged, so it cannot be shown; it is withdrawn now. Add it again "
+        "with 'lpf facts set' if you know what it said."
+    )
+    if as_json:
+        print_document({"facts": [], "notes": [note]})
+    else:
+        typer.echo(f"note: {note}", err=True)
 
 
 @command(app, "lpf facts learn")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lpf.ingest.evidence_drafts import EvidenceDraft
-from lpf.storage.evidence import EvidenceStore
+from lpf.storage.evidence import DamagedItem, EvidenceStore
 from lpf.storage.values import iso
 from lpf.types import Evidence
 
@@ -109,8 +109,11 @@ class StoreMatcher:
 
     def _separate_others(self, batch: BatchMatch) -> None:
         """A correction is about the same entity and predicate. Otherwise the ID is likely to come
-        from another file that also numbers its items from 1."""
-        stored = self._store.get_many(draft.evidence.evidence_id for draft in batch.changed)
+        from another file that also numbers its items from 1. What a damaged item is about is
+        unknown; any row with its ID replaces it."""
+        damaged: list[DamagedItem] = []
+        names = [draft.evidence.evidence_id for draft in batch.changed]
+        stored = self._store.get_many(names, damaged)
         kept: dict[str, EvidenceDraft] = {}
         for draft in batch.changed:
             new, old = draft.evidence, stored.get(draft.evidence.evidence_id)

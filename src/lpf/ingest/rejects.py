@@ -161,7 +161,7 @@ class ErasedContent:
 def may_have_rejects(folder: str | Path) -> bool:
     """Return True if there are rejects files, or if the folder cannot be read."""
     try:
-        return any(SUFFIX in name for name in os.listdir(folder))
+        return any(SUFFIX in path.name for path in Path(folder).iterdir())
     except FileNotFoundError:
         return False
     except OSError:

@@ -184,12 +184,25 @@ class EvidenceStore:
         damaged: list[DamagedItem] | None = None,
     ) -> list[StoredEvidence]:
         """Up to ``limit`` items in the order of ingestion. For the next page, pass the last
-        ``row_id`` as ``after_row``."""
+        ``row_id`` as ``after_row``. There are fewer only at the end: damaged ones do not count."""
         given = {"entity_id": entity_id, "predicate": predicate}
         filters = {name: value for name, value in given.items() if value is not None}
         statement = statements.page_statement(*filters)
-        rows = self.database.rows(statement, (*filters.values(), after_row, limit))
-        return sound_items(rows, damaged)
+        items: list[StoredEvidence] = []
+        while len(items) < limit:
+            wanted = limit - len(items)
+            rows = self.database.rows(statement, (*filters.values(), after_row, wanted))
+            items += sound_items(rows, damaged)
+            if len(rows) < wanted:
+                break
+            after_row = rows[-1][0]
+        return items
+
+    def row_of(self, evidence_id: str) -> int:
+        """The row of an item, damaged or not. UnknownEvidenceError like ``get``."""
+        self.require_known(evidence_id)
+        ((_, row_id, _),) = self.database.look_up(statements.TO_REPLACE, [evidence_id])
+        return int(row_id)
 
     def count(self) -> int:
         """The number of items."""
@@ -198,6 +211,13 @@ class EvidenceStore:
     def hashes(self, evidence_ids: Iterable[str]) -> dict[str, bytes]:
         """Content hashes by ID; IDs that are not in the store are left out."""
         return dict(self.database.look_up(statements.HASHES_BY_IDS, evidence_ids))
+
+    def earlier_hashes(self, evidence_ids: Iterable[str]) -> dict[str, set[bytes]]:
+        """Content hashes of the replaced versions by ID; items never replaced are left out."""
+        hashes: dict[str, set[bytes]] = {}
+        for name, content_hash in self._earlier_hashes(evidence_ids):
+            hashes.setdefault(name, set()).add(content_hash)
+        return hashes
 
     def ids_of_entities(self, entity_ids: Iterable[str]) -> Iterator[tuple[str, str]]:
         """(entity_id, evidence_id) of all items of the given entities."""
@@ -424,7 +444,8 @@ class EvidenceStore:
         return str(row[0])
 
     def _to_replace(self, items: Sequence[NewEvidence]) -> dict[str, tuple[int, int]]:
-        """Row and version of each item. A damaged item may be replaced too."""
+        """Row and version of each item. A damaged item may be replaced too, so versions are
+        counted, not read."""
         names = [item.evidence.evidence_id for item in items]
         stored = {row[0]: row[1:] for row in self.database.look_up(statements.TO_REPLACE, names)}
         for name in names:
@@ -440,10 +461,12 @@ class EvidenceStore:
                 "replaced.",
                 field="evidence_id",
             )
-        return {
-            name: (row_id, stored_number(version, f"evidence: version of {name!r}"))
-            for name, (row_id, _, version) in stored.items()
-        }
+        earlier = Counter(name for name, _ in self._earlier_hashes(names))
+        return {name: (row_id, earlier[name] + 1) for name, (row_id, _) in stored.items()}
+
+    def _earlier_hashes(self, evidence_ids: Iterable[str]) -> Iterator[Row]:
+        """(evidence_id, content_hash) of each version that was replaced."""
+        return self.database.look_up(statements.EARLIER_HASHES, evidence_ids)
 
     def _insert(
         self,

@@ -338,9 +338,15 @@ ROWS_TO_ERASE = Prepared(
     "same_id",
 )
 TO_REPLACE = Prepared(
-    select(
-        evidence.c.evidence_id, evidence.c.row_id, evidence.c.content_hash, evidence.c.version
-    ).where(any_of(evidence.c.evidence_id)),
+    select(evidence.c.evidence_id, evidence.c.row_id, evidence.c.content_hash).where(
+        any_of(evidence.c.evidence_id)
+    ),
+    *KEYS,
+)
+EARLIER_HASHES = Prepared(
+    select(superseded_evidence.c.evidence_id, superseded_evidence.c.content_hash).where(
+        any_of(superseded_evidence.c.evidence_id)
+    ),
     *KEYS,
 )
 DELETE_VERSIONS = Prepared(

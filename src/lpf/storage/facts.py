@@ -69,17 +69,7 @@ TABLE = Prepared(
     select(facts).order_by(facts.c.entity_id, facts.c.predicate, facts.c.timestamp, facts.c.fact_id)
 )
 BY_ID = Prepared(select(facts).where(facts.c.fact_id == bindparam("fact")), "fact")
-CONTENTS = Prepared(
-    select(
-        facts.c.entity_id,
-        facts.c.predicate,
-        facts.c.value,
-        facts.c.confidence,
-        facts.c.timestamp,
-        facts.c.source,
-    ).where(any_of(facts.c.entity_id)),
-    *KEYS,
-)
+OF_ENTITIES = Prepared(select(facts).where(any_of(facts.c.entity_id)), *KEYS)
 INSERT = Prepared(insert(facts).values({name: bindparam(name) for name in COLUMNS}), *COLUMNS)
 SUPERSEDE = Prepared(
     update(facts)
@@ -168,12 +158,14 @@ class FactStore:
 
     def add(self, facts: Sequence[NewFact], now: int | None = None) -> list[Fact]:
         """Add all facts or none, and return those that were new. A fact that is already in the
-        store, superseded or not, is not added again. FactError names the first invalid fact."""
+        store, superseded or not, is not added again, unless it was withdrawn as damaged. FactError
+        names the first invalid fact."""
         now = now_micros() if now is None else now
         given = dict.fromkeys(_checked_rows(facts, self.schema, now))
         with self.database.transaction() as connection:
             self._block_writers(connection)
-            known = set(self.database.look_up(CONTENTS, (row[0] for row in given)))
+            rows = self.database.look_up(OF_ENTITIES, (row[0] for row in given))
+            known = {tuple(row[1 : _SOURCE + 1]) for row in rows if not _is_void(row)}
             return self._insert(connection, [row for row in given if row not in known], now)
 
     def correct(
@@ -201,9 +193,9 @@ class FactStore:
             self._supersede(connection, fact_id, now, correction.fact_id)
         return correction
 
-    def withdraw(self, fact_id: int, now: int | None = None) -> Fact:
-        """Supersede a fact with nothing in its place. A damaged fact can be withdrawn too: from
-        then on it is ignored, and StoreDamagedError says so."""
+    def withdraw(self, fact_id: int, now: int | None = None) -> Fact | None:
+        """Supersede a fact with nothing in its place. A damaged fact can be withdrawn too: what it
+        said is unknown, so None is returned. From then on it is ignored, and may be added again."""
         now = now_micros() if now is None else now
         with self.database.transaction() as connection:
             self._block_writers(connection)
@@ -215,12 +207,7 @@ class FactStore:
             else:
                 self._get_current(connection, fact_id)
                 self._supersede(connection, fact_id, now, None)
-        if is_damaged:
-            raise StoreDamagedError(
-                f"fact {fact_id} was damaged, so it cannot be shown; it is withdrawn now.",
-                hint="Add it again with 'lpf facts add' if you know what it said.",
-            )
-        return self.get(fact_id)
+        return None if is_damaged else self.get(fact_id)
 
     def history(self, entity_id: str, predicate: str | None = None) -> list[Fact]:
         """All facts of an entity, superseded ones included, in the order they were recorded."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import nlargest, nsmallest
@@ -102,6 +102,11 @@ class EntitySummary:
     facts: dict[str, int] = field(default_factory=dict)
     answers: dict[str, LastAnswer] = field(default_factory=dict)
 
+    @property
+    def predicates(self) -> list[str]:
+        """Those with items, facts or answers."""
+        return list(dict.fromkeys([*self.items, *self.facts, *self.answers]))
+
 
 def list_entities(
     database: Database,
@@ -120,9 +125,11 @@ def list_entities(
         summaries[entity_id].items[predicate] = count
     for entity_id, predicate, count in database.look_up(_FACTS, names):
         summaries[entity_id].facts[predicate] = count
-    for fields in _newest_records(records, database, names):
-        answers = summaries[fields["entity_id"]].answers
-        answers.setdefault(fields["predicate"], _last_answer(fields))
+    missing = {(one.entity_id, name) for one in summaries.values() for name in one.predicates}
+    for fields in _newest_records(records, database, names, missing):
+        question = fields["entity_id"], fields["predicate"]
+        missing.discard(question)
+        summaries[question[0]].answers.setdefault(question[1], _last_answer(fields))
     return list(summaries.values())
 
 
@@ -143,12 +150,14 @@ def all_questions_of(
 @dataclass(frozen=True)
 class Ranking:
     """Entities by the probability of one value. ``results`` are the first of them; ``asked`` were
-    answered and recorded, of which ``without_answer`` had nothing that counts."""
+    answered and recorded, of which ``without_answer`` had nothing that counts. ``failed`` are the
+    errors by entity for those that could not be answered because stored facts are damaged."""
 
     value: str
     results: Sequence[QueryResult]
     asked: int
     without_answer: int
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     def share(self, result: QueryResult) -> float:
         """The probability of the value."""
@@ -211,12 +220,16 @@ def _merged(
 
 
 def _newest_records(
-    records: LedgerReader, database: Database, names: Collection[str]
+    records: LedgerReader,
+    database: Database,
+    names: Collection[str],
+    missing: Collection[tuple[str, str]],
 ) -> Iterator[dict[str, Any]]:
-    """Records about these entities, the newest first. Only their bodies are parsed."""
+    """Records about these entities, the newest first. Only their bodies are parsed. Ends when the
+    caller has emptied ``missing``."""
     wanted = {json.dumps(name, ensure_ascii=False)[1:-1].encode() for name in names}
     last, first = records.size, max(1, records.size - RECORDS_SEARCHED + 1)
-    while last >= first and wanted:
+    while last >= first and missing:
         start = max(first, last - RECORDS_AT_ONCE + 1)
         for row in reversed(database.rows(ledger_statements.RECORDS, (start, last))):
             body = row[2]

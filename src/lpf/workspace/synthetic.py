@@ -8,7 +8,7 @@ ledger, which is verified at the end.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -64,13 +64,18 @@ def add_domain(
         note = f"other evidence uses IDs of {domain.name}, so these begin with {prefix!r} here."
         dataset = _test_entities(domain, preset, seed, prefix)
     workspace.list_copies()
+    items = _evidence(domain, dataset)
+    edited = _edited(workspace.evidence, items)
     outcome = ingest_rows(
-        [_row(item) for item in _evidence(domain, dataset)],
+        [_row(item) for item in items if item.evidence_id not in edited],
         workspace.evidence,
         workspace.schema,
         workspace.reader,
         rejects_folder=workspace.folder / REJECTS,
         name=f"domain {domain.name}",
+    )
+    outcome = replace(
+        outcome, read=outcome.read + len(edited), unchanged=outcome.unchanged + len(edited)
     )
     added = workspace.facts.add(_facts(domain, dataset))
     return AddedDomain(dataset, outcome, len(added), prefix or "", note)
@@ -82,13 +87,27 @@ def _test_entities(domain: Domain, preset: str, seed: int, prefix: str) -> Datas
 
 
 def _clashes(store: EvidenceStore, domain: Domain, dataset: Dataset) -> bool:
-    """Return True if an ID belongs to another item, or the entities have only other evidence."""
-    hashes = {item.evidence_id: content_hash(item) for item in _evidence(domain, dataset)}
+    """Return True if an ID belongs to another item, or the entities have only other evidence. An
+    item of the domain that was edited is still the same item."""
+    items = _evidence(domain, dataset)
+    edited = _edited(store, items)
+    hashes = {item.evidence_id: content_hash(item) for item in items}
     stored = store.hashes(hashes)
-    if any(hashes[name] != known for name, known in stored.items()):
+    if any(hashes[name] != known for name, known in stored.items() if name not in edited):
         return True
     other_items = store.ids_of_entities(entity.entity_id for entity in dataset)
     return not stored and any(True for _ in other_items)
+
+
+def _edited(store: EvidenceStore, items: Sequence[Evidence]) -> set[str]:
+    """The IDs of items that were replaced by another version. It is kept."""
+    hashes = {item.evidence_id: content_hash(item) for item in items}
+    current, earlier = store.hashes(hashes), store.earlier_hashes(hashes)
+    return {
+        name
+        for name, replaced in earlier.items()
+        if hashes[name] in replaced and current.get(name) != hashes[name]
+    }
 
 
 def _evidence(domain: Domain, dataset: Dataset) -> Sequence[Evidence]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lpf.errors import CacheUnavailableError, ConfigError
+from lpf.errors import CacheUnavailableError, ConfigError, StoreDamagedError
 from lpf.index.near_names import similar_entities
 from lpf.index.vector_folders import VectorFolders
 from lpf.ingest import (
@@ -159,18 +159,33 @@ class Workspace(Wiring):
     ) -> Ranking:
         """Answer the question about every entity, record the answers, and rank the entities by the
         probability of ``value``, by default the last value of the predicate. The ranking has the
-        first ``limit`` of them, or all if it is None."""
+        first ``limit`` of them, or all if it is None. Entities with damaged facts are left out and
+        named."""
         name = self.predicate(predicate)
         chosen = require_value(self.schema[name].values, name, value)
         pairs = self.questions(name)
+        failed: dict[str, str] = {}
+
+        def one_by_one(chunk: Sequence[tuple[str, str]]) -> Iterator[QueryResult]:
+            for pair in chunk:
+                try:
+                    yield self.query_many([pair], options, audit)[0]
+                except StoreDamagedError as error:
+                    failed[pair[0]] = str(error)
 
         def answers() -> Iterator[QueryResult]:
             for start in range(0, len(pairs), QUERY_BATCH):
-                yield from self.query_many(pairs[start : start + QUERY_BATCH], options, audit)
+                chunk = pairs[start : start + QUERY_BATCH]
+                try:
+                    together = self.query_many(chunk, options, audit)
+                except StoreDamagedError:  # nothing was answered or recorded
+                    yield from one_by_one(chunk)
+                else:
+                    yield from together
                 if progress is not None:
                     progress(min(start + QUERY_BATCH, len(pairs)), len(pairs))
 
-        return rank(answers(), chosen, limit)
+        return replace(rank(answers(), chosen, limit), failed=failed)
 
     def disclose(self, evidence_id: str, records: Sequence[str] = ()) -> dict[str, Any]:
         """The text and claim of an item, with the salt that ties them to the hash in its records,
