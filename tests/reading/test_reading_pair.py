@@ -50,6 +50,14 @@ def test_an_empty_claim_is_named_by_its_index(minilm: MiniLMReader) -> None:
         PairReader(minilm).read_many([ReadRequest("text"), ReadRequest("text", " ")])
 
 
+def test_an_unreadable_claim_is_named_by_its_item(minilm: MiniLMReader) -> None:
+    """Claims are read once each, so their own numbers differ from those of the items."""
+    requests = [ReadRequest("text", "A claim."), ReadRequest("text", "A claim.")]
+    with pytest.raises(EvidenceError) as refused:
+        PairReader(minilm).read_many([*requests, ReadRequest("text", "\x00\x01")])
+    assert refused.value.field == "items[2].claim"
+
+
 def test_a_pair_of_a_pair_is_rejected(minilm: MiniLMReader) -> None:
     with pytest.raises(ConfigError, match="already reads the claim"):
         PairReader(PairReader(minilm))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import compress
 from typing import Final
 
 import numpy as np
 
-from lpf.errors import ConfigError
+from lpf.errors import ConfigError, EvidenceError
 from lpf.reading.reader import (
     Features,
     Progress,
@@ -20,6 +21,7 @@ from lpf.reading.reader import (
 
 PARTS: Final = 4
 NAME: Final = "pair("
+_TEXT_FIELD = re.compile(r"items\[(\d+)\]\.text")
 
 
 def text_part(reader_id: str, width: int) -> slice:
@@ -89,7 +91,10 @@ class PairReader(Reader):
         places = {claim: place for place, claim in enumerate(dict.fromkeys(filter(None, claims)))}
         features = np.zeros((len(claims), self._inner.width), np.float32)
         if places:
-            distinct = self._inner.read_many(list(places))
+            try:
+                distinct = self._inner.read_many(list(places))
+            except EvidenceError as error:
+                raise _about_claim(error, list(places), claims) from error
             features[has_claim] = distinct[[places[claim] for claim in filter(None, claims)]]
         return features
 
@@ -97,6 +102,17 @@ class PairReader(Reader):
 def is_pair(reader_id: str) -> bool:
     """Return True for the ID of a reader of texts with their claims."""
     return reader_id.startswith(NAME)
+
+
+def _about_claim(
+    error: EvidenceError, distinct: Sequence[str], claims: Sequence[str | None]
+) -> EvidenceError:
+    """The inner reader counts the distinct claims: the same error, with the item's own place."""
+    found = _TEXT_FIELD.fullmatch(error.field or "")
+    if found is None:
+        return error
+    place = claims.index(distinct[int(found[1])])
+    return type(error)(*error.args, field=f"items[{place}].claim", hint=error.hint)
 
 
 def _combine(claims: Features, texts: Features) -> Features:
