@@ -96,6 +96,28 @@ def test_a_text_of_another_record_is_not_tied_to_this_one(asked, proof, tmp_path
     assert not (tmp_path / "none.json").exists()
 
 
+def test_a_replaced_version_is_disclosed_for_the_records_that_used_it(
+    asked, proof, tmp_path: Path
+) -> None:
+    old = asked.json("evidence", "show", "C0001_E001")
+    asked("evidence", "edit", "C0001_E001", "--text", "C0001: corrected after a complaint.")
+    asked("query", "C0001", "level")
+    out = tmp_path / "old.json"
+    asked("evidence", "disclose", "C0001_E001", "--record", "INF00000001", "--out", out)
+    document = json.loads(out.read_text())
+    assert document["text"] == old["text_content"]
+    assert document["commitment"] == old["commitment"]
+    done = script(proof[0], "--disclosure", out)
+    assert done.returncode == 0, done.stderr
+    for words in ((), ("--record", "INF00000003")):
+        asked("evidence", "disclose", "C0001_E001", *words, "--out", out)
+        assert json.loads(out.read_text())["text"] == "C0001: corrected after a complaint."
+    both = ("--record", "INF00000001", "--record", "INF00000003")
+    refused = asked.refused("evidence", "disclose", "C0001_E001", *both, "--out", tmp_path / "no")
+    assert "INF00000003" in refused["message"]
+    assert not (tmp_path / "no").exists()
+
+
 @pytest.mark.parametrize(
     "spoil",
     [

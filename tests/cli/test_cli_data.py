@@ -214,6 +214,15 @@ def test_options_say_how_to_read_a_file(lpf, tmp_path: Path) -> None:
         assert lpf.refused("ingest", path, option, value)["field"] == option
 
 
+def test_facts_of_a_file_that_names_no_predicate(lpf, tmp_path: Path) -> None:
+    table = tmp_path / "decisions.csv"
+    table.write_text("entity_id,value,timestamp\nC0001,clean,2026-01-01\n")
+    assert lpf.refused("facts", "add", table)["message"]
+    assert lpf.json("facts", "add", table, "--predicate", "outcome")["added"] == 1
+    (fact,) = lpf.json("facts", "list")["facts"]
+    assert (fact["predicate"], fact["value"]) == ("outcome", "clean")
+
+
 def test_options_that_the_format_does_not_have_are_refused(lpf, tmp_path: Path) -> None:
     text, book = tmp_path / "a.csv", tmp_path / "a.xlsx"
     text.write_text("entity_id,predicate,text\nK7,level,a\n")

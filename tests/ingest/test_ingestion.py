@@ -25,7 +25,7 @@ from ingest.parts import (
 )
 from lpf.errors import ConfigError, InputFileError, NonFiniteError
 from lpf.factors.keys import content_key
-from lpf.ingest import IngestOutcome, content_hash, ingest, ingest_rows
+from lpf.ingest import IngestOutcome, content_hash, edit_item, ingest, ingest_rows
 from lpf.schema import Predicate, Schema
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
@@ -195,6 +195,22 @@ def test_updated_items_count_like_added_ones(store: EvidenceStore, tmp_path: Pat
     assert any(note.startswith("3 items have claims") for note in outcome.notes)
 
 
+def test_a_row_without_an_id_does_not_bring_back_a_replaced_version(
+    either_store: EvidenceStore, tmp_path: Path
+) -> None:
+    store, rows = either_store, [row(text_content="wrong"), row(text_content="right")]
+    take(rows, store, tmp_path)
+    (name,) = [
+        one.evidence.evidence_id for one in store.page() if one.evidence.text_content == "wrong"
+    ]
+    edit_item(name, {"text_content": "corrected"}, store, SCHEMA, HashReader())
+    assert counts(take(rows, store, tmp_path)) == (2, 0, 2, 0)
+    assert store.count() == 2
+    store.erase(name)
+    again = take(rows, store, tmp_path)  # nothing is known of an erased text
+    assert counts(again) == (2, 1, 1, 0)
+
+
 def test_an_id_given_twice_with_different_content_is_rejected(
     store: EvidenceStore, tmp_path: Path
 ) -> None:
@@ -242,7 +258,7 @@ def test_rows_that_look_like_edits_are_pointed_out(store: EvidenceStore, tmp_pat
     assert take(first, store, tmp_path).notes == ()
     edited = [row(text_content="d"), row(text_content="a text, corrected", **seen)]
     (note,) = take(edited, store, tmp_path).notes
-    assert "1 new item" in note
+    assert "1 of the new items" in note
     assert "line 2" in note
 
 

@@ -19,6 +19,7 @@ from lpf.storage.seals import TEXT_CHANGED, row_seal
 from lpf.storage.tables import METADATA
 
 EARLIER = [migration.version for migration in MIGRATIONS[:-1]]
+SEALED = 7  # the version from which rows have seals
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def fill_soundly(engine: Engine) -> None:
             connection.execute(tables["facts"].insert(), {**fact, **dated})
 
 
-@pytest.mark.parametrize("version", [version for version in EARLIER if version > 1])
+@pytest.mark.parametrize("version", [version for version in EARLIER if 1 < version < SEALED])
 def test_migration_seals_sound_rows_of_every_earlier_version(
     database: Database, engine: Engine, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -308,6 +308,62 @@ def test_an_erasure_is_pending_until_a_remote_workspace_has_followed(
         assert workspace.evidence.pending_erasures() == []
 
 
+def two_that_rejected(tmp_path: Path) -> tuple[Path, Path]:
+    """Two workspaces of one store, the second with nothing but a rejected row with the text."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    with workspaces.make(first) as workspace:
+        with_secret(workspace, tmp_path)
+    url = f"sqlite:///{first / 'store.db'}"
+    row = {"evidence_id": "X", "entity_id": "C0001", "predicate": "colour", "text": SECRET}
+    with Workspace.create(second, workspaces.schema(), store_url=url) as other:
+        other.__dict__["reader"] = workspaces.reader()
+        assert other.ingest([row]).rejected == 1
+    assert found_in(second, SECRET)
+    return first, second
+
+
+def test_erasure_reaches_the_rejects_of_every_workspace_of_the_store(tmp_path: Path) -> None:
+    first, second = two_that_rejected(tmp_path)
+    with Workspace.open(first) as workspace:
+        outcome = workspace.erase("S1")
+        assert (outcome.rejects_removed, outcome.warnings) == (2, ())
+    assert found_in(first, SECRET) + found_in(second, SECRET) == []
+
+
+def test_an_erasure_is_pending_while_rejects_cannot_be_cleaned(tmp_path: Path) -> None:
+    first, second = two_that_rejected(tmp_path)
+    rejects = second / "rejects"
+    unreadable = rejects / "a.rejects.jsonl"
+    unreadable.mkdir()
+    with Workspace.open(first) as workspace:
+        (warning,) = workspace.erase("S1").warnings
+        assert str(rejects) in warning
+        assert workspace.evidence.pending_erasures()
+        unreadable.rmdir()
+        # The text is gone from the store, so nothing can recognise it there any more.
+        (warning,) = workspace.erase("S1").warnings
+        assert str(rejects) in warning
+        with Workspace.open(second) as other:
+            assert other.evidence.pending_erasures()
+        assert workspace.erase("S1").warnings
+        shutil.rmtree(rejects)
+        assert workspace.erase("S1").warnings == ()
+        assert workspace.evidence.pending_erasures() == []
+
+
+def test_erasure_leaves_temporary_files_of_others_alone(tmp_path: Path) -> None:
+    with workspaces.make(tmp_path / "here") as workspace:
+        mine = tmp_path / "here" / "notes" / f".draft.{2**22}.partial"
+        mine.parent.mkdir()
+        mine.write_text("not a copy of a vector")
+        left_over = tmp_path / "here" / "vectors" / f".x.{2**22}.partial"
+        left_over.parent.mkdir(exist_ok=True)
+        left_over.write_bytes(bytes(16))
+        workspace.erase("C0001_E001")
+        assert mine.read_text() == "not a copy of a vector"
+        assert not left_over.exists()
+
+
 def test_a_query_text_can_be_erased(tmp_path: Path) -> None:
     with workspaces.make(tmp_path / "here") as workspace:
         workspace.__dict__["reader"] = workspaces.reader()

@@ -1,8 +1,10 @@
-"""Copies of vectors outside the store: search indexes and feature caches of all its workspaces.
+"""What workspaces hold outside the store: search indexes, feature caches and rejected rows.
 
-Several workspaces may use one store. Each is listed in the store before it writes its first copy,
-with the number of items that had been erased when its copies were last cleaned. An erasure cleans
-the folders that it can reach; the others clean themselves when they are next used.
+Several workspaces may use one store. Each is listed in the store before it writes its first copy of
+a vector or rejects a row, with the number of items that had been erased when it was last cleaned.
+An erasure cleans the folders that it can reach; the others remove their copies of vectors when they
+are next used. Rejected rows that could not be reached have to be deleted by hand: an erased text is
+no longer known, so nothing can find it there.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import hashlib
 import os
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +49,7 @@ _REMOVE = Prepared(
 
 @dataclass(frozen=True, slots=True)
 class ListedFolder:
-    """A workspace with copies. ``erased_count`` is -1 if it cannot be read."""
+    """A workspace with copies or rejected rows. ``erased_count`` is -1 if it cannot be read."""
 
     folder_id: str
     host: str
@@ -73,31 +75,37 @@ class VectorFolders:
         self._id = hashlib.sha256(name).hexdigest()[:16]
 
     def register(self) -> None:
-        """List this workspace, before it writes a copy."""
+        """List this workspace, before it writes a copy or rejects a row."""
         if all(listed.folder_id != self._id for listed in self._listed()):
             self._put(self._id, self._host, str(self._folder), count_erased(self._store))
 
-    def follow(self) -> None:
+    def follow(self, has_rejects: bool = False) -> None:
         """If items were erased elsewhere since the last time, remove the copies in this workspace.
-        They are made again when they are needed."""
-        if not any(self._copies()):
+        They are made again when they are needed. While it has rejected rows from that time, it
+        stays listed as not cleaned."""
+        own = [listed for listed in self._listed() if listed.folder_id == self._id]
+        if not own and not has_rejects and not any(self._copies()):
             return
         erased = count_erased(self._store)
-        own = [listed for listed in self._listed() if listed.folder_id == self._id]
         if own and own[0].erased_count >= erased:
             return
         if erased:
             for file in VectorFile.all_in(self._folder / VECTORS):
                 file.discard_unless(erased)
             _wipe_caches(self._folder)
+        if own and has_rejects:
+            return
         try:
             self._put(self._id, self._host, str(self._folder), erased)
         except StoreReadOnlyError:
             return  # nothing can be erased from this store either
 
-    def forget(self, row_ids: Sequence[int], items: int) -> list[str]:
+    def forget(
+        self, row_ids: Sequence[int], items: int, with_rejects: Collection[Path] = ()
+    ) -> list[str]:
         """Remove erased rows of ``items`` items from all copies that can be reached. Returns what
-        remains, and how to remove it."""
+        remains, and how to remove it. The workspaces ``with_rejects`` stay listed as not cleaned:
+        their rejected rows may still hold an erased text."""
         erased = count_erased(self._store)
         _clean(self._store, self._folder, row_ids, items)
         if any(listed.folder_id == self._id for listed in self._listed()):
@@ -105,21 +113,23 @@ class VectorFolders:
         remaining = []
         for listed in self.behind():
             path = Path(listed.path)
-            if listed.is_here and not path.is_dir():
+            if listed.is_here and not _may_exist(path):
                 self._remove(listed.folder_id)
                 continue
             problem = "it is not on this machine"
             if listed.is_here:
                 try:
                     _clean(self._store, path, row_ids, items)
-                    self._put(listed.folder_id, listed.host, listed.path, erased)
+                    if path not in with_rejects:
+                        self._put(listed.folder_id, listed.host, listed.path, erased)
                     continue
                 except (OSError, StorageError) as error:
                     problem = str(error).rstrip(".")
             remaining.append(
-                f"the workspace {listed} uses the same store and may hold copies of the vectors; "
-                f"they could not be removed ({problem}). They are removed when that workspace is "
-                "next used, for example by 'lpf evidence list'; then erase the same items again."
+                f"the workspace {listed} uses the same store and may hold copies of the vectors, "
+                f"and the text in its rejects files; they could not be removed ({problem}). Delete "
+                "its folder 'rejects'. The vectors are removed when that workspace is next used, "
+                "for example by 'lpf evidence list'; then erase the same items again."
             )
         return remaining
 
@@ -132,7 +142,7 @@ class VectorFolders:
     def neighbours(self) -> list[Path]:
         """The folders of other workspaces on this machine."""
         others = [listed for listed in self._listed() if listed.folder_id != self._id]
-        return [Path(one.path) for one in others if one.is_here and Path(one.path).is_dir()]
+        return [Path(one.path) for one in others if one.is_here and _may_exist(Path(one.path))]
 
     def _copies(self) -> Iterator[Path]:
         for place in (self._folder / VECTORS, self._folder / FEATURE_CACHES):
@@ -165,14 +175,23 @@ def _clean(store: EvidenceStore, folder: Path, row_ids: Sequence[int], items: in
 
 def _wipe_caches(folder: Path) -> None:
     """Feature caches are named after whole data sets, so all of them are removed; so is what
-    processes that no longer run left behind."""
-    caches = folder / FEATURE_CACHES
+    processes that no longer run left behind among them and among the indexes. Other folders are not
+    touched: they may hold files of other programs, or of processes on other machines."""
+    caches, indexes = folder / FEATURE_CACHES, folder / VECTORS
     for path in caches.iterdir() if caches.is_dir() else ():
         if not _is_being_written(path):
             wipe(path)
-    for path in folder.rglob(f".*{PARTIAL}"):
+    for path in indexes.rglob(f".*{PARTIAL}"):
         if not _is_being_written(path):
             wipe(path)
+
+
+def _may_exist(folder: Path) -> bool:
+    """Return False only if there is no such folder: one that may not be looked at may exist."""
+    try:
+        return folder.is_dir()
+    except OSError:
+        return True
 
 
 def _is_being_written(path: Path) -> bool:

@@ -7,12 +7,12 @@ files and removes the record. After an interruption, erasing the same ID again c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lpf.errors import StorageError
-from lpf.ingest.rejects import ErasedContent, clean_rejects, locked_folder
+from lpf.ingest.rejects import ErasedContent, clean_rejects, locked_folder, may_have_rejects
 from lpf.storage.database import Database
 from lpf.storage.driver_errors import translate_errors
 from lpf.storage.evidence import DamagedItem, EvidenceStore, PendingErasure
@@ -30,11 +30,13 @@ class Erasure:
     """The versions of items that were removed, in the order given. Indexes must forget each
     ``row_id`` and caches each ``content_key``. ``warnings`` say where parts of a text may remain
     and what to do. ``rejects_removed`` counts the lines of rejects files that were removed or
-    cleared."""
+    cleared. ``rejects_left`` are the rejects folders of other workspaces that could not be cleaned.
+    """
 
     items: tuple[PendingErasure, ...]
     rejects_removed: int
     warnings: tuple[str, ...] = ()
+    rejects_left: tuple[Path, ...] = ()
 
 
 def erase_evidence(
@@ -55,13 +57,16 @@ def begin_erasure(
     store: EvidenceStore,
     rejects_folder: str | Path,
     other_rejects: Sequence[Path] = (),
+    not_cleaned: Collection[Path] = (),
 ) -> Erasure:
     """Remove items from the rejects files and from the store. An erasure that was interrupted is
     continued. UnknownEvidenceError, before anything is removed, if an item was never in the store
     or its erasure is finished.
 
     Rejects come first: their lines are recognised by the text, which is gone afterwards.
-    ``other_rejects`` are the rejects folders of other workspaces that use the same store.
+    ``other_rejects`` are the rejects folders of other workspaces that use the same store; one that
+    cannot be cleaned gives a warning. ``not_cleaned`` are those that an earlier erasure could not
+    clean.
     """
     wanted = [evidence_ids] if isinstance(evidence_ids, str) else list(dict.fromkeys(evidence_ids))
     with locked_folder(rejects_folder):
@@ -72,12 +77,27 @@ def begin_erasure(
         stored = {name: store.versions(name, damaged) for name in wanted if name not in pending}
         content = ErasedContent(wanted, (one.evidence for all in stored.values() for one in all))
         removed = clean_rejects(rejects_folder, content)
+        unknown = not_cleaned if len(stored) < len(wanted) else ()
+        left: dict[Path, str] = {}
         for folder in other_rejects:
-            with locked_folder(folder):
-                removed += clean_rejects(folder, content)
+            try:
+                if may_have_rejects(folder):
+                    with locked_folder(folder):
+                        removed += clean_rejects(folder, content)
+                    if folder in unknown and may_have_rejects(folder):
+                        left[folder] = "the text is no longer known"
+            except (OSError, StorageError) as error:
+                left[folder] = str(error).rstrip(".")
         for name in stored:
             pending[name] = store.erase(name)
-    return Erasure(tuple(item for name in wanted for item in pending[name]), removed)
+    items = tuple(item for name in wanted for item in pending[name])
+    warnings = tuple(
+        f"{folder}: the rejects files of this workspace, which uses the same store, may contain "
+        f"the text; they could not be cleaned ({problem}). Delete them, then erase the same items "
+        "again."
+        for folder, problem in left.items()
+    )
+    return Erasure(items, removed, warnings, tuple(left))
 
 
 def finish_erasure(

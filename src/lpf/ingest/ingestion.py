@@ -195,9 +195,10 @@ class Ingestion:
         notes = [*self._file.notes, *self._about_updates(), *self._about_claims()]
         if self._edits:
             notes.append(
-                f"{self._edits:,} new items have the entity, source and date of an item that was "
-                f"in the store before (first: {self._first_edit}). If they are corrections, give "
-                "their rows the evidence_id, and erase the old items or the new."
+                f"{self._edits:,} of the new items may be corrections: entity, source and date are "
+                f"those of an item that was there before (first: {self._first_edit}). Both count "
+                "now. Erase the outdated ones (lpf evidence erase ID); next time, put the ID into "
+                "a column evidence_id, so that a changed row updates its item."
             )
         return tuple(notes)
 

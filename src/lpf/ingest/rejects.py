@@ -159,6 +159,16 @@ class ErasedContent:
         return line
 
 
+def may_have_rejects(folder: str | Path) -> bool:
+    """Return True if there are rejects files, or if the folder cannot be read."""
+    try:
+        return any(SUFFIX in name for name in os.listdir(folder))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
 def clean_rejects(folder: str | Path, erased: ErasedContent) -> int:
     """Remove erased content from all rejects files, unfinished ones included. Return how many lines
     were removed or lost their row. The caller must have locked the folder.

@@ -7,6 +7,7 @@ Of an erased item only its ID and the time of erasure remain.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -128,9 +129,12 @@ class EvidenceStore:
         return sound, tuple(damaged)
 
     def get(self, evidence_id: str) -> StoredEvidence:
-        """UnknownEvidenceError if it is not in the store; it says when, if it was erased.
-        StoreDamagedError if it does not match its hashes."""
-        return self.versions(evidence_id)[-1]
+        """The current version. UnknownEvidenceError if it is not in the store; it says when, if it
+        was erased. StoreDamagedError if it does not match its hashes."""
+        current = self.get_many([evidence_id])
+        if not current:
+            self.require_known(evidence_id)
+        return current[evidence_id]
 
     def get_many(
         self, evidence_ids: Iterable[str], damaged: list[DamagedItem] | None = None
@@ -209,9 +213,14 @@ class EvidenceStore:
         return {tuple(row[:4]): row[4] for row in rows}
 
     def known_contents(self, content_hashes: Iterable[bytes]) -> set[bytes]:
-        """The content hashes that some item in the store has, under any ID."""
-        rows = self.database.look_up(statements.BY_CONTENT, content_hashes)
-        return {content_hash for (content_hash,) in rows}
+        """The content hashes that some item in the store has or had before it was replaced, under
+        any ID. A file that is ingested again must not bring back a text that was corrected."""
+        wanted = list(content_hashes)
+        return {
+            content_hash
+            for statement in (statements.BY_CONTENT, statements.SUPERSEDED_BY_CONTENT)
+            for (content_hash,) in self.database.look_up(statement, wanted)
+        }
 
     def erasure_times(self, evidence_ids: Iterable[str]) -> dict[str, int]:
         """When each ID was erased; IDs that were not erased are left out."""
@@ -417,10 +426,11 @@ class EvidenceStore:
     def _to_replace(self, items: Sequence[NewEvidence]) -> dict[str, tuple[int, int]]:
         """Row and version of each item. A damaged item may be replaced too."""
         names = [item.evidence.evidence_id for item in items]
-        for name in names:
-            self.require_known(name)
         stored = {row[0]: row[1:] for row in self.database.look_up(statements.TO_REPLACE, names)}
-        refused = {name for name in names if names.count(name) > 1}
+        for name in names:
+            if name not in stored:
+                self.require_known(name)
+        refused = {name for name, times in Counter(names).items() if times > 1}
         for name, item in zip(names, items, strict=True):
             if stored[name][1] == item.content_hash:
                 refused.add(name)

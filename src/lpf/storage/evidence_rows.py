@@ -300,6 +300,10 @@ DATED_BY_ENTITIES = Prepared(
     "before",
 )
 BY_CONTENT = Prepared(select(evidence.c.content_hash).where(any_of(evidence.c.content_hash)), *KEYS)
+SUPERSEDED_BY_CONTENT = Prepared(
+    select(superseded_evidence.c.content_hash).where(any_of(superseded_evidence.c.content_hash)),
+    *KEYS,
+)
 ERASED_BY_IDS = Prepared(
     select(erased_evidence.c.evidence_id, erased_evidence.c.erased_at).where(
         any_of(erased_evidence.c.evidence_id)

@@ -239,6 +239,11 @@ MIGRATIONS: Sequence[Migration] = (
         ),
         then=_seal_rows,
     ),
+    Migration(
+        8,
+        "superseded versions by their content",
+        ("CREATE INDEX superseded_by_content ON superseded_evidence (content_hash)",),
+    ),
 )
 NEWEST = MIGRATIONS[-1].version
 

@@ -80,6 +80,7 @@ superseded_evidence = Table(
     Column("superseded_at", BigInteger, nullable=False),
 )
 Index("superseded_by_id", superseded_evidence.c.evidence_id)
+Index("superseded_by_content", superseded_evidence.c.content_hash)
 
 erased_evidence = Table(
     "erased_evidence",

@@ -26,7 +26,7 @@ from lpf.workspace.circuit import CIRCUIT_FILE, learn_from_rows
 from lpf.workspace.settings import FILE_NAME
 from lpf.workspace.training_runs import TrainingCallbacks, TrainingPlan
 from lpf.workspace.training_sources import TrainingSource, require_domain
-from lpf.workspace.wiring import CIRCUIT_PARTS, Wiring
+from lpf.workspace.wiring import CIRCUIT_PARTS, REJECTS, Wiring
 from lpf.workspace.workspace import Workspace
 
 # The demo's domain and entity. With this data seed C0001 is a test company whose notes disagree.
@@ -63,12 +63,13 @@ def add_domain(
         prefix = f"{domain.name}-"
         note = f"other evidence uses IDs of {domain.name}, so these begin with {prefix!r} here."
         dataset = _test_entities(domain, preset, seed, prefix)
+    workspace.list_copies()
     outcome = ingest_rows(
         [_row(item) for item in _evidence(domain, dataset)],
         workspace.evidence,
         workspace.schema,
         workspace.reader,
-        rejects_folder=workspace.folder / "rejects",
+        rejects_folder=workspace.folder / REJECTS,
         name=f"domain {domain.name}",
     )
     added = workspace.facts.add(_facts(domain, dataset))

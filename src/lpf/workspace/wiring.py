@@ -10,14 +10,16 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
-from lpf.index import EvidenceIndex, VectorIndex, pair_text_part, readers_used
+from lpf.index import EvidenceIndex, VectorIndex, readers_used
 from lpf.index.vector_folders import VectorFolders
+from lpf.ingest.rejects import may_have_rejects
 from lpf.ledger.keys import load_private
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator import Orchestrator, Parts
 from lpf.reading import PairReader, Reader, is_pair, open_reader
+from lpf.reading.pair import text_part
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
@@ -26,6 +28,8 @@ from lpf.storage.migrations import migrate
 from lpf.workspace.circuit import read_circuit
 from lpf.workspace.models import Models
 from lpf.workspace.settings import KEY_VARIABLE, Settings
+
+REJECTS = "rejects"  # the folder of rows that were not ingested
 
 Built = TypeVar("Built")
 
@@ -98,7 +102,7 @@ class Wiring:
     def evidence(self) -> EvidenceStore:
         """The items. Copies of vectors in this folder are removed if others erased items."""
         store = EvidenceStore(self.database)
-        VectorFolders(store, self.folder).follow()
+        VectorFolders(store, self.folder).follow(may_have_rejects(self.folder / REJECTS))
         return store
 
     @part
@@ -179,7 +183,7 @@ class Wiring:
             lambda: self.reader,
             self.settings.ranking,
             copy_similarity=self.settings.index.copy_similarity,
-            text_part=pair_text_part(width) if is_pair(reader_id) else None,
+            text_part=text_part(reader_id, width),
         )
 
     @part
@@ -252,7 +256,7 @@ class Wiring:
         return self.reader.reader_id, self.reader.width
 
     def list_copies(self) -> None:
-        """List this workspace in the store, before it writes copies of vectors."""
+        """List this workspace in the store, before it writes copies of vectors or rejects rows."""
         VectorFolders(self.evidence, self.folder).register()
 
     def invalidate(self, *parts: part[Any]) -> None:

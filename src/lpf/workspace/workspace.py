@@ -31,6 +31,7 @@ from lpf.reading import is_pair
 from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
 from lpf.storage.evidence import DamagedItem, StoredEvidence
+from lpf.storage.seals import damaged_error
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import LearnedCircuit, learn_circuit
 from lpf.workspace.entities import (
@@ -52,7 +53,7 @@ from lpf.workspace.training_runs import (
     run_training,
 )
 from lpf.workspace.training_sources import TrainingSource
-from lpf.workspace.wiring import CIRCUIT_PARTS, MODEL_PARTS, Wiring
+from lpf.workspace.wiring import CIRCUIT_PARTS, MODEL_PARTS, REJECTS, Wiring
 
 if TYPE_CHECKING:
     from lpf.workspace.synthetic import AddedDomain
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 QUERY_BATCH = 1000  # questions answered and recorded together
 SIMILAR_LOOKED_UP = 100
 INGEST_BATCH = 256
-REJECTS, REPORTS = "rejects", "reports"
+REPORTS = "reports"
 Progress = Callable[[int, int], None]
 
 
@@ -141,11 +142,11 @@ class Workspace(Wiring):
         return list_entities(self.database, self.records, limit=limit, after=after, like=like)
 
     def questions(self, predicate: str | None = None) -> list[tuple[str, str]]:
-        """(entity ID, predicate) for every entity with evidence or facts about ``predicate``, or
-        (None) about any predicate of the schema."""
+        """(entity ID, predicate) for every entity with evidence or facts about ``predicate`` or a
+        related one, or (None) about any predicate of the schema."""
         every = {each.name for each in self.schema}
         wanted = every if predicate is None else {self.predicate(predicate)}
-        return all_questions_of(self.database, wanted)
+        return all_questions_of(self.database, self.schema, wanted)
 
     def rank(
         self,
@@ -173,28 +174,44 @@ class Workspace(Wiring):
 
     def disclose(self, evidence_id: str, records: Sequence[str] = ()) -> dict[str, Any]:
         """The text and claim of an item, with the salt that ties them to the hash in its records,
-        as a document that ``check_bundle.py`` checks. UnknownEvidenceError if the item was erased;
-        ConfigError if one of ``records`` was not computed from this text."""
-        stored = self.evidence.get(evidence_id)
-        commitment = stored.commitment.hex()
-        for name in records:
-            fields = self.records.get(name).fields
-            chains = [one.get("evidence_chain", []) for one in (fields, *fields.get("related", []))]
-            if not any([evidence_id, commitment] in chain for chain in chains):
-                raise ConfigError(
-                    f"{name} was not computed from the text of {evidence_id!r}. Nothing was "
-                    "disclosed.",
-                    field="record",
-                    hint=f"'lpf ledger show {name}' lists its items.",
-                )
+        as a document that ``check_bundle.py`` checks: of the version that all ``records`` used, or
+        of the current one. UnknownEvidenceError if the item was erased; ConfigError if one of
+        ``records`` was not computed from this item, or from another version than the others."""
+        stored = self._version_used(evidence_id, records)
         return {
             "format": DISCLOSURE_FORMAT,
             "evidence_id": evidence_id,
             "text": stored.evidence.text_content,
             "claim": stored.evidence.claim,
             "salt": stored.salt.hex(),
-            "commitment": commitment,
+            "commitment": stored.commitment.hex(),
         }
+
+    def _version_used(self, evidence_id: str, records: Sequence[str]) -> StoredEvidence:
+        """The newest version that all records were computed from."""
+        if not records:
+            return self.evidence.get(evidence_id)
+        damaged: list[DamagedItem] = []
+        candidates = self.evidence.versions(evidence_id, damaged)
+        for name in records:
+            fields = self.records.get(name).fields
+            chains = [one.get("evidence_chain", []) for one in (fields, *fields.get("related", []))]
+            used = {item[1] for chain in chains for item in chain if item[0] == evidence_id}
+            remaining = [one for one in candidates if one.commitment.hex() in used]
+            if not remaining and damaged:
+                raise damaged_error(damaged, "Nothing was disclosed.")
+            if not remaining:
+                version = "the same version of " if used else ""
+                raise ConfigError(
+                    f"{name} was not computed from {version}the text of {evidence_id!r}. Nothing "
+                    "was disclosed.",
+                    field="record",
+                    hint="Disclose one version at a time, each for the records that used it."
+                    if used
+                    else f"'lpf ledger show {name}' lists its items.",
+                )
+            candidates = remaining
+        return candidates[-1]
 
     def _add_claims(self, results: Sequence[QueryResult]) -> None:
         """Looked up here and not with the items: those are cached, and a claim must not outlive its
@@ -255,6 +272,7 @@ class Workspace(Wiring):
             "progress": progress,
             "options": options,
         }
+        self.list_copies()
         parts = self.evidence, self.schema, self.reader_for_ingestion
         if isinstance(data, str | os.PathLike):
             outcome = ingest(Path(data), *parts, **shared)
@@ -275,13 +293,15 @@ class Workspace(Wiring):
         records stay valid. If this is interrupted, ends with warnings or the cache cannot be
         reached, erase the same items again to finish it."""
         copies = VectorFolders(self.evidence, self.folder)
-        others = [folder / REJECTS for folder in copies.neighbours()]
-        rejects = [folder for folder in others if os.access(folder, os.W_OK)]
-        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS, rejects)
+        rejects = [folder / REJECTS for folder in copies.neighbours()]
+        behind = [Path(listed.path, REJECTS) for listed in copies.behind()]
+        begun = begin_erasure(evidence_ids, self.evidence, self.folder / REJECTS, rejects, behind)
         names = {item.evidence_id for item in begun.items}
-        remaining = copies.forget([item.row_id for item in begun.items], len(names))
+        with_rejects = [folder.parent for folder in begun.rejects_left]
+        remaining = copies.forget([item.row_id for item in begun.items], len(names), with_rejects)
         self._erase_from_cache(begun)
-        return finish_erasure(replace(begun, warnings=tuple(remaining)), self.evidence)
+        warnings = (*begun.warnings, *remaining)
+        return finish_erasure(replace(begun, warnings=warnings), self.evidence)
 
     def _erase_from_cache(self, begun: Erasure) -> None:
         try:
