@@ -127,11 +127,54 @@ def test_ctrl_c_at_a_confirmation_is_not_a_no(monkeypatch: pytest.MonkeyPatch) -
         common.confirm("E001", yes=False)
 
 
-def test_file_names_that_are_not_utf8_are_refused_and_shown(tmp_path: Path) -> None:
-    """A name of bytes that are no letters, which file systems allow, and JSON cannot hold."""
-    name = os.fsdecode(b"no\xff.csv")
-    done = program(["query", "C", "--workspace", str(tmp_path / name), "--json"])
+NOT_UTF8 = os.fsdecode(b"no\xff")
+
+
+def test_file_names_that_are_not_utf8_work(lpf: Any, tmp_path: Path) -> None:
+    """A name of bytes that are no letters, which file systems allow."""
+    table = tmp_path / f"{NOT_UTF8}.csv"
+    table.write_text("entity_id,predicate,text\nK1,level,a\nK2,mood,b\n")
+    words = ["ingest", str(table), "--workspace", str(lpf.folder), "--json"]
+    done = program(words)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)["files"]
+    assert (found["file"], found["added"], found["rejected"]) == (str(table), 1, 1)
+    assert "no\\udcff.csv" in program(words[:-1]).stdout
+    answers, ranked, records = (tmp_path / f"{NOT_UTF8}-{n}.jsonl" for n in range(3))
+    lpf("batch", "--all", answers)
+    lpf("rank", "level", ranked)
+    lpf("ledger", "export", records)
+    assert all(path.stat().st_size for path in (answers, ranked, records))
+    lpf("batch", ranked, answers)
+    assert "no\\udcff" in lpf("ingest", tmp_path / f"{NOT_UTF8}-missing.csv", code=2).stderr
+
+
+def test_a_data_set_whose_name_is_not_utf8_is_evaluated(tmp_path: Path) -> None:
+    path = tmp_path / f"{NOT_UTF8}.csv"
+    rows = [f"C{n},text {n % 2},{'ab'[n % 2]}" for n in range(60)]
+    path.write_text("\n".join(["entity_id,text,label", *rows]))
+    words = ["evaluate", str(path), "--methods", "prior", "--seeds", "1", "--workers", "1"]
+    done = program([*words, "--keep", str(tmp_path / "kept"), "--json"])
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["methods"]["prior"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["query", NOT_UTF8], "entity"),
+        (["query", "C", "--workspace", NOT_UTF8], "--workspace"),
+        (["query", "C", "--asked-by", NOT_UTF8], "--asked-by"),
+        (["ingest", "a.csv", "--predicate", NOT_UTF8], "--predicate"),
+        (["init", NOT_UTF8], "folder"),
+    ],
+)
+def test_other_text_that_is_not_utf8_is_refused_and_shown(
+    tmp_path: Path, words: list[str], field: str
+) -> None:
+    done = program([*words, "--json"])
     assert done.returncode == 2
     error = json.loads(done.stdout)["error"]
-    assert error["kind"] == "ConfigError"
-    assert "no\\udcff.csv" in error["field"]
+    assert (error["kind"], error["field"]) == ("ConfigError", field)
+    assert "no\\udcff" in error["message"]
+    assert "rename" not in error["message"]

@@ -396,3 +396,9 @@ def test_options_of_a_table_are_refused_without_one(lpf, data: Path, option: str
     flag = option.partition("=")[0]
     for named in ((), ("compliance",), (data,)):
         assert lpf.refused("train", *named, option, *QUICK)["field"] == flag
+
+
+def test_a_data_set_whose_name_is_not_utf8_is_trained_on(lpf, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "no\udcff.jsonl", lines(12))
+    lpf("train", file, *(word for word in QUICK if word != "--no-report"))
+    assert "no\\udcff" in lpf("models", "show").stdout

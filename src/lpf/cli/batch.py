@@ -21,6 +21,7 @@ from lpf.cli.common import (
     print_document,
     progress,
 )
+from lpf.cli.exits import FileName
 from lpf.cli.options import (
     AskedBy,
     AsyncAudit,
@@ -212,6 +213,7 @@ def batch(
         list[str],
         typer.Argument(
             metavar="IN OUT",
+            parser=FileName,
             help="File of questions and file of answers; - is standard input or output. The suffix "
             "of OUT decides: .jsonl, .csv, .xlsx or .parquet. With --all there is no IN.",
         ),

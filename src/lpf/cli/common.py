@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from lpf.cli.exits import EXIT_CHECK_FAILED
+from lpf.cli.exits import EXIT_CHECK_FAILED, CheckedCommand
 from lpf.cli.safe_output import json_text, one_line, safe_streams
 from lpf.errors import ConfigError
 
@@ -53,7 +53,8 @@ def command(
 
     def register(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
         text = _unwrapped(function.__doc__ or "")
-        return app.command(name, help=text, epilog=f"Example: {lines}")(function)
+        epilog = f"Example: {lines}"
+        return app.command(name, cls=CheckedCommand, help=text, epilog=epilog)(function)
 
     return register
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lpf.cli.common import AsJson, command, group, print_document
+from lpf.cli.exits import FileName
 from lpf.cli.safe_output import one_line, visible
 from lpf.errors import ConfigError
 from lpf.options import LARGEST_SEED
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 app = group("domains", "Synthetic domains: list, show, generate labelled data.")
 
 DomainName = Annotated[
-    str, typer.Argument(metavar="DOMAIN", help="Name as listed, or a TOML file of your own.")
+    str,
+    typer.Argument(
+        metavar="DOMAIN", help="Name as listed, or a TOML file of your own.", parser=FileName
+    ),
 ]
 
 

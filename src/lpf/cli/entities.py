@@ -20,6 +20,7 @@ from lpf.cli.common import (
     print_document,
     progress,
 )
+from lpf.cli.exits import FileName
 from lpf.cli.options import AskedBy, AsyncAudit, fields_as_given, with_options
 from lpf.cli.safe_output import one_line, quoted
 from lpf.errors import ConfigError, LPFError
@@ -73,6 +74,7 @@ def rank(
         str | None,
         typer.Argument(
             metavar="[OUT]",
+            parser=FileName,
             help="Also write all ranked answers: .csv, .xlsx, .parquet or .jsonl.",
         ),
     ] = None,

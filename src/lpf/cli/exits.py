@@ -18,7 +18,7 @@ from dataclasses import field as dataclass_field
 from typing import Any, NoReturn, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from lpf.cli.safe_output import json_text, safe_streams, visible
 from lpf.errors import ConfigError, LPFError
@@ -112,21 +112,50 @@ class ErrorReportingGroup(TyperGroup):
             return super().invoke(ctx)
 
 
+class FileName(str):
+    """An argument that may name a file. A file's name may have any bytes, other text may not."""
+
+    __slots__ = ()
+
+
+class CheckedCommand(TyperCommand):
+    """Refuses text that is not valid UTF-8, except as the name of a file."""
+
+    def invoke(self, ctx: Any) -> Any:
+        for parameter in self.params:
+            given = ctx.params.get(parameter.name)
+            for value in given if isinstance(given, list | tuple) else [given]:
+                is_text = isinstance(value, str) and not isinstance(value, FileName)
+                # The store lists the folders of its workspaces.
+                is_workspace = (self.name, parameter.name) == ("init", "folder")
+                is_workspace |= parameter.name == "workspace"
+                if (is_text or is_workspace) and not _is_encodable(str(value), "strict"):
+                    raise ConfigError(
+                        f"{str(value)!r} is not valid UTF-8. Nothing was done.",
+                        field=parameter.opts[0],
+                        hint="Only names of files may have such bytes.",
+                    )
+        return super().invoke(ctx)
+
+
 def _check_arguments(args: list[str]) -> None:
-    """Raise ConfigError for an argument that no file, database or JSON document can hold."""
+    """Raise ConfigError for an argument that cannot even be the name of a file."""
     for argument in args:
-        if "\0" in argument or not (argument.isascii() or _is_unicode(argument)):
+        if "\0" in argument or not _is_encodable(argument, "surrogateescape"):
             raise ConfigError(
-                "an argument is not valid UTF-8, or holds a NUL character. Nothing was done.",
+                "an argument holds a NUL character or half a character. Nothing was done.",
                 field=argument.partition("=")[0] if argument.startswith("--") else repr(argument),
-                hint="A file with such a name must be renamed first.",
             )
 
 
-def _is_unicode(argument: str) -> bool:
-    from lpf.storage.seals import is_unicode  # most arguments are ASCII: no store is imported
-
-    return is_unicode(argument)
+def _is_encodable(text: str, errors: str) -> bool:
+    """Bytes of the command line that are not UTF-8 are surrogates, which only
+    ``surrogateescape`` encodes."""
+    try:
+        text.encode(errors=errors)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @contextmanager

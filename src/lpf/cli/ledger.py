@@ -24,6 +24,7 @@ from lpf.cli.common import (
     open_workspace,
     print_document,
 )
+from lpf.cli.exits import FileName
 from lpf.cli.safe_output import ascii_json, one_line, quoted
 from lpf.errors import ConfigError, LedgerBrokenError, LedgerKeyError
 
@@ -315,7 +316,9 @@ def _read_checkpoint(path: Path) -> Checkpoint:
     "lpf ledger export - | gzip > ledger.jsonl.gz",
 )
 def export(
-    file: Annotated[str, typer.Argument(help="Output file; - is standard output.")],
+    file: Annotated[
+        str, typer.Argument(help="Output file; - is standard output.", parser=FileName)
+    ],
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:

@@ -17,6 +17,7 @@ from lpf.cli.common import (
     open_workspace,
     print_document,
 )
+from lpf.cli.exits import FileName
 from lpf.cli.options import (
     Columns,
     DateFormat,
@@ -53,8 +54,9 @@ DataName = Annotated[
     str | None,
     typer.Argument(
         metavar="DATASET|DOMAIN",
-        help="Data set file, table with labels, or name of a domain (lpf domains list). By default the labelled "
-        "evidence of the workspace.",
+        help="Data set file, table with labels, or name of a domain (lpf domains list). By default "
+        "the labelled evidence of the workspace.",
+        parser=FileName,
         show_default=False,
     ),
 ]

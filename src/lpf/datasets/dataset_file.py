@@ -156,7 +156,9 @@ def read_dataset(
     entities = _labelled(resolved, predicate, exclusions)
     if not entities:
         raise _nothing_usable(path, predicate, exclusions)
-    return Dataset(name or path.stem, labelling.schema, entities, exclusions.sentences)
+    # A file's name may have bytes that are not UTF-8; a data set's name is text.
+    named = name or path.stem.encode(errors="backslashreplace").decode()
+    return Dataset(named, labelling.schema, entities, exclusions.sentences)
 
 
 def write_dataset(path: str | Path, dataset: Dataset) -> None:

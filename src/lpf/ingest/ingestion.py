@@ -61,8 +61,8 @@ class IngestOutcome:
     ``read`` = ``added`` + ``updated`` + ``unchanged`` + ``rejected``. ``problems`` are the first
     rejected rows; all of them are in ``rejects_file``. ``dated_later`` counts the added and
     updated items with a timestamp in the future, which are used from then on. ``cut`` counts those
-    whose text is longer than the reader reads, so that its end does not count. ``read_as`` says what was
-    assumed about the file, ``notes`` what else a user should know. ``meant`` maps those of
+    whose text is longer than the reader reads, so that its end does not count. ``read_as`` says
+    what was assumed about the file, ``notes`` what else a user should know. ``meant`` maps those of
     ``ignored_columns`` that look like a mistyped field to the name of that field.
     """
 

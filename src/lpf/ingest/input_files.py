@@ -6,7 +6,7 @@ between JSONL and CSV, and if it is none that is known, the first character does
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,7 +20,8 @@ from lpf.ingest.text_files import open_csv, open_jsonl, open_text
 
 __all__ = ["FileOptions", "InputFile", "InputRow", "Rows", "open_input", "rows_in_memory"]
 
-OPENERS = {
+Opener = Callable[[Path, FileOptions], InputFile]
+OPENERS: dict[str, Opener] = {
     ".jsonl": open_jsonl,
     ".ndjson": open_jsonl,
     ".csv": open_csv,
@@ -29,7 +30,7 @@ OPENERS = {
     ".xlsx": open_excel,
     ".xlsm": open_excel,
 }
-MAGIC = {b"PAR1": open_parquet, b"PK\x03\x04": open_excel}
+MAGIC: dict[bytes, Opener] = {b"PAR1": open_parquet, b"PK\x03\x04": open_excel}
 OTHER_MAGIC = {
     b"\xd0\xcf\x11\xe0": (
         "an Excel file in the old format or with a password",
@@ -56,7 +57,7 @@ def open_input(path: str | Path, options: FileOptions | None = None) -> InputFil
     return _opened(opener, path, options)
 
 
-def _opened(opener: Any, path: Path, options: FileOptions) -> InputFile:
+def _opened(opener: Opener, path: Path, options: FileOptions) -> InputFile:
     """ConfigError for an option that files of this format have no use for."""
     if opener is not open_excel:
         options.refuse(f"{path}, which is not an Excel file", "sheet")
@@ -88,7 +89,7 @@ def _start(path: Path) -> bytes:
     return start
 
 
-def _by_content(path: Path, options: FileOptions) -> Any:
+def _by_content(path: Path, options: FileOptions) -> Opener:
     """The format of a text file: JSONL if it begins with a brace, else CSV."""
     text = open_text(path, options.encoding, tabular=True)
     _, first, error = next((line for line in text.lines() if line[1].strip()), (1, "", ""))

@@ -50,7 +50,8 @@ class RejectsFile:
 
     def __init__(self, folder: str | Path, source: str, erasure_times: ErasureTimes) -> None:
         self._folder = Path(folder)
-        self._source = Path(source).name.encode()[:LONGEST_SOURCE].decode(errors="ignore")
+        name = Path(source).name.encode(errors="backslashreplace")
+        self._source = name[:LONGEST_SOURCE].decode(errors="ignore")
         self._erasure_times = erasure_times
         self._path: Path | None = None
 

@@ -165,8 +165,8 @@ class Ranking:
 
 
 def rank(answers: Iterator[QueryResult], value: str, limit: int | None) -> Ranking:
-    """Only the first ``limit`` answers are kept in memory, or all if it is None. Entities with equal probabilities are in
-    the order of their IDs."""
+    """Only the first ``limit`` answers are kept in memory, or all if it is None.
+    Entities with equal probabilities are in the order of their IDs."""
     asked = without = 0
 
     def answered() -> Iterator[QueryResult]:

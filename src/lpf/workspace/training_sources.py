@@ -30,8 +30,8 @@ DECLARATION = ".toml"
 class TrainingSource:
     """``what`` is a file, the name of a domain, or None for the workspace's own labelled evidence.
     ``predicates`` are those to train on; empty means all that are labelled. ``preset`` and
-    ``data_seed`` generate a domain. ``resplit`` ignores the splits of a file. ``options`` say how to
-    read a table."""
+    ``data_seed`` generate a domain. ``resplit`` ignores the splits of a file. ``options`` say how
+    to read a table."""
 
     what: str | Path | None = None
     predicates: tuple[str, ...] = ()
