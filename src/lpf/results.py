@@ -13,7 +13,7 @@ import numpy as np
 
 from lpf.errors import MissingPackageError
 from lpf.items import Items
-from lpf.types import FloatArray, QueryOptions
+from lpf.types import ColumnKind, FloatArray, QueryOptions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -52,18 +52,25 @@ class RelatedEvidence:
     """Evidence about a related predicate that was used. ``distribution`` is what its ``items`` say
     together about that predicate's ``values``, with its prior. ``contribution`` [V] is what they
     add to the answer through the circuit, in log space, one number per value of the answer; of
-    several related predicates, each adds to those before it."""
+    several related predicates, each adds to those before it. ``min_credibility`` is the one that
+    applied to the items: the related predicate has its own."""
 
     predicate: str
     values: tuple[str, ...]
     distribution: tuple[float, ...]
     items: Items
     contribution: FloatArray
+    min_credibility: float
 
     @property
     def evidence_chain(self) -> tuple[str, ...]:
         """The ids of the items, best first."""
         return tuple(self.items.ids)
+
+    @property
+    def left_out(self) -> LeftOut:
+        """The items about the related predicate that were found but not used."""
+        return LeftOut.of(self.items)
 
 
 def with_contributions(base: FloatArray, related: Iterable[RelatedEvidence]) -> FloatArray:
@@ -84,6 +91,11 @@ class LeftOut:
     below_credibility: int = 0
     beyond_top_k: int = 0
     damaged: int = 0
+
+    @classmethod
+    def of(cls, items: Items) -> LeftOut:
+        """What was left out when ``items`` were retrieved."""
+        return cls(items.dated_later, items.below_credibility, items.cut, len(items.damaged))
 
     @property
     def count(self) -> int:
@@ -237,10 +249,7 @@ class QueryResult:
     def left_out(self) -> LeftOut | None:
         """The items that were found but not used. None if a known fact answered directly, so no
         items were retrieved."""
-        used = self.evidence
-        if used is None:
-            return self.none_of
-        return LeftOut(used.dated_later, used.below_credibility, used.cut, len(used.damaged))
+        return self.none_of if self.evidence is None else LeftOut.of(self.evidence)
 
     @property
     def familiarity(self) -> float | None:
@@ -327,6 +336,8 @@ class QueryResult:
             "evidence_chain": list(one.evidence_chain),
             "distribution": dict(zip(one.values, one.distribution, strict=True)),
             "contribution": self._by_value(one.contribution),
+            "min_credibility": one.min_credibility,
+            "left_out": _counts(one.left_out),
         }
 
     def _by_value(self, row: FloatArray) -> dict[str, float | None]:
@@ -399,23 +410,9 @@ class QueryResults(list[QueryResult]):
         None and ``confidence`` NaN. MissingPackageError if pandas is not installed.
         """
         values = list(dict.fromkeys(value for result in self for value in result.values))
-        columns = (
-            *("entity_id", "predicate", "claim", "top_value", "confidence"),
-            *(f"p_{value}" for value in values),
-            *("source", "method", "items", "conflict"),
-            *("as_of", "asked_at", "record_id", "notes"),
-        )
-        rows = [
-            (
-                *(result.entity_id, result.predicate, result.claim, result.top_value),
-                np.nan if result.confidence is None else result.confidence,
-                *(result.distribution.get(value) for value in values),
-                *(result.source, result.method, len(result.evidence_chain), result.conflict),
-                *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),
-            )
-            for result in self
-        ]
-        return _pandas().DataFrame(rows, columns=columns)
+        rows = [answer_cells(result, values) for result in self]
+        frame = _pandas().DataFrame(rows, columns=list(answer_columns(values)))
+        return frame.astype({"confidence": float})
 
     def _repr_html_(self) -> str:
         """For notebooks: one table row per question."""
@@ -433,6 +430,38 @@ class QueryResults(list[QueryResult]):
         more = len(self) - _ROWS_SHOWN
         rest = f"<p>and {more:,} more; use .to_frame()</p>" if more > 0 else ""
         return f"<table>{head}{''.join(rows)}</table>{rest}"
+
+
+def answer_columns(values: Iterable[str]) -> dict[str, ColumnKind]:
+    """The columns of a table of answers, with what is in them."""
+    shares: dict[str, ColumnKind] = {f"p_{value}": "share" for value in values}
+    return {
+        "entity_id": "text",
+        "predicate": "text",
+        "claim": "text",
+        "top_value": "text",
+        "confidence": "share",
+        **shares,
+        "source": "text",
+        "method": "text",
+        "items": "count",
+        "conflict": "number",
+        "as_of": "time",
+        "asked_at": "time",
+        "record_id": "text",
+        "notes": "text",
+    }
+
+
+def answer_cells(result: QueryResult, values: Iterable[str]) -> list[object]:
+    """One row of a table of answers."""
+    distribution = result.distribution
+    return [
+        *(result.entity_id, result.predicate, result.claim, result.top_value, result.confidence),
+        *(distribution.get(value) for value in values),
+        *(result.source, result.method, len(result.evidence_chain), result.conflict),
+        *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),
+    ]
 
 
 def jensen_shannon(rows: FloatArray) -> float:

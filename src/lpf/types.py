@@ -24,6 +24,7 @@ FloatArray = NDArray[np.float64]
 Float32Array = NDArray[np.float32]
 KeyArray = NDArray[np.uint64]
 EvidenceType = Literal["text", "structured", "hybrid"]
+ColumnKind = Literal["text", "share", "number", "count", "time"]  # of a table that is written
 LONGEST_TEXT = 1_000_000  # characters of an item's text or claim
 SPLIT_TEXT = "Split the text into several items with the same report_id: they count as one."
 

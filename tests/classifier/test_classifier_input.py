@@ -98,7 +98,7 @@ def test_invalid_labels_are_refused(
         ({"variant": "spm"}, "variant"),
         ({"mode": "robust", "alpha": 2.0}, "alpha"),
         ({"seeds": "eleven"}, "seeds: must be numbers or one of"),
-        ({"seeds": (1, 1)}, "seeds: must be different"),
+        ({"seeds": (1, 1)}, "seeds: must be 1 to"),
         ({"members": 0}, "members"),
         ({"validation_share": 1.0}, "validation_share: must lie between 0 and 1"),
         ({"random_state": None}, "random_state: must be a whole number"),

@@ -185,3 +185,18 @@ def test_nothing_is_printed_before_it_is_recorded(
     app(lpf.line("batch", questions, "-", "--async-audit"), standalone_mode=False)
     assert printed_by_then == [""]
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    "words", [("--sheet", "nope"), ("--map", "a=entity_id"), ("--encoding", "utf-16")]
+)
+def test_options_of_a_file_are_refused_without_one(lpf, tmp_path: Path, words: tuple) -> None:
+    out = tmp_path / "out.csv"
+    error = lpf.refused("batch", "--all", out, *words)
+    assert (error["kind"], error["field"]) == ("ConfigError", words[0])
+    assert not out.exists()
+
+
+def test_a_sheet_of_a_text_file_is_refused(lpf, questions: Path, tmp_path: Path) -> None:
+    error = lpf.refused("batch", questions, tmp_path / "out.jsonl", "--sheet", "a")
+    assert (error["kind"], error["field"]) == ("ConfigError", "--sheet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from lpf.workspace import Workspace
@@ -61,6 +62,9 @@ def test_a_data_set_is_ingested(lpf, tmp_path: Path) -> None:
     path.write_text(line.replace('"a"', '"corrected"'))
     (output,) = lpf.json("ingest", path, "--predicate", "level")["files"]
     assert (output["updated"], output["added"]) == (1, 0)
+    assert output["notes"][-1].endswith("new version: 1")
+    path.write_text(line.replace('"a"', '"corrected again"'))
+    assert "new version: 1" in lpf("ingest", path, "--predicate", "level").stdout
 
 
 def test_strict_adds_nothing_from_a_file_with_errors(lpf, table: Path) -> None:
@@ -208,3 +212,27 @@ def test_options_say_how_to_read_a_file(lpf, tmp_path: Path) -> None:
     assert item["timestamp"].startswith("2026-03-04")
     for option, value in (("--map", "Kunde"), ("--date-format", "day"), ("--encoding", "nope")):
         assert lpf.refused("ingest", path, option, value)["field"] == option
+
+
+def test_facts_of_a_file_that_names_no_predicate(lpf, tmp_path: Path) -> None:
+    table = tmp_path / "decisions.csv"
+    table.write_text("entity_id,value,timestamp\nC0001,clean,2026-01-01\n")
+    assert lpf.refused("facts", "add", table)["message"]
+    assert lpf.json("facts", "add", table, "--predicate", "outcome")["added"] == 1
+    (fact,) = lpf.json("facts", "list")["facts"]
+    assert (fact["predicate"], fact["value"]) == ("outcome", "clean")
+
+
+def test_options_that_the_format_does_not_have_are_refused(lpf, tmp_path: Path) -> None:
+    text, book = tmp_path / "a.csv", tmp_path / "a.xlsx"
+    text.write_text("entity_id,predicate,text\nK7,level,a\n")
+    workbook = openpyxl.Workbook()
+    for row in (["entity_id", "predicate", "text"], ["K8", "level", "a"]):
+        workbook.active.append(row)
+    workbook.save(book)
+    for name, option in ((text, "--sheet=Sheet"), (book, "--encoding=utf-8")):
+        error = lpf.refused("ingest", name, option)
+        assert (error["kind"], error["field"]) == ("ConfigError", option.partition("=")[0])
+    both = lpf.json("ingest", text, book, "--sheet", "Sheet", code=2)["files"]
+    assert ("error" in both[0], both[1]["added"]) == (True, 1)
+    assert lpf.json("evidence", "list", "--entity", "K7")["evidence"] == []

@@ -48,14 +48,17 @@ def test_entities_are_paged_and_filtered(lpf) -> None:
 def test_batch_asks_about_every_entity(lpf, tmp_path: Path) -> None:
     lpf("facts", "set", "C0003", "outcome", "clean")
     out = tmp_path / "answers.csv"
-    assert lpf.json("batch", "--all", out)["answered"] == 3
+    # Level and outcome are related: an entity with evidence about one may have an answer to both.
+    counts = lpf.json("batch", "--all", out)
+    assert counts["answered"] + counts["without_answer"] == 6
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert [(row["entity_id"], row["predicate"]) for row in rows] == [
-        ("C0001", "level"),
-        ("C0002", "level"),
-        ("C0003", "outcome"),
+        (entity, predicate)
+        for entity in ("C0001", "C0002", "C0003")
+        for predicate in ("level", "outcome")
     ]
-    assert lpf.json("batch", "--all", "--predicate", "level", out)["answered"] == 2
+    counts = lpf.json("batch", "--all", "--predicate", "level", out)
+    assert counts["answered"] + counts["without_answer"] == 3
     assert "'nope' is not in the schema" in lpf.error("batch", "--all", "--predicate", "nope", out)
     assert "expected OUT" in lpf.error("batch", "--all", "in.csv", out)
     assert "expected IN and OUT" in lpf.error("batch", out)
@@ -106,6 +109,19 @@ def test_entities_are_ranked_by_the_probability_of_a_value(lpf, tmp_path: Path) 
     shown = lpf("rank", "level", "--limit", 1).stdout
     assert "2 entities asked and recorded" in shown
     assert lpf.refused("rank", "level", "--value", "huge")["field"] == "--value"
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_the_limit_is_for_the_list_and_not_for_the_file(lpf, tmp_path: Path, as_json: bool) -> None:
+    out = tmp_path / "ranked.csv"
+    if as_json:
+        assert len(lpf.json("rank", "level", out, "--limit", 1)["ranked"]) == 1
+    else:
+        assert "the first 1 are listed" in lpf("rank", "level", out, "--limit", 1).stdout
+    with out.open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["rank"] for row in rows] == ["1", "2"]
+    assert {row["entity_id"] for row in rows} == {"C0001", "C0002"}
 
 
 def test_an_item_is_edited_in_versions(lpf) -> None:

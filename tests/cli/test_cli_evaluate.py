@@ -397,3 +397,19 @@ def test_a_language_model_answers_some_entities(
 
 def test_a_language_model_needs_an_address(words: tuple[object, ...]) -> None:
     assert "needs the address of a server" in refused(*words, "--llm", "small")
+
+
+def test_a_table_is_read_as_the_options_say(tmp_path: Path) -> None:
+    """Results belong to what was read, not to the bytes of the file alone."""
+    rows = [f"C{n};text {n % 3};{'abc'[n % 3]};{'abc'[n % 2]}" for n in range(60)]
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(["Customer;text;one;two", *rows]))
+    kept = ("--methods", "prior", "--seeds", "1", "--keep", tmp_path / "kept", "--workers", 1)
+    assert "--map" in refused(table, *kept)
+    found = []
+    for column in ("one", "two"):
+        words = ("--map", "Customer=entity_id", "--map", f"{column}=label")
+        document = json.loads(run(table, *words, *kept, "--json").stdout)
+        found.append(document["methods"]["prior"]["nll"])
+    assert found[0] != found[1]
+    assert "--sheet" in refused(table, "--sheet", "a", *kept)

@@ -376,3 +376,23 @@ def test_importing_the_commands_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_table_is_read_as_the_options_say(lpf, tmp_path: Path) -> None:
+    rows = [
+        f"{one['entity_id']};{item['text']};{one['label']};0{1 + n % 9}/04/2026"
+        for n, one in enumerate(lines(12))
+        for item in one["evidence"]
+    ]
+    table = tmp_path / "table.csv"
+    table.write_bytes("\n".join(["Kunde;text;label;timestamp", *rows]).encode("utf-16"))
+    assert "--map" in lpf.refused("train", table, *QUICK)["hint"]
+    words = ("--map", "Kunde=entity_id", "--date-format", "DD/MM/YYYY", "--encoding", "utf-16")
+    assert lpf.json("train", table, *words, *QUICK)["data"]["few"]
+
+
+@pytest.mark.parametrize("option", ["--map=a=label", "--encoding=utf-8", "--sheet=a"])
+def test_options_of_a_table_are_refused_without_one(lpf, data: Path, option: str) -> None:
+    flag = option.partition("=")[0]
+    for named in ((), ("compliance",), (data,)):
+        assert lpf.refused("train", *named, option, *QUICK)["field"] == flag

@@ -128,12 +128,10 @@ def test_the_next_command_can_be_run(lpf, data: Path, tmp_path: Path) -> None:
     assert kept["next"] == f"lpf models use {kept['version']}"
 
 
-def test_a_csv_file_is_not_a_data_set(lpf, tmp_path: Path) -> None:
+def test_a_table_without_labels_is_refused(lpf, tmp_path: Path) -> None:
     table = tmp_path / "evidence.CSV"
     table.write_text("evidence_id,entity_id,text\n")
-    output = lpf.error("train", table)
-    assert "a data set is JSONL" in output
-    assert "lpf ingest" in output
+    assert "label" in lpf.refused("train", table)["message"]
 
 
 def test_the_model_that_answered_before_is_compared(lpf, data: Path, tmp_path: Path) -> None:

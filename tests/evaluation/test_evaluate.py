@@ -131,13 +131,13 @@ def test_the_file_is_read_once_and_a_repeated_evaluation_computes_nothing(
     folder: Path, evaluation: lpf.Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[Path] = []
-    read = spec_datasets.read_dataset
+    read = spec_datasets.read_labelled
 
     def counted(path: Path) -> Any:
         reads.append(path)
         return read(path)
 
-    monkeypatch.setattr(spec_datasets, "read_dataset", counted)
+    monkeypatch.setattr(spec_datasets, "read_labelled", counted)
     before, calls = times(folder / "kept"), []
     lpf.evaluate(
         folder / "parts.jsonl",

@@ -30,14 +30,6 @@ def test_a_predicate_with_one_value_is_refused(tmp_path: Path) -> None:
     assert "all 70 entities have the value 'good' of 'label'" in refusal_message(tmp_path, rows)
 
 
-def test_claims_of_only_some_entities_are_refused(tmp_path: Path) -> None:
-    rows = [{**row, "claim": "It works."} for row in entities(70)]
-    rows[3]["claim"] = rows[9]["claim"] = None
-    message = refusal_message(tmp_path, rows)
-    assert "2 of 70 entities have no claim (first: e3)" in message
-    assert "Nothing was evaluated. Give every entity a claim, or none" in message
-
-
 def test_splits_of_only_some_entities_are_refused_without_resplit(tmp_path: Path) -> None:
     rows = in_splits(entities(70), lambda place: all_three(place) if place < 65 else None)
     message = refusal_message(tmp_path, rows)

@@ -13,10 +13,10 @@ from made_up import AS_OF, NOW, WIDTH, Filled, MadeUpReader
 
 from lpf.errors import ConfigError, EvidenceError
 from lpf.factors.keys import stored_keys
-from lpf.index import EvidenceIndex, pair_text_part
+from lpf.index import EvidenceIndex
 from lpf.index import features as candidates
 from lpf.items import Items
-from lpf.reading.pair import PairReader
+from lpf.reading.pair import PairReader, text_part
 from lpf.reading.reader import Reader
 from lpf.storage.database import Database
 from lpf.storage.migrations import migrate
@@ -180,15 +180,20 @@ def test_candidate_columns_match_the_statement(filled: Filled) -> None:
 
 
 def test_an_item_the_reader_cannot_read_is_named(filled: Filled) -> None:
+    filled.add("sound", claim="the claim")
     filled.add("empty-claim", claim=" ")
-    with pytest.raises(EvidenceError, match="empty-claim"):
+    with pytest.raises(EvidenceError, match="'empty-claim'") as refused:
         ask(index_of(filled, PairReader(MadeUpReader())))
+    assert "sound" not in str(refused.value)
+    assert "its claim is empty" in str(refused.value)
+    assert "lpf evidence erase" in (refused.value.hint or "")
 
 
 def test_a_reader_with_another_id_is_refused(filled: Filled) -> None:
     index = EvidenceIndex(filled.store, "promised", WIDTH, MadeUpReader)
-    with pytest.raises(ConfigError, match="made-up of width 8 was opened"):
+    with pytest.raises(ConfigError, match="made-up of width 8 was opened") as refused:
         index.query_vector("anything")
+    assert "lpf models use" in (refused.value.hint or "")
 
 
 def test_a_query_vector_of_another_width_is_refused(filled: Filled) -> None:
@@ -203,7 +208,7 @@ def test_with_claims_texts_are_compared_by_their_own_part(filled: Filled) -> Non
     pair = PairReader(inner)
     filled.add("a", "b", reader=pair, claim="the claim")
     filled.add("c", reader=pair, claim="another claim", text_content="text of a")
-    index = index_of(filled, pair, text_part=pair_text_part(pair.width))
+    index = index_of(filled, pair, text_part=text_part(pair.reader_id, pair.width))
     query = index.query_vector("text of b")
     assert np.allclose(query, inner.read("text of b"))
     found = ask(index, query_vector=query)

@@ -12,9 +12,9 @@ import pytest
 from made_up import WIDTH, Filled, MadeUpReader, unit_vectors
 
 from lpf.errors import ConfigError, EvidenceError, StorageError
-from lpf.index import FeatureSource, IndexConfig, VectorIndex, forget_rows, pair_text_part
+from lpf.index import FeatureSource, IndexConfig, VectorIndex, forget_rows
 from lpf.index.faiss_index import ExactNearest, KindChoice, VectorRows
-from lpf.reading.pair import PairReader
+from lpf.reading.pair import PairReader, text_part
 
 KINDS: tuple[KindChoice, ...] = ("flat", "ivf_flat", "ivf_pq")
 COUNT = 2000
@@ -358,7 +358,7 @@ def test_an_empty_store_has_no_hits(small: Filled, tmp_path: Path) -> None:
 def test_search_uses_the_text_part_of_pair_features(small: Filled, tmp_path: Path) -> None:
     pair = PairReader(MadeUpReader())
     small.add("a", "b", reader=pair, claim="the claim")
-    part = pair_text_part(pair.width)
+    part = text_part(pair.reader_id, pair.width)
     source = FeatureSource(small.store, pair.reader_id, pair.width, lambda: pair, part)
     (hit,) = VectorIndex(source, tmp_path / "vectors").search("text of b", 1)
     assert hit.evidence_id == "b"

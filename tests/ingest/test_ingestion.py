@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -164,6 +164,37 @@ def test_an_id_with_different_content_is_a_new_version(
     assert len(store.versions("E1")) == 2
 
 
+def test_replaced_items_are_named(store: EvidenceStore, tmp_path: Path) -> None:
+    """An ID generated for a row may be the ID of another item in a later file."""
+    take([row(entity_id="D5")], store, tmp_path)
+    given = row(entity_id="D5", evidence_id="D5_E001", text_content="another")
+    outcome = take([given], store, tmp_path)
+    assert outcome.updated == 1
+    assert outcome.notes == ("1 item replaced by a new version: D5_E001",)
+    assert take([given], store, tmp_path).notes == ()
+    many = [row(evidence_id=f"M{number}") for number in range(8)]
+    assert take(many, store, tmp_path).notes == ()
+    (note,) = take([{**one, "source": "s"} for one in many], store, tmp_path, batch=3).notes
+    assert note.startswith("8 items")
+    assert note.endswith("M0, M1, M2, M3, M4, ...")
+
+
+def test_updated_items_count_like_added_ones(store: EvidenceStore, tmp_path: Path) -> None:
+    class CuttingReader(HashReader):
+        def count_cut(self, items: Sequence) -> int:
+            return sum(len(text) > 20 for text in items)
+
+    take([row(evidence_id="E1"), row(evidence_id="E2")], store, tmp_path)
+    changed = [
+        row(evidence_id="E1", text_content="a text that is too long", claim="c"),
+        row(evidence_id="E2", claim="c"),
+        row(evidence_id="E3", claim="c"),
+    ]
+    outcome = take(changed, store, tmp_path, reader=CuttingReader())
+    assert (outcome.updated, outcome.cut) == (2, 1)
+    assert any(note.startswith("3 items have claims") for note in outcome.notes)
+
+
 def test_a_row_without_an_id_does_not_bring_back_a_replaced_version(
     either_store: EvidenceStore, tmp_path: Path
 ) -> None:
@@ -247,7 +278,7 @@ def test_rows_that_look_like_edits_are_pointed_out(store: EvidenceStore, tmp_pat
     assert take(first, store, tmp_path).notes == ()
     edited = [row(text_content="d"), row(text_content="a text, corrected", **seen)]
     (note,) = take(edited, store, tmp_path).notes
-    assert "1 new item" in note
+    assert "1 of the new items" in note
     assert "line 2" in note
 
 

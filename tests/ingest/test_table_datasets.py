@@ -7,10 +7,10 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from ingest.parts import ONE_PREDICATE
+from ingest.parts import ONE_PREDICATE, SCHEMA
 from lpf.datasets import read_dataset
-from lpf.errors import DatasetError
-from lpf.ingest import read_labelled
+from lpf.errors import ConfigError, DatasetError
+from lpf.ingest import FileOptions, read_labelled
 from lpf.schema import Schema
 
 
@@ -68,6 +68,51 @@ def test_predicates_may_be_named_per_row(tmp_path: Path) -> None:
     assert [dict(entity.labels) for entity in data] == [{"p": "x", "q": "y"}, {"p": "z"}]
 
 
+def test_rows_without_a_predicate_are_about_the_chosen_one(tmp_path: Path) -> None:
+    rows = ["entity_id,text,predicate,label", "A,a,,low", "A,b,outcome,clean"]
+    path = written(tmp_path / "a.csv", *rows)
+    (entity,) = read_labelled(path, schema=SCHEMA, predicate="level")
+    assert entity.labels == {"level": "low", "outcome": "clean"}
+    (entity,) = read_labelled(path)
+    assert entity.labels == {"label": "low", "outcome": "clean"}
+    with pytest.raises(DatasetError, match="several predicates"):
+        read_labelled(path, schema=SCHEMA)
+    path = written(tmp_path / "b.csv", rows[0].replace("label", "supports_value"), *rows[1:])
+    (entity,) = read_labelled(path, schema=SCHEMA, predicate="level")
+    assert entity.labels == {"level": "low", "outcome": "clean"}
+    assert [item.labels for item in entity.evidence] == [{"level": "low"}, {"outcome": "clean"}]
+
+
+def test_a_table_is_read_as_the_options_say(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = "Kunde;text;Stufe;timestamp\nC1;süß;low;03/04/2026\n"
+    path.write_bytes(rows.encode("utf-16"))
+    columns = {"Kunde": "entity_id", "Stufe": "label"}
+    options = FileOptions("DD/MM/YYYY", columns, "utf-16")
+    (entity,) = read_labelled(path, schema=ONE_PREDICATE, options=options)
+    (item,) = entity.evidence
+    assert (entity.entity_id, entity.labels["level"], item.text) == ("C1", "low", "süß")
+    assert item.timestamp is not None
+    assert (item.timestamp.month, item.timestamp.day) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (FileOptions(sheet="a"), "sheet"),
+        (FileOptions(encoding="utf-8"), "encoding"),
+        (FileOptions(columns={"a": "label"}), "map"),
+        (FileOptions("DD/MM/YYYY"), "date_format"),
+    ],
+)
+def test_options_of_tables_are_refused_for_a_data_set(
+    tmp_path: Path, options: FileOptions, field: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_labelled(written(tmp_path / "a.jsonl", "{}"), options=options)
+    assert caught.value.field == field
+
+
 @pytest.mark.parametrize(
     ("rows", "part"),
     [
@@ -77,6 +122,9 @@ def test_predicates_may_be_named_per_row(tmp_path: Path) -> None:
         (["entity_id,text,label,credibility", "C1,a,low,7"], "credibility"),
         (["entity_id,text,label", "C1,a"], "2 cells"),
         (["entity_id,text,label", "C1,a,huge"], "huge"),
+        (["entity_id,text,text_content,label", "C1,a,b,low"], "line 2: text"),
+        (["entity_id,text,predicate,label", "C1,a,,low", "C1,b,level,high"], "line 3: level"),
+        (["entity_id,text,label"], "empty"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, rows: list[str], part: str) -> None:

@@ -316,6 +316,21 @@ def uncovered(workspace: Workspace) -> None:
         workspace.__dict__.pop(name, None)
 
 
+def test_the_fallback_learned_has_no_threshold(embedded: Workspace) -> None:
+    """The model's threshold was chosen for the circuit; the learned weights take all items."""
+    give_model(embedded, min_credibility={"level": 0.99})
+    uncovered(embedded)
+    fallback = embedded.query("C0001", "level", QueryOptions(fallback="learned"))
+    learned = embedded.query("C0001", "level", QueryOptions(variant="learned"))
+    assert (fallback.options.min_credibility, learned.options.min_credibility) == (0.0, 0.0)
+    assert fallback.probabilities == learned.probabilities
+    (many,) = embedded.query_many([("C0001", "level")], QueryOptions(fallback="learned"))
+    assert many.evidence_chain == learned.evidence_chain
+    averaged = embedded.query("C0001", "level", QueryOptions(fallback="average"))
+    assert averaged.options.min_credibility == 0.99
+    assert embedded.replay(fallback.audit_ptr or "").exact
+
+
 @pytest.mark.parametrize("fallback", ["average", "learned"])
 def test_a_predicate_outside_the_circuit_is_averaged_and_noted(
     embedded: Workspace, fallback: str

@@ -309,6 +309,37 @@ def test_the_options_that_choose_items_apply_to_related_ones(workspace: Workspac
     assert copied.items.groups.tolist() == [0, 0, 0]
 
 
+def recorded(workspace: Workspace, result: QueryResult) -> dict[str, Any]:
+    return workspace.records.expand(workspace.records.get(result.audit_ptr or ""))
+
+
+def test_the_related_threshold_and_what_it_left_out_are_recorded(workspace: Workspace) -> None:
+    config = replace(model(), min_credibility={"level": 0.0, "outcome": 0.87, "grade": 0.1})
+    version = save_model(workspace.folder / "models", config, sharp_tensors(config), CARD)
+    workspace.use_model(version)
+    result = workspace.query("C1", "level")
+    outcome, grade = result.to_dict()["related"]
+    assert (outcome["min_credibility"], grade["min_credibility"]) == (0.87, 0.1)
+    assert (outcome["left_out"]["below_credibility"], grade["left_out"]["damaged"]) == (2, 0)
+    context = recorded(workspace, result)["context"]
+    assert context["related"]["outcome"]["min_credibility"] == 0.87
+    given = workspace.query("C1", "level", QueryOptions(min_credibility=0.2))
+    context = recorded(workspace, given)["context"]
+    assert context["related"]["outcome"]["min_credibility"] == 0.2
+    assert workspace.replay(result.audit_ptr or "").exact
+
+
+def test_a_note_on_a_damaged_related_item_names_the_predicate(workspace: Workspace) -> None:
+    with workspace.database.transaction() as connection:
+        connection.execute(
+            "UPDATE evidence SET credibility = 0.5 WHERE evidence_id = 'C1_outcome_0'"
+        )
+    result = workspace.query("C1", "level")
+    (note,) = [one for one in result.notes if "C1_outcome_0" in one]
+    assert note.startswith("evidence about outcome: ")
+    assert result.to_dict()["related"][0]["left_out"]["damaged"] == 1
+
+
 def test_without_a_relation_or_a_circuit_nothing_more_is_looked_up(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,7 +389,10 @@ def test_the_result_as_plain_data(workspace: Workspace) -> None:
     result = workspace.query("C1", "level")
     document = json.loads(json.dumps(result.to_dict()))
     outcome, grade = document["related"]
-    assert set(outcome) == {"predicate", "evidence_chain", "distribution", "contribution"}
+    assert set(outcome) == {
+        *("predicate", "evidence_chain", "distribution", "contribution"),
+        *("min_credibility", "left_out"),
+    }
     assert (outcome["predicate"], grade["predicate"]) == ("outcome", "grade")
     assert outcome["evidence_chain"] == list(result.related[0].evidence_chain)
     assert sum(outcome["distribution"].values()) == pytest.approx(1.0)

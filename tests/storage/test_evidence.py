@@ -355,6 +355,24 @@ def test_replacing_needs_a_stored_item_with_other_content(store: EvidenceStore) 
     assert [one.version for one in store.versions("E1")] == [1]
 
 
+def test_many_items_are_looked_up_together_before_they_are_replaced(
+    store: EvidenceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"E{number}" for number in range(20)]
+    store.add([item(name) for name in names], None, None)
+    looked_up: list[object] = []
+    look_up = type(store.database).look_up
+
+    def noted(self: object, prepared: object, *rest: object) -> object:
+        looked_up.append(prepared)
+        return look_up(self, prepared, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(store.database), "look_up", noted)
+    store.replace([item(name, text=f"new {name}") for name in names], None, None)
+    assert len(looked_up) < 5
+    assert {one.version for one in store.versions("E7")} == {1, 2}
+
+
 def test_erasure_removes_all_versions(store: EvidenceStore) -> None:
     store.add([item("E1", text="first")], None, None)
     store.replace([item("E1", text="second")], None, None)

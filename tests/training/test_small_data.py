@@ -43,6 +43,28 @@ def test_a_model_of_a_few_entities_warns_how_far_to_trust_it() -> None:
     assert right.mean() > 0.6
 
 
+@pytest.mark.parametrize("model", ["networks", "best"])
+def test_scores_out_of_fold_count_unfamiliar_texts_less(model: str) -> None:
+    """As the model that answers does: of an entity whose texts are unlike all others, the prior is
+    left."""
+    few = made_up(30, noise=0.3, splits=False)
+    features = np.pad(few.features, ((0, 0), (0, few.features.shape[1])))
+    features[:3] = np.roll(features[:3], few.features.shape[1], axis=1)  # the first entity's
+    few = replace(few, features=features)
+    config = replace(LONG, model=model)
+    less, full = (
+        train_small(few, "hash", ("level",), replace(config, unfamiliar=one), SEEDS)
+        for one in ("less", "full")
+    )
+    answered, sure = (one.fitted["level"].robust.held_out for one in (less, full))
+    assert answered is not None
+    assert sure is not None
+    np.testing.assert_allclose(answered[0], 1 / 3, atol=1e-6)
+    assert sure[0].max() > 0.34
+    assert answered[1:].max(axis=1).mean() > 0.6
+    assert less.scores_on("out of fold")["level"] != full.scores_on("out of fold")["level"]
+
+
 def test_the_linear_model_is_chosen_for_few_entities_and_wide_features(tmp_path: Path) -> None:
     few = many_sided(45)
     ours = train_small(few, "hash", ("level",), replace(LONG, model="best"), SEEDS)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training_examples import LEVEL, OUTCOME, SMALL, made_up
+from training_examples import LEVEL, OUTCOME, SMALL, WIDTH, made_up
 
+from lpf.datasets import assign_splits
 from lpf.errors import ConfigError, DatasetError, TrainingError
 from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
@@ -153,6 +154,40 @@ def test_two_predicates_and_a_third_added_later(tmp_path: Path) -> None:
     )
     with pytest.raises(TrainingError, match="answers 'level' already"):
         train_head(artefact, both, "level", SMALL)
+
+
+def among_others(examples: Examples, before: int, after: int) -> Examples:
+    """The same examples, with features that are 0 before and after their own."""
+    return replace(examples, features=np.pad(examples.features, ((0, 0), (before, after))))
+
+
+def test_an_added_head_knows_its_own_texts(tmp_path: Path) -> None:
+    first = among_others(made_up(noise=0.3), 0, WIDTH)
+    artefact = load_model(tmp_path / train(first).save(tmp_path))
+    before = artefact.runtime()
+    other = made_up(noise=0.3, shares=(0.5, 0.3, 0.2), predicates=(OUTCOME,), splits=False)
+    other = replace(other, dataset=assign_splits(other.dataset, "outcome", seed=1))
+    other = among_others(other, WIDTH, 0)
+    assert before.familiarity is not None
+    assert before.familiarity(other.features).mean() < 0.1
+    added = train_head(
+        artefact, other, "outcome", replace(SMALL, max_epochs=60, learning_rate=2e-2)
+    )
+    scores = added.scores_on("test")["outcome"]
+    assert scores.accuracy > 0.9
+    assert scores.nll < 0.4
+    loaded = load_model(tmp_path / added.save(tmp_path)).runtime()
+    own = loaded.familiarity_of("outcome")
+    assert own is not None
+    assert own(other.features).mean() > 0.95
+    assert own(first.features).mean() < 0.1
+    for texts in (first.features, other.features):  # the earlier head's is the same, bit for bit
+        earlier = loaded.member(1).familiarity_of("level")
+        assert earlier is not None
+        np.testing.assert_array_equal(earlier(texts), before.familiarity(texts))
+    full = train_head(artefact, other, "outcome", replace(SMALL, unfamiliar="full", max_epochs=2))
+    assert full.runtime().familiarity_of("outcome") is None
+    assert full.runtime().familiarity_of("level") is not None
 
 
 def test_warning_about_texts_in_two_splits(examples: Examples) -> None:

@@ -13,12 +13,12 @@ import pyarrow.parquet
 import pytest
 
 from lpf.errors import ConfigError
-from lpf.results import QueryResult, QueryResults
+from lpf.results import QueryResult, QueryResults, answer_columns
 from lpf.schema import Predicate, Schema
 from lpf.storage.atomic_files import atomic_file
 from lpf.storage.table_files import table_writer
 from lpf.types import QueryOptions
-from lpf.workspace.answer_files import AnswerWriter, QuestionError, answer_columns, answer_format
+from lpf.workspace.answer_files import AnswerWriter, QuestionError, answer_format
 
 SCHEMA = Schema(
     (Predicate("level", ("low", "medium", "high")), Predicate("outcome", ("clean", "qualified")))

@@ -79,6 +79,18 @@ def test_an_answer_from_junk_alone_says_so_first(known: Workspace) -> None:
     assert result.familiarity < 0.05
 
 
+def test_a_note_about_related_items_is_not_the_basis_of_the_answer(known: Workspace) -> None:
+    result = known.query("C3", "level")
+    about = "evidence about outcome: the only item is unlike the training texts"
+    result.notes = (*result.notes, about)
+    lines = shown(result)
+    basis = next(place for place, line in enumerate(lines) if "based on" in line)
+    said = [place for place, line in enumerate(lines) if about in line]
+    assert len(said) == 1
+    assert said[0] > basis
+    assert sum("items are unlike" in line for line in lines) == 1
+
+
 @pytest.mark.parametrize(
     "options", [QueryOptions(), QueryOptions.paper(), QueryOptions(variant="learned")]
 )

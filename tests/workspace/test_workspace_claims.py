@@ -147,6 +147,27 @@ def test_the_setting_decides_if_there_is_one(space: Workspace, setting: bool) ->
         assert reads_claims(decided) is setting
 
 
+@pytest.mark.parametrize("setting", [True, False])
+def test_the_setting_waits_for_the_next_training(space: Workspace, setting: bool) -> None:
+    """Until then the active model decides, so that its index has the features of new evidence."""
+    space.ingest(rows(claim=None if setting else CLAIM))
+    space.train(plan=QUICK)
+    assert reads_claims(space) is not setting
+    settings = space.folder / "lpf.toml"
+    line_ = f"[reader]\nwith_claim = {str(setting).lower()}\n"
+    settings.write_text(settings.read_text().replace("[reader]\n", line_))
+    with Workspace(space.folder) as decided:
+        decided.ingest(rows(1, first=50))
+        assert decided.reader.uses_claim is not setting
+        assert decided.query("C0050").evidence_chain
+        assert reader_check(decided) == "ok"
+        decided.train(plan=QUICK)
+        assert reads_claims(decided) is setting
+        decided.ingest(rows(1, first=60))
+        assert decided.query("C0060").evidence_chain
+        assert decided.reader.uses_claim is setting
+
+
 def test_an_unknown_setting_is_refused(space: Workspace) -> None:
     settings = space.folder / "lpf.toml"
     text = settings.read_text().replace("[reader]\n", '[reader]\nwith_claim = "yes"\n')

@@ -168,7 +168,7 @@ def test_findings_of_few_labels_name_the_winner_of_each_end(shown: StudyResult) 
 
 def test_a_difference_that_may_be_chance_is_called_so(tmp_path: Path) -> None:
     study = TransferStudy()
-    keep_made(tmp_path, study.cells(QUICK), entities=20)
+    keep_made(tmp_path, study.cells(QUICK), entities=12)
     findings = study.result(QUICK, ResultReader(tmp_path)).findings
     assert all(sentence.endswith("which may be chance.") for sentence in findings[-3:-1])
     assert findings[-1].startswith("At no number of training entities")

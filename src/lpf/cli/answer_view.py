@@ -36,6 +36,7 @@ from lpf.results import (
     LeftOut,
     QueryResult,
     all_left_out_note,
+    unfamiliar_note,
     unfamiliar_places,
 )
 from lpf.storage.values import from_micros
@@ -136,7 +137,13 @@ def _all_unfamiliar(result: QueryResult) -> list[str]:
     used = result.evidence
     if used is None or not len(used) or len(unfamiliar_places(used)) < len(used):
         return []
-    return [note for note in result.notes if UNLIKE in note]
+    note = unfamiliar_note(used, weighted=_counts_less(result))
+    return [] if note is None else [note]
+
+
+def _counts_less(result: QueryResult) -> bool:
+    """True if items unlike the training texts have less weight in this answer."""
+    return result.method == "spn" and result.options.mode == "robust"
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -190,7 +197,7 @@ def _show_evidence(
 
 def _unfamiliar_lines(result: QueryResult, used: Items) -> Iterator[str]:
     """One line per item that is unlike the training texts; robust mode gives it less weight."""
-    weighted = result.method == "spn" and result.options.mode == "robust"
+    weighted = _counts_less(result)
     for place in unfamiliar_places(used):
         assert used.familiarity is not None  # else no item would be named
         counts = f": counts {used.familiarity[place]:.2f}" if weighted else ""

@@ -28,6 +28,7 @@ from lpf.cli.options import (
     FileEncoding,
     Sheet,
     fields_as_given,
+    file_fields_as_given,
     file_options,
     with_options,
 )
@@ -248,6 +249,9 @@ def batch(
         raise ConfigError(
             "the answers themselves go to standard output.", field="--json", hint="Leave it out."
         )
+    if source is None:
+        with file_fields_as_given():
+            options.refuse("questions about all entities, which come from no file")
     form = answer_format(target)
     # The workspace is closed, and so everything is recorded, before the answers appear.
     with (
@@ -296,7 +300,8 @@ def _lines(
 ) -> list[BatchLine]:
     if source is None:
         return all_questions(workspace, predicate)
-    return read_lines(workspace, source, options)
+    with file_fields_as_given():
+        return read_lines(workspace, source, options)
 
 
 def _write(answerer: BatchAnswerer, lines: Sequence[BatchLine], writer: AnswerWriter) -> None:

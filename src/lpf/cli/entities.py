@@ -72,7 +72,8 @@ def rank(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[OUT]", help="Also write the ranked answers: .csv, .xlsx, .parquet or .jsonl."
+            metavar="[OUT]",
+            help="Also write all ranked answers: .csv, .xlsx, .parquet or .jsonl.",
         ),
     ] = None,
     *,
@@ -80,7 +81,9 @@ def rank(
         str | None,
         typer.Option(help="Rank by the probability of this value; by default the last one."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most entities to list.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, help="Most entities to list; OUT always has all.")
+    ] = 20,
     given: Mapping[str, Any],
     async_audit: AsyncAudit = False,
     asked_by: AskedBy = None,
@@ -109,7 +112,7 @@ def rank(
                 ranking = space.rank(
                     predicate,
                     value,
-                    limit,
+                    limit if target is None else None,
                     replace(space.settings.query, **given),
                     "async" if async_audit else "sync",
                     report,
@@ -122,7 +125,8 @@ def rank(
             with closing(AnswerWriter(form, file, space.schema, [name], ranked=True)) as writer:
                 for result in ranking.results:
                     writer.write(result)
-    _show_ranking(ranking, target, as_json)
+    listed = replace(ranking, results=ranking.results[:limit])
+    _show_ranking(listed, target, as_json)
     for name, reason in list(ranking.failed.items())[:FAILED_SHOWN]:
         typer.echo(f"warning: {one_line(name)} is left out: {one_line(reason)}", err=True)
     if len(ranking.failed) > FAILED_SHOWN:
@@ -215,5 +219,6 @@ def _show_ranking(ranking: Ranking, target: str | None, as_json: bool) -> None:
     words = f"{count(ranking.asked, 'entity', 'entities')} asked and recorded"
     if ranking.without_answer:
         words += f", {ranking.without_answer:,} without an answer"
-    rest = "" if len(rows) == ranking.asked else f"; the first {len(rows):,} are listed"
+    answered = ranking.asked - ranking.without_answer
+    rest = "" if len(rows) == answered else f"; the first {len(rows):,} are listed"
     typer.echo(f"{words}{rest}.")

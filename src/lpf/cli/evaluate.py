@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpf.cli.common import AsJson, command, print_document
+from lpf.cli.options import (
+    Columns,
+    DateFormat,
+    FileEncoding,
+    Sheet,
+    file_fields_as_given,
+    file_options,
+)
 from lpf.cli.safe_output import one_line
 from lpf.errors import ConfigError
 from lpf.options import LARGEST_SEED
@@ -22,7 +30,8 @@ LLM_LIMIT = 50  # as lpf.evaluation.language_model_run.DEFAULT_LIMIT, which is s
 DatasetFile = Annotated[
     Path,
     typer.Argument(
-        metavar="DATASET", help="A JSONL file with labelled entities, see docs/datasets.md."
+        metavar="DATASET",
+        help="A JSONL file with labelled entities, see docs/datasets.md, or a table with labels.",
     ),
 ]
 Methods = Annotated[
@@ -144,6 +153,10 @@ def evaluate(
     resplit: Resplit = False,
     predicate: Predicate = None,
     protected: Protected = None,
+    columns: Columns = None,
+    date_format: DateFormat = None,
+    encoding: FileEncoding = None,
+    sheet: Sheet = None,
     model: Model = None,
     llm: LanguageModelName = None,
     endpoint: Endpoint = None,
@@ -165,13 +178,14 @@ def evaluate(
     import lpf
     from lpf.cli.progress import watched
 
+    options = file_options(columns, encoding, sheet, date_format)
     chosen = parsed_methods(methods)
     if any(":" in name for name in chosen or ()):
         folder = str(Path.cwd())  # modules next to the data, for methods of your own
         sys.path.insert(0, folder)
         typer.echo(f"Methods of your own: modules in {one_line(folder)} are loaded.", err=True)
     language_model = _endpoint(llm, endpoint, api_key_env, llm_limit)
-    with watched(f"evaluating {dataset.name}") as progress:
+    with watched(f"evaluating {dataset.name}") as progress, file_fields_as_given():
         evaluation = lpf.evaluate(
             dataset,
             methods=chosen,
@@ -185,6 +199,7 @@ def evaluate(
             workers=workers,
             progress=progress,
             cache=keep,
+            options=options,
         )
     if as_json:
         from lpf.evaluation import evaluation_document

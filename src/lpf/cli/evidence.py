@@ -210,7 +210,10 @@ def disclose(
         print_document({"file": str(out), **shown, "records": record or []})
         return
     typer.echo(f"The text of {one_line(evidence_id)} is in {one_line(out)}.")
-    typer.echo(f"To check it: python check_bundle.py BUNDLE --disclosure {quoted(out)}")
+    typer.echo(
+        "To check it: lpf ledger prove RECORD --out BUNDLE, then "
+        f"python -m lpf.ledger.check_bundle BUNDLE --disclosure {quoted(out)}"
+    )
 
 
 @command(app, 'lpf evidence search "late filings" --limit 5')

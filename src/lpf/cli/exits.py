@@ -115,7 +115,7 @@ class ErrorReportingGroup(TyperGroup):
 def _check_arguments(args: list[str]) -> None:
     """Raise ConfigError for an argument that no file, database or JSON document can hold."""
     for argument in args:
-        if "\0" in argument or (not argument.isascii() and not _is_unicode(argument)):
+        if "\0" in argument or not (argument.isascii() or _is_unicode(argument)):
             raise ConfigError(
                 "an argument is not valid UTF-8, or holds a NUL character. Nothing was done.",
                 field=argument.partition("=")[0] if argument.startswith("--") else repr(argument),
@@ -123,12 +123,10 @@ def _check_arguments(args: list[str]) -> None:
             )
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # bytes of the command line that are not UTF-8
-        return False
-    return True
+def _is_unicode(argument: str) -> bool:
+    from lpf.storage.seals import is_unicode  # most arguments are ASCII: no store is imported
+
+    return is_unicode(argument)
 
 
 @contextmanager

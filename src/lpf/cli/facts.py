@@ -22,7 +22,14 @@ from lpf.cli.common import (
     print_document,
     warn_if_cut,
 )
-from lpf.cli.options import Columns, DateFormat, FileEncoding, Sheet, file_options
+from lpf.cli.options import (
+    Columns,
+    DateFormat,
+    FileEncoding,
+    Sheet,
+    file_fields_as_given,
+    file_options,
+)
 from lpf.cli.safe_output import one_line
 
 if TYPE_CHECKING:
@@ -43,6 +50,7 @@ Limit = Annotated[int, typer.Option(min=1, max=MOST_LISTED, help="Most facts to 
 @command(app, "lpf facts add facts.csv", "lpf facts add facts.xlsx --date-format DD/MM/YYYY")
 def add(
     file: Annotated[Path, typer.Argument(help="File: JSONL, CSV, Excel or Parquet.")],
+    predicate: Annotated[str | None, typer.Option(help="Predicate of rows that name none.")] = None,
     columns: Columns = None,
     date_format: DateFormat = None,
     encoding: FileEncoding = None,
@@ -52,12 +60,13 @@ def add(
 ) -> None:
     """Add the facts of a file: all of them, or none if one is refused.
 
-    A row needs entity_id, predicate, value and timestamp, and may have confidence and source.
+    A row needs entity_id, value, timestamp and, unless the schema has only one or --predicate is
+    given, predicate. It may have confidence and source.
     """
     from lpf.ingest import FactFile
 
-    options = file_options(columns, encoding, sheet, date_format)
-    with open_workspace(workspace) as space:
+    options = file_options(columns, encoding, sheet, date_format, predicate)
+    with open_workspace(workspace) as space, file_fields_as_given():
         facts = FactFile(file, options, space.schema)
         given = list(facts.facts())
         added = space.facts.add(given)
@@ -233,7 +242,9 @@ def _show_table(facts: Sequence[Fact]) -> None:
 
     names = ("id", "entity", "predicate", "value", "confidence", "dated", "source", "state")
     rows, right = map(_row, facts), ("id", "confidence")
-    console().print(table(names, rows, right=right, flexible="source", optional=("dated",)))
+    console().print(
+        table(names, rows, right=right, flexible="source", optional=("source", "dated"))
+    )
 
 
 def _row(fact: Fact) -> list[str]:

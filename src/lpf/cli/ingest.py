@@ -24,9 +24,16 @@ from lpf.cli.exits import (
     PartlyFailedError,
     failure_of,
 )
-from lpf.cli.options import Columns, DateFormat, FileEncoding, Sheet, file_options
+from lpf.cli.options import (
+    Columns,
+    DateFormat,
+    FileEncoding,
+    Sheet,
+    file_fields_as_given,
+    file_options,
+)
 from lpf.cli.safe_output import one_line
-from lpf.errors import InputFileError
+from lpf.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
     from lpf.ingest import FileOptions, IngestOutcome, Problem
@@ -100,7 +107,7 @@ class IngestRun:
     def ingest(self, workspace: Workspace, path: Path) -> None:
         try:
             outcome = self._ingest_counting(workspace, path)
-        except (InputFileError, OSError) as error:
+        except (InputFileError, ConfigError, OSError) as error:
             failure = failure_of(error)
             if failure.code != EXIT_WRONG_CALL:
                 raise
@@ -119,7 +126,7 @@ class IngestRun:
             report(done, total)
 
         try:
-            with progress(f"reading {path.name}") as report:
+            with progress(f"reading {path.name}") as report, file_fields_as_given():
                 return workspace.ingest(
                     path, strict=self._strict, progress=counted, options=self._options
                 )

@@ -183,10 +183,12 @@ def _show(document: dict[str, Any]) -> None:
     )
     output.print("\nKeep the signing key secret; publish the public key.")
     output.print("[bold]Next[/bold]")
-    data = quoted(document["domain"] or "DATASET")
+    train = f"lpf train {quoted(document['domain'])}" if document["domain"] else "lpf train"
     steps = {
-        f"lpf train {data}": "train a model, or: lpf models add FOLDER",
-        "lpf ingest FILE": "add evidence: JSONL, CSV or Parquet",
+        "lpf ingest FILE": "add evidence: CSV, Excel, JSONL or Parquet",
+        "lpf facts add FILE": "add what is known for certain",
+        **({"lpf facts learn": "learn how predicates are related"} if len(predicates) > 1 else {}),
+        train: "train a model on labelled evidence",
         f"lpf query ENTITY{' PREDICATE' if len(predicates) > 1 else ''}": "ask a question",
     }
     width = max(22, *map(len, steps)) + 2

@@ -84,12 +84,21 @@ def file_options(
                 field="--map",
             )
         mapping[column] = name.strip()
-    try:
+    with file_fields_as_given():
         if date_format is not None:
             date_pattern(date_format)
         return FileOptions(date_format, mapping, encoding, sheet, predicate)
-    except ConfigError as error:
-        error.field = f"--{(error.field or '').replace('_', '-')}"
+
+
+@contextmanager
+def file_fields_as_given() -> Iterator[None]:
+    """Rename the field in errors about how a file is read: ``date_format`` becomes
+    ``--date-format``."""
+    try:
+        yield
+    except LPFError as error:
+        if error.field in ("date_format", "map", "encoding", "sheet"):
+            error.field = f"--{error.field.replace('_', '-')}"
         raise
 
 

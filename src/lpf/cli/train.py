@@ -17,7 +17,17 @@ from lpf.cli.common import (
     open_workspace,
     print_document,
 )
-from lpf.cli.options import fields_as_given, whole_numbers, with_options
+from lpf.cli.options import (
+    Columns,
+    DateFormat,
+    FileEncoding,
+    Sheet,
+    fields_as_given,
+    file_fields_as_given,
+    file_options,
+    whole_numbers,
+    with_options,
+)
 from lpf.cli.safe_output import quoted
 from lpf.errors import ConfigError, LPFError
 from lpf.options import LARGEST_SEED, options_of
@@ -43,7 +53,7 @@ DataName = Annotated[
     str | None,
     typer.Argument(
         metavar="DATASET|DOMAIN",
-        help="Data set file, or name of a domain (lpf domains list). By default the labelled "
+        help="Data set file, table with labels, or name of a domain (lpf domains list). By default the labelled "
         "evidence of the workspace.",
         show_default=False,
     ),
@@ -139,6 +149,10 @@ def train(
     preset: Preset = "paper",
     data_seed: DataSeed = 42,
     resplit: Resplit = False,
+    columns: Columns = None,
+    date_format: DateFormat = None,
+    encoding: FileEncoding = None,
+    sheet: Sheet = None,
     seeds: Seeds = None,
     single: SingleSeed = None,
     paper: Paper = False,
@@ -167,6 +181,7 @@ def train(
                        unfreeze=unfreeze)  # fmt: skip
     if report is not None and no_report:
         raise ConfigError("contradicts --report.", field="--no-report", hint="Leave one out.")
+    options = file_options(columns, encoding, sheet, date_format)
     from lpf.cli.progress import training_progress
     from lpf.workspace.training_runs import TrainingPlan, require_torch
     from lpf.workspace.training_sources import TrainingSource
@@ -175,12 +190,13 @@ def train(
         open_workspace(workspace) as space,
         training_progress() as callbacks,
         fields_as_given(TrainingConfig, given),
+        file_fields_as_given(),
     ):
         require_torch()
         config = _config(paper, no_aggregator, unfreeze, given)
         chosen = _seeds(seeds)
         plan = TrainingPlan(config, chosen, single, grid, name, onto)
-        source = TrainingSource(data, tuple(predicate or ()), preset, data_seed, resplit)
+        source = TrainingSource(data, tuple(predicate or ()), preset, data_seed, resplit, options)
         outcome = space.train(
             source,
             plan,

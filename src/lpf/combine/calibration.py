@@ -56,7 +56,8 @@ class LabelledFactors:
 
     ``potential`` is Φ at T = 1 [N, V], ``credibility`` [N] (NaN if unknown), ``labels`` [E],
     ``shares`` the class shares π of the model [V], ``log_prior`` [V], or [E, V] if it differs by
-    entity (known facts), ``groups`` the groups of copies [N].
+    entity (known facts), ``groups`` the groups of copies [N], ``familiarity`` how like the training
+    texts the items are [N] (None: all have their full weight).
     """
 
     potential: FloatArray
@@ -66,6 +67,7 @@ class LabelledFactors:
     shares: FloatArray
     log_prior: FloatArray
     groups: NDArray[np.int64] | None = None
+    familiarity: FloatArray | None = None
 
     def __post_init__(self) -> None:
         self.segments.check(len(self.potential))
@@ -108,6 +110,7 @@ class LabelledFactors:
             labels=self.labels[entities],
             log_prior=prior[entities] if prior.ndim == 2 else prior,
             groups=None if self.groups is None else self.groups[rows],
+            familiarity=None if self.familiarity is None else self.familiarity[rows],
         )
 
 
@@ -211,6 +214,7 @@ def _answers_from(
         Segments.of_counts(counts),
         parameters,
         None if data.groups is None else data.groups[rows],
+        familiarity=None if data.familiarity is None else data.familiarity[rows],
     ).distribution
 
 
@@ -294,6 +298,7 @@ def _combine(data: LabelledFactors, logs: FloatArray, parameters: RobustParamete
         data.segments,
         parameters,
         data.groups,
+        familiarity=data.familiarity,
     ).distribution
 
 

@@ -146,7 +146,9 @@ def read_dataset(
     """
     path = Path(path)
     exclusions = Exclusions()
-    numbered = _with_evidence(_read(path, lines or object_lines(path)), exclusions)
+    numbered = _with_evidence(
+        _read(path, object_lines(path) if lines is None else lines), exclusions
+    )
     if schema is None and not any(each.entity.labels for each in numbered):
         raise _nothing_usable(path, predicate, exclusions)
     labelling = infer_labelling([each.entity for each in numbered], schema, predicate)

@@ -214,9 +214,10 @@ class Engine:
         shape = (model.members, model.config.encoder.latent_width)
         return self._cache.posteriors(items, model.version, shape, compute)
 
-    def familiarity(self, items: Items) -> FloatArray | None:
-        """How like the training texts each item is, [N]; None if the model cannot tell."""
-        known = self.runtime.familiarity
+    def familiarity(self, items: Items, predicate: str) -> FloatArray | None:
+        """How like the training texts of the predicate each item is, [N]; None if the model cannot
+        tell."""
+        known = self.runtime.familiarity_of(predicate)
         return None if known is None else known(items.features)
 
     def model_for(self, options: QueryOptions) -> Runtime:
@@ -275,7 +276,7 @@ class Engine:
         weight: FloatArray | None = None
         if isinstance(parameters, PaperParameters):
             weight = credibility_weight(factors.mean_sigma, parameters)
-        familiarity = self.familiarity(items)
+        familiarity = self.familiarity(items, predicate)
         combine = self._combination(
             items, predicate, parameters, segments, log_prior, weight, familiarity
         )
@@ -343,7 +344,7 @@ class Engine:
         values = self.runtime.config.head(predicate).values
         return Answers(
             predicate, values, combined.distribution, "learned", combined, None, None, None,
-            uncertainty, (), self.familiarity(items),
+            uncertainty, (), self.familiarity(items, predicate),
         )  # fmt: skip
 
     def _make_conversion(

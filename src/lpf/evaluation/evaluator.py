@@ -39,6 +39,7 @@ from lpf.evaluation.spec_datasets import (
 )
 from lpf.evaluation.specs import Cell, EvalSpec, FileData, Settings, TrainSpec
 from lpf.evaluation.summaries import pooled
+from lpf.ingest import FileOptions
 
 NETWORKS = 7  # seeds of LPF's networks per repetition
 
@@ -57,6 +58,7 @@ def evaluate(
     workers: int = 0,
     progress: Progress | None = None,
     cache: str | Path | None = None,
+    options: FileOptions | None = None,
 ) -> Evaluation:
     """Compare methods on one data set: accuracy, calibration and speed.
 
@@ -66,7 +68,8 @@ def evaluate(
     and a repeated one computes nothing.
 
     Args:
-        dataset: A JSONL file (see docs/datasets.md) or a ``Dataset``.
+        dataset: A JSONL file (see docs/datasets.md), a table with labelled items (CSV, Excel,
+            Parquet) or a ``Dataset``.
         methods: Names, ``"all"``, ``"package.module:Name"``, classes or unfitted estimators with
             ``fit``, ``predict_proba`` and ``classes_``, or pairs (name, estimator). One of these or
             a list. By default the quick methods.
@@ -82,6 +85,7 @@ def evaluate(
         workers: Number of processes; 0 is one per core.
         progress: Called with (done, total, description of the last result).
         cache: Folder for results, features and models; by default the user's cache folder.
+        options: How to read a table, where its content does not say.
 
     Raises:
         ConfigError: An argument is out of range, or names something unknown.
@@ -98,6 +102,7 @@ def evaluate(
         protected=protected,
         model=model,
         estimators=estimators,
+        options=options or FileOptions(),
     )
     evaluator = Evaluator.of(plan)
     folder = default_cache() if cache is None else Path(cache)
@@ -131,9 +136,10 @@ class Evaluator:
     def of(cls, plan: EvaluationPlan) -> Evaluator:
         """Reads the data, once. DatasetError if it cannot be evaluated; nothing is run before."""
         if isinstance(plan.data, Dataset):
+            plan.options.refuse("a data set in memory")
             source, digest = plan.data, dataset_digest(plan.data)
         else:
-            source, digest = read_with_digest(plan.data)
+            source, digest = read_with_digest(plan.data, plan.options)
         dataset, predicate = labelled_dataset(source, plan.predicate)
         where = plan.data_name
         require_enough(where, dataset, predicate)

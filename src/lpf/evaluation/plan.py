@@ -13,6 +13,7 @@ from lpf.datasets import Dataset
 from lpf.errors import ConfigError
 from lpf.evaluation.method_names import CHOSEN
 from lpf.evaluation.own_method import is_own
+from lpf.ingest import FileOptions
 
 ALL = "all"
 # Methods that take a minute, not an hour, and that work with every data set.
@@ -39,7 +40,8 @@ class EvaluationPlan:
     """``data`` is a file or a data set in memory. Each of ``seeds`` is one repetition with its own
     networks. ``folds`` apply if the data has no test entities, or if ``resplit`` ignores its
     splits. ``model`` is the transformer to fine-tune, a folder or a name on the hub; by default
-    that of the reader. ``estimators`` are own methods given as objects, by method name."""
+    that of the reader. ``estimators`` are own methods given as objects, by method name.
+    ``options`` say how to read a table."""
 
     data: Path | Dataset
     methods: tuple[str, ...] = DEFAULT_METHODS
@@ -50,6 +52,7 @@ class EvaluationPlan:
     protected: str | None = None
     model: str | None = None
     estimators: Mapping[str, object] = field(default_factory=dict)
+    options: FileOptions = field(default_factory=FileOptions)
 
     def __post_init__(self) -> None:
         self._check_methods()

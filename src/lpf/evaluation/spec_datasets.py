@@ -26,7 +26,7 @@ from lpf.domains import (
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.specs import DomainData, EvalSpec, FileData, TrainSpec
 from lpf.index.ranking import Ranker, RankingConfig, best_first
-from lpf.ingest import read_labelled
+from lpf.ingest import FileOptions, read_labelled
 from lpf.schema import Schema
 from lpf.storage.values import to_micros
 from lpf.training.material import training_shares
@@ -55,9 +55,12 @@ class DataSources:
         return self._datasets[data.digest]
 
 
-def read_with_digest(path: Path) -> tuple[Dataset, str]:
-    """A data file and the SHA-256 of its bytes."""
-    dataset = read_labelled(path)  # first, because it says what is wrong with a path
+def read_with_digest(path: Path, options: FileOptions | None = None) -> tuple[Dataset, str]:
+    """A data file and the SHA-256 of its bytes, or of the data set if ``options`` decide what is
+    read from them."""
+    dataset = read_labelled(path, options=options)  # first: it says what is wrong with a path
+    if options is not None and options.given:
+        return dataset, dataset_digest(dataset)
     with path.open("rb") as file:
         return dataset, hashlib.file_digest(file, "sha256").hexdigest()
 

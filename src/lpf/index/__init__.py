@@ -2,7 +2,7 @@
 
 from lpf.index.copies import DEFAULT_SIMILARITY
 from lpf.index.faiss_index import IndexConfig
-from lpf.index.features import FeatureSource, pair_text_part, readers_used
+from lpf.index.features import FeatureSource, readers_used
 from lpf.index.ranking import RankingConfig
 from lpf.index.retrieve import EvidenceIndex
 from lpf.index.search import Hit, VectorIndex
@@ -18,6 +18,5 @@ __all__ = [
     "RankingConfig",
     "VectorIndex",
     "forget_rows",
-    "pair_text_part",
     "readers_used",
 ]

@@ -14,7 +14,6 @@ import numpy as np
 from sqlalchemy import bindparam, func, select
 
 from lpf.errors import ConfigError, EvidenceError
-from lpf.reading.pair import PARTS
 from lpf.reading.reader import IN_PASSAGES, Progress, Reader, ReadRequest
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
@@ -54,12 +53,9 @@ ROW_ID, HAS_CLAIM, VECTOR = range(len(_NAMES) + 2, len(_NAMES) + 5)  # after the
 STORED: Final = np.dtype("<f4")
 ITEMS_AT_ONCE = 512
 CHARACTERS_PER_TOKEN = 4
+_NAMED = 5  # items in a message
+_PLACE = re.compile(r"items\[(\d+)\]\.(text|claim)")  # in the field of a reader's error
 _MAX_LENGTH = re.compile(r";max_length=(\d+)")
-
-
-def pair_text_part(width: int) -> slice:
-    """Where the evidence's own features lie in the ``width`` features of a PairReader."""
-    return slice(width // PARTS, 2 * width // PARTS)
 
 
 class FeatureSource:
@@ -165,11 +161,11 @@ class FeatureSource:
                 [ReadRequest(item.text_content, item.claim) for item in items]
             )
         except EvidenceError as error:
-            names = ", ".join(item.evidence_id for item in items[:5])
             raise EvidenceError(
-                f"evidence {names} (counted from 0): has no features of the reader "
-                f"{self.reader_id} yet, and it cannot be read: {error}. Use the reader it was "
-                "ingested with, or erase the item."
+                f"{_unread([item.evidence_id for item in items], error, self.reader_id)} Nothing "
+                "was read.",
+                hint="Use a model of the reader that it was ingested with ('lpf models use "
+                "VERSION'), or erase the item ('lpf evidence erase ID').",
             ) from error
         self.store.put_features(self.number, [item.row_id for item in stored], features)
         return features.astype(STORED, copy=False)
@@ -179,10 +175,23 @@ class FeatureSource:
         if (reader.reader_id, reader.width) != (self.reader_id, self.width):
             raise ConfigError(
                 f"reader: {reader.reader_id} of width {reader.width} was opened, but this index "
-                f"is of {self.reader_id} of width {self.width}. Nothing was read; open the index "
-                "with the id and width of the reader."
+                f"is of {self.reader_id} of width {self.width}. Nothing was read.",
+                hint="The active model was trained with another reader than [reader] in lpf.toml "
+                "names: set it to the model's, use another model ('lpf models use VERSION'), or "
+                "train a new one ('lpf train').",
             )
         return reader
+
+
+def _unread(names: Sequence[str], error: EvidenceError, reader_id: str) -> str:
+    """In words: which item the reader's ``error`` is about, or all if it does not say, and why."""
+    found = _PLACE.fullmatch(error.field or "")
+    if found is not None and int(found[1]) < len(names):
+        named, why = repr(names[int(found[1])]), f"its {found[2]} {error.message}"
+    else:
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        named, why = ", ".join(map(repr, names[:_NAMED])) + more, error.message
+    return f"evidence {named} has not been read by {reader_id} yet, and cannot be: {why}"
 
 
 _OF_READER = features.c.reader == bindparam("reader")

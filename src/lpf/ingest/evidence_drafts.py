@@ -81,7 +81,7 @@ class DraftReader:
         evidence_id = fields.take(identifier_field, values, "evidence_id")
         predicate = fields.take(self._predicate, values, place)
         entity_id = fields.take(_required_entity, values)
-        text = fields.take(_text, values)
+        text = fields.take(required_text, values)
         credibility = fields.take(share_field, values, "credibility", self.cells, place)
         timestamp = fields.take(moment_field, values, "timestamp", self.cells)
         kind = fields.take(self._evidence_type, values, place)
@@ -155,7 +155,8 @@ def content_hash(evidence: Evidence) -> bytes:
     return hashlib.blake2b(_CANONICAL.encode(content).encode(), digest_size=16).digest()
 
 
-def _text(values: Values) -> str:
+def required_text(values: Values) -> str:
+    """The text of an item, under either name. RowError if it is missing, or given twice."""
     short, full = (text_field(values, name) for name in TEXT_NAMES)
     if full is not None and short is not None and full != short:
         raise RowError(

@@ -25,7 +25,7 @@ from lpf.ingest.row_fields import (
 from lpf.schema import Schema
 from lpf.storage.facts import NewFact
 
-REQUIRED = ("entity_id", "predicate", "value", "timestamp")
+REQUIRED = ("entity_id", "value", "timestamp")
 PROBLEMS_SHOWN = 20
 Found = TypeVar("Found")
 
@@ -42,7 +42,9 @@ class FactFile:
     ) -> None:
         self._file = open_input(path, options)
         self._schema = schema
-        self._file.require(*((name,) for name in REQUIRED))
+        self._only_predicate = _predicate_of_all(options, schema)
+        names = REQUIRED if self._only_predicate else ("predicate", *REQUIRED)
+        self._file.require(*((name,) for name in names))
         self._cells = CellReader.of(self._file, None if options is None else options.date_format)
 
     @property
@@ -85,7 +87,7 @@ class FactFile:
         return NewFact(entity_id, predicate, value, timestamp, sure, source, where=where)
 
     def _predicate(self, values: Values, place: str) -> str:
-        given = required(name_field(values, "predicate"), "predicate")
+        given = required(name_field(values, "predicate") or self._only_predicate, "predicate")
         if self._schema is None:
             return given
         known = self._cells.one_of(given, [each.name for each in self._schema], place)
@@ -103,6 +105,14 @@ class FactFile:
     def _known(self, predicate: str) -> str:
         assert self._schema is not None
         return self._schema[predicate].name
+
+
+def _predicate_of_all(options: FileOptions | None, schema: Schema | None) -> str | None:
+    """The predicate of rows that name none: the one given, or the only one of the schema."""
+    if options is not None and options.predicate is not None:
+        return options.predicate if schema is None else schema[options.predicate].name
+    names = [] if schema is None else [each.name for each in schema]
+    return names[0] if len(names) == 1 else None
 
 
 def read_facts(

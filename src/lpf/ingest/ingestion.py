@@ -49,6 +49,7 @@ ReaderChoice = Reader | Callable[[bool], Reader]
 
 DEFAULT_BATCH = 256
 PROBLEMS_SHOWN = 20
+REPLACED_SHOWN = 5
 CLAIMS_INSPECTED = 1000  # rows in which to look for claims
 ATTEMPTS = 50  # processes that number items of the same entity conflict often
 
@@ -58,9 +59,9 @@ class IngestOutcome:
     """Counts and warnings of one ingestion.
 
     ``read`` = ``added`` + ``updated`` + ``unchanged`` + ``rejected``. ``problems`` are the first
-    rejected rows; all of them are in ``rejects_file``. ``dated_later`` counts the added items with
-    a timestamp in the future, which are used from then on. ``cut`` counts the added items whose
-    text is longer than the reader reads, so that its end does not count. ``read_as`` says what was
+    rejected rows; all of them are in ``rejects_file``. ``dated_later`` counts the added and
+    updated items with a timestamp in the future, which are used from then on. ``cut`` counts those
+    whose text is longer than the reader reads, so that its end does not count. ``read_as`` says what was
     assumed about the file, ``notes`` what else a user should know. ``meant`` maps those of
     ``ignored_columns`` that look like a mistyped field to the name of that field.
     """
@@ -157,6 +158,7 @@ class Ingestion:
         self._first_edit = ""
         self._started = now_micros()
         self._problems: list[Problem] = []
+        self._replaced: list[str] = []
         self._columns: set[str] = set(file.columns or ())
 
     def run(self, strict: bool) -> IngestOutcome:
@@ -190,14 +192,25 @@ class Ingestion:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        notes = [*self._file.notes, *self._about_claims()]
+        notes = [*self._file.notes, *self._about_updates(), *self._about_claims()]
         if self._edits:
             notes.append(
-                f"{self._edits:,} new items have the entity, source and date of an item that was "
-                f"in the store before (first: {self._first_edit}). If they are corrections, give "
-                "their rows the evidence_id, and erase the old items or the new."
+                f"{self._edits:,} of the new items may be corrections: entity, source and date are "
+                f"those of an item that was there before (first: {self._first_edit}). Both count "
+                "now. Erase the outdated ones (lpf evidence erase ID); next time, put the ID into "
+                "a column evidence_id, so that a changed row updates its item."
             )
         return tuple(notes)
+
+    def _about_updates(self) -> list[str]:
+        """An ID may belong to another item by chance: generated IDs look like those of files."""
+        number, shown = self._updated, ", ".join(self._replaced)
+        if not number:
+            return []
+        more = ", ..." if number > len(self._replaced) else ""
+        if number == 1:
+            return [f"1 item replaced by a new version: {shown}"]
+        return [f"{number:,} items replaced by new versions: {shown}{more}"]
 
     def _about_claims(self) -> list[str]:
         number = self._claims_unread
@@ -205,8 +218,8 @@ class Ingestion:
             return []
         items = "1 item has a claim" if number == 1 else f"{number:,} items have claims"
         return [
-            f"{items} that will not be read: this workspace reads texts alone. Train a model on "
-            "evidence with claims, or set with_claim = true under [reader] in lpf.toml."
+            f"{items} that will not be read: this workspace reads texts alone. Train again, and "
+            "claims will be read, unless with_claim = false is under [reader] in lpf.toml."
         ]
 
     def _check_all_rows(self) -> None:
@@ -267,10 +280,7 @@ class Ingestion:
                 self._before_next(attempt, error)
                 continue
             self._added += len(new)
-            self._dated_later += _dated_later(new)
-            self._cut += self._reader.count_cut([draft.evidence.text_content for draft in new])
-            if not self._reader.uses_claim:
-                self._claims_unread += sum(d.evidence.claim is not None for d in new)
+            self._count(new)
             self._unchanged += match.unchanged
             self._edits += len(edits)
             self._first_edit = self._first_edit or next(iter(edits), "")
@@ -295,11 +305,20 @@ class Ingestion:
                 self._before_next(attempt, error)
                 continue
             self._updated += len(changed)
-            self._dated_later += _dated_later(changed)
+            shown = changed[: REPLACED_SHOWN - len(self._replaced)]
+            self._replaced += [draft.evidence.evidence_id for draft in shown]
+            self._count(changed)
             self._unchanged += match.unchanged
             conflicts = [self._conflict(*conflict) for conflict in match.conflicts]
             return conflicts + [self._problem(d.row, "text_content", why) for d, why in unreadable]
         raise AssertionError("the last attempt returns or raises")
+
+    def _count(self, written: Sequence[EvidenceDraft]) -> None:
+        """What to tell the user about items that were added or updated."""
+        self._dated_later += _dated_later(written)
+        self._cut += self._reader.count_cut([draft.evidence.text_content for draft in written])
+        if not self._reader.uses_claim:
+            self._claims_unread += sum(d.evidence.claim is not None for d in written)
 
     def _before_next(self, attempt: int, error: Exception) -> None:
         if attempt == ATTEMPTS or isinstance(error, NonFiniteError):

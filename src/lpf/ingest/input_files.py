@@ -41,7 +41,8 @@ FORMATS = "JSONL, CSV, Excel (.xlsx) or Parquet"
 
 
 def open_input(path: str | Path, options: FileOptions | None = None) -> InputFile:
-    """Open a file of rows. InputFileError if it cannot be read."""
+    """Open a file of rows. InputFileError if it cannot be read; ConfigError for an option that does
+    not apply to its format."""
     path = Path(path)
     options = options or FileOptions()
     start = _start(path)
@@ -50,8 +51,17 @@ def open_input(path: str | Path, options: FileOptions | None = None) -> InputFil
             raise InputFileError(f"{path}: is {what}. Nothing was read.", hint=hint)
     for magic, opener in MAGIC.items():
         if start.startswith(magic):
-            return opener(path, options)
+            return _opened(opener, path, options)
     opener = OPENERS.get(path.suffix.lower()) or _by_content(path, options)
+    return _opened(opener, path, options)
+
+
+def _opened(opener: Any, path: Path, options: FileOptions) -> InputFile:
+    """ConfigError for an option that files of this format have no use for."""
+    if opener is not open_excel:
+        options.refuse(f"{path}, which is not an Excel file", "sheet")
+    if opener in (open_excel, open_parquet):
+        options.refuse(f"{path}, which is not a text file", "encoding")
     try:
         return opener(path, options)
     except OSError as error:
@@ -62,7 +72,9 @@ def open_lines(name: str, data: bytes, options: FileOptions | None = None) -> In
     """JSONL that is in memory, such as standard input. InputFileError as for a file."""
     if not data:
         raise InputFileError(f"{name}: the file is empty. Nothing was read.")
-    return open_jsonl(Path(name), options or FileOptions(), data)
+    options = options or FileOptions()
+    options.refuse(name, "sheet")
+    return open_jsonl(Path(name), options, data)
 
 
 def _start(path: Path) -> bytes:
@@ -102,7 +114,9 @@ def rows_in_memory(name: str, rows: Rows, options: FileOptions | None = None) ->
     """``name`` is what errors call the rows, which are numbered from 1. NaN, NaT and NA count as
     empty. ConfigError for anything but rows; InputFileError if a DataFrame has a column twice."""
     columns = None
-    mapping = (options or FileOptions()).columns
+    options = options or FileOptions()
+    options.refuse("rows in memory", "encoding", "sheet")
+    mapping = options.columns
     if isinstance(rows, DataFrameLike):
         columns = columns_of(name, [str(column) for column in rows.columns], mapping)
         mapping = {}

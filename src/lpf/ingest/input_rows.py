@@ -49,6 +49,28 @@ class FileOptions:
         if self.encoding is not None:
             _check_encoding(self.encoding)
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """What was given about the form of the file, by the names that errors use."""
+        named = {
+            "date_format": self.date_format,
+            "map": self.columns or None,
+            "encoding": self.encoding,
+            "sheet": self.sheet,
+        }
+        return tuple(name for name, value in named.items() if value is not None)
+
+    def refuse(self, what: str, *names: str) -> None:
+        """ConfigError if one of ``names`` was given (by default any), which ``what`` has no use
+        for."""
+        for name in self.given:
+            if not names or name in names:
+                raise ConfigError(
+                    f"does not apply to {what}. Nothing was read.",
+                    field=name,
+                    hint="Leave it out.",
+                )
+
 
 def _check_encoding(name: str) -> None:
     try:

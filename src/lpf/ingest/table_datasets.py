@@ -9,10 +9,12 @@ from typing import Any
 
 from lpf.datasets import Dataset, read_dataset
 from lpf.datasets.dataset_file import NumberedObject
+from lpf.datasets.labelling import DEFAULT_PREDICATE
 from lpf.errors import DatasetError, InputFileError
 from lpf.ingest.cell_values import CellReader
+from lpf.ingest.evidence_drafts import required_text
 from lpf.ingest.input_files import OPENERS, open_input
-from lpf.ingest.input_rows import TEXT_NAMES, InputFile, InputRow
+from lpf.ingest.input_rows import TEXT_NAMES, FileOptions, InputFile, InputRow
 from lpf.ingest.row_fields import (
     FieldReader,
     RowError,
@@ -32,33 +34,51 @@ OF_ENTITY = ("claim", "split", "group_id")
 
 
 def read_labelled(
-    path: str | Path, *, schema: Schema | None = None, predicate: str | None = None
+    path: str | Path,
+    *,
+    schema: Schema | None = None,
+    predicate: str | None = None,
+    options: FileOptions | None = None,
 ) -> Dataset:
     """A data set file, or a CSV, Excel or Parquet file with labelled items: ``entity_id``, ``text``
     and ``label`` (of the entity) or ``supports_value`` (of the item), and optionally the other
     fields of evidence, ``split`` and ``group_id``.
 
-    Without ``label``, an entity has the value that most of its items support. DatasetError names
-    what is wrong.
+    Without ``label``, an entity has the value that most of its items support. ``options`` say how
+    to read a table. DatasetError names what is wrong.
     """
-    path = Path(path)
+    path, options = Path(path), options or FileOptions()
     if not path.is_file() or OPENERS.get(path.suffix.lower(), open_jsonl) is open_jsonl:
+        options.refuse(f"{path}, which is not a table")
         return read_dataset(path, schema=schema, predicate=predicate)
     try:
-        lines = list(_TableEntities(open_input(path)).lines())
+        file, plain = open_input(path, options), _plain_predicate(schema, predicate)
+        lines = list(_TableEntities(file, options, plain).lines())
     except InputFileError as error:
         raise DatasetError(error.message, field=error.field, hint=error.hint) from error
     return read_dataset(path, schema=schema, predicate=predicate, lines=lines)
 
 
-class _TableEntities:
-    """Groups the rows of a table by entity."""
+def _plain_predicate(schema: Schema | None, predicate: str | None) -> str:
+    """The predicate of rows that name none; "" if it is not known."""
+    if predicate is not None:
+        return predicate
+    if schema is None:
+        return DEFAULT_PREDICATE
+    names = [one.name for one in schema]
+    return names[0] if len(names) == 1 else ""
 
-    def __init__(self, file: InputFile) -> None:
+
+class _TableEntities:
+    """Groups the rows of a table by entity. ``plain`` is the predicate of rows that name none."""
+
+    def __init__(self, file: InputFile, options: FileOptions, plain: str) -> None:
         file.require(("entity_id",), TEXT_NAMES, LABELS)
         self._file = file
-        self._cells = CellReader.of(file)
-        self._has_labels = "label" in (file.columns or ())
+        self._cells = CellReader.of(file, options.date_format)
+        self._plain = plain
+        columns = file.columns or ()
+        self._has_labels, self._has_predicates = "label" in columns, "predicate" in columns
 
     def lines(self) -> Iterator[NumberedObject]:
         """One object per entity, with the number of its first row."""
@@ -75,7 +95,8 @@ class _TableEntities:
         for entity_id, entity in entities.items():
             votes = entity.pop("votes")
             if not self._has_labels:
-                entity["labels"] = {name: _most(counts) for name, counts in votes.items()}
+                most = {name: _most(counts) for name, counts in votes.items()}
+                entity["labels"] = {name: value for name, value in most.items() if value}
             yield first[entity_id], _with_plain_label(entity)
 
     def _read(self, row: InputRow) -> dict[str, Any]:
@@ -85,21 +106,20 @@ class _TableEntities:
         names = ("entity_id", "evidence_id", "source", "report_id", "predicate", "group_id")
         read: dict[str, Any] = {name: fields.take(identifier_field, values, name) for name in names}
         read |= {name: fields.take(label_field, values, name) for name in (*LABELS, "split")}
-        read |= {name: fields.take(text_field, values, name) for name in (*TEXT_NAMES, "claim")}
+        read["claim"] = fields.take(text_field, values, "claim")
+        read["text"] = fields.take(required_text, values)
         read["credibility"] = fields.take(share_field, values, "credibility", self._cells, place)
         read["timestamp"] = fields.take(moment_field, values, "timestamp", self._cells)
         try:
             fields.finish()
         except RowError as error:
             raise self._error(row.line, named_problems(error.problems)) from None
-        read["text"] = read["text"] or read.pop("text_content", None)
-        for name in ("entity_id", "text"):
-            if read[name] is None:
-                raise self._error(row.line, f"{name}: is missing")
+        if read["entity_id"] is None:
+            raise self._error(row.line, "entity_id: is missing")
         return read
 
     def _add(self, entity: dict[str, Any], values: dict[str, Any], line: int) -> None:
-        predicate = values["predicate"] or ""
+        predicate = values["predicate"] or self._plain
         self._agree(entity, {name: values[name] for name in OF_ENTITY}, line)
         if values["label"] is not None:
             self._agree(entity["labels"], {predicate: values["label"]}, line)
@@ -111,7 +131,8 @@ class _TableEntities:
         value = values["supports_value"]
         if value is not None:
             entity["votes"].setdefault(predicate, Counter())[value] += 1
-            item |= {"labels": {predicate: value}} if predicate else {"label": value}
+            is_named = self._has_predicates and predicate
+            item |= {"labels": {predicate: value}} if is_named else {"label": value}
         entity["evidence"].append(item)
 
     def _agree(self, known: dict[str, Any], given: dict[str, Any], line: int) -> None:
@@ -136,7 +157,7 @@ def _most(counts: Counter[str]) -> str | None:
 
 
 def _with_plain_label(entity: dict[str, Any]) -> dict[str, object]:
-    """A label without a predicate is a plain ``label`` of a data set."""
+    """A label of an unknown predicate is a plain ``label`` of a data set, which is refused."""
     labels = entity.pop("labels")
     if "" in labels:
         return {**entity, "label": labels[""]}

@@ -13,7 +13,10 @@ from typing import Any, Literal, get_args
 from lpf.errors import ConfigError, UnknownPredicateError
 
 # Fields of ModelConfig with one entry per predicate, filled in when a model is fitted.
-BY_PREDICATE = ("calibration", "learned_temperature", "calibrated_on", "min_credibility")
+BY_PREDICATE = (
+    *("calibration", "learned_temperature", "calibrated_on", "min_credibility"),
+    "head_familiarity",
+)
 PairInput = Literal["difference", "concatenation"]
 Normalisation = Literal["softmax", "l1"]
 
@@ -200,7 +203,8 @@ class ModelConfig:
     By predicate, ``calibration`` has the fitted parameters of robust mode, ``learned_temperature``
     the temperature of the variant ``learned``, ``calibrated_on`` the number of entities they were
     fitted on, ``min_credibility`` the credibility below which items are left out of a question.
-    ``familiarity`` is None for a model that takes every text at its full weight.
+    ``familiarity`` is None for a model that takes every text at its full weight. A head that was
+    added later was trained on other texts: ``head_familiarity`` has its own.
 
     ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
     wording of the model card does not change what a model answers.
@@ -219,6 +223,7 @@ class ModelConfig:
     min_credibility: Mapping[str, float] = field(default_factory=dict)
     sampling_key: str = ""
     familiarity: FamiliarityConfig | None = None
+    head_familiarity: Mapping[str, FamiliarityConfig | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "predicates", tuple(self.predicates))
@@ -227,11 +232,11 @@ class ModelConfig:
         names = [head.name for head in self.predicates]
         _require(len(set(names)) == len(names), f"predicates: given more than once in {names}.")
         _require(self.members >= 1, f"members: must be at least 1, got {self.members!r}.")
-        if self.familiarity is not None:
+        for known in (self.familiarity, *self.head_familiarity.values()):
             _require(
-                self.familiarity.stop <= self.encoder.input_width,
+                known is None or known.stop <= self.encoder.input_width,
                 f"familiarity.stop: must be at most {self.encoder.input_width}, the number of "
-                f"features, got {self.familiarity.stop}.",
+                f"features, got {known and known.stop}.",
             )
         for field_name in BY_PREDICATE:
             for name in getattr(self, field_name):
@@ -255,7 +260,7 @@ class ModelConfig:
         for head in document["predicates"]:
             if not head["channel"]:
                 del head["channel"]
-        for name in ("min_credibility", "sampling_key", "familiarity"):
+        for name in ("min_credibility", "sampling_key", "familiarity", "head_familiarity"):
             if not document[name]:
                 del document[name]
         return document
@@ -272,6 +277,10 @@ class ModelConfig:
                 plain["aggregator"] = AggregatorConfig(**plain["aggregator"])
             if plain.get("familiarity") is not None:
                 plain["familiarity"] = FamiliarityConfig(**plain["familiarity"])
+            plain["head_familiarity"] = {
+                name: None if one is None else FamiliarityConfig(**one)
+                for name, one in plain.get("head_familiarity", {}).items()
+            }
             return cls(**plain)
         except (KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"model config: {error}.") from error

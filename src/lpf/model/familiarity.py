@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.model.config import FamiliarityConfig
+from lpf.model.layout import familiarity_prefix
 from lpf.types import Float32Array, FloatArray
 
-MEAN, DIRECTIONS = "familiarity.mean", "familiarity.directions"
+MEAN, DIRECTIONS = "mean", "directions"  # tensors, after the prefix of ``model.layout``
 FEWEST_TEXTS = 12  # with fewer, nothing can be said about texts that were not seen
 MOST_DIRECTIONS = 64
 TEXTS_PER_DIRECTION = 4
@@ -50,14 +51,23 @@ class Familiarity:
     directions: FloatArray
 
     @classmethod
-    def of(cls, config: FamiliarityConfig, tensors: Mapping[str, Float32Array]) -> Familiarity:
+    def of(
+        cls,
+        config: FamiliarityConfig,
+        tensors: Mapping[str, Float32Array],
+        predicate: str | None = None,
+    ) -> Familiarity:
+        """From a model's tensors: those of one head's own, or of all heads without their own."""
+        prefix = familiarity_prefix(predicate)
+        mean, directions = tensors[prefix + MEAN], tensors[prefix + DIRECTIONS]
         # In float64, so that a weight depends on the batch by no more than its last bits.
-        return cls(config, tensors[MEAN].astype(float), tensors[DIRECTIONS].astype(float))
+        return cls(config, mean.astype(float), directions.astype(float))
 
-    def tensors(self) -> dict[str, Float32Array]:
+    def tensors(self, predicate: str | None = None) -> dict[str, Float32Array]:
+        prefix = familiarity_prefix(predicate)
         return {
-            MEAN: self.mean.astype(np.float32),
-            DIRECTIONS: np.ascontiguousarray(self.directions, np.float32),
+            prefix + MEAN: self.mean.astype(np.float32),
+            prefix + DIRECTIONS: np.ascontiguousarray(self.directions, np.float32),
         }
 
     def __call__(self, features: Float32Array) -> FloatArray:

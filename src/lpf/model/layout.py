@@ -105,14 +105,18 @@ def _aggregator_shapes(aggregator: AggregatorConfig, config: ModelConfig) -> Sha
     return shapes
 
 
+def familiarity_prefix(predicate: str | None) -> str:
+    """Begins the names of the tensors of a head's own familiarity; None: of the model's."""
+    return FAMILIARITY if predicate is None else f"{FAMILIARITY}head.{predicate}."
+
+
 def _familiarity_shapes(config: ModelConfig) -> Shapes:
-    if config.familiarity is None:
-        return {}
-    width = config.familiarity.stop - config.familiarity.start
-    return {
-        f"{FAMILIARITY}mean": (width,),
-        f"{FAMILIARITY}directions": (width, config.familiarity.rank),
-    }
+    shapes: Shapes = {}
+    for name, known in ((None, config.familiarity), *config.head_familiarity.items()):
+        if known is not None:
+            prefix, width = familiarity_prefix(name), known.stop - known.start
+            shapes |= {f"{prefix}mean": (width,), f"{prefix}directions": (width, known.rank)}
+    return shapes
 
 
 def fresh_tensors(config: ModelConfig, seeds: Sequence[int]) -> dict[str, Float32Array]:

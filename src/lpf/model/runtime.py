@@ -215,7 +215,8 @@ def _softmax(logits: Float32Array) -> Float32Array:
 
 class Runtime:
     """A loaded model: ``encode`` features, get the ``decoder`` of a predicate. ``familiarity``
-    gives the weight of each item, None in models from before it existed."""
+    gives the weight of each item, None in models from before it existed; ``familiarity_of`` that
+    of one head, which may have its own."""
 
     def __init__(self, config: ModelConfig, tensors: Tensors, version: str = "unsaved") -> None:
         check_tensors(config, tensors)
@@ -225,6 +226,10 @@ class Runtime:
         self.scratch = Scratch()
         known = config.familiarity
         self.familiarity = None if known is None else Familiarity.of(known, self.tensors)
+        self._head_familiarity = {
+            name: None if one is None else Familiarity.of(one, self.tensors, name)
+            for name, one in config.head_familiarity.items()
+        }
         trunk = stack(self.tensors, "encoder.trunk")
         self._trunk, self._output = rectify(trunk, self._output_layer())
         self.decoder = lru_cache(maxsize=None)(self._decoder)
@@ -232,6 +237,10 @@ class Runtime:
     def __reduce__(self) -> tuple[type[Runtime], tuple[ModelConfig, Tensors, str]]:
         """Without its caches, which cannot be pickled."""
         return Runtime, (self.config, self.tensors, self.version)
+
+    def familiarity_of(self, predicate: str) -> Familiarity | None:
+        """What tells how like the training texts of this predicate an item is."""
+        return self._head_familiarity.get(predicate, self.familiarity)
 
     @property
     def members(self) -> int:

@@ -48,6 +48,10 @@ NOTHING = "no evidence and no known facts: this is the prior"
 PAPER_UNUSED = "paper mode does not use it"
 UNCOVERED_UNUSED = "it is not used, since the circuit does not cover its predicate"
 _WITHOUT_EVIDENCE = {"related": RELATED_ONLY, "facts": NO_EVIDENCE, "none": NOTHING}
+_FALLBACKS = {
+    "average": "the circuit does not cover this predicate: the items' factors were averaged",
+    "learned": "the circuit does not cover this predicate: learned weights were used",
+}
 FACTS_UNUSED = "known facts were not used: only the circuit can take them into account"
 
 
@@ -155,17 +159,21 @@ class Inference:
         engine, threshold = self._engine, DEFAULT_MIN_CREDIBILITY
         by_model = False
         if engine is not None:
-            threshold = engine.min_credibility(predicate, options)
+            effective = self._answered_with(shared_options(options), predicate)
+            threshold = engine.min_credibility(predicate, effective)
             chosen = engine.runtime.config.min_credibility
             by_model = predicate in chosen and options.mode == "robust"
         filled = replace(options, min_credibility=threshold)
         return filled, "model" if by_model else "default"
 
     def _effective_options(self, question: Question) -> QueryOptions:
-        """The options without query text and ``as_of``. If the circuit does not cover the
-        predicate, the fallback ``learned`` replaces the variant ``spn``."""
-        options = shared_options(question.options)
-        covered = self._background.covers(question.predicate.name)
+        """What the question is answered with, without query text and ``as_of``."""
+        return self._answered_with(shared_options(question.options), question.predicate.name)
+
+    def _answered_with(self, options: QueryOptions, predicate: str) -> QueryOptions:
+        """If the circuit does not cover the predicate, the fallback ``learned`` replaces the
+        variant ``spn``."""
+        covered = self._background.covers(predicate)
         if options.variant == "spn" and not covered and options.fallback == "learned":
             return _as_learned(options)
         return options
@@ -269,8 +277,7 @@ class Inference:
                 notes.append(FACTS_UNUSED)
                 facts = ()
             if question.options.variant == "spn":
-                way = "averaged" if answers.method == "average" else "learned"
-                notes.append(f"the circuit does not cover this predicate: the {way} way answered")
+                notes.append(_FALLBACKS[answers.method])
         combined, uncertainty = answers.combined, answers.uncertainty
         base = combined.base[place] if isinstance(combined, Combined) else None
         return QueryResult(

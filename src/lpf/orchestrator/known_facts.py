@@ -110,7 +110,7 @@ def _described(predicate: str, value: str, timestamp: int) -> str:
 
 
 def _overdue(predicate: Predicate) -> str:
-    return f"is older than its {predicate.staleness_days:g} days"
+    return f"is older than its {predicate.staleness_days:g} days (staleness_days in lpf.toml)"
 
 
 def _share(probability: float) -> str:

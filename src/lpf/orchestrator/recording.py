@@ -196,7 +196,7 @@ class Contexts:
 
     def of(self, result: QueryResult) -> Context:
         options = shared_options(result.options)
-        related = tuple([one.predicate for one in result.related])
+        related = tuple([(one.predicate, one.min_credibility) for one in result.related])
         has_evidence = result.evidence is not None
         return self._cached(result.predicate, options, result.method, has_evidence, related)
 
@@ -206,7 +206,7 @@ class Contexts:
         options: QueryOptions,
         method: Method,
         has_evidence: bool,
-        related: tuple[str, ...],
+        related: tuple[tuple[str, float], ...],
     ) -> Context:
         content: dict[str, Any] = {
             "predicate": predicate,
@@ -223,9 +223,10 @@ class Contexts:
                 name: {
                     "values": list(self._schema[name].values),
                     "log_prior": numbers(self._background.log_prior(name)),
+                    "min_credibility": min_credibility,
                     **self._inference(name, options, method),
                 }
-                for name in related
+                for name, min_credibility in related
             }
         return Context(content)
 

@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class _Read:
     """The items of one entity about one related predicate, with what they say together:
-    ``distribution`` [V] with the predicate's prior, ``message`` [V] in log space without it."""
+    ``distribution`` [V] with the predicate's prior, ``message`` [V] in log space without it.
+    ``min_credibility`` applied to the items."""
 
     predicate: Predicate
     items: Items
     distribution: FloatArray
     message: FloatArray
+    min_credibility: float
 
 
 class RelatedReader:
@@ -89,7 +91,8 @@ class RelatedReader:
             if predicate.name not in question.facts.hard
         }
         for place, items in retrieved.items():
-            questions[place].notes = (*questions[place].notes, *damage_notes(items.damaged))
+            about = [f"evidence about {predicate.name}: {n}" for n in damage_notes(items.damaged)]
+            questions[place].notes = (*questions[place].notes, *about)
         usable = {place: items for place, items in retrieved.items() if len(items)}
         if not usable:
             return
@@ -112,7 +115,9 @@ class RelatedReader:
             if unlike is not None:
                 note = f"evidence about {predicate.name}: {unlike}"
                 questions[place].notes = (*questions[place].notes, note)
-            found[place].append(_Read(predicate, own, answers.distribution[row], messages[row]))
+            found[place].append(
+                _Read(predicate, own, answers.distribution[row], messages[row], minimum)
+            )
 
     def _min_credibility(self, question: Question, related: str, options: QueryOptions) -> float:
         """The one given with the question, else the related predicate's own."""
@@ -157,6 +162,7 @@ def _related(read: _Read, before: FloatArray, after: FloatArray) -> RelatedEvide
         tuple(read.distribution.tolist()),
         read.items,
         read_only(added),
+        read.min_credibility,
     )
 
 

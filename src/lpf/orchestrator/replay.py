@@ -310,8 +310,9 @@ class _Again:
             "potential": recomputed.potential.tolist(),
             "mean_sigma": recomputed.mean_sigma.tolist(),
         }
-        if model.familiarity is not None:
-            factors["familiarity"] = model.familiarity(features).tolist()
+        familiarity = model.familiarity_of(predicate)
+        if familiarity is not None:
+            factors["familiarity"] = familiarity(features).tolist()
         return factors
 
     def _model(self, context: Mapping[str, Any]) -> Runtime:

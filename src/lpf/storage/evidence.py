@@ -447,10 +447,11 @@ class EvidenceStore:
         """Row and version of each item. A damaged item may be replaced too, so versions are
         counted, not read."""
         names = [item.evidence.evidence_id for item in items]
-        for name in names:
-            self.require_known(name)
         stored = {row[0]: row[1:] for row in self.database.look_up(statements.TO_REPLACE, names)}
-        refused = {name for name in names if names.count(name) > 1}
+        for name in names:
+            if name not in stored:
+                self.require_known(name)
+        refused = {name for name, times in Counter(names).items() if times > 1}
         for name, item in zip(names, items, strict=True):
             if stored[name][1] == item.content_hash:
                 refused.add(name)

@@ -145,7 +145,7 @@ def _fits(value: Any, kind: str) -> bool:
         return kind.endswith("?")
     kind = kind.rstrip("?")
     if kind == "text":
-        return isinstance(value, str) and (value.isascii() or _is_unicode(value))
+        return isinstance(value, str) and (value.isascii() or is_unicode(value))
     if kind == "bytes":
         return isinstance(value, bytes)
     if kind == "share":
@@ -155,9 +155,10 @@ def _fits(value: Any, kind: str) -> bool:
     return kind == "number" or _EARLIEST <= value <= _LATEST
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """False for a lone surrogate: the bytes it was read from are not UTF-8."""
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate: the bytes in the store are not UTF-8
+    except UnicodeEncodeError:
         return False
     return True

@@ -13,14 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Protocol
 from xml.sax.saxutils import escape
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from lpf.errors import ConfigError, MissingPackageError
+from lpf.types import ColumnKind
 
-Kind = Literal["text", "share", "number", "count", "time"]
-Columns = Mapping[str, Kind]
+Columns = Mapping[str, ColumnKind]
 Cells = Sequence[object]
 
 ROWS_AT_ONCE = 1000

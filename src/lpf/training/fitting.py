@@ -28,7 +28,7 @@ from lpf.factors.convert import LARGEST_SHIFT, ConversionConfig, Converter, shif
 from lpf.metrics import LabelArray
 from lpf.metrics.intervals import LEVEL
 from lpf.model.artefact import HeldOutData, score_place
-from lpf.model.familiarity import fit_familiarity
+from lpf.model.familiarity import Familiarity, fit_familiarity
 from lpf.model.runtime import Runtime
 from lpf.reading.pair import text_part
 from lpf.schema import Predicate, Schema
@@ -91,11 +91,13 @@ def robust_fit(runtime: Runtime, predicate: Predicate, validation: Examples) -> 
 def _labelled_factors(
     runtime: Runtime, predicate: Predicate, labelled: Examples
 ) -> LabelledFactors:
+    known = runtime.familiarity_of(predicate.name)
     return labelled_factors(
         labelled,
         predicate,
         item_factors(runtime, predicate.name, labelled),
         np.array(runtime.config.head(predicate.name).training_shares),
+        None if known is None else known(labelled.features),
     )
 
 
@@ -111,7 +113,11 @@ def item_factors(runtime: Runtime, predicate: str, examples: Examples) -> FloatA
 
 
 def labelled_factors(
-    examples: Examples, predicate: Predicate, potential: FloatArray, training_shares: FloatArray
+    examples: Examples,
+    predicate: Predicate,
+    potential: FloatArray,
+    training_shares: FloatArray,
+    familiarity: FloatArray | None = None,
 ) -> LabelledFactors:
     return LabelledFactors(
         potential,
@@ -121,6 +127,7 @@ def labelled_factors(
         training_shares,
         np.log(np.array(predicate.prior)),
         examples.groups,
+        familiarity,
     )
 
 
@@ -146,6 +153,30 @@ def with_familiarity(runtime: Runtime, examples: Examples, *, everything: bool) 
     Fitted to all entities but those of the test split, in folds, or to ``everything``. Entities of
     one group stay together. A model of very few items stays as it is.
     """
+    part = text_part(runtime.config.reader_id, runtime.config.encoder.input_width)
+    fitted = familiarity_of_texts(examples, part, everything=everything)
+    if fitted is None:
+        return runtime
+    config = replace(runtime.config, familiarity=fitted.config)
+    return Runtime(config, {**runtime.tensors, **fitted.tensors()}, runtime.version)
+
+
+def with_head_familiarity(runtime: Runtime, examples: Examples, predicate: str) -> Runtime:
+    """The same model, whose head ``predicate`` now knows its own training texts: those of the
+    entities labelled with it. If they are very few, it takes every text at its full weight."""
+    part = text_part(runtime.config.reader_id, runtime.config.encoder.input_width)
+    fitted = familiarity_of_texts(labelled_entities(examples, predicate), part)
+    own = {predicate: None if fitted is None else fitted.config}
+    tensors = {} if fitted is None else fitted.tensors(predicate)
+    config = replace(runtime.config, head_familiarity={**runtime.config.head_familiarity, **own})
+    return Runtime(config, {**runtime.tensors, **tensors}, runtime.version)
+
+
+def familiarity_of_texts(
+    examples: Examples, part: slice, *, everything: bool = False
+) -> Familiarity | None:
+    """Fitted to all entities but those of the test split, or to ``everything``. ``part`` has the
+    features of the text alone. None if there are too few texts."""
     dataset = examples.dataset
     names = [entity.group_id or entity.entity_id for entity in dataset]
     held_back = [not everything and entity.split == "test" for entity in dataset]
@@ -153,12 +184,7 @@ def with_familiarity(runtime: Runtime, examples: Examples, *, everything: bool) 
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     groups = np.repeat([numbers[name] for name in names], examples.segments.counts)
     rows = examples.rows(places)
-    part = text_part(runtime.config.reader_id, runtime.config.encoder.input_width)
-    fitted = fit_familiarity(examples.features[rows], groups[rows], part)
-    if fitted is None:
-        return runtime
-    config = replace(runtime.config, familiarity=fitted.config)
-    return Runtime(config, {**runtime.tensors, **fitted.tensors()}, runtime.version)
+    return fit_familiarity(examples.features[rows], groups[rows], part)
 
 
 def _learned_temperature(runtime: Runtime, predicate: str, validation: Examples) -> float | None:

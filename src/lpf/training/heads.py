@@ -12,7 +12,13 @@ from lpf.model.runtime import Runtime
 from lpf.training.assembly import Trained, assemble, most_independent
 from lpf.training.config import TrainingConfig
 from lpf.training.examples import Examples
-from lpf.training.fitting import calibrated, fit_predicate, refuse_unstable, score_splits
+from lpf.training.fitting import (
+    calibrated,
+    fit_predicate,
+    refuse_unstable,
+    score_splits,
+    with_head_familiarity,
+)
 from lpf.training.history import SeedHistory
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
 from lpf.training.stage_one import EpochCallback, StageOne, best_tensors, histories_of
@@ -41,6 +47,7 @@ def train_head(
     require_trainable(labelled_with(examples.dataset, predicate), predicate)
     runtime, histories = _train(artefact, examples, predicate, config, on_epoch)
     refuse_unstable(runtime, (predicate,), examples)
+    runtime = _with_own_texts(runtime, examples, predicate, config)
     validation = examples.split("validation")
     assert validation is not None  # a data set without it was refused
     fitted = {predicate: fit_predicate(runtime, examples.dataset.schema[predicate], validation)}
@@ -81,7 +88,7 @@ def _train(
     known = {
         name: one for name, one in artefact.tensors.items() if not name.startswith(FAMILIARITY)
     }
-    networks = replace(artefact.config, familiarity=None)
+    networks = replace(artefact.config, familiarity=None, head_familiarity={})
     model, tensors = add_predicate(networks, known, head, seeds)
     validation = examples.rows(dataset.positions("validation"))
     material = make_material(
@@ -93,8 +100,18 @@ def _train(
     return Runtime(model, best_tensors(state)), histories_of(state)
 
 
+def _with_own_texts(
+    runtime: Runtime, examples: Examples, predicate: str, config: TrainingConfig
+) -> Runtime:
+    """The new head was trained on other texts than the model: it gets a familiarity of its own,
+    before it is calibrated. With ``unfamiliar`` "full", every text has its full weight."""
+    if config.unfamiliar == "less":
+        return with_head_familiarity(runtime, examples, predicate)
+    return Runtime(replace(runtime.config, head_familiarity={predicate: None}), runtime.tensors)
+
+
 def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
-    """Put back the parameters that were fitted for the other predicates, and the familiarity."""
+    """Put back the parameters that were fitted for the other predicates, and their familiarity."""
     before, now = artefact.config, runtime.config
     config = replace(
         now,
@@ -103,5 +120,6 @@ def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
         calibrated_on={**before.calibrated_on, **now.calibrated_on},
         min_credibility={**before.min_credibility, **now.min_credibility},
         familiarity=before.familiarity,
+        head_familiarity={**before.head_familiarity, **now.head_familiarity},
     )
     return Runtime(config, {**artefact.tensors, **runtime.tensors})

@@ -14,6 +14,7 @@ import numpy as np
 
 from lpf.combine.calibration import CalibrationFit, fit_robust, robust_answers
 from lpf.model.runtime import Runtime
+from lpf.reading.pair import text_part
 from lpf.training.assembly import Trained, finish
 from lpf.training.config import TrainingConfig, check_seeds
 from lpf.training.examples import Examples
@@ -22,6 +23,7 @@ from lpf.training.fitting import (
     FittedParameters,
     Scores,
     class_shares,
+    familiarity_of_texts,
     labelled_factors,
     score,
 )
@@ -62,12 +64,13 @@ def train_small(
     networks = FoldNetworks(folds, reader_id, config, seeds)
     status("training on folds")
     out_of_fold = networks.train_out_of_fold(on_epoch)
-    results = _fold_results(folds, out_of_fold.factors, out_of_fold.shares)
+    familiarity = _familiarity(folds, reader_id) if config.unfamiliar == "less" else None
+    results = _fold_results(folds, out_of_fold.factors, out_of_fold.shares, familiarity)
     choice: ModelChoice | None = None
     runtime: Runtime | None = None
     if config.model == "best":
         status("comparing with a linear model")
-        linear, linear_results, settings = _train_linear(folds, reader_id, seeds)
+        linear, linear_results, settings = _train_linear(folds, reader_id, seeds, familiarity)
         choice = ModelChoice(_mean_nll(results), _mean_nll(linear_results), settings)
         if choice.is_linear:
             runtime, results = linear, linear_results
@@ -87,7 +90,7 @@ def train_small(
 
 
 def _train_linear(
-    folds: Folds, reader_id: str, seeds: tuple[int, ...]
+    folds: Folds, reader_id: str, seeds: tuple[int, ...], familiarity: FloatArray | None
 ) -> tuple[Runtime, dict[str, FoldResult], dict[str, LinearSettings]]:
     """A linear model trained on everything, the out-of-fold results, and its settings."""
     trainers = [LinearTrainer(folds.examples.select(places)) for places in folds.training]
@@ -96,26 +99,50 @@ def _train_linear(
     runtime = LinearTrainer(folds.examples).runtime(settings, seeds, reader_id)
     shares = {head.name: np.array(head.training_shares) for head in runtime.config.predicates}
     factors = search.factors(settings, seeds, reader_id)
-    return runtime, _fold_results(folds, factors, shares), settings
+    return runtime, _fold_results(folds, factors, shares, familiarity), settings
+
+
+def _familiarity(folds: Folds, reader_id: str) -> FloatArray | None:
+    """How like the texts outside of its fold each item is, [N]; None if they are too few."""
+    examples = folds.examples
+    part = text_part(reader_id, examples.features.shape[1])
+    weights: FloatArray | None = None
+    for training, held_out in zip(folds.training, folds.held_out, strict=True):
+        known = familiarity_of_texts(examples.select(training), part, everything=True)
+        if known is not None:
+            weights = np.ones(len(examples.features)) if weights is None else weights
+            rows = examples.rows(held_out)
+            weights[rows] = known(examples.features[rows])
+    return weights
 
 
 def _fold_results(
-    folds: Folds, factors: Mapping[str, FloatArray], shares: Mapping[str, FloatArray]
+    folds: Folds,
+    factors: Mapping[str, FloatArray],
+    shares: Mapping[str, FloatArray],
+    familiarity: FloatArray | None,
 ) -> dict[str, FoldResult]:
-    """Results by predicate; ``factors`` are those of models not trained on the item's fold."""
+    """Results by predicate; ``factors`` and ``familiarity`` are those of models not trained on the
+    item's fold."""
     return {
-        name: _fold_result(folds.examples, name, factors[name], shares[name])
+        name: _fold_result(folds.examples, name, factors[name], shares[name], familiarity)
         for name in folds.predicates
     }
 
 
 def _fold_result(
-    examples: Examples, name: str, factors: FloatArray, shares: FloatArray
+    examples: Examples,
+    name: str,
+    factors: FloatArray,
+    shares: FloatArray,
+    familiarity: FloatArray | None,
 ) -> FoldResult:
     predicate, labels = examples.dataset.schema[name], examples.dataset.labels(name)
     places = np.flatnonzero(labels >= 0)
     known = examples.select(places)
-    data = labelled_factors(known, predicate, factors[examples.rows(places)], shares)
+    rows = examples.rows(places)
+    weights = None if familiarity is None else familiarity[rows]
+    data = labelled_factors(known, predicate, factors[rows], shares, weights)
     fit = fit_robust(data, generator=np.random.default_rng(SUBSETS_SEED))
     # With very few entities there is no cross-fitting; the fit on all of them answers instead.
     answers = robust_answers(data, fit.parameters) if fit.held_out is None else fit.held_out

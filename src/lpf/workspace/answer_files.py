@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from lpf.errors import ConfigError
-from lpf.results import QueryResult
+from lpf.results import QueryResult, answer_cells, answer_columns
 from lpf.schema import Schema
-from lpf.storage.table_files import Columns, Kind, TableWriter, table_writer
+from lpf.storage.table_files import Columns, TableWriter, table_writer
 
 TABLES = (".csv", ".xlsx", ".parquet")
 LINES = (".jsonl", ".ndjson", ".json")
@@ -60,7 +60,7 @@ class AnswerWriter:
         self._values = tuple(values)
         self._with_errors, self._ranked = with_errors, ranked
         self._file, self._count = file, 0
-        columns = answer_columns(self._values)
+        columns: Columns = answer_columns(self._values)
         if ranked:
             columns = {"rank": "count", **columns}
         if with_errors:
@@ -91,34 +91,3 @@ class AnswerWriter:
             return {"error": {"line": outcome.line, "message": outcome.message}}
         rank = {"rank": self._count} if self._ranked else {}
         return {**rank, **outcome.to_dict()}
-
-
-def answer_columns(values: Iterable[str]) -> Columns:
-    """The columns of a table of answers, with what is in them."""
-    shares: dict[str, Kind] = {f"p_{value}": "share" for value in values}
-    return {
-        "entity_id": "text",
-        "predicate": "text",
-        "claim": "text",
-        "top_value": "text",
-        "confidence": "share",
-        **shares,
-        "source": "text",
-        "method": "text",
-        "items": "count",
-        "conflict": "number",
-        "as_of": "time",
-        "asked_at": "time",
-        "record_id": "text",
-        "notes": "text",
-    }
-
-
-def answer_cells(result: QueryResult, values: Iterable[str]) -> list[object]:
-    """One row of a table of answers."""
-    return [
-        *(result.entity_id, result.predicate, result.claim, result.top_value, result.confidence),
-        *(result.distribution.get(value) for value in values),
-        *(result.source, result.method, len(result.evidence_chain), result.conflict),
-        *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),
-    ]

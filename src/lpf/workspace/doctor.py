@@ -395,8 +395,9 @@ def _model_warnings(workspace: Workspace, model: Artefact) -> Iterator[Check]:
         yield Check(
             "model",
             "warning",
-            f"{model.version} cannot answer {sorted(unknown)}",
-            "train a model for all predicates, or take these out of lpf.toml",
+            f"{model.version} was not trained for {sorted(unknown)}: only facts and related "
+            "predicates answer them",
+            "if they have evidence of their own, label some of it and train again: lpf train",
         )
     for sentence in model.card.not_better_than_class_shares():
         remedy = "label more entities and train again: lpf train"

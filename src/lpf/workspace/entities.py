@@ -17,6 +17,7 @@ from lpf.index.near_names import near_names
 from lpf.ledger import LedgerReader
 from lpf.ledger import statements as ledger_statements
 from lpf.results import QueryResult
+from lpf.schema import Schema
 from lpf.storage.database import Database
 from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import evidence, facts
@@ -132,11 +133,18 @@ def list_entities(
     return list(summaries.values())
 
 
-def all_questions_of(database: Database, predicates: Collection[str]) -> list[tuple[str, str]]:
+def all_questions_of(
+    database: Database, schema: Schema, predicates: Collection[str]
+) -> list[tuple[str, str]]:
     """(entity ID, predicate) for every entity with evidence or facts about one of ``predicates``,
-    in order."""
+    or about a related one, in order."""
+    asked_for = {
+        known.name: {known.name, *schema.related(known.name)} & set(predicates) for known in schema
+    }
     pairs = {tuple(row) for statement in _PAIRS for row in database.rows(statement)}
-    return sorted((name, predicate) for name, predicate in pairs if predicate in predicates)
+    return sorted(
+        {(name, asked) for name, predicate in pairs for asked in asked_for.get(predicate, ())}
+    )
 
 
 @dataclass(frozen=True)
@@ -156,8 +164,8 @@ class Ranking:
         return result.distribution[self.value]
 
 
-def rank(answers: Iterator[QueryResult], value: str, limit: int) -> Ranking:
-    """Only the first ``limit`` answers are kept in memory. Entities with equal probabilities are in
+def rank(answers: Iterator[QueryResult], value: str, limit: int | None) -> Ranking:
+    """Only the first ``limit`` answers are kept in memory, or all if it is None. Entities with equal probabilities are in
     the order of their IDs."""
     asked = without = 0
 
@@ -170,7 +178,10 @@ def rank(answers: Iterator[QueryResult], value: str, limit: int) -> Ranking:
             else:
                 yield result
 
-    first = nlargest(limit, answered(), key=lambda result: result.distribution[value])
+    if limit is None:
+        first = list(answered())
+    else:
+        first = nlargest(limit, answered(), key=lambda result: result.distribution[value])
     first.sort(key=lambda result: (-result.distribution[value], result.entity_id))
     return Ranking(value, first, asked, without)
 

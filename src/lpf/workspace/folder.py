@@ -24,6 +24,12 @@ from lpf.workspace.settings import (
     settings_from,
 )
 
+# A workspace holds evidence about people and a signing key.
+IGNORE_FILE, IGNORE_ALL = (
+    ".gitignore",
+    b"# Not for version control: evidence and a secret key.\n*\n",
+)
+
 
 def find_folder(folder: Path | str | None) -> Path:
     """``folder`` itself, or (None) the current folder or the nearest one above it that is a
@@ -56,6 +62,7 @@ def create_workspace(folder: Path, schema: Schema, reader: str, store_url: str |
         )
     text = settings_text(schema, reader, store_url)
     settings = settings_from(folder, tomllib.loads(text))
+    is_new = not folder.exists()
     with _nothing_left_behind(settings):
         try:
             private_folder(folder)
@@ -69,6 +76,8 @@ def create_workspace(folder: Path, schema: Schema, reader: str, store_url: str |
             _create_ledger(database, settings.key_file)
         with suppress(OSError):  # empty if the ledger of a shared store has its key elsewhere
             settings.key_file.parent.rmdir()
+        if is_new:  # in a folder with other files, it would hide those too
+            write_atomically(folder / IGNORE_FILE, IGNORE_ALL)
         write_atomically(folder / FILE_NAME, text.encode())
 
 
@@ -76,7 +85,13 @@ def create_workspace(folder: Path, schema: Schema, reader: str, store_url: str |
 def _nothing_left_behind(settings: Settings) -> Iterator[None]:
     """If the block raises, remove the files and folders that it created."""
     folder, key = settings.folder, settings.key_file
-    files = [folder / FILE_NAME, key, key.with_suffix(".pub"), *store_files(settings)]
+    files = [
+        folder / FILE_NAME,
+        folder / IGNORE_FILE,
+        key,
+        key.with_suffix(".pub"),
+        *store_files(settings),
+    ]
     folders = [one for path in (key.parent, folder) for one in (path, *path.parents)]
     new_files = [path for path in files if not path.exists()]
     new_folders = [path for path in dict.fromkeys(folders) if not path.exists()]

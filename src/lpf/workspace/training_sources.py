@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpf.datasets import Dataset, assign_splits, require_trainable
 from lpf.errors import ConfigError, DatasetError
 from lpf.index.copies import checked_similarity
-from lpf.ingest import read_labelled
+from lpf.ingest import FileOptions, read_labelled
 from lpf.reading import Reader
 from lpf.schema import Schema
 from lpf.workspace.training_data import Progress, own_examples
@@ -30,13 +30,15 @@ DECLARATION = ".toml"
 class TrainingSource:
     """``what`` is a file, the name of a domain, or None for the workspace's own labelled evidence.
     ``predicates`` are those to train on; empty means all that are labelled. ``preset`` and
-    ``data_seed`` generate a domain. ``resplit`` ignores the splits of a file."""
+    ``data_seed`` generate a domain. ``resplit`` ignores the splits of a file. ``options`` say how to
+    read a table."""
 
     what: str | Path | None = None
     predicates: tuple[str, ...] = ()
     preset: str = "paper"
     data_seed: int = 42
     resplit: bool = False
+    options: FileOptions = field(default_factory=FileOptions)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def prepare(
     and the settings say. DatasetError, TrainingError or ConfigError if it cannot be trained on;
     this is checked before any text of a file or domain is read."""
     if source.what is None:
+        source.options.refuse("the workspace's own evidence")
         examples, reader = own_examples(workspace, source.predicates, progress, pinned)
         dataset, predicates, few = _in_splits(examples.dataset, source.predicates)
         return PreparedData(replace(examples, dataset=dataset), predicates, few, reader)
@@ -77,8 +80,11 @@ def labelled_data(workspace: Wiring, source: TrainingSource) -> Dataset:
     path = Path(source.what)
     if path.is_file() and path.suffix != DECLARATION:
         only = source.predicates[0] if len(source.predicates) == 1 else None
-        dataset = read_labelled(path, schema=workspace.schema, predicate=only)
+        dataset = read_labelled(
+            path, schema=workspace.schema, predicate=only, options=source.options
+        )
         return dataset.in_splits([None] * len(dataset)) if source.resplit else dataset
+    source.options.refuse("a domain, which is generated")
     if source.resplit:
         raise ConfigError(
             "resplit: a domain is generated with splits, which cannot be changed. Nothing was "

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
-from lpf.index import EvidenceIndex, VectorIndex, pair_text_part, readers_used
+from lpf.index import EvidenceIndex, VectorIndex, readers_used
 from lpf.index.vector_folders import VectorFolders
 from lpf.ingest.rejects import may_have_rejects
 from lpf.ledger.keys import load_private
@@ -19,6 +19,7 @@ from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator import Orchestrator, Parts
 from lpf.reading import PairReader, Reader, is_pair, open_reader
+from lpf.reading.pair import text_part
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
 from lpf.storage.evidence import EvidenceStore
@@ -121,8 +122,9 @@ class Wiring:
 
     @part
     def reader(self) -> Reader:
-        """Reads evidence: texts alone or with their claims, as the setting ``with_claim`` says. If
-        that is "auto", as the active model does; without a model, as stored evidence was read."""
+        """Reads evidence: texts alone or with their claims, as the active model does. Without a
+        model, as the setting ``with_claim`` says, or as stored evidence was read if it is "auto":
+        vectors of two readers cannot be compared."""
         return self._pinned(self.reader_for(self._reads_claims()))
 
     def reader_for(self, with_claim: bool) -> Reader:
@@ -164,11 +166,11 @@ class Wiring:
         return reader.pinned(pinned) if pinned else reader.newest()
 
     def _reads_claims(self) -> bool:
+        if self.model is not None and self.model.config.reader_id:
+            return is_pair(self.model.config.reader_id)
         setting = self.settings.reader.with_claim
         if setting != "auto":
             return setting
-        if self.model is not None and self.model.config.reader_id:
-            return is_pair(self.model.config.reader_id)
         return any(map(is_pair, readers_used(self.evidence)))
 
     @part
@@ -181,7 +183,7 @@ class Wiring:
             lambda: self.reader,
             self.settings.ranking,
             copy_similarity=self.settings.index.copy_similarity,
-            text_part=pair_text_part(width) if is_pair(reader_id) else None,
+            text_part=text_part(reader_id, width),
         )
 
     @part

@@ -142,24 +142,25 @@ class Workspace(Wiring):
         return list_entities(self.database, self.records, limit=limit, after=after, like=like)
 
     def questions(self, predicate: str | None = None) -> list[tuple[str, str]]:
-        """(entity ID, predicate) for every entity with evidence or facts about ``predicate``, or
-        (None) about any predicate of the schema."""
+        """(entity ID, predicate) for every entity with evidence or facts about ``predicate`` or a
+        related one, or (None) about any predicate of the schema."""
         every = {each.name for each in self.schema}
         wanted = every if predicate is None else {self.predicate(predicate)}
-        return all_questions_of(self.database, wanted)
+        return all_questions_of(self.database, self.schema, wanted)
 
     def rank(
         self,
         predicate: str | None = None,
         value: str | None = None,
-        limit: int = 20,
+        limit: int | None = 20,
         options: QueryOptions | None = None,
         audit: AuditMode = "sync",
         progress: Progress | None = None,
     ) -> Ranking:
         """Answer the question about every entity, record the answers, and rank the entities by the
-        probability of ``value``, by default the last value of the predicate. Entities with damaged
-        facts are left out and named."""
+        probability of ``value``, by default the last value of the predicate. The ranking has the
+        first ``limit`` of them, or all if it is None. Entities with damaged facts are left out and
+        named."""
         name = self.predicate(predicate)
         chosen = require_value(self.schema[name].values, name, value)
         pairs = self.questions(name)
