@@ -133,9 +133,9 @@ def test_the_file_is_read_once_and_a_repeated_evaluation_computes_nothing(
     reads: list[Path] = []
     read = spec_datasets.read_labelled
 
-    def counted(path: Path) -> Any:
+    def counted(path: Path, **options: Any) -> Any:
         reads.append(path)
-        return read(path)
+        return read(path, **options)
 
     monkeypatch.setattr(spec_datasets, "read_labelled", counted)
     before, calls = times(folder / "kept"), []
