@@ -196,5 +196,14 @@ def counted(workspace: Path) -> int:
 
 def left_behind(workspace: Path) -> set[str]:
     """Files and folders that a workspace does not have at first."""
-    usual = {"lpf.toml", "store.db", "store.db-wal", "store.db-shm", "keys", "models", "active"}
+    usual = {
+        ".gitignore",
+        "lpf.toml",
+        "store.db",
+        "store.db-wal",
+        "store.db-shm",
+        "keys",
+        "models",
+        "active",
+    }
     return {path.name for path in workspace.iterdir()} - usual
