@@ -39,7 +39,7 @@ HELD_OUT_SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "tes
 STABILITY_ITEMS = 256  # the model is tested with noise on this many items at most
 SUBSETS_SEED = 20_240  # draws the subsets of evidence that robust mode is fitted on
 GAIN_DRAWS = 2000  # of the bootstrap that compares a model with the class shares
-FEWEST_COMPARED = 6  # with fewer entities or groups, no interval can be told from chance
+FEWEST_COMPARED = 6  # with fewer entities or groups, an interval says nothing
 NULL_SEED = 7  # draws the ECE that a perfectly calibrated predictor would have
 
 
