@@ -28,7 +28,7 @@ def copied(cache_dir: Path, minilm: MiniLMReader, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "installed_weights", lambda: None)
+    monkeypatch.setattr(export, "installed_weights", lambda source: None)
 
 
 def damage(cache: Path, name: str) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 
+from lpf.combine.robust import RobustParameters, combine_robust
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem
 from lpf.errors import TrainingError
 from lpf.factors.convert import shift_under_noise
@@ -18,7 +19,7 @@ from lpf.reading import ReadRequest
 from lpf.schema import Schema
 from lpf.training import Examples, Trained, Trainer, make_examples, train_head
 from lpf.training.fitting import item_factors, refuse_unstable
-from lpf.training.linear import LinearSearch, LinearSettings, LinearTrainer
+from lpf.training.linear import WHOLE, LinearSearch, LinearSettings, LinearTrainer
 from lpf.training.material import channel_between
 from lpf.training.softmax_regression import (
     RegressionRows,
@@ -227,7 +228,7 @@ def test_no_head_can_be_added_to_a_linear_model(linear: Trained, tmp_path: Path)
 def test_labelled_items_of_unlabelled_entities_are_trained_on() -> None:
     whole = made_up(60)
     dataset = whole.dataset
-    assert LinearTrainer(whole).sources("level") == ("entities",)
+    assert LinearTrainer(whole).sources("level") == ("entities", WHOLE)
     bare = replace(
         dataset,
         entities=tuple(
@@ -242,9 +243,47 @@ def test_labelled_items_of_unlabelled_entities_are_trained_on() -> None:
         ),
     )
     learner = LinearTrainer(replace(whole, dataset=bare))
-    assert learner.sources("level") == ("items", "entities")
-    assert len(learner.rows("level", "items").places) == 180
-    assert len(learner.rows("level", "entities").places) == 90
+    assert learner.sources("level") == ("items", "entities", WHOLE)
+    assert len(learner.rows("level", "items").owners) == 180
+    assert len(learner.rows("level", "entities").owners) == 90
+    assert len(learner.rows("level", WHOLE).owners) == 30
+
+
+def test_the_product_over_items_is_the_regression_on_their_mean() -> None:
+    examples = made_up(40, 3)
+    learner = LinearTrainer(examples)
+    runtime = learner.runtime({"level": LinearSettings(WHOLE, 0.1)}, (1,), "hash")
+    head = runtime.config.head("level")
+    product = combine_robust(
+        item_factors(runtime, "level", examples),
+        examples.credibility,
+        np.array(head.training_shares),
+        np.log(np.array(LEVEL.prior)),
+        examples.segments,
+        RobustParameters(rho=1.0, epsilon=0.0, fitted=True),
+        examples.groups,
+    )
+    rows = learner.rows("level", WHOLE).rows
+    fitted = fit_regression(rows, 0.1, SoftmaxRegression.empty(rows.scaled.shape[1], 3))
+    expected = softmax(fitted.logits(rows.scaled))
+    np.testing.assert_allclose(product.distribution, expected, atol=2e-4)
+
+
+def silent_majority() -> Examples:
+    """One item of six tells the level; the others are noise that every entity has."""
+    examples = made_up(240, 6, noise=0.1)
+    drawn = np.random.default_rng(5)
+    features = examples.features.copy()
+    rows = np.arange(len(features))
+    noise = rows % 6 != (rows // 6) % 6
+    features[noise] = drawn.standard_normal((int(noise.sum()), features.shape[1]))
+    return replace(examples, features=features)
+
+
+def test_whole_entities_are_learned_from_where_most_items_say_nothing() -> None:
+    trained = train(silent_majority())
+    assert trained.choice is not None
+    assert trained.choice.linear["level"].source == WHOLE
 
 
 def test_a_channel_of_a_hand_worked_case() -> None:

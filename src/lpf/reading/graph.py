@@ -1,8 +1,9 @@
-"""Build the ONNX graph of all-MiniLM-L6-v2 from its weights, in float32 or int8.
+"""Build ONNX graphs of BERT encoders from their weights, in float32 or int8.
 
-Six post-norm BERT layers, 12 heads, exact (erf) GELU, then the mean of the tokens scaled to
-length 1. The graph uses standard operators with biases inside ``Gemm``: measured on CPU, ONNX
-Runtime optimises these to something faster than its fused attention operators.
+Post-norm BERT layers, 12 heads, exact (erf) GELU. A sentence encoder ends in the mean of the tokens
+scaled to length 1; a pair encoder ends in a head on the means of claim and text. The graph uses
+standard operators with biases inside ``Gemm``: measured on CPU, ONNX Runtime optimises these to
+something faster than its fused attention operators.
 
 int8 quantises weights once, with one scale per output, and activations at run time, with one scale
 per token. The usual dynamic quantisation of ONNX Runtime has one scale for the whole batch, so a
@@ -11,6 +12,7 @@ text's features would depend on the other texts; it was also slower and less pre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Protocol
 
@@ -136,25 +138,43 @@ Precision = Literal["float32", "int8"]
 # Part of the export's name and of the reader ID: increase it when the features change.
 GRAPH_VERSION: Final = 1
 HEADS: Final = 12
-LAYERS: Final = 6
 EPSILON: Final = 1e-12
 MASKED_SCORE: Final = -1e9
 FLOAT, INT32, INT64 = 1, 6, 7
+_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 
 
-def build_model(weights: Mapping[str, Array], precision: Precision) -> bytes:
-    """The serialised ONNX model: ids [B, S] int32, lengths [B] int64 -> features [B, 384]."""
+def build_sentence_model(weights: Mapping[str, Array], precision: Precision) -> bytes:
+    """The serialised ONNX model: ids [B, S] int32, lengths [B] int64 -> features [B, H]."""
+    bert = _Bert(weights, _layers(precision))
+    bert.pool_sentence(bert.encode())
+    return _serialised(bert, "sentence encoder", ["lengths"], bert.width)
+
+
+def build_pair_model(weights: Mapping[str, Array], precision: Precision) -> bytes:
+    """The serialised ONNX model: ids [B, S] int32, starts [B] int64 (the position of the text's
+    first token), lengths [B] int64 -> features [B, H + 3], the head's hidden vector and the logits
+    of the stances. See ``training/pair_encoder.py`` for the same network in torch."""
+    bert = _Bert(weights, _layers(precision), paired=True)
+    bert.pool_pair(bert.encode())
+    width = bert.width + weights["stance.bias"].shape[0]
+    return _serialised(bert, "pair encoder", ["starts", "lengths"], width)
+
+
+def _layers(precision: Precision) -> GraphLayers:
+    return Float32Layers() if precision == "float32" else Int8Layers()
+
+
+def _serialised(bert: _Bert, name: str, rows: list[str], width: int) -> bytes:
+    """``rows`` are the inputs with one number per item."""
     from onnx import helper
 
-    bert = _Bert(weights, Float32Layers() if precision == "float32" else Int8Layers())
-    bert.build()
-    width = weights["embeddings.LayerNorm.weight"].shape[0]
     graph = helper.make_graph(
         bert.graph.nodes,
-        "all-MiniLM-L6-v2",
+        name,
         [
             helper.make_tensor_value_info("ids", INT32, ["batch", "tokens"]),
-            helper.make_tensor_value_info("lengths", INT64, ["batch"]),
+            *(helper.make_tensor_value_info(row, INT64, ["batch"]) for row in rows),
         ],
         [helper.make_tensor_value_info("features", FLOAT, ["batch", width])],
         list(bert.graph.constants.values()),
@@ -169,19 +189,24 @@ def build_model(weights: Mapping[str, Array], precision: Precision) -> bytes:
 class _Bert:
     """Builds the network layer by layer. Activations are [T, H] with T = batch x tokens."""
 
-    def __init__(self, weights: Mapping[str, Array], layers: GraphLayers) -> None:
+    def __init__(
+        self, weights: Mapping[str, Array], layers: GraphLayers, *, paired: bool = False
+    ) -> None:
         self.graph = OnnxGraph()
         self.weights = weights
         self.layers = layers
+        self.paired = paired
         self.width = weights["embeddings.LayerNorm.weight"].shape[0]
 
-    def build(self) -> None:
+    def encode(self) -> str:
+        """All layers; returns the name of their output."""
         self._shapes_and_mask()
         stream = self._embed()
-        for index in range(LAYERS):
+        found = [match for name in self.weights if (match := _LAYER.match(name))]
+        for index in range(1 + max(int(match[1]) for match in found)):
             stream = self._attention(stream, f"encoder.layer.{index}.attention")
             stream = self._feed_forward(stream, f"encoder.layer.{index}")
-        self._pool(stream)
+        return stream
 
     def _integers(self, *values: int) -> str:
         name = "integers_" + "_".join(map(str, values))
@@ -208,12 +233,19 @@ class _Bert:
     def _embed(self) -> str:
         weights, node = self.weights, self.graph.node
         words = weights["embeddings.word_embeddings.weight"]
-        # Every text is one segment, so the segment embedding is added to the position embeddings.
         places = weights["embeddings.position_embeddings.weight"]
-        places = places + weights["embeddings.token_type_embeddings.weight"][0]
+        segments = weights["embeddings.token_type_embeddings.weight"]
+        # The first segment's embedding is added to the positions, the second where a text is.
         self.layers.table(self.graph, "ids", words, "words")
-        node("Gather", [self.graph.constant("places.table", places), "positions"], "places")
-        node("Add", ["words", "places"], "embedded")
+        placed = self.graph.constant("places.table", places + segments[0])
+        node("Gather", [placed, "positions"], "places")
+        embedded = node("Add", ["words", "places"], "placed" if self.paired else "embedded")
+        if self.paired:
+            self._text_mask()
+            change = self.graph.constant("segments.change", segments[1] - segments[0])
+            node("Unsqueeze", ["is_text", self._integers(2)], "is_text_column")
+            node("Mul", ["is_text_column", change], "segment_change")
+            node("Add", [embedded, "segment_change"], "embedded")
         node("Reshape", ["embedded", self._integers(-1, self.width)], "embedded_flat")
         return self._normalise("embedded_flat", "embeddings.LayerNorm")
 
@@ -263,12 +295,47 @@ class _Bert:
         settings: dict[str, Any] = {"axis": -1, "epsilon": EPSILON}
         return self.graph.node("LayerNormalization", inputs, name, **settings)
 
-    def _pool(self, stream: str) -> None:
+    def pool_sentence(self, stream: str) -> None:
         """The mean of the tokens, scaled to length 1. Because of the scaling, a sum is enough."""
         node = self.graph.node
         node("Cast", ["mask"], "mask_weights", to=FLOAT)
-        node("Unsqueeze", ["mask_weights", self._integers(1)], "mask_row")
         node("Reshape", [stream, "shape_stream"], "tokens_out")
-        node("MatMul", ["mask_row", "tokens_out"], "summed_row")
-        node("Squeeze", ["summed_row", self._integers(1)], "summed")
+        self._sum_over("mask_weights", "summed")
         node("LpNormalization", ["summed"], "features", axis=-1, p=2)
+
+    def _text_mask(self) -> None:
+        """Where tokens belong to the text [B, S], as float; positions from ``starts`` on."""
+        node = self.graph.node
+        node("Unsqueeze", ["starts", self._integers(1)], "starts_column")
+        node("GreaterOrEqual", ["positions", "starts_column"], "after_claim")
+        node("And", ["after_claim", "mask"], "in_text")
+        node("Cast", ["in_text"], "is_text", to=FLOAT)
+
+    def pool_pair(self, stream: str) -> None:
+        """The head on [class token, claim, text, |claim - text|, claim * text]."""
+        node = self.graph.node
+        node("Reshape", [stream, "shape_stream"], "tokens_out")
+        first = self.graph.constant("class_position", np.int64(0))
+        node("Gather", ["tokens_out", first], "class_token", axis=1)
+        node("Cast", ["mask"], "mask_weights", to=FLOAT)
+        node("Sub", ["mask_weights", "is_text"], "is_claim")
+        for part in ("claim", "text"):
+            self._sum_over(f"is_{part}", f"{part}_sum")
+            node("ReduceSum", [f"is_{part}", self._integers(1)], f"{part}_count", keepdims=1)
+            node("Div", [f"{part}_sum", f"{part}_count"], part)
+        node("Sub", ["claim", "text"], "difference")
+        node("Abs", ["difference"], "distance")
+        node("Mul", ["claim", "text"], "product")
+        pooled = ["class_token", "claim", "text", "distance", "product"]
+        node("Concat", pooled, "pooled", axis=1)
+        self._linear("pooled", "hidden")
+        node("Gelu", ["hidden"], "hidden_vector")
+        self._linear("hidden_vector", "stance")
+        node("Concat", ["hidden_vector", "stance"], "features", axis=1)
+
+    def _sum_over(self, weights: str, name: str) -> str:
+        """The weighted sum of the tokens' states, [B, H]."""
+        node = self.graph.node
+        node("Unsqueeze", [weights, self._integers(1)], f"{name}_weights")
+        node("MatMul", [f"{name}_weights", "tokens_out"], f"{name}_row")
+        return node("Squeeze", [f"{name}_row", self._integers(1)], name)

@@ -13,13 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpf.errors import ConfigError, EvidenceError, ReaderError
-from lpf.reading.export import (
-    MODEL_FILE,
-    MODEL_NAME,
-    TOKENIZER_FILE,
-    WEIGHTS_SHA256,
-    export_minilm,
-)
+from lpf.reading.export import MINILM, MODEL_FILE, TOKENIZER_FILE, export_encoder
 from lpf.reading.graph import GRAPH_VERSION, Precision
 from lpf.reading.passages import CHARACTERS_AT_ONCE, PIECE, combined, passages, token_ids, windows
 from lpf.reading.reader import (
@@ -124,15 +118,14 @@ class MiniLMReader(Reader):
         cache_dir: Path | str | None = None,
         weights_dir: Path | str | None = None,
     ) -> None:
-        self._threads = _usable_processors() if threads is None else threads
-        _check_settings(precision, max_length, self._threads)
-        folder = export_minilm(cache_dir, precision=precision, weights_dir=weights_dir)
-        self._session = _open_session(folder / MODEL_FILE)
-        self._tokenizer = _open_tokenizer(folder / TOKENIZER_FILE)
+        self._threads = usable_processors() if threads is None else threads
+        check_settings(precision, max_length, self._threads)
+        folder = export_encoder(MINILM, cache_dir, precision=precision, weights_dir=weights_dir)
+        self._session = open_session(folder / MODEL_FILE)
+        self._tokenizer = open_tokenizer(folder / TOKENIZER_FILE)
         self._max_length, self._passages = max_length, passages
         self._plain_id = (
-            f"{MODEL_NAME}@{WEIGHTS_SHA256[:16]}"
-            f";precision={precision};max_length={max_length};graph={GRAPH_VERSION}"
+            f"{MINILM.identity};precision={precision};max_length={max_length};graph={GRAPH_VERSION}"
         )
 
     @property
@@ -243,7 +236,7 @@ class MiniLMReader(Reader):
         return run_batches(work, batches, self._threads)
 
 
-def _check_settings(precision: str, max_length: int, threads: int) -> None:
+def check_settings(precision: str, max_length: int, threads: int) -> None:
     if precision not in get_args(Precision):
         raise ConfigError(
             f"must be one of {get_args(Precision)}, got {precision!r}.", field="precision"
@@ -257,13 +250,13 @@ def _check_settings(precision: str, max_length: int, threads: int) -> None:
         raise ConfigError(f"must be at least 1, got {threads}.", field="threads")
 
 
-def _usable_processors() -> int:
+def usable_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _open_session(path: Path) -> Any:
+def open_session(path: Path) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -280,7 +273,7 @@ def _open_session(path: Path) -> Any:
         ) from error
 
 
-def _open_tokenizer(path: Path) -> Tokenizer:
+def open_tokenizer(path: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(path))

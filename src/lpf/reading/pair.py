@@ -18,9 +18,11 @@ from lpf.reading.reader import (
     as_requests,
     check_text,
 )
+from lpf.reading.stance import STANCE_WIDTH
 
 PARTS: Final = 4
 NAME: Final = "pair("
+WITH_STANCE: Final = "+stance("
 _TEXT_FIELD = re.compile(r"items\[(\d+)\]\.text")
 
 
@@ -28,28 +30,31 @@ def text_part(reader_id: str, width: int) -> slice:
     """Where the features of the text alone lie among all ``width`` features of a reader."""
     if not is_pair(reader_id):
         return slice(0, width)
-    return slice(width // PARTS, 2 * width // PARTS)
+    inner = (width - (STANCE_WIDTH if WITH_STANCE in reader_id else 0)) // PARTS
+    return slice(inner, 2 * inner)
 
 
 class PairReader(Reader):
-    """Features [c, e, |c - e|, c * e] of claim c and evidence e: four times the inner width.
+    """Features [c, e, |c - e|, c * e] of claim c and evidence e, each read on its own: four times
+    the inner width. With ``stance``, the features of the stance reader follow.
 
     The claim of an item without one is a row of zeros. A claim shared by several items is read once
     per call. Fields are passed to the inner reader with the text.
     """
 
-    def __init__(self, inner: Reader) -> None:
+    def __init__(self, inner: Reader, stance: Reader | None = None) -> None:
         if inner.uses_claim:
             raise ConfigError(f"the inner reader {inner.reader_id} already reads the claim.")
-        self._inner = inner
+        self._inner, self._stance = inner, stance
 
     @property
     def reader_id(self) -> str:
-        return f"{NAME}{self._inner.reader_id})"
+        plain = f"{NAME}{self._inner.reader_id})"
+        return plain if self._stance is None else f"{plain}{WITH_STANCE}{self._stance.reader_id})"
 
     @property
     def width(self) -> int:
-        return PARTS * self._inner.width
+        return PARTS * self._inner.width + (0 if self._stance is None else self._stance.width)
 
     @property
     def uses_claim(self) -> bool:
@@ -64,12 +69,15 @@ class PairReader(Reader):
         return self._inner.cuts_after
 
     def pinned(self, reader_id: str) -> Reader:
-        inner = self._inner.pinned(reader_id.removeprefix(NAME).removesuffix(")"))
-        return self if inner is self._inner else PairReader(inner)
+        plain, _, stance = reader_id.partition(WITH_STANCE)
+        inner = self._inner.pinned(plain.removeprefix(NAME).removesuffix(")"))
+        if not stance and self._stance is not None:
+            return PairReader(inner)  # a model from before there was a stance reader
+        return self if inner is self._inner else PairReader(inner, self._stance)
 
     def newest(self) -> Reader:
         inner = self._inner.newest()
-        return self if inner is self._inner else PairReader(inner)
+        return self if inner is self._inner else PairReader(inner, self._stance)
 
     def count_cut(self, items: Sequence[ReadRequest | str]) -> int:
         return self._inner.count_cut(items)
@@ -80,8 +88,12 @@ class PairReader(Reader):
         requests = as_requests(items)
         claim_features = self._read_claims([request.claim for request in requests])
         texts = [ReadRequest(request.text, fields=request.fields) for request in requests]
-        text_features = self._inner.read_many(texts, progress=progress)
-        return _combine(claim_features, text_features)
+        if self._stance is None:
+            return _combine(claim_features, self._inner.read_many(texts, progress=progress))
+        # The stance takes most of the time: its progress is shown.
+        text_features = self._inner.read_many(texts)
+        stances = self._stance.read_many(requests, progress=progress)
+        return np.concatenate([_combine(claim_features, text_features), stances], axis=1)
 
     def _read_claims(self, claims: Sequence[str | None]) -> Features:
         """[N, inner width]; zeros where there is no claim."""

@@ -91,13 +91,14 @@ def robust_fit(runtime: Runtime, predicate: Predicate, validation: Examples) -> 
 def _labelled_factors(
     runtime: Runtime, predicate: Predicate, labelled: Examples
 ) -> LabelledFactors:
-    known = runtime.familiarity_of(predicate.name)
+    known, head = runtime.familiarity_of(predicate.name), runtime.config.head(predicate.name)
     return labelled_factors(
         labelled,
         predicate,
         item_factors(runtime, predicate.name, labelled),
-        np.array(runtime.config.head(predicate.name).training_shares),
+        np.array(head.training_shares),
         None if known is None else known(labelled.features),
+        head.trained_rho,
     )
 
 
@@ -118,6 +119,7 @@ def labelled_factors(
     potential: FloatArray,
     training_shares: FloatArray,
     familiarity: FloatArray | None = None,
+    trained_rho: float = 0.0,
 ) -> LabelledFactors:
     return LabelledFactors(
         potential,
@@ -128,6 +130,7 @@ def labelled_factors(
         np.log(np.array(predicate.prior)),
         examples.groups,
         familiarity,
+        trained_rho,
     )
 
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lpf.combine.calibration import CalibrationFit, fit_robust
+from lpf.combine.robust import copy_discount, exponents
 from lpf.factors.distributions import apply_channel, label_channel, softmax
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.runtime import Runtime
@@ -44,8 +45,11 @@ from lpf.training.softmax_regression import (
 from lpf.types import Float32Array, FloatArray
 
 Places = NDArray[np.intp]
-# Which labels the regression is fitted to: the items' own, or those of their entities.
-LabelSource = Literal["items", "entities"]
+# What the regression is fitted to: items with their own labels, items with the labels of their
+# entities, or whole entities. A whole entity is the mean of its items: one whose items mostly say
+# nothing is still learned from, because no item has to explain the label alone.
+LabelSource = Literal["items", "entities", "whole entities"]
+WHOLE: Final = "whole entities"
 # The search for a penalty ends after this many weaker ones in a row that are worse than the best.
 MOST_WORSE = 2
 
@@ -58,18 +62,22 @@ class LinearSettings:
     penalty: float
 
     def describe(self, predicate: str) -> str:
-        whose = "the items' own labels" if self.source == "items" else "the entities' labels"
-        return f"{predicate}: fitted to {whose}, penalty {self.penalty:g}"
+        fitted_to = {
+            "items": "the items' own labels",
+            "entities": "the entities' labels, item by item",
+            WHOLE: "whole entities",
+        }[self.source]
+        return f"{predicate}: fitted to {fitted_to}, penalty {self.penalty:g}"
 
 
 @dataclass(frozen=True)
 class LinearRows:
-    """Training data of one predicate: ``rows`` are the labelled items, ``places`` their positions
-    among all items."""
+    """Training data of one predicate: ``rows`` are the labelled items or entities, ``owners`` the
+    positions of their entities."""
 
     head: PredicateHead
     rows: RegressionRows
-    places: Places
+    owners: Places
 
 
 @dataclass(frozen=True)
@@ -87,18 +95,41 @@ class LinearTrainer:
         return self.scaling.apply(self.examples.features)
 
     def sources(self, name: str) -> tuple[LabelSource, ...]:
-        """Labels to choose from; only the entities' if items have no labels of their own."""
+        """What to choose from. Without labels of their own, items are fitted with their entities';
+        with one item each, whole entities are the same as items."""
         own, of_entities = self._labels("items", name), self._labels("entities", name)
-        return ("entities",) if (own == of_entities).all() else ("items", "entities")
+        whole = () if (np.diff(self.examples.dataset.offsets) <= 1).all() else (WHOLE,)
+        return (*(() if (own == of_entities).all() else ("items",)), "entities", *whole)
 
     def rows(self, name: str, source: LabelSource) -> LinearRows:
+        if source == WHOLE:
+            return self._whole_rows(name)
         labels = self._labels(source, name)
         places = np.flatnonzero(labels >= 0)
         rows = RegressionRows(self.scaled[places], labels[places], self._weights(source)[places])
         values = self._values(name)
         shares = training_shares(rows.labels, len(values), rows.weights)
         channel = self._channel(name) if source == "items" else None
-        return LinearRows(head_through(name, values, shares, channel), rows, places)
+        head = head_through(name, values, shares, channel)
+        return LinearRows(head, rows, self.examples.segments.owner[places])
+
+    def _whole_rows(self, name: str) -> LinearRows:
+        """One row per labelled entity. Robust mode with ρ = 1 and π equal to the prior multiplies
+        the items' factors to exactly the regression's answer about their mean."""
+        labels = self.examples.dataset.labels(name)
+        entities = np.flatnonzero((labels >= 0) & (self.examples.segments.counts > 0))
+        predicate = self.examples.dataset.schema[name]
+        head = PredicateHead(name, predicate.values, tuple(predicate.prior), trained_rho=1.0)
+        rows = RegressionRows(self._pooled[entities], labels[entities], np.ones(len(entities)))
+        return LinearRows(head, rows, entities)
+
+    @cached_property
+    def _pooled(self) -> Float32Array:
+        """The mean of each entity's items [E, d]; copies count as one item together."""
+        segments = self.examples.segments
+        discount = copy_discount(self.examples.groups, segments, len(self.scaled))
+        weights = exponents(discount, 1.0, segments)
+        return segments.sum(weights[:, None] * self.scaled).astype(np.float32)
 
     def runtime(
         self, settings: Mapping[str, LinearSettings], seeds: Sequence[int], reader_id: str
@@ -121,13 +152,10 @@ class LinearTrainer:
     def reweighted(self, one: LinearRows, seeds: Sequence[int]) -> Iterator[RegressionRows]:
         """For each seed the rows with a random weight per entity: exponential, as in the Bayesian
         bootstrap, with mean 1 over the seeds."""
-        dataset = self.examples.dataset
-        drawn = np.stack(
-            [np.random.default_rng(seed).exponential(size=len(dataset)) for seed in seeds]
-        )
+        count = len(self.examples.dataset)
+        drawn = np.stack([np.random.default_rng(seed).exponential(size=count) for seed in seeds])
         for weights in drawn / drawn.mean(axis=0):
-            of_items = np.repeat(weights, np.diff(dataset.offsets))[one.places]
-            yield replace(one.rows, weights=one.rows.weights * of_items)
+            yield replace(one.rows, weights=one.rows.weights * weights[one.owners])
 
     def _weights(self, source: LabelSource) -> FloatArray:
         """Items' own labels count equally; an entity's label counts once, however many items it
@@ -225,9 +253,10 @@ class LinearSearch:
         """Held-out NLL from strong penalties to weak ones, until these only get worse."""
         rows = [one.rows(name, source) for one in self.trainers]
         shares = np.mean([one.head.training_shares for one in rows], axis=0)
+        rho = rows[0].head.trained_rho
         tried: list[tuple[LinearSettings, float]] = []
         for penalty, factors in self._path(rows):
-            tried.append((LinearSettings(source, penalty), self._nll(name, factors, shares)))
+            tried.append((LinearSettings(source, penalty), self._nll(name, factors, shares, rho)))
             if _is_past_the_best([nll for _, nll in tried]):
                 break
         return tried
@@ -247,7 +276,7 @@ class LinearSearch:
         rows = np.concatenate([self.held_out.rows(places) for places in self.places])
         return np.asarray(np.concatenate(parts)[np.argsort(rows)])
 
-    def _nll(self, name: str, factors: FloatArray, shares: FloatArray) -> float:
+    def _nll(self, name: str, factors: FloatArray, shares: FloatArray, trained_rho: float) -> float:
         dataset = self.held_out.dataset
         labelled = np.flatnonzero(dataset.labels(name) >= 0)
         data = labelled_factors(
@@ -255,6 +284,7 @@ class LinearSearch:
             dataset.schema[name],
             factors[self.held_out.rows(labelled)],
             shares,
+            trained_rho=trained_rho,
         )
         generator = np.random.default_rng(SUBSETS_SEED)
         return fit_robust(data, generator=generator, cross_fit=False).nll_after

@@ -97,9 +97,11 @@ def _train_linear(
     search = LinearSearch(folds.examples, trainers, folds.held_out)
     settings = {name: search.best_settings(name) for name in folds.predicates}
     runtime = LinearTrainer(folds.examples).runtime(settings, seeds, reader_id)
-    shares = {head.name: np.array(head.training_shares) for head in runtime.config.predicates}
+    heads = runtime.config.predicates
+    shares = {head.name: np.array(head.training_shares) for head in heads}
     factors = search.factors(settings, seeds, reader_id)
-    return runtime, _fold_results(folds, factors, shares, familiarity), settings
+    rho = {head.name: head.trained_rho for head in heads}
+    return runtime, _fold_results(folds, factors, shares, familiarity, rho), settings
 
 
 def _familiarity(folds: Folds, reader_id: str) -> FloatArray | None:
@@ -121,11 +123,15 @@ def _fold_results(
     factors: Mapping[str, FloatArray],
     shares: Mapping[str, FloatArray],
     familiarity: FloatArray | None,
+    trained_rho: Mapping[str, float] | None = None,
 ) -> dict[str, FoldResult]:
     """Results by predicate; ``factors`` and ``familiarity`` are those of models not trained on the
     item's fold."""
+    rho = trained_rho or dict.fromkeys(folds.predicates, 0.0)
     return {
-        name: _fold_result(folds.examples, name, factors[name], shares[name], familiarity)
+        name: _fold_result(
+            folds.examples, name, factors[name], shares[name], familiarity, rho[name]
+        )
         for name in folds.predicates
     }
 
@@ -136,13 +142,14 @@ def _fold_result(
     factors: FloatArray,
     shares: FloatArray,
     familiarity: FloatArray | None,
+    trained_rho: float,
 ) -> FoldResult:
     predicate, labels = examples.dataset.schema[name], examples.dataset.labels(name)
     places = np.flatnonzero(labels >= 0)
     known = examples.select(places)
     rows = examples.rows(places)
     weights = None if familiarity is None else familiarity[rows]
-    data = labelled_factors(known, predicate, factors[rows], shares, weights)
+    data = labelled_factors(known, predicate, factors[rows], shares, weights, trained_rho)
     fit = fit_robust(data, generator=np.random.default_rng(SUBSETS_SEED))
     # With very few entities there is no cross-fitting; the fit on all of them answers instead.
     answers = robust_answers(data, fit.parameters) if fit.held_out is None else fit.held_out

@@ -18,7 +18,7 @@ from lpf.ledger.reader import LedgerReader
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator import Orchestrator, Parts
-from lpf.reading import PairReader, Reader, is_pair, open_reader
+from lpf.reading import Reader, claim_reader, is_pair, open_reader
 from lpf.reading.pair import text_part
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
@@ -132,7 +132,7 @@ class Wiring:
         built: Reader | None = vars(self).get(Wiring.reader.name)
         if built is not None and built.uses_claim == with_claim:
             return built
-        return PairReader(self.text_reader) if with_claim else self.text_reader
+        return claim_reader(self.text_reader) if with_claim else self.text_reader
 
     def reader_for_training(self, has_claims: bool, pinned: str | None = None) -> Reader:
         """The reader for data to train on: the one whose ID is ``pinned``, else the newest, with

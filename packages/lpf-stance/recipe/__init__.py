@@ -1,0 +1,1 @@
+"""How the weights of this package were made: ``python -m recipe --help``."""
