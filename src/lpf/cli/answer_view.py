@@ -30,13 +30,14 @@ from lpf.items import Items
 from lpf.orchestrator.inference import NOTHING, RELATED_ONLY
 from lpf.results import (
     NO_ANSWER,
+    NO_WORDS,
     STAGES,
     UNLIKE,
     FactUsed,
     LeftOut,
     QueryResult,
     all_left_out_note,
-    unfamiliar_note,
+    unfamiliar_notes,
     unfamiliar_places,
 )
 from lpf.storage.values import from_micros
@@ -133,12 +134,11 @@ def _basis(result: QueryResult) -> list[str]:
 
 
 def _all_unfamiliar(result: QueryResult) -> list[str]:
-    """The note about items unlike the training texts, at the top if all items are."""
+    """The notes about items unlike the training texts, at the top if all items are."""
     used = result.evidence
     if used is None or not len(used) or len(unfamiliar_places(used)) < len(used):
         return []
-    note = unfamiliar_note(used, weighted=_counts_less(result))
-    return [] if note is None else [note]
+    return unfamiliar_notes(used, weighted=_counts_less(result))
 
 
 def _counts_less(result: QueryResult) -> bool:
@@ -201,7 +201,8 @@ def _unfamiliar_lines(result: QueryResult, used: Items) -> Iterator[str]:
     for place in unfamiliar_places(used):
         assert used.familiarity is not None  # else no item would be named
         counts = f": counts {used.familiarity[place]:.2f}" if weighted else ""
-        yield f"{used.ids[place]}: {UNLIKE}{counts}"
+        blank = used.wordless is not None and used.wordless[place]
+        yield f"{used.ids[place]}: {NO_WORDS if blank else UNLIKE}{counts}"
 
 
 def _one_bit(result: QueryResult) -> str:

@@ -34,7 +34,7 @@ from lpf.results import (
     Source,
     Threshold,
     all_left_out_note,
-    unfamiliar_note,
+    unfamiliar_notes,
 )
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
@@ -265,10 +265,10 @@ class Inference:
     ) -> QueryResult:
         answers.fill(items, place)
         weighted = answers.method == "spn" and question.options.mode == "robust"
-        unlike = unfamiliar_note(items, weighted=weighted)
-        rough = self._rough_note(answers.predicate)
-        found = [note for note in (unlike, self._cut_note(items), rough) if note is not None]
-        notes = [*found, *question.notes, *damage_notes(items.damaged)]
+        others = (self._cut_note(items), self._rough_note(answers.predicate))
+        notes = unfamiliar_notes(items, weighted=weighted)
+        notes += [note for note in others if note is not None]
+        notes += [*question.notes, *damage_notes(items.damaged)]
         facts = question.used
         if answers.method == "spn" or not facts:
             notes += question.fact_notes

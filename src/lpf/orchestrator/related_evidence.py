@@ -23,7 +23,7 @@ from lpf.combine.combined import Combined
 from lpf.engine import Background, Engine, Facts, Items
 from lpf.engine.background import read_only
 from lpf.index.retrieve import EvidenceIndex
-from lpf.results import RelatedEvidence, unfamiliar_note, with_contributions
+from lpf.results import RelatedEvidence, unfamiliar_notes, with_contributions
 from lpf.schema import Predicate
 from lpf.storage.seals import damage_notes
 from lpf.types import Float32Array, FloatArray, QueryOptions
@@ -111,10 +111,9 @@ class RelatedReader:
         messages = combined.segments.sum(combined.contributions)
         for row, (place, own) in enumerate(usable.items()):
             answers.fill(own, row)
-            unlike = unfamiliar_note(own, weighted=options.mode == "robust")
-            if unlike is not None:
-                note = f"evidence about {predicate.name}: {unlike}"
-                questions[place].notes = (*questions[place].notes, note)
+            unlike = unfamiliar_notes(own, weighted=options.mode == "robust")
+            about = [f"evidence about {predicate.name}: {note}" for note in unlike]
+            questions[place].notes = (*questions[place].notes, *about)
             found[place].append(
                 _Read(predicate, own, answers.distribution[row], messages[row], minimum)
             )
