@@ -238,3 +238,28 @@ def test_more_items_than_a_question_uses_are_stated(lpf, data: Path, tmp_path: P
     settings.write_text(settings.read_text() + "\n[query]\ntop_k = 1\n")
     shown = flat(lpf("train", data, *QUICK))
     assert "scores use all items of an entity, up to 2; a question uses the best 1" in shown
+
+
+def test_credibility_without_effect_is_reported(lpf, tmp_path: Path, data: Path) -> None:
+    """All items have the same credibility, so it cannot say which of them are right."""
+    found = lpf.json("train", data, *QUICK)["credibility"]["level"]
+    assert found["has_effect"] is False
+    assert found["items"] == 120
+    assert "credibility has" in flat(lpf("train", data, *QUICK))
+    without = [one | {"evidence": _unrated(one["evidence"])} for one in lines(60)]
+    unrated = write_lines(tmp_path / "unrated.jsonl", without)
+    found = lpf.json("train", unrated, *QUICK)["credibility"]["level"]
+    assert (found["has_effect"], found["items"]) == (False, 0)
+    assert "credibility" not in lpf("train", unrated, *QUICK).stdout
+
+
+def test_credibility_that_has_an_effect_is_not_mentioned() -> None:
+    from lpf.cli.train_view import _credibility
+
+    one = {"has_effect": True, "slope": 0.7, "items": 9}
+    assert list(_credibility({"level": one})) == []
+    assert len(list(_credibility({"level": {**one, "has_effect": False, "slope": 0.0}}))) == 1
+
+
+def _unrated(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in item.items() if k != "credibility"} for item in evidence]
