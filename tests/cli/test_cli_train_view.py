@@ -11,6 +11,7 @@ import pytest
 from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
 from lpf.schema import Predicate, Schema
 from lpf.workspace import Workspace
+from lpf.workspace.circuit import learn_from_rows
 
 SMALL = ("--hidden", 8, "--latent-width", 4, "--model", "networks", "--no-aggregator")
 QUICK = ("--seeds", "1,2", "--max-epochs", 3, *SMALL, "--no-report")
@@ -259,6 +260,16 @@ def test_credibility_that_has_an_effect_is_not_mentioned() -> None:
     one = {"has_effect": True, "slope": 0.7, "items": 9}
     assert list(_credibility({"level": one})) == []
     assert len(list(_credibility({"level": {**one, "has_effect": False, "slope": 0.0}}))) == 1
+
+
+def test_the_output_says_if_the_prior_was_learned(lpf, tmp_path: Path, data: Path) -> None:
+    assert lpf.json("train", data, *QUICK)["prior"]["from"] == "schema"
+    assert "circuit" not in lpf("train", data, *QUICK).stdout
+    learn_from_rows(lpf.folder, Schema((Predicate("level", LEVELS),)), [{"level": "high"}] * 20)
+    found = lpf.json("train", data, *QUICK)["prior"]
+    assert found["from"] == "circuit"
+    assert found["values"]["level"]["high"] > 0.9
+    assert "prior of the learned circuit" in flat(lpf("train", data, *QUICK))
 
 
 def _unrated(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:

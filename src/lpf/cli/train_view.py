@@ -81,6 +81,7 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
             ("splits", splits or "none: few entities are trained on in folds"),
             ("reader", short_reader(document["reader"])),
             *_claims(data["claims"]),
+            *_prior(document["prior"]),
             *_model_choice(document),
             *_ignored(document["ignored"]),
             *_more_than_top_k(data["most_items"], document["top_k"]),
@@ -96,6 +97,13 @@ def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
     have = count(claims["entities"], "entity has one", "entities have one")
     read = "read with the evidence" if claims["read"] else "not read (with_claim in lpf.toml)"
     return [("claims", f"{have}; {read}")]
+
+
+def _prior(prior: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The row about a learned circuit: answers also use facts, which scores cannot."""
+    if prior["from"] == "schema":
+        return []
+    return [("prior", "of the learned circuit; scores are without known facts, which answers use")]
 
 
 def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -369,6 +377,7 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
         "report": None if outcome.report is None else str(outcome.report),
         "data": _data_document(run),
         "predicates": list(run.predicates),
+        "prior": _prior_document(run),
         "reader": trained.config.reader_id,
         "config": run.config.to_dict(),
         "reading": _choice_document(trained.choice),
@@ -405,6 +414,19 @@ def _data_document(run: TrainingRun) -> dict[str, Any]:
             "read": run.claims_read,
         },
         "digest": dataset.digest,
+    }
+
+
+def _prior_document(run: TrainingRun) -> dict[str, Any]:
+    """The priors that the model was fitted and scored with, by predicate and value, and where they
+    come from."""
+    schema = run.dataset.schema
+    return {
+        "from": "circuit" if run.learned_prior else "schema",
+        "values": {
+            name: dict(zip(schema[name].values, schema[name].prior, strict=True))
+            for name in run.predicates
+        },
     }
 
 
