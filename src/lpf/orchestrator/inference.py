@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from lpf.combine.calibration import FEW_ENTITIES, rough_error
 from lpf.combine.combined import Combined, normalised
 from lpf.engine import Answers, Background, Engine, Facts, Items
 from lpf.engine.background import read_only
@@ -25,7 +24,7 @@ from lpf.items import Segments
 from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.orchestrator.known_facts import FactPolicy, known_facts, unused_note
 from lpf.orchestrator.recording import shared_options
-from lpf.orchestrator.related_evidence import RelatedReader
+from lpf.orchestrator.related_evidence import RelatedReader, rough_note
 from lpf.results import (
     FactUsed,
     LeftOut,
@@ -358,15 +357,8 @@ class Inference:
         )
 
     def _make_rough_note(self, predicate: str) -> str | None:
-        """The warning about probabilities that were fitted on very few entities."""
         assert self._engine is not None  # there is no inference without an engine
-        entities = self._engine.runtime.config.calibrated_on.get(predicate)
-        if entities is None or entities >= FEW_ENTITIES:
-            return None
-        return (
-            f"probabilities were fitted on {entities} entities only: take them as rough, they can "
-            f"be off by {100 * rough_error(entities):.0f} points and more"
-        )
+        return rough_note(self._engine, predicate)
 
 
 @lru_cache(maxsize=64)
