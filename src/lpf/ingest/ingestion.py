@@ -34,6 +34,7 @@ from lpf.ingest.input_rows import (
     similar_fields,
 )
 from lpf.ingest.matching import StoreMatcher
+from lpf.ingest.new_entities import NewEntities
 from lpf.ingest.rejects import RejectsFile
 from lpf.ingest.row_fields import Problem, RowError
 from lpf.reading.reader import Features, Reader, ReadRequest
@@ -151,6 +152,7 @@ class Ingestion:
         self._file, self._store, self._reader = file, store, reader
         self._reader_number = store.reader_number(reader.reader_id, reader.width)
         self._matcher = StoreMatcher(store)
+        self._entities = NewEntities(store.database)
         self._rejects = RejectsFile(rejects_folder, file.name, store.erasure_times)
         self._batch, self._progress, self._total = batch, progress, file.total
         self._read = self._added = self._updated = self._unchanged = self._rejected = 0
@@ -193,6 +195,7 @@ class Ingestion:
 
     def _notes(self) -> tuple[str, ...]:
         notes = [*self._file.notes, *self._about_updates(), *self._about_claims()]
+        notes += self._entities.notes()
         if self._edits:
             notes.append(
                 f"{self._edits:,} of the new items may be corrections: entity, source and date are "
@@ -273,6 +276,7 @@ class Ingestion:
             match = self._matcher.match(drafts)
             new, features, unreadable = features_of.read(match.new)
             edits = self._likely_edits(new)
+            self._entities.look_at(draft.evidence.entity_id for draft in new)
             try:
                 if new:
                     self._store.add([d.as_new() for d in new], features, self._reader_number)
