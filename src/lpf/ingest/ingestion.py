@@ -199,9 +199,10 @@ class Ingestion:
         if self._edits:
             notes.append(
                 f"{self._edits:,} of the new items may be corrections: entity, source and date are "
-                f"those of an item that was there before (first: {self._first_edit}). Both count "
-                "now. Erase the outdated ones (lpf evidence erase ID); next time, put the ID into "
-                "a column evidence_id, so that a changed row updates its item."
+                f"those of an item that was there before (first: {self._first_edit}). They have no "
+                "evidence_id, so they were added as new items, and both count. Erase the outdated "
+                "ones (lpf evidence erase ID); to correct an item, put its ID into a column "
+                "evidence_id, or use lpf evidence edit ID."
             )
         return tuple(notes)
 
@@ -330,20 +331,19 @@ class Ingestion:
         self._matcher.refresh()
 
     def _likely_edits(self, new: Sequence[EvidenceDraft]) -> list[str]:
-        """New items without an ID that may be corrections of items in the store."""
-        dated = {
-            (e.entity_id, e.predicate, e.source, to_micros(e.timestamp)): draft
+        """New items without an ID that may be corrections of items in the store: those with a date
+        and the same source, which may be unknown."""
+        dated = [
+            ((e.entity_id, e.predicate, e.source, to_micros(e.timestamp)), draft)
             for draft in new
-            if not draft.has_id
-            and (e := draft.evidence).source is not None
-            and e.timestamp is not None
-        }
+            if not draft.has_id and (e := draft.evidence).timestamp is not None
+        ]
         if not dated:
             return []
-        stored = self._store.dated_items({key[0] for key in dated}, self._started)
+        stored = self._store.dated_items({key[0] for key, _ in dated}, self._started)
         return [
             f"{self._file.unit} {draft.row.line}, perhaps {stored[key]}"
-            for key, draft in dated.items()
+            for key, draft in dated
             if key in stored
         ]
 
