@@ -107,7 +107,7 @@ class LeftOut:
         reasons = (
             (self.later_than_as_of, "dated later than the question"),
             (self.below_credibility, f"below credibility {options.min_credibility or 0:g}{whose}"),
-            (self.beyond_top_k, f"beyond the best {options.top_k}"),
+            (self.beyond_top_k, f"beyond the best {options.most_items}"),
             (self.damaged, "damaged in the store"),
         )
         return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
@@ -122,6 +122,14 @@ def all_left_out_note(
         "1 item, which does not count" if number == 1 else f"{number:,} items, none of which counts"
     )
     return f"{items}: {left_out.reasons(options, threshold)}"
+
+
+def beyond_top_k_notes(items: Items, options: QueryOptions) -> list[str]:
+    """The note for an answer that uses only the best of its items, though nobody asked for that."""
+    if not items.cut or options.top_k is not None:
+        return []
+    usable = len(items) + items.cut
+    return [f"only the best {len(items):,} of {usable:,} items were used; top_k {usable} uses all"]
 
 
 # An item that loses at least half of its weight is called unlike the training texts.
@@ -304,7 +312,7 @@ class QueryResult:
             "mode": self.options.mode,
             "min_credibility": self.options.min_credibility,
             "min_credibility_from": self.threshold,
-            "top_k": self.options.top_k,
+            "top_k": self.options.most_items,
             "conflict": self.conflict,
             "familiarity": self.familiarity,
             "uncertainty": None if self.uncertainty is None else dict(self.uncertainty),

@@ -233,7 +233,7 @@ def test_the_card_of_few_entities_describes_folds(lpf, few: Path) -> None:
 
 def test_more_items_than_a_question_uses_are_stated(lpf, data: Path, tmp_path: Path) -> None:
     output = lpf.json("train", data, *QUICK)
-    assert (output["data"]["most_items"], output["top_k"]) == (2, 5)
+    assert (output["data"]["most_items"], output["top_k"]) == (2, 100)
     assert "a question uses the best" not in lpf("train", data, *QUICK).stdout
     settings = tmp_path / "own" / "lpf.toml"
     settings.write_text(settings.read_text() + "\n[query]\ntop_k = 1\n")

@@ -37,6 +37,7 @@ from lpf.results import (
     LeftOut,
     QueryResult,
     all_left_out_note,
+    beyond_top_k_notes,
     unfamiliar_notes,
     unfamiliar_places,
 )
@@ -322,7 +323,7 @@ def _remedy(result: QueryResult, left_out: LeftOut) -> str:
     waiting = left_out.below_credibility + left_out.beyond_top_k
     needed = len(result.evidence_chain) + waiting
     options = ["--min-credibility 0"] if left_out.below_credibility else []
-    if needed > result.options.top_k:
+    if needed > result.options.most_items:
         options.append(f"--top-k {needed}")
     them = "it" if waiting == 1 else "them"
     return f" ({' '.join(options)} includes {them})" if waiting else ""
@@ -357,6 +358,8 @@ def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
     said = _all_unfamiliar(result)
+    if result.evidence is not None:
+        said += beyond_top_k_notes(result.evidence, result.options)
     if left_out is None:
         return tuple(said)
     note = all_left_out_note(left_out, result.options, result.threshold)

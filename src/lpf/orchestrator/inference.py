@@ -33,6 +33,7 @@ from lpf.results import (
     Source,
     Threshold,
     all_left_out_note,
+    beyond_top_k_notes,
     unfamiliar_notes,
 )
 from lpf.schema import Predicate, Schema
@@ -185,7 +186,7 @@ class Inference:
             self._index.retrieve(
                 question.entity_id,
                 question.predicate.name,
-                top_k=options.top_k,
+                top_k=options.most_items,
                 min_credibility=options.min_credibility,
                 as_of=question.as_of,
                 query_vector=vector,
@@ -266,6 +267,7 @@ class Inference:
         weighted = answers.method == "spn" and question.options.mode == "robust"
         others = (self._cut_note(items), self._rough_note(answers.predicate))
         notes = unfamiliar_notes(items, weighted=weighted)
+        notes += beyond_top_k_notes(items, question.options)
         notes += [note for note in others if note is not None]
         notes += [*question.notes, *damage_notes(items.damaged)]
         facts = question.used

@@ -83,7 +83,7 @@ class RelatedReader:
             place: self._index.retrieve(
                 question.entity_id,
                 predicate.name,
-                top_k=options.top_k,
+                top_k=options.most_items,
                 min_credibility=minimum,
                 as_of=question.as_of,
                 query_vector=query_vector,
