@@ -95,6 +95,8 @@ class Items:
     texts), ``has_claims`` (if any item has a claim), ``scores`` [N] (best first) and counts: of
     ``considered`` items, ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were
     left out. ``damaged`` items, with the reasons, do not match their hashes in the store.
+    ``wordless`` [N] is True for texts without a word, which do not count in robust mode (None:
+    there are none).
 
     The answer adds ``familiarity`` [N], how like the training texts each item is, from 0 to 1
     (None if the model cannot tell); ``weight`` [N], how much each item counts: its exponent, or
@@ -120,6 +122,7 @@ class Items:
     dated_later: int = 0
     cut: int = 0
     damaged: Sequence[object] = ()
+    wordless: NDArray[np.bool_] | None = None
 
     familiarity: FloatArray | None = None
     weight: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
@@ -185,6 +188,7 @@ class Items:
             self.groups[rows],
             self.sources[rows],
             Segments.of_counts(counts),
+            wordless=None if self.wordless is None else self.wordless[rows],
         )
 
     @staticmethod
@@ -201,4 +205,14 @@ class Items:
             np.concatenate([items.sources for items in entities]),
             Segments.of_counts([len(items) for items in entities]),
             [key for items in entities for key in items.content_keys],
+            wordless=_joined([(items.wordless, len(items)) for items in entities]),
         )
+
+
+def _joined(parts: Sequence[tuple[NDArray[np.bool_] | None, int]]) -> NDArray[np.bool_] | None:
+    """Marks of several entities with their numbers of items, one after the other."""
+    if all(marks is None for marks, _ in parts):
+        return None
+    return np.concatenate(
+        [np.zeros(count, np.bool_) if marks is None else marks for marks, count in parts]
+    )

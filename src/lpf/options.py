@@ -30,6 +30,9 @@ DRAWS_NOTHING = ("mean", "moments")  # samplers that integrate without samples
 INF = float("inf")
 # For models made before thresholds were chosen with the model, and in paper mode.
 DEFAULT_MIN_CREDIBILITY = 0.5
+# Items per question without a ``top_k``. Robust mode is fitted to any number and scored on all of
+# an entity, so it answers from all, up to a limit that keeps questions fast.
+MOST_ITEMS, PAPER_ITEMS = 100, 5
 LARGEST_SEED = 2**53 - 1  # records store it as a JSON number
 
 
@@ -163,8 +166,9 @@ class QueryOptions:
     ``robust`` is the default mode; ``paper`` follows the published algorithms to the letter, and
     ``QueryOptions.paper()`` and ``paper_best()`` are its two published settings. ``top_k``,
     ``min_credibility``, ``query_text`` and ``as_of`` choose the evidence, before the engine sees
-    it. Without a ``min_credibility`` the one that was chosen with the model applies; results and
-    records hold the number. Records store the options by field name.
+    it. Without a ``min_credibility`` the one that was chosen with the model applies, without a
+    ``top_k`` that of the mode (``most_items``); results and records hold the numbers. Records store
+    the options by field name.
     """
 
     variant: Annotated[
@@ -174,7 +178,16 @@ class QueryOptions:
     mode: Annotated[
         Mode, Option("The corrected algorithms (robust), or those of the paper (paper).", HOW)
     ] = "robust"
-    top_k: Annotated[int, Option("Use at most this many items.", WHICH, ge=1, le=10**9)] = 5
+    top_k: Annotated[
+        int | None,
+        Option(
+            "Use at most this many items.",
+            WHICH,
+            ge=1,
+            le=10**9,
+            unset=f"{MOST_ITEMS}; paper: {PAPER_ITEMS}",
+        ),
+    ] = None
     sampler: Annotated[
         Sampler | None,
         Option("How to integrate over an item's latent code.", HOW, unset="mean; paper: plain"),
@@ -291,6 +304,13 @@ class QueryOptions:
             yield ("n_samples",), f"does not apply to the sampler {sampler!r}, which draws none"
 
     @property
+    def most_items(self) -> int:
+        """``top_k``, or how many items the mode uses without one."""
+        if self.top_k is not None:
+            return self.top_k
+        return PAPER_ITEMS if self.mode == "paper" else MOST_ITEMS
+
+    @property
     def uses_related(self) -> bool:
         """Whether evidence about related predicates counts."""
         applies = self.mode == "robust" and self.variant == "spn"
@@ -299,9 +319,23 @@ class QueryOptions:
     @classmethod
     def paper(cls) -> QueryOptions:
         """The paper's defaults: M = 16, T = 1, α = 2, top_k = 5."""
-        return cls(mode="paper", sampler="plain", n_samples=16, temperature=1.0, alpha=2.0)
+        return cls(
+            mode="paper",
+            top_k=PAPER_ITEMS,
+            sampler="plain",
+            n_samples=16,
+            temperature=1.0,
+            alpha=2.0,
+        )
 
     @classmethod
     def paper_best(cls) -> QueryOptions:
         """The setting behind the paper's headline table: M = 4, T = 0.8, α = 0.1."""
-        return cls(mode="paper", sampler="plain", n_samples=4, temperature=0.8, alpha=0.1)
+        return cls(
+            mode="paper",
+            top_k=PAPER_ITEMS,
+            sampler="plain",
+            n_samples=4,
+            temperature=0.8,
+            alpha=0.1,
+        )

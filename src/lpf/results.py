@@ -107,7 +107,7 @@ class LeftOut:
         reasons = (
             (self.later_than_as_of, "dated later than the question"),
             (self.below_credibility, f"below credibility {options.min_credibility or 0:g}{whose}"),
-            (self.beyond_top_k, f"beyond the best {options.top_k}"),
+            (self.beyond_top_k, f"beyond the best {options.most_items}"),
             (self.damaged, "damaged in the store"),
         )
         return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
@@ -124,39 +124,61 @@ def all_left_out_note(
     return f"{items}: {left_out.reasons(options, threshold)}"
 
 
+def beyond_top_k_notes(items: Items, options: QueryOptions) -> list[str]:
+    """The note for an answer that uses only the best of its items, though nobody asked for that."""
+    if not items.cut or options.top_k is not None:
+        return []
+    usable = len(items) + items.cut
+    return [f"only the best {len(items):,} of {usable:,} items were used; top_k {usable} uses all"]
+
+
 # An item that loses at least half of its weight is called unlike the training texts.
 UNFAMILIAR_BELOW = 0.5
 UNLIKE = "unlike the training texts"
+NO_WORDS = "no words"
 _IDS_IN_NOTE = 5
 
 
 def unfamiliar_places(items: Items) -> list[int]:
-    """The positions of the items that are unlike the training texts."""
+    """The positions of the items that are unlike the training texts or have no words."""
     if items.familiarity is None:
         return []
     return np.flatnonzero(items.familiarity < UNFAMILIAR_BELOW).tolist()
 
 
-def unfamiliar_note(items: Items, *, weighted: bool) -> str | None:
-    """The note for an answer if items are unlike the training texts. ``weighted`` is True if they
-    count less for it."""
+def unfamiliar_notes(items: Items, *, weighted: bool) -> list[str]:
+    """Notes for an answer if items have no words or are unlike the training texts. ``weighted`` is
+    True if they count less for it."""
     places = unfamiliar_places(items)
-    if not places:
-        return None
+    marks = items.wordless
+    blank = [] if marks is None else [place for place in places if marks[place]]
+    unlike = [place for place in places if place not in blank]
+    notes = []
+    if blank:
+        does = "does not count" if len(blank) == 1 else "do not count"
+        meaning = f"without a word a text says nothing, so {'it' if len(blank) == 1 else 'they'} "
+        meaning += does if weighted else "would not count in robust mode"
+        notes.append(f"{_subject(items, blank, 'has', 'have')} {NO_WORDS}: {meaning}")
+    if unlike:
+        it_says = "it says" if len(unlike) == 1 else "they say"
+        meaning = f"little or nothing of what {it_says} counts"
+        if not weighted:
+            meaning = "the model was not trained for such texts, and only robust mode gives them "
+            meaning += "less weight"
+        elif len(unlike) == len(items):
+            meaning = "this is close to the answer without evidence"
+        notes.append(f"{_subject(items, unlike, 'is', 'are')} {UNLIKE}: {meaning}")
+    return notes
+
+
+def _subject(items: Items, places: Sequence[int], one: str, several: str) -> str:
+    """In words: which of the items, with the verb."""
+    verb = one if len(places) == 1 else several
     if len(places) == len(items):
-        subject = "the only item is" if len(items) == 1 else f"all {len(items):,} items are"
-        meaning = "this is close to the answer without evidence"
-    else:
-        named = ", ".join(items.ids[place] for place in places[:_IDS_IN_NOTE])
-        more = f" and {len(places) - _IDS_IN_NOTE:,} more" if len(places) > _IDS_IN_NOTE else ""
-        subject = f"{len(places):,} of {len(items):,} items ({named}{more}) "
-        subject += "is" if len(places) == 1 else "are"
-        meaning = "little or nothing of what it says counts"
-        meaning = meaning if len(places) == 1 else "little or nothing of what they say counts"
-    if not weighted:
-        meaning = "the model was not trained for such texts, and only robust mode gives them less "
-        meaning += "weight"
-    return f"{subject} {UNLIKE}: {meaning}"
+        return f"the only item {verb}" if len(items) == 1 else f"all {len(items):,} items {verb}"
+    named = ", ".join(items.ids[place] for place in places[:_IDS_IN_NOTE])
+    more = f" and {len(places) - _IDS_IN_NOTE:,} more" if len(places) > _IDS_IN_NOTE else ""
+    return f"{len(places):,} of {len(items):,} items ({named}{more}) {verb}"
 
 
 @dataclass(slots=True, eq=False)
@@ -290,7 +312,7 @@ class QueryResult:
             "mode": self.options.mode,
             "min_credibility": self.options.min_credibility,
             "min_credibility_from": self.threshold,
-            "top_k": self.options.top_k,
+            "top_k": self.options.most_items,
             "conflict": self.conflict,
             "familiarity": self.familiarity,
             "uncertainty": None if self.uncertainty is None else dict(self.uncertainty),
@@ -322,6 +344,7 @@ class QueryResult:
             "weight": float(used.weight[place]),
             "credibility": None if np.isnan(credibility) else credibility,
             "familiarity": None if used.familiarity is None else float(used.familiarity[place]),
+            "wordless": used.wordless is not None and bool(used.wordless[place]),
             "score": float(used.scores[place]),
             "copies": int(used.groups[place]) if used.groups[place] >= 0 else None,
         }

@@ -236,3 +236,18 @@ def test_options_that_the_format_does_not_have_are_refused(lpf, tmp_path: Path) 
     both = lpf.json("ingest", text, book, "--sheet", "Sheet", code=2)["files"]
     assert ("error" in both[0], both[1]["added"]) == (True, 1)
     assert lpf.json("evidence", "list", "--entity", "K7")["evidence"] == []
+
+
+def test_a_mistyped_new_entity_is_pointed_out(lpf, tmp_path: Path) -> None:
+    lpf("facts", "set", "S90", "outcome", "clean")
+    done = lpf("facts", "set", "S9O", "outcome", "clean")
+    assert "did you mean S90?" in done.stderr
+    assert lpf.json("facts", "set", "S91", "outcome", "clean")["notes"] == []
+    file = tmp_path / "facts.csv"
+    file.write_text("entity_id,predicate,value,timestamp\ns90,outcome,clean,2026-01-01\n")
+    (note,) = lpf.json("facts", "add", file)["notes"]
+    assert "s90" in note
+    assert lpf.json("facts", "add", file)["notes"] == []
+    evidence = tmp_path / "evidence.csv"
+    evidence.write_text("entity_id,predicate,text\nS-90,outcome,Nothing was found.\n")
+    assert any("did you mean" in one for one in lpf.json("ingest", evidence)["files"][0]["notes"])

@@ -14,6 +14,7 @@ from lpf.cli.answer_view import show_answer
 from lpf.cli.exits import EXIT_NO_ANSWER
 from lpf.cli.terminal import table
 from lpf.items import Items
+from lpf.options import MOST_ITEMS
 from lpf.results import FactUsed, QueryResult
 from lpf.types import QueryOptions
 
@@ -223,9 +224,8 @@ def test_help_names_the_defaults_that_leave_items_out(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     printed = " ".join(lpf(command, "--help").stdout.replace("│", " ").split())
-    defaults = QueryOptions()
     assert "credibility; 0 uses all. [default: the model's; paper: 0.5]" in printed
-    assert f"at most this many items. [default: {defaults.top_k}]" in printed
+    assert f"at most this many items. [default: {MOST_ITEMS}; paper: 5]" in printed
 
 
 def test_what_was_left_out_is_in_the_document_and_on_the_terminal(lpf) -> None:
@@ -359,7 +359,7 @@ def test_everything_is_shown_within_the_width(width: int) -> None:
     assert max(len(line) for line in text.splitlines()) <= width
     for part in ("92.00 %", "INF00000042", "a note", "high 70 %", "#1", "Filed [", "(erased)"):
         assert part in text, part
-    for part in ("3 below credibility 0.5", "1 beyond the best 5", "qualified", "81.00 %"):
+    for part in ("3 below credibility 0.5", "1 beyond the best 100", "qualified", "81.00 %"):
         assert part in text, part
 
 

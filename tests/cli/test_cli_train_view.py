@@ -11,6 +11,7 @@ import pytest
 from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
 from lpf.schema import Predicate, Schema
 from lpf.workspace import Workspace
+from lpf.workspace.circuit import learn_from_rows
 
 SMALL = ("--hidden", 8, "--latent-width", 4, "--model", "networks", "--no-aggregator")
 QUICK = ("--seeds", "1,2", "--max-epochs", 3, *SMALL, "--no-report")
@@ -232,9 +233,44 @@ def test_the_card_of_few_entities_describes_folds(lpf, few: Path) -> None:
 
 def test_more_items_than_a_question_uses_are_stated(lpf, data: Path, tmp_path: Path) -> None:
     output = lpf.json("train", data, *QUICK)
-    assert (output["data"]["most_items"], output["top_k"]) == (2, 5)
+    assert (output["data"]["most_items"], output["top_k"]) == (2, 100)
     assert "a question uses the best" not in lpf("train", data, *QUICK).stdout
     settings = tmp_path / "own" / "lpf.toml"
     settings.write_text(settings.read_text() + "\n[query]\ntop_k = 1\n")
     shown = flat(lpf("train", data, *QUICK))
     assert "scores use all items of an entity, up to 2; a question uses the best 1" in shown
+
+
+def test_credibility_without_effect_is_reported(lpf, tmp_path: Path, data: Path) -> None:
+    """All items have the same credibility, so it cannot say which of them are right."""
+    found = lpf.json("train", data, *QUICK)["credibility"]["level"]
+    assert found["has_effect"] is False
+    assert found["items"] == 120
+    assert "credibility has" in flat(lpf("train", data, *QUICK))
+    without = [one | {"evidence": _unrated(one["evidence"])} for one in lines(60)]
+    unrated = write_lines(tmp_path / "unrated.jsonl", without)
+    found = lpf.json("train", unrated, *QUICK)["credibility"]["level"]
+    assert (found["has_effect"], found["items"]) == (False, 0)
+    assert "credibility" not in lpf("train", unrated, *QUICK).stdout
+
+
+def test_credibility_that_has_an_effect_is_not_mentioned() -> None:
+    from lpf.cli.train_view import _credibility
+
+    one = {"has_effect": True, "slope": 0.7, "items": 9}
+    assert list(_credibility({"level": one})) == []
+    assert len(list(_credibility({"level": {**one, "has_effect": False, "slope": 0.0}}))) == 1
+
+
+def test_the_output_says_if_the_prior_was_learned(lpf, tmp_path: Path, data: Path) -> None:
+    assert lpf.json("train", data, *QUICK)["prior"]["from"] == "schema"
+    assert "circuit" not in lpf("train", data, *QUICK).stdout
+    learn_from_rows(lpf.folder, Schema((Predicate("level", LEVELS),)), [{"level": "high"}] * 20)
+    found = lpf.json("train", data, *QUICK)["prior"]
+    assert found["from"] == "circuit"
+    assert found["values"]["level"]["high"] > 0.9
+    assert "prior of the learned circuit" in flat(lpf("train", data, *QUICK))
+
+
+def _unrated(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in item.items() if k != "credibility"} for item in evidence]

@@ -94,8 +94,8 @@ def test_every_question_gets_the_same_answer_and_record(
     asked = expected()["answers"][position]
     as_of = datetime.fromisoformat(expected()["as_of"])
     # Version 0.1 did not use evidence about related predicates, and this workspace has a relation
-    # and a circuit: without it, a question is the one that was asked then.
-    asked_then = {"as_of": as_of, "related_evidence": False, **asked["options"]}
+    # and a circuit: without it, a question is the one that was asked then. It used five items.
+    asked_then = {"as_of": as_of, "related_evidence": False, "top_k": 5, **asked["options"]}
     options = replace(workspace.settings.query, **asked_then)
     result = workspace.query(asked["entity_id"], asked["predicate"], options)
     no_answer = NO_ANSWER if result.source == "none" else ()

@@ -280,6 +280,26 @@ def test_rows_that_look_like_edits_are_pointed_out(store: EvidenceStore, tmp_pat
     (note,) = take(edited, store, tmp_path).notes
     assert "1 of the new items" in note
     assert "line 2" in note
+    assert "evidence_id" in note
+    assert "lpf evidence edit" in note
+    more = [row(text_content=text, **seen) for text in ("e", "f")]
+    (note,) = take(more, store, tmp_path).notes
+    assert "2 of the new items" in note
+    with_id = [row(evidence_id="C1_E001", text_content="a text, edited", **seen)]
+    outcome = take(with_id, store, tmp_path)
+    assert (outcome.added, outcome.updated) == (0, 1)
+    assert not any("corrections" in note for note in outcome.notes)
+
+
+def test_an_edit_of_a_dated_row_without_a_source_is_pointed_out(
+    store: EvidenceStore, tmp_path: Path
+) -> None:
+    seen = {"timestamp": "2026-01-25"}
+    take([row(**seen), row(text_content="b", source="audit", **seen)], store, tmp_path)
+    (note,) = take([row(text_content="a text, corrected", **seen)], store, tmp_path).notes
+    assert "1 of the new items" in note
+    other = [row(text_content="c", source="press", **seen), row(text_content="d")]
+    assert take(other, store, tmp_path).notes == ()
 
 
 def test_an_erased_id_is_rejected(store: EvidenceStore, tmp_path: Path) -> None:

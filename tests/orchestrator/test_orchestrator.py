@@ -491,3 +491,21 @@ def test_threads_ask_at_once(workspace: Workspace) -> None:
     given = sorted(result.audit_ptr or "" for result in results)
     assert given == [f"INF{number:08d}" for number in range(4, 52)]
     assert all(workspace.replay(pointer).exact for pointer in given)
+
+
+def test_without_top_k_robust_mode_uses_all_items_up_to_a_limit(
+    embedded: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As scores of training do. Paper mode uses five."""
+    workspaces.add(embedded, workspaces.evidence("C0090", 7, credibility=0.9))
+    ways = (QueryOptions(), QueryOptions(mode="paper"), QueryOptions(top_k=6))
+    for options, used, asked in zip(ways, (7, 5, 6), (100, 5, 6), strict=True):
+        result = embedded.query("C0090", "level", options)
+        assert (len(result.evidence_chain), result.to_dict()["top_k"]) == (used, asked)
+        assert result.left_out == LeftOut(beyond_top_k=7 - used)
+        assert any(f"{used} of 7 items" in note for note in result.notes) == (used == 5)
+        record = embedded.records.expand(embedded.records.get(result.record_id or ""))
+        assert record["context"]["hyperparameters"]["top_k"] == asked
+        assert embedded.replay(result.record_id or "", deep=True).agrees
+    monkeypatch.setattr("lpf.options.MOST_ITEMS", 6)
+    assert len(embedded.query("C0090", "level").evidence_chain) == 6

@@ -524,3 +524,17 @@ def test_changes_by_the_caller_are_not_recorded(workspace: Workspace) -> None:
 def test_the_stages_include_related_evidence(workspace: Workspace) -> None:
     result = workspace.query("C1", "level")
     assert sum(result.stages.values()) <= result.execution_time_ms
+
+
+def test_the_warning_of_a_related_predicates_fit_is_repeated(workspace: Workspace) -> None:
+    config = replace(model(), calibrated_on={"level": 400, "outcome": 8, "grade": 400})
+    folder = workspace.folder / "models"
+    workspace.use_model(save_model(folder, config, sharp_tensors(config), CARD))
+    for entity in ("C1", "C2"):
+        notes = workspace.query(entity, "level").notes
+        assert [note for note in notes if "8 entities" in note and "about outcome" in note]
+        assert not [note for note in notes if "about grade" in note]
+    assert not [note for note in workspace.query("C3", "level").notes if "entities" in note]
+    (note,) = [one for one in workspace.query("C2", "outcome").notes if "8 entities" in one]
+    assert "about" not in note.split(":")[0]
+    assert not [one for one in workspace.query("C1", "level", OFF).notes if "8 entities" in one]

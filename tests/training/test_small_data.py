@@ -9,7 +9,7 @@ from training_examples import LEVEL, OUTCOME, SMALL, labelled, made_up
 
 from lpf.errors import DatasetError, NonFiniteError
 from lpf.model.artefact import load_model
-from lpf.training import Examples, train_small
+from lpf.training import Examples, make_examples, train_small
 from lpf.training.fitting import answers, evaluate
 from lpf.training.training_warnings import wilson
 from lpf.types import QueryOptions
@@ -63,6 +63,25 @@ def test_scores_out_of_fold_count_unfamiliar_texts_less(model: str) -> None:
     assert sure[0].max() > 0.34
     assert answered[1:].max(axis=1).mean() > 0.6
     assert less.scores_on("out of fold")["level"] != full.scores_on("out of fold")["level"]
+
+
+@pytest.mark.parametrize("model", ["networks", "best"])
+@pytest.mark.parametrize("unfamiliar", ["less", "full"])
+def test_scores_out_of_fold_leave_out_texts_without_a_word(model: str, unfamiliar: str) -> None:
+    """Their features are those of any other text here, so no distance could tell."""
+    few = made_up(30, noise=0.3, splits=False)
+    first, *others = few.dataset.entities
+    blank = replace(first, evidence=tuple(replace(item, text="...") for item in first.evidence))
+    dataset = replace(few.dataset, entities=(blank, *others))
+    few = make_examples(dataset, few.features, None)
+    config = replace(LONG, model=model, unfamiliar=unfamiliar)
+    trained = train_small(few, "hash", ("level",), config, SEEDS)
+    answered = trained.fitted["level"].robust.held_out
+    assert answered is not None
+    np.testing.assert_allclose(answered[0], 1 / 3, atol=1e-9)
+    assert answered[1:].max(axis=1).mean() > 0.6
+    found = answers(trained.runtime(), dataset.schema, "level", few, QueryOptions())
+    np.testing.assert_allclose(found[0], 1 / 3, atol=1e-9)
 
 
 def test_the_linear_model_is_chosen_for_few_entities_and_wide_features(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from lpf.schema import Predicate, Schema
 from lpf.storage.facts import NewFact
 from lpf.training import TrainingConfig
 from lpf.workspace import Workspace
+from lpf.workspace.circuit import learn_from_rows, read_circuit, with_learned_priors
 from lpf.workspace.training_data import own_examples
 from lpf.workspace.training_runs import TrainingCallbacks, TrainingPlan
 from lpf.workspace.training_sources import TrainingSource, prepare
@@ -377,3 +378,33 @@ def test_a_domain_is_added_once_and_under_a_prefix_if_ids_are_taken(
         pytest.raises(ConfigError, match="lpf init DIR --domain compliance"),
     ):
         space.add_domain("compliance")
+
+
+def test_a_learned_circuit_gives_the_prior_that_a_model_is_fitted_and_scored_with(
+    space: Workspace,
+) -> None:
+    """Answers have the circuit's prior, so a warning about the schema's would be wrong."""
+    values = [("high", "medium", "low", *["high"] * 7)[number % 10] for number in range(80)]
+    for number, value in enumerate(values):
+        ingest(space, (f"C{number}", f"{value} word{number % 7}", value))
+    before = space.train(None, PLAN).run
+    assert before.learned_prior is False
+    assert any("prior gives" in one for one in before.trained.warnings)
+    space.learn_circuit()
+    after = space.train(None, PLAN).run
+    assert after.learned_prior is True
+    assert not any("prior gives" in one for one in after.trained.warnings)
+    expected = np.exp(space.background.log_prior("level"))
+    np.testing.assert_allclose(after.dataset.schema["level"].prior, expected, atol=1e-9)
+    scores = [one.trained.held_out.by_predicate["level"] for one in (before, after)]
+    assert scores[0].prior_nll == pytest.approx(np.log(3.0))
+    assert scores[1].prior_nll < scores[0].prior_nll
+
+
+def test_a_circuit_from_before_the_values_changed_leaves_the_schemas_prior(tmp_path: Path) -> None:
+    earlier = Schema((Predicate("level", ("bad", "good")),))
+    learn_from_rows(tmp_path, earlier, [{"level": "good"}] * 20)
+    now = Schema((Predicate("level", LEVELS),))
+    assert with_learned_priors(now, read_circuit(tmp_path)) == now
+    assert with_learned_priors(earlier, read_circuit(tmp_path))["level"].prior[1] > 0.9
+    assert with_learned_priors(now, None) is now

@@ -21,7 +21,7 @@ from lpf.types import LONGEST_TEXT, Evidence, QueryOptions
 from lpf.workspace import Workspace
 from workspaces import CARD, TEXTS, add, give_model, make, reader, schema
 
-JUNK = ("...", "0 0 0", "\U0001f600", "SGVsbG8gd29ybGQsIHRoaXMgaXMgYmFzZTY0")
+JUNK = ("これは日本語の文章です。", "asdf qwer zxcv", "<div><p></p></div>", "NULL NULL NULL")
 LONG = "The auditor found two late payments. " * 60  # more than 256 tokens
 PLAIN = reader().reader_id.removesuffix(IN_PASSAGES)
 

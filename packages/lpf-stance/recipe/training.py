@@ -172,7 +172,11 @@ class StanceRun:
     def _judges(self, mixture: Mixture, tokens: PairTokens) -> dict[str, list[TokenPair]]:
         judges = {name: load(self.data, name) for name in LEFT_OUT}
         judges |= {f"{name} (development)": rows for name, rows in mixture.development.items()}
-        return {name: tokens.of([row[:3] for row in _some(rows)]) for name, rows in judges.items()}
+        return {
+            name: tokens.of([row[:3] for row in _some(rows)])
+            for name, rows in judges.items()
+            if rows
+        }
 
     @property
     def _state(self) -> Path:

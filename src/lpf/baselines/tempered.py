@@ -40,6 +40,7 @@ def every_size(examples: Examples, generator: np.random.Generator) -> Examples:
         examples.features[rows],
         examples.credibility[rows],
         examples.groups[rows],
+        None if examples.wordless is None else examples.wordless[rows],
     )
 
 

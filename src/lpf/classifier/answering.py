@@ -21,7 +21,8 @@ from lpf.factors.keys import content_key
 from lpf.index.copies import copy_groups
 from lpf.items import Segments
 from lpf.model.artefact import Artefact
-from lpf.results import UNFAMILIAR_BELOW, UNLIKE
+from lpf.reading.words import has_words, wordless
+from lpf.results import NO_WORDS, UNFAMILIAR_BELOW, UNLIKE
 from lpf.schema import Schema
 from lpf.types import Float32Array, FloatArray, QueryOptions
 
@@ -75,8 +76,8 @@ class Explanation:
     [V], up to a constant. ``weight`` [N] is each item's exponent. With the variant ``learned`` it
     is the item's share of the latent code, and ``base`` and ``contributions`` are None. Items with
     the same number in ``groups`` [N] are copies of each other; -1 means no copies. ``familiarity``
-    [N] is 1 for texts like the training texts and 0 for texts unlike all of them; None if the model
-    cannot tell.
+    [N] is 1 for texts like the training texts and 0 for texts unlike all of them or without a word;
+    None if the model cannot tell.
     """
 
     classes: NDArray[Any]
@@ -108,9 +109,13 @@ class Explanation:
         text = " ".join(self.texts[item].split())
         cut = text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
         copy = "" if self.groups[item] < 0 else f" [copies {self.groups[item]}]"
+        return f"{strength:+8.3f}  {cut}{copy}{self._unlike(item)}"
+
+    def _unlike(self, item: int) -> str:
         known = 1.0 if self.familiarity is None else float(self.familiarity[item])
-        unlike = f" [{UNLIKE}]" if known < UNFAMILIAR_BELOW else ""
-        return f"{strength:+8.3f}  {cut}{copy}{unlike}"
+        if known >= UNFAMILIAR_BELOW:
+            return ""
+        return f" [{UNLIKE if has_words(self.texts[item]) else NO_WORDS}]"
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,7 @@ class EntityBatch:
         classes, prior = fitted.classes.array, fitted.prior
         probabilities = answers.distribution[place]
         texts = tuple(self._texts[position] for position in used[rows])
-        familiarity = None if answers.familiarity is None else answers.familiarity[rows]
+        familiarity = answers.item_familiarity(rows)
         if not isinstance(combined, Combined):
             weight = combined.weight[rows]
             return Explanation(
@@ -211,6 +216,7 @@ class EntityBatch:
             credibility=np.array(credibility, np.float64),
             groups=np.concatenate(groups),
             segments=segments,
+            wordless=wordless(item.text_content for item in every),
         )
 
 

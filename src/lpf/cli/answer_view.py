@@ -30,13 +30,15 @@ from lpf.items import Items
 from lpf.orchestrator.inference import NOTHING, RELATED_ONLY
 from lpf.results import (
     NO_ANSWER,
+    NO_WORDS,
     STAGES,
     UNLIKE,
     FactUsed,
     LeftOut,
     QueryResult,
     all_left_out_note,
-    unfamiliar_note,
+    beyond_top_k_notes,
+    unfamiliar_notes,
     unfamiliar_places,
 )
 from lpf.storage.values import from_micros
@@ -133,12 +135,11 @@ def _basis(result: QueryResult) -> list[str]:
 
 
 def _all_unfamiliar(result: QueryResult) -> list[str]:
-    """The note about items unlike the training texts, at the top if all items are."""
+    """The notes about items unlike the training texts, at the top if all items are."""
     used = result.evidence
     if used is None or not len(used) or len(unfamiliar_places(used)) < len(used):
         return []
-    note = unfamiliar_note(used, weighted=_counts_less(result))
-    return [] if note is None else [note]
+    return unfamiliar_notes(used, weighted=_counts_less(result))
 
 
 def _counts_less(result: QueryResult) -> bool:
@@ -201,7 +202,8 @@ def _unfamiliar_lines(result: QueryResult, used: Items) -> Iterator[str]:
     for place in unfamiliar_places(used):
         assert used.familiarity is not None  # else no item would be named
         counts = f": counts {used.familiarity[place]:.2f}" if weighted else ""
-        yield f"{used.ids[place]}: {UNLIKE}{counts}"
+        blank = used.wordless is not None and used.wordless[place]
+        yield f"{used.ids[place]}: {NO_WORDS if blank else UNLIKE}{counts}"
 
 
 def _one_bit(result: QueryResult) -> str:
@@ -321,7 +323,7 @@ def _remedy(result: QueryResult, left_out: LeftOut) -> str:
     waiting = left_out.below_credibility + left_out.beyond_top_k
     needed = len(result.evidence_chain) + waiting
     options = ["--min-credibility 0"] if left_out.below_credibility else []
-    if needed > result.options.top_k:
+    if needed > result.options.most_items:
         options.append(f"--top-k {needed}")
     them = "it" if waiting == 1 else "them"
     return f" ({' '.join(options)} includes {them})" if waiting else ""
@@ -356,6 +358,8 @@ def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
     said = _all_unfamiliar(result)
+    if result.evidence is not None:
+        said += beyond_top_k_notes(result.evidence, result.options)
     if left_out is None:
         return tuple(said)
     note = all_left_out_note(left_out, result.options, result.threshold)

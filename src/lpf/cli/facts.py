@@ -63,20 +63,24 @@ def add(
     A row needs entity_id, value, timestamp and, unless the schema has only one or --predicate is
     given, predicate. It may have confidence and source.
     """
-    from lpf.ingest import FactFile
+    from lpf.ingest import FactFile, NewEntities
 
     options = file_options(columns, encoding, sheet, date_format, predicate)
     with open_workspace(workspace) as space, file_fields_as_given():
         facts = FactFile(file, options, space.schema)
-        given = list(facts.facts())
+        given, entities = list(facts.facts()), NewEntities(space.database)
+        entities.look_at(fact.entity_id for fact in given)
         added = space.facts.add(given)
     counts = {"read": len(given), "added": len(added), "unchanged": len(given) - len(added)}
     if as_json:
-        print_document({"file": str(file), **counts, "read_as": list(facts.read_as)})
+        read_as = list(facts.read_as)
+        document = {"file": str(file), **counts, "read_as": read_as, "notes": entities.notes()}
+        print_document(document)
         return
     typer.echo(f"{len(given):,} read, {len(added):,} added, {counts['unchanged']:,} unchanged.")
     if facts.read_as:
         typer.echo(f"read as: {', '.join(facts.read_as)}")
+    _show_notes(entities.notes())
 
 
 @command(app, "lpf facts set C0001 audit_outcome clean --confidence 0.97", name="set")
@@ -91,14 +95,18 @@ def set_fact(
     as_json: AsJson = False,
 ) -> None:
     """Add one fact, true as of now unless --at is given."""
+    from lpf.ingest import NewEntities
     from lpf.storage.facts import NewFact
 
     stated = parse_time(at, "--at") or datetime.now(UTC)
     sure = 1.0 if confidence is None else confidence
     fact = NewFact(entity, predicate, value, stated, sure, source, where="the fact")
     with open_workspace(workspace) as space:
+        entities = NewEntities(space.database)
+        entities.look_at([entity])
         added = space.facts.add([fact])
-    _show_facts(added, as_json, if_none="The store has this fact already.")
+    notes = entities.notes()
+    _show_facts(added, as_json, if_none="The store has this fact already.", notes=notes)
 
 
 @command(app, "lpf facts list --entity C0001", name="list")
@@ -218,13 +226,23 @@ def _show_learned(learned: LearnedCircuit) -> None:
         )
 
 
-def _show_facts(facts: Sequence[Fact], as_json: bool, if_none: str = "") -> None:
+def _show_facts(
+    facts: Sequence[Fact], as_json: bool, if_none: str = "", notes: Sequence[str] | None = None
+) -> None:
     if as_json:
-        print_document({"facts": [_document(fact) for fact in facts]})
-    elif facts:
+        more = {} if notes is None else {"notes": list(notes)}
+        print_document({"facts": [_document(fact) for fact in facts], **more})
+        return
+    if facts:
         _show_table(facts)
     else:
         typer.echo(if_none)
+    _show_notes(notes or ())
+
+
+def _show_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        typer.echo(f"note: {one_line(note)}", err=True)
 
 
 def _document(fact: Fact) -> dict[str, Any]:

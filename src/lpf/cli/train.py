@@ -207,7 +207,7 @@ def train(
             report_folder=report,
             watching=callbacks,
         )
-        has_evidence, top_k = _has_evidence(space), space.settings.query.top_k
+        has_evidence, top_k = _has_evidence(space), space.settings.query.most_items
     from lpf.cli.train_view import show_training, training_document
 
     document = training_document(outcome) | {

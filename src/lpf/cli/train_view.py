@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 SEED_COLUMNS = ("accuracy", "loss", "cross-entropy", "KL", "epoch")
 SCORES = ("entities", "accuracy", "NLL", "Brier", "ECE", "chance")
+LEAST_SLOPE = 0.05  # below it, credibility changes next to nothing
 EXAMPLE = 5  # items, to illustrate what rho means
 
 
@@ -80,9 +81,11 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
             ("splits", splits or "none: few entities are trained on in folds"),
             ("reader", short_reader(document["reader"])),
             *_claims(data["claims"]),
+            *_prior(document["prior"]),
             *_model_choice(document),
             *_ignored(document["ignored"]),
             *_more_than_top_k(data["most_items"], document["top_k"]),
+            *_credibility(document["credibility"]),
         ],
     )
 
@@ -94,6 +97,13 @@ def _claims(claims: Mapping[str, Any]) -> list[tuple[str, str]]:
     have = count(claims["entities"], "entity has one", "entities have one")
     read = "read with the evidence" if claims["read"] else "not read (with_claim in lpf.toml)"
     return [("claims", f"{have}; {read}")]
+
+
+def _prior(prior: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The row about a learned circuit: answers also use facts, which scores cannot."""
+    if prior["from"] == "schema":
+        return []
+    return [("prior", "of the learned circuit; scores are without known facts, which answers use")]
 
 
 def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -119,6 +129,15 @@ def _more_than_top_k(most: int, top_k: int) -> list[tuple[str, str]]:
         return []
     said = f"scores use all items of an entity, up to {most:,}; a question uses the best {top_k}"
     return [("items", f"{said} (query.top_k in lpf.toml, --top-k)")]
+
+
+def _credibility(credibility: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """A row for each predicate whose items have credibilities that say nothing."""
+    for name, one in credibility.items():
+        if one["items"] and not one["has_effect"]:
+            effect = "no effect" if one["slope"] == 0.0 else "hardly any effect"
+            why = "on held-out entities, items of higher credibility were not right more often"
+            yield "credibility", f"has {effect} on how much an item about {name} counts: {why}"
 
 
 def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
@@ -325,7 +344,7 @@ def _epsilon(number: float) -> str:
 
 
 def _slope(number: float) -> str:
-    if number < 0.05:
+    if number < LEAST_SLOPE:
         return "Credibility hardly changes how far an item is trusted."
     return "Items with higher credibility are trusted more; at 1, in proportion to its odds."
 
@@ -358,6 +377,7 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
         "report": None if outcome.report is None else str(outcome.report),
         "data": _data_document(run),
         "predicates": list(run.predicates),
+        "prior": _prior_document(run),
         "reader": trained.config.reader_id,
         "config": run.config.to_dict(),
         "reading": _choice_document(trained.choice),
@@ -366,6 +386,7 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
         "spread": {
             name: asdict(spread(trained.histories, field)) for name, field in SPREAD.items()
         },
+        "credibility": _credibility_document(run),
         "fitted": {name: _fitted_document(fitted) for name, fitted in trained.fitted.items()},
         "scores": {
             held_out.place: {
@@ -393,6 +414,30 @@ def _data_document(run: TrainingRun) -> dict[str, Any]:
             "read": run.claims_read,
         },
         "digest": dataset.digest,
+    }
+
+
+def _prior_document(run: TrainingRun) -> dict[str, Any]:
+    """The priors that the model was fitted and scored with, by predicate and value, and where they
+    come from."""
+    schema = run.dataset.schema
+    return {
+        "from": "circuit" if run.learned_prior else "schema",
+        "values": {
+            name: dict(zip(schema[name].values, schema[name].prior, strict=True))
+            for name in run.predicates
+        },
+    }
+
+
+def _credibility_document(run: TrainingRun) -> dict[str, Any]:
+    """By predicate: if credibility changes how much an item counts, the fitted slope, and how many
+    items of the data have a credibility."""
+    known = sum(item.credibility is not None for item in run.dataset.items)
+    slopes = {name: one.robust.parameters.slope for name, one in run.trained.fitted.items()}
+    return {
+        name: {"has_effect": slope >= LEAST_SLOPE, "slope": slope, "items": known}
+        for name, slope in slopes.items()
     }
 
 

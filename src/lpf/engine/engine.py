@@ -29,6 +29,7 @@ from lpf.errors import ConfigError, EvidenceError
 from lpf.factors.convert import ConversionConfig, Converter, StepTimes
 from lpf.factors.keys import feature_keys
 from lpf.items import Items, Segments
+from lpf.model.familiarity import without_wordless
 from lpf.model.runtime import Runtime
 from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.schema import Schema
@@ -46,7 +47,8 @@ class Answers:
     ``factors`` are None for the variant ``learned``. ``weight`` [N] is paper mode's, else None.
     ``has_facts`` says which entities came with known facts; it is empty if none did.
     ``familiarity`` [N] is 1 for items like the training texts and 0 for items unlike all of them;
-    None if the model cannot tell. Only robust mode's variant ``spn`` weighs items by it.
+    None if the model cannot tell. A text without a word has 0 with every model; ``knows_texts`` is
+    False if the model can tell nothing else. Only robust mode's variant ``spn`` weighs items by it.
     """
 
     predicate: str
@@ -60,6 +62,7 @@ class Answers:
     uncertainty: Uncertainty | None
     has_facts: tuple[bool, ...] = ()
     familiarity: FloatArray | None = None
+    knows_texts: bool = True
 
     def __len__(self) -> int:
         return len(self.distribution)
@@ -94,8 +97,7 @@ class Answers:
         contributions, or the members' distributions."""
         combined, factors = self.combined, self.factors
         rows = combined.segments.rows(entity)
-        if self.familiarity is not None:
-            items.familiarity = self.familiarity[rows]
+        items.familiarity = self.item_familiarity(rows)
         if isinstance(combined, LearnedCombined):
             items.weight, items.members = combined.weight[rows], combined.members[:, entity]
             return
@@ -106,6 +108,13 @@ class Answers:
             items.weight = combined.parts["exponent"][rows]
         else:
             items.weight = read_only(np.full(len(items), 1.0 / len(items)))
+
+    def item_familiarity(self, rows: slice) -> FloatArray | None:
+        """The familiarity of an entity's items; it does not depend on the other entities."""
+        if self.familiarity is None:
+            return None
+        part = self.familiarity[rows]
+        return part if self.knows_texts or bool((part < 1.0).any()) else None
 
     def freeze(self) -> None:
         """Makes all arrays that ``fill`` hands out read-only: records are written from them after
@@ -215,10 +224,11 @@ class Engine:
         return self._cache.posteriors(items, model.version, shape, compute)
 
     def familiarity(self, items: Items, predicate: str) -> FloatArray | None:
-        """How like the training texts of the predicate each item is, [N]; None if the model cannot
-        tell."""
+        """How like the training texts of the predicate each item is, [N]; 0 for a text without a
+        word. None if the model cannot tell and every text has one."""
         known = self.runtime.familiarity_of(predicate)
-        return None if known is None else known(items.features)
+        weights = None if known is None else known(items.features)
+        return without_wordless(weights, items.wordless)
 
     def model_for(self, options: QueryOptions) -> Runtime:
         """The members that answer: the best alone in paper mode, else all."""
@@ -316,6 +326,7 @@ class Engine:
             uncertainty,
             tuple(map(bool, facts)),
             familiarity,
+            self.runtime.familiarity_of(predicate) is not None,
         )
 
     def _answer_learned(
@@ -345,6 +356,7 @@ class Engine:
         return Answers(
             predicate, values, combined.distribution, "learned", combined, None, None, None,
             uncertainty, (), self.familiarity(items, predicate),
+            self.runtime.familiarity_of(predicate) is not None,
         )  # fmt: skip
 
     def _make_conversion(

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import bindparam, func, select
 
 from lpf.errors import ConfigError, EvidenceError
 from lpf.reading.reader import IN_PASSAGES, Progress, Reader, ReadRequest
+from lpf.reading.words import has_words
 from lpf.storage.database import Row
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
 from lpf.storage.evidence_rows import (
@@ -149,6 +151,16 @@ class FeatureSource:
         lengths = self.store.database.look_up(_LENGTHS, evidence_ids)
         return sum(length > most for (length,) in lengths)
 
+    def wordless(self, row_ids: Sequence[int]) -> NDArray[np.bool_] | None:
+        """True for each item whose text has no word [N]; None if all have one. A text that does not
+        match its hash does not count as such."""
+        texts = self.store.database.look_up(_TEXTS, row_ids)
+        found = {row for row, text in texts if isinstance(text, str) and not has_words(text)}
+        if not found:
+            return None
+        sound = {item.row_id for item in self.store.by_rows(sorted(found), [])}
+        return np.array([row in sound for row in row_ids], np.bool_) if sound else None
+
     def _lacking(self) -> int:
         return self.store.count() - self.store.state(self.number)[0]
 
@@ -210,6 +222,9 @@ _ENTITY_VECTORS = Prepared(
 )
 _LENGTHS = Prepared(
     select(func.length(evidence.c.text_content)).where(any_of(evidence.c.evidence_id)), *KEYS
+)
+_TEXTS = Prepared(
+    select(evidence.c.row_id, evidence.c.text_content).where(any_of(evidence.c.row_id)), *KEYS
 )
 _READERS = Prepared(select(readers.c.reader, readers.c.reader_id).order_by(readers.c.reader))
 _ERASED = Prepared(select(func.count()).select_from(erased_evidence))

@@ -48,9 +48,15 @@ _FOLLOWING = tuple(map(_following, (evidence, facts)))
 
 def similar_entities(database: Database, entity_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """For each of the given IDs that no item and no fact is about: existing IDs like it."""
+    unknown = unknown_entities(database, entity_ids)
+    return {name: tuple(near_names(database, name)) for name in unknown}
+
+
+def unknown_entities(database: Database, entity_ids: Iterable[str]) -> list[str]:
+    """Those of the given IDs that no item and no fact is about, in their order."""
     wanted = list(dict.fromkeys(entity_ids))
     known = _existing(database, wanted)
-    return {name: tuple(near_names(database, name)) for name in wanted if name not in known}
+    return [name for name in wanted if name not in known]
 
 
 def near_names(database: Database, entity_id: str) -> list[str]:

@@ -27,6 +27,7 @@ from lpf.index.features import (
     EVIDENCE_ID,
     HAS_CLAIM,
     REPORT_ID,
+    ROW_ID,
     SOURCE,
     STORED,
     TIMESTAMP,
@@ -81,7 +82,7 @@ class Candidates:
         self._rows = [row[:VECTOR] for row in rows]
         self._counts = counts
         self._since, self._until = span
-        self._reader_id = source.reader_id
+        self._source = source
         self._credibility, self._timestamps = columns[CREDIBILITY], columns[TIMESTAMP]
         compared = columns[CONTENT_KEY], columns[REPORT_ID], self._texts
         self._groups: GroupsOnDemand | None = None
@@ -119,7 +120,7 @@ class Candidates:
         return Items(
             _read_only(self.features.take(chosen, axis=0)),
             columns[EVIDENCE_ID],
-            _read_only(stored_keys(columns[CONTENT_KEY], self._reader_id)),
+            _read_only(stored_keys(columns[CONTENT_KEY], self._source.reader_id)),
             _read_only(np.array(columns[CREDIBILITY], np.float64)),  # None becomes NaN
             _read_only(_group_numbers(labels, chosen)),
             _read_only(np.array(numbered(columns[SOURCE]))),
@@ -131,6 +132,7 @@ class Candidates:
             dated_later=self._counts.dated_later,
             damaged=self._counts.damaged,
             cut=len(self._rows) - len(chosen),
+            wordless=self._source.wordless(columns[ROW_ID]),
         )
 
 

@@ -6,6 +6,7 @@ from lpf.ingest.evidence_drafts import content_hash
 from lpf.ingest.fact_files import FactFile, read_facts
 from lpf.ingest.ingestion import IngestOutcome, ingest, ingest_rows
 from lpf.ingest.input_rows import FileOptions
+from lpf.ingest.new_entities import NewEntities
 from lpf.ingest.row_fields import Problem
 from lpf.ingest.table_datasets import read_labelled
 
@@ -14,6 +15,7 @@ __all__ = [
     "FactFile",
     "FileOptions",
     "IngestOutcome",
+    "NewEntities",
     "Problem",
     "begin_erasure",
     "content_hash",

@@ -34,6 +34,7 @@ from lpf.ingest.input_rows import (
     similar_fields,
 )
 from lpf.ingest.matching import StoreMatcher
+from lpf.ingest.new_entities import NewEntities
 from lpf.ingest.rejects import RejectsFile
 from lpf.ingest.row_fields import Problem, RowError
 from lpf.reading.reader import Features, Reader, ReadRequest
@@ -151,6 +152,7 @@ class Ingestion:
         self._file, self._store, self._reader = file, store, reader
         self._reader_number = store.reader_number(reader.reader_id, reader.width)
         self._matcher = StoreMatcher(store)
+        self._entities = NewEntities(store.database)
         self._rejects = RejectsFile(rejects_folder, file.name, store.erasure_times)
         self._batch, self._progress, self._total = batch, progress, file.total
         self._read = self._added = self._updated = self._unchanged = self._rejected = 0
@@ -193,12 +195,14 @@ class Ingestion:
 
     def _notes(self) -> tuple[str, ...]:
         notes = [*self._file.notes, *self._about_updates(), *self._about_claims()]
+        notes += self._entities.notes()
         if self._edits:
             notes.append(
                 f"{self._edits:,} of the new items may be corrections: entity, source and date are "
-                f"those of an item that was there before (first: {self._first_edit}). Both count "
-                "now. Erase the outdated ones (lpf evidence erase ID); next time, put the ID into "
-                "a column evidence_id, so that a changed row updates its item."
+                f"those of an item that was there before (first: {self._first_edit}). They have no "
+                "evidence_id, so they were added as new items, and both count. Erase the outdated "
+                "ones (lpf evidence erase ID); to correct an item, put its ID into a column "
+                "evidence_id, or use lpf evidence edit ID."
             )
         return tuple(notes)
 
@@ -273,6 +277,7 @@ class Ingestion:
             match = self._matcher.match(drafts)
             new, features, unreadable = features_of.read(match.new)
             edits = self._likely_edits(new)
+            self._entities.look_at(draft.evidence.entity_id for draft in new)
             try:
                 if new:
                     self._store.add([d.as_new() for d in new], features, self._reader_number)
@@ -326,20 +331,19 @@ class Ingestion:
         self._matcher.refresh()
 
     def _likely_edits(self, new: Sequence[EvidenceDraft]) -> list[str]:
-        """New items without an ID that may be corrections of items in the store."""
-        dated = {
-            (e.entity_id, e.predicate, e.source, to_micros(e.timestamp)): draft
+        """New items without an ID that may be corrections of items in the store: those with a date
+        and the same source, which may be unknown."""
+        dated = [
+            ((e.entity_id, e.predicate, e.source, to_micros(e.timestamp)), draft)
             for draft in new
-            if not draft.has_id
-            and (e := draft.evidence).source is not None
-            and e.timestamp is not None
-        }
+            if not draft.has_id and (e := draft.evidence).timestamp is not None
+        ]
         if not dated:
             return []
-        stored = self._store.dated_items({key[0] for key in dated}, self._started)
+        stored = self._store.dated_items({key[0] for key, _ in dated}, self._started)
         return [
             f"{self._file.unit} {draft.row.line}, perhaps {stored[key]}"
-            for key, draft in dated.items()
+            for key, draft in dated
             if key in stored
         ]
 

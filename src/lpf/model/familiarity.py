@@ -85,6 +85,16 @@ class Familiarity:
         return np.asarray(1.0 - step * step * (3.0 - 2.0 * step))
 
 
+def without_wordless(
+    weights: FloatArray | None, wordless: NDArray[np.bool_] | None
+) -> FloatArray | None:
+    """``weights`` [N] (None: all 1) with 0 for the texts that have no word, whatever the model was
+    trained on: among few and varied texts, a distance does not tell junk from evidence."""
+    if wordless is None or not wordless.any():
+        return weights
+    return np.where(wordless, 0.0, 1.0 if weights is None else weights)
+
+
 def fit_familiarity(
     features: Float32Array, groups: NDArray[np.intp], part: slice
 ) -> Familiarity | None:

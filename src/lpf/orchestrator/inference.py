@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from lpf.combine.calibration import FEW_ENTITIES, rough_error
 from lpf.combine.combined import Combined, normalised
 from lpf.engine import Answers, Background, Engine, Facts, Items
 from lpf.engine.background import read_only
@@ -25,7 +24,7 @@ from lpf.items import Segments
 from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.orchestrator.known_facts import FactPolicy, known_facts, unused_note
 from lpf.orchestrator.recording import shared_options
-from lpf.orchestrator.related_evidence import RelatedReader
+from lpf.orchestrator.related_evidence import RelatedReader, rough_note
 from lpf.results import (
     FactUsed,
     LeftOut,
@@ -34,7 +33,8 @@ from lpf.results import (
     Source,
     Threshold,
     all_left_out_note,
-    unfamiliar_note,
+    beyond_top_k_notes,
+    unfamiliar_notes,
 )
 from lpf.schema import Predicate, Schema
 from lpf.storage.facts import FactStore
@@ -186,7 +186,7 @@ class Inference:
             self._index.retrieve(
                 question.entity_id,
                 question.predicate.name,
-                top_k=options.top_k,
+                top_k=options.most_items,
                 min_credibility=options.min_credibility,
                 as_of=question.as_of,
                 query_vector=vector,
@@ -265,10 +265,11 @@ class Inference:
     ) -> QueryResult:
         answers.fill(items, place)
         weighted = answers.method == "spn" and question.options.mode == "robust"
-        unlike = unfamiliar_note(items, weighted=weighted)
-        rough = self._rough_note(answers.predicate)
-        found = [note for note in (unlike, self._cut_note(items), rough) if note is not None]
-        notes = [*found, *question.notes, *damage_notes(items.damaged)]
+        others = (self._cut_note(items), self._rough_note(answers.predicate))
+        notes = unfamiliar_notes(items, weighted=weighted)
+        notes += beyond_top_k_notes(items, question.options)
+        notes += [note for note in others if note is not None]
+        notes += [*question.notes, *damage_notes(items.damaged)]
         facts = question.used
         if answers.method == "spn" or not facts:
             notes += question.fact_notes
@@ -358,15 +359,8 @@ class Inference:
         )
 
     def _make_rough_note(self, predicate: str) -> str | None:
-        """The warning about probabilities that were fitted on very few entities."""
         assert self._engine is not None  # there is no inference without an engine
-        entities = self._engine.runtime.config.calibrated_on.get(predicate)
-        if entities is None or entities >= FEW_ENTITIES:
-            return None
-        return (
-            f"probabilities were fitted on {entities} entities only: take them as rough, they can "
-            f"be off by {100 * rough_error(entities):.0f} points and more"
-        )
+        return rough_note(self._engine, predicate)
 
 
 @lru_cache(maxsize=64)

@@ -177,7 +177,7 @@ def shared_options(options: QueryOptions) -> QueryOptions:
 def hyperparameters(options: QueryOptions) -> dict[str, Any]:
     """The options as stored in a context. Query text and ``as_of`` belong to the record itself.
     Records without ``related_evidence``, among them all of earlier versions, did not use it."""
-    document = asdict(options)
+    document = asdict(options) | {"top_k": options.most_items}
     del document["query_text"], document["as_of"], document["related_evidence"]
     return document | ({"related_evidence": True} if options.uses_related else {})
 

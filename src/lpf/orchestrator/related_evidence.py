@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lpf.combine.calibration import FEW_ENTITIES, rough_error
 from lpf.combine.combined import Combined
 from lpf.engine import Background, Engine, Facts, Items
 from lpf.engine.background import read_only
 from lpf.index.retrieve import EvidenceIndex
-from lpf.results import RelatedEvidence, unfamiliar_note, with_contributions
+from lpf.results import RelatedEvidence, unfamiliar_notes, with_contributions
 from lpf.schema import Predicate
 from lpf.storage.seals import damage_notes
 from lpf.types import Float32Array, FloatArray, QueryOptions
@@ -82,7 +83,7 @@ class RelatedReader:
             place: self._index.retrieve(
                 question.entity_id,
                 predicate.name,
-                top_k=options.top_k,
+                top_k=options.most_items,
                 min_credibility=minimum,
                 as_of=question.as_of,
                 query_vector=query_vector,
@@ -109,12 +110,13 @@ class RelatedReader:
         combined = answers.combined
         assert isinstance(combined, Combined)  # the circuit covers the predicate
         messages = combined.segments.sum(combined.contributions)
+        rough = rough_note(engine, predicate.name)
         for row, (place, own) in enumerate(usable.items()):
             answers.fill(own, row)
-            unlike = unfamiliar_note(own, weighted=options.mode == "robust")
-            if unlike is not None:
-                note = f"evidence about {predicate.name}: {unlike}"
-                questions[place].notes = (*questions[place].notes, note)
+            notes = unfamiliar_notes(own, weighted=options.mode == "robust")
+            notes += [] if rough is None else [rough]
+            about = [f"evidence about {predicate.name}: {note}" for note in notes]
+            questions[place].notes = (*questions[place].notes, *about)
             found[place].append(
                 _Read(predicate, own, answers.distribution[row], messages[row], minimum)
             )
@@ -163,6 +165,17 @@ def _related(read: _Read, before: FloatArray, after: FloatArray) -> RelatedEvide
         read.items,
         read_only(added),
         read.min_credibility,
+    )
+
+
+def rough_note(engine: Engine, predicate: str) -> str | None:
+    """The warning about probabilities that were fitted on very few entities."""
+    entities = engine.runtime.config.calibrated_on.get(predicate)
+    if entities is None or entities >= FEW_ENTITIES:
+        return None
+    return (
+        f"probabilities were fitted on {entities} entities only: take them as rough, they can be "
+        f"off by {100 * rough_error(entities):.0f} points and more"
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpf.circuits import CompiledCircuit
 from lpf.combine.combined import Combined, combine_average, normalised
@@ -24,9 +25,11 @@ from lpf.factors.convert import ConversionConfig, Converter
 from lpf.factors.keys import item_keys
 from lpf.index.features import known_reader
 from lpf.items import Segments
+from lpf.model.familiarity import without_wordless
 from lpf.model.runtime import Runtime
 from lpf.orchestrator.known_facts import canonical_probabilities
 from lpf.reading import Reader, ReadRequest
+from lpf.reading.words import wordless
 from lpf.storage.evidence import DamagedItem, EvidenceStore, StoredEvidence
 from lpf.types import Float32Array, FloatArray
 
@@ -267,6 +270,17 @@ def _same_reader(fields: Mapping[str, Any], reader: Reader) -> Reader:
     return reader
 
 
+def _left_out_wordless(
+    recorded: Mapping[str, Any], texts: Sequence[StoredEvidence]
+) -> NDArray[np.bool_] | None:
+    """The texts without a word that the record gives no weight, [N]; None if there are none. In
+    records from before they were left out, they have the weight that the model gave them."""
+    found = wordless(one.evidence.text_content for one in texts)
+    if found is None or "familiarity" not in recorded:
+        return None
+    return np.asarray(found & (np.array(recorded["familiarity"]) == 0.0))
+
+
 class _Again:
     """The recorded reader and model, which read texts again."""
 
@@ -310,9 +324,13 @@ class _Again:
             "potential": recomputed.potential.tolist(),
             "mean_sigma": recomputed.mean_sigma.tolist(),
         }
-        familiarity = model.familiarity_of(predicate)
+        factors.pop("familiarity", None)
+        known = model.familiarity_of(predicate)
+        familiarity = without_wordless(
+            None if known is None else known(features), _left_out_wordless(recorded, texts)
+        )
         if familiarity is not None:
-            factors["familiarity"] = familiarity(features).tolist()
+            factors["familiarity"] = familiarity.tolist()
         return factors
 
     def _model(self, context: Mapping[str, Any]) -> Runtime:

@@ -226,9 +226,9 @@ class EvidenceStore:
 
     def dated_items(
         self, entity_ids: Iterable[str], before: int
-    ) -> dict[tuple[str, str, str, int], str]:
-        """Items of the given entities with a source and a date that were added before a moment:
-        their IDs by (entity_id, predicate, source, timestamp)."""
+    ) -> dict[tuple[str, str, str | None, int], str]:
+        """Items of the given entities with a date that were added before a moment: their IDs by
+        (entity_id, predicate, source, timestamp). The source may be None."""
         rows = self.database.look_up(statements.DATED_BY_ENTITIES, entity_ids, before)
         return {tuple(row[:4]): row[4] for row in rows}
 

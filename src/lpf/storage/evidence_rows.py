@@ -292,7 +292,6 @@ DATED_BY_ENTITIES = Prepared(
         evidence.c.evidence_id,
     ).where(
         any_of(evidence.c.entity_id),
-        evidence.c.source.is_not(None),
         evidence.c.timestamp.is_not(None),
         evidence.c.ingested_at < bindparam("before", type_=BigInteger),
     ),

@@ -16,6 +16,7 @@ from lpf.factors.keys import content_key
 from lpf.index.copies import DEFAULT_SIMILARITY, copy_groups
 from lpf.items import Items, Segments
 from lpf.reading.reader import Reader, ReadRequest
+from lpf.reading.words import wordless
 from lpf.storage.atomic_files import atomic_file, private_folder
 from lpf.types import Float32Array, FloatArray
 
@@ -26,12 +27,13 @@ Progress = Callable[[int, int], None]
 class Examples:
     """Labelled entities with their items as arrays: ``features`` [N, width], ``credibility`` [N]
     (NaN if unknown), ``groups`` [N], the number of an item's group of copies within its entity (-1
-    for none)."""
+    for none), and ``wordless`` [N], True for texts without a word (None: there are none)."""
 
     dataset: Dataset
     features: Float32Array
     credibility: FloatArray
     groups: NDArray[np.int64]
+    wordless: NDArray[np.bool_] | None = None
 
     @property
     def segments(self) -> Segments:
@@ -47,6 +49,7 @@ class Examples:
             credibility=self.credibility,
             groups=self.groups,
             segments=self.segments,
+            wordless=self.wordless,
         )
 
     def select(self, entities: NDArray[np.intp]) -> Examples:
@@ -57,6 +60,7 @@ class Examples:
             self.features[rows],
             self.credibility[rows],
             self.groups[rows],
+            None if self.wordless is None else self.wordless[rows],
         )
 
     def split(self, split: Split) -> Examples | None:
@@ -74,8 +78,8 @@ class Examples:
 def make_examples(
     dataset: Dataset, features: Float32Array, copy_similarity: float | None = DEFAULT_SIMILARITY
 ) -> Examples:
-    """Add credibilities and groups of copies to the features. Copies are found as
-    for answers: by report, by equal text, by nearly equal features."""
+    """Add credibilities, groups of copies and marks of texts without a word to the features. Copies
+    are found as for answers: by report, by equal text, by nearly equal features."""
     items = list(dataset.items)
     if len(features) != len(items):
         raise EvidenceError(f"{len(features)} rows of features for {len(items)} items.")
@@ -86,7 +90,7 @@ def make_examples(
     for place in range(len(dataset)):
         rows = slice(*dataset.offsets[place : place + 2].tolist())
         groups[rows] = _copies(dataset, place, features[rows], copy_similarity)
-    return Examples(dataset, features, credibility, groups)
+    return Examples(dataset, features, credibility, groups, wordless(item.text for item in items))
 
 
 def read_features(

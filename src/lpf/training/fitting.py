@@ -28,7 +28,7 @@ from lpf.factors.convert import LARGEST_SHIFT, ConversionConfig, Converter, shif
 from lpf.metrics import LabelArray
 from lpf.metrics.intervals import LEVEL
 from lpf.model.artefact import HeldOutData, score_place
-from lpf.model.familiarity import Familiarity, fit_familiarity
+from lpf.model.familiarity import Familiarity, fit_familiarity, without_wordless
 from lpf.model.runtime import Runtime
 from lpf.reading.pair import text_part
 from lpf.schema import Predicate, Schema
@@ -129,7 +129,7 @@ def labelled_factors(
         training_shares,
         np.log(np.array(predicate.prior)),
         examples.groups,
-        familiarity,
+        without_wordless(familiarity, examples.wordless),
         trained_rho,
     )
 
@@ -178,8 +178,9 @@ def with_head_familiarity(runtime: Runtime, examples: Examples, predicate: str) 
 def familiarity_of_texts(
     examples: Examples, part: slice, *, everything: bool = False
 ) -> Familiarity | None:
-    """Fitted to all entities but those of the test split, or to ``everything``. ``part`` has the
-    features of the text alone. None if there are too few texts."""
+    """Fitted to all entities but those of the test split, or to ``everything``, without the texts
+    that have no word. ``part`` has the features of the text alone. None if there are too few
+    texts."""
     dataset = examples.dataset
     names = [entity.group_id or entity.entity_id for entity in dataset]
     held_back = [not everything and entity.split == "test" for entity in dataset]
@@ -187,6 +188,8 @@ def familiarity_of_texts(
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     groups = np.repeat([numbers[name] for name in names], examples.segments.counts)
     rows = examples.rows(places)
+    if examples.wordless is not None:
+        rows = rows[~examples.wordless[rows]]
     return fit_familiarity(examples.features[rows], groups[rows], part)
 
 

@@ -129,8 +129,8 @@ def prior_warnings(predicate: Predicate, labels: np.ndarray) -> Iterator[str]:
     if gap.max() > PRIOR_GAP:
         worst = int(gap.argmax())
         yield (
-            f"{predicate.name}: the schema's prior gives {predicate.values[worst]!r} "
+            f"{predicate.name}: the prior gives {predicate.values[worst]!r} "
             f"{predicate.prior[worst]:.0%}, the training data {shares[worst] / shares.sum():.0%}. "
-            "If the data are the better guess, change the prior (in lpf.toml, or the classifier's "
-            "prior=)."
+            "If the data are the better guess, change the prior: in lpf.toml or, once a circuit "
+            "was learned, with 'lpf facts learn'; for a classifier with prior=."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -37,6 +37,24 @@ def read_circuit(folder: Path) -> CompiledCircuit | None:
             f"{path}: {error} Nothing was answered; learn it again with 'lpf facts learn', or "
             "remove the file."
         ) from error
+
+
+def with_learned_priors(schema: Schema, circuit: CompiledCircuit | None) -> Schema:
+    """``schema`` with the priors that answers have: those of a learned circuit, where it has the
+    predicate with the same values."""
+    if circuit is None:
+        return schema
+    learned = {variable.name: variable.values for variable in circuit.circuit.variables}
+    priors = circuit.marginals()
+    return replace(
+        schema,
+        predicates=tuple(
+            replace(one, prior=tuple(priors[one.name].tolist()))
+            if learned.get(one.name) == one.values
+            else one
+            for one in schema
+        ),
+    )
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpf.errors import ConfigError, TrainingError
+from lpf.workspace.circuit import read_circuit
 from lpf.workspace.models import PreviousModel
 from lpf.workspace.training_sources import SEARCHES, PreparedData, TrainingSource, prepare
 from lpf.workspace.wiring import Wiring
@@ -87,7 +88,8 @@ class GridResult:
 @dataclass(frozen=True)
 class TrainingRun:
     """A trained model and what it was trained on. ``few`` is True if there were too few entities to
-    hold any back, ``claims_read`` if texts were read together with their claims."""
+    hold any back, ``claims_read`` if texts were read together with their claims, ``learned_prior``
+    if the priors are those of a learned circuit."""
 
     trained: Trained
     dataset: Dataset
@@ -96,6 +98,7 @@ class TrainingRun:
     few: bool
     tried: tuple[GridResult, ...] = ()
     claims_read: bool = False
+    learned_prior: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,10 @@ def run_training(
     require_torch()
     config = _config(plan)
     callbacks.status("reading the texts")
+    circuit = read_circuit(workspace.folder)
     prepared = prepare(workspace, source, callbacks.on_texts, _pinned(workspace, plan))
+    # Parameters are fitted, and answers scored, with the prior that answers will have.
+    prepared = prepared.with_priors_of(circuit)
     tried: tuple[GridResult, ...] = ()
     if plan.grid:
         config, tried = _search_grid(workspace, prepared, config, plan, callbacks)
@@ -137,6 +143,7 @@ def run_training(
         prepared.few,
         tried,
         prepared.reader.uses_claim,
+        circuit is not None,
     )
 
 

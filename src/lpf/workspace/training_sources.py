@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lpf.circuits import CompiledCircuit
 from lpf.datasets import Dataset, assign_splits, require_trainable
 from lpf.errors import ConfigError, DatasetError
 from lpf.index.copies import checked_similarity
 from lpf.ingest import FileOptions, read_labelled
 from lpf.reading import Reader
 from lpf.schema import Schema
+from lpf.workspace.circuit import with_learned_priors
 from lpf.workspace.training_data import Progress, own_examples
 from lpf.workspace.wiring import Wiring
 
@@ -50,6 +52,12 @@ class PreparedData:
     predicates: tuple[str, ...]
     few: bool
     reader: Reader
+
+    def with_priors_of(self, circuit: CompiledCircuit | None) -> PreparedData:
+        """The same data, with the priors of a learned circuit in the schema."""
+        dataset = self.examples.dataset
+        dataset = replace(dataset, schema=with_learned_priors(dataset.schema, circuit))
+        return replace(self, examples=replace(self.examples, dataset=dataset))
 
 
 def prepare(
