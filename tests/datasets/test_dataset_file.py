@@ -38,6 +38,15 @@ def test_values_follow_the_schema(path: Path) -> None:
     assert read_dataset(path, schema=SCHEMA).labels("level").tolist() == [2, 0]
 
 
+def test_a_question_is_read_like_a_claim(path: Path) -> None:
+    write_lines(
+        path,
+        line(1, label="a", claim=None, question="Is it so?"),
+        line(2, label="b", claim="It is so.", question="Is it so?"),
+    )
+    assert [entity.claim for entity in read_dataset(path)] == ["Is it so?", "It is so."]
+
+
 def test_every_field_is_read(path: Path) -> None:
     evidence = item(
         label="high",

@@ -574,6 +574,11 @@ def test_ignored_columns_are_named(store: EvidenceStore, tmp_path: Path) -> None
     assert outcome.ignored_columns == ("colour", "embedding_id", "zeal")
 
 
+def test_a_question_is_stored_as_the_claim(store: EvidenceStore, tmp_path: Path) -> None:
+    take([row(evidence_id="E1", question="Is it so?")], store, tmp_path)
+    assert store.get("E1").evidence.claim == "Is it so?"
+
+
 def test_rows_without_claim_are_added_whatever_the_reader(
     store: EvidenceStore, tmp_path: Path
 ) -> None:

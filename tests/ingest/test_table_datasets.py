@@ -39,6 +39,11 @@ def test_rows_are_grouped_by_entity(tmp_path: Path) -> None:
     assert any("no label" in sentence for sentence in data.exclusions)
 
 
+def test_a_column_of_questions_is_read_like_claims(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "entity_id,text,label,question", "C1,a,low,Is it low?")
+    assert [entity.claim for entity in read_labelled(path, schema=ONE_PREDICATE)] == ["Is it low?"]
+
+
 def test_without_labels_of_entities_their_items_vote(tmp_path: Path) -> None:
     path = tmp_path / "a.xlsx"
     book = openpyxl.Workbook()

@@ -24,7 +24,7 @@ def parse_entity(values: Mapping[str, object]) -> DatasetEntity:
         entity_id=record.required_identifier("entity_id"),
         labels=_labels(record),
         evidence=tuple(_item(entry) for entry in record.objects("evidence")),
-        claim=record.text("claim"),
+        claim=record.text("claim") or record.text("question"),
         split=record.split("split"),
         group_id=record.identifier("group_id"),
         facts=record.texts("facts"),

@@ -10,7 +10,7 @@ from typing import get_args
 from lpf.errors import UnknownPredicateError, UnknownValueError
 from lpf.factors.keys import content_key
 from lpf.ingest.cell_values import CellReader
-from lpf.ingest.input_rows import TEXT_NAMES, InputFile, InputRow
+from lpf.ingest.input_rows import CLAIM_NAMES, TEXT_NAMES, InputFile, InputRow
 from lpf.ingest.row_fields import (
     FieldReader,
     RowError,
@@ -87,7 +87,7 @@ class DraftReader:
         kind = fields.take(self._evidence_type, values, place)
         source = fields.take(identifier_field, values, "source")
         label = fields.take(self._supports_value, values, predicate, place)
-        claim = fields.take(text_field, values, "claim")
+        claim = fields.take(claim_field, values)
         report_id = fields.take(identifier_field, values, "report_id")
         fields.finish()
         if entity_id is None or predicate is None or text is None or kind is None:
@@ -153,6 +153,12 @@ def content_hash(evidence: Evidence) -> bytes:
         evidence.report_id,
     ]
     return hashlib.blake2b(_CANONICAL.encode(content).encode(), digest_size=16).digest()
+
+
+def claim_field(values: Values) -> str | None:
+    """The claim that a text is read with, or the question."""
+    claim, question = (text_field(values, name) for name in CLAIM_NAMES)
+    return claim or question
 
 
 def required_text(values: Values) -> str:

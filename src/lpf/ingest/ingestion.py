@@ -28,6 +28,7 @@ from lpf.ingest.dataset_rows import as_evidence
 from lpf.ingest.evidence_drafts import DraftReader, EvidenceDraft
 from lpf.ingest.input_files import FileOptions, Rows, open_input, rows_in_memory
 from lpf.ingest.input_rows import (
+    CLAIM_NAMES,
     EVIDENCE_COLUMNS,
     InputFile,
     InputRow,
@@ -406,10 +407,13 @@ class BatchFeatures:
 
 
 def _has_claims(file: InputFile) -> bool:
-    if file.columns is not None and "claim" not in file.columns:
+    if file.columns is not None and not set(CLAIM_NAMES) & set(file.columns):
         return False
     rows = islice(file.rows(), CLAIMS_INSPECTED)
-    return any(not row.error and row.values.get("claim") not in (None, "") for row in rows)
+    return any(
+        not row.error and any(row.values.get(name) not in (None, "") for name in CLAIM_NAMES)
+        for row in rows
+    )
 
 
 def _dated_later(drafts: Iterable[EvidenceDraft]) -> int:

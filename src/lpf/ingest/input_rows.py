@@ -11,7 +11,8 @@ from lpf.errors import ConfigError, InputFileError
 from lpf.types import Evidence
 
 TEXT_NAMES = ("text", "text_content")
-EVIDENCE_COLUMNS = frozenset(Evidence.__slots__) - {"embedding_id"} | {*TEXT_NAMES}
+CLAIM_NAMES = ("claim", "question")  # a question is read like a claim
+EVIDENCE_COLUMNS = frozenset(Evidence.__slots__) - {"embedding_id"} | {*TEXT_NAMES, *CLAIM_NAMES}
 FACT_COLUMNS = frozenset({"entity_id", "predicate", "value", "timestamp", "confidence", "source"})
 # Of a table with labelled items: what a row says about its entity.
 LABEL_COLUMNS = frozenset({"label", "split", "group_id"})

@@ -12,7 +12,7 @@ from lpf.datasets.dataset_file import NumberedObject
 from lpf.datasets.labelling import DEFAULT_PREDICATE
 from lpf.errors import DatasetError, InputFileError
 from lpf.ingest.cell_values import CellReader
-from lpf.ingest.evidence_drafts import required_text
+from lpf.ingest.evidence_drafts import claim_field, required_text
 from lpf.ingest.input_files import OPENERS, open_input
 from lpf.ingest.input_rows import TEXT_NAMES, FileOptions, InputFile, InputRow
 from lpf.ingest.row_fields import (
@@ -23,7 +23,6 @@ from lpf.ingest.row_fields import (
     moment_field,
     named_problems,
     share_field,
-    text_field,
 )
 from lpf.ingest.text_files import open_jsonl
 from lpf.schema import Schema
@@ -106,7 +105,7 @@ class _TableEntities:
         names = ("entity_id", "evidence_id", "source", "report_id", "predicate", "group_id")
         read: dict[str, Any] = {name: fields.take(identifier_field, values, name) for name in names}
         read |= {name: fields.take(label_field, values, name) for name in (*LABELS, "split")}
-        read["claim"] = fields.take(text_field, values, "claim")
+        read["claim"] = fields.take(claim_field, values)
         read["text"] = fields.take(required_text, values)
         read["credibility"] = fields.take(share_field, values, "credibility", self._cells, place)
         read["timestamp"] = fields.take(moment_field, values, "timestamp", self._cells)
