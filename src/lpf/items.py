@@ -99,10 +99,11 @@ class Items:
     there are none).
 
     The answer adds ``familiarity`` [N], how like the training texts each item is, from 0 to 1
-    (None if the model cannot tell); ``weight`` [N], how much each item counts: its exponent, or
-    its share of the latent code; the factors ``potential`` [N, V] with ``mean_sigma`` [N], and
-    ``contributions`` [N, V] (all three None for the variant ``learned``, which has ``members``
-    [S, V] instead).
+    (None if the model cannot tell); ``relevance`` [N], how much each item says about its claim,
+    from 0 to 1 (None if items were not weighed by it); ``weight`` [N], how much each item counts:
+    its exponent, or its share of the latent code; the factors ``potential`` [N, V] with
+    ``mean_sigma`` [N], and ``contributions`` [N, V] (all three None for the variant ``learned``,
+    which has ``members`` [S, V] instead).
     """
 
     features: Float32Array
@@ -125,6 +126,7 @@ class Items:
     wordless: NDArray[np.bool_] | None = None
 
     familiarity: FloatArray | None = None
+    relevance: FloatArray | None = None
     weight: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
     potential: FloatArray | None = None
     mean_sigma: FloatArray | None = None

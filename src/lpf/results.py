@@ -344,6 +344,7 @@ class QueryResult:
             "weight": float(used.weight[place]),
             "credibility": None if np.isnan(credibility) else credibility,
             "familiarity": None if used.familiarity is None else float(used.familiarity[place]),
+            "relevance": None if used.relevance is None else float(used.relevance[place]),
             "wordless": used.wordless is not None and bool(used.wordless[place]),
             "score": float(used.scores[place]),
             "copies": int(used.groups[place]) if used.groups[place] >= 0 else None,
@@ -393,12 +394,13 @@ class QueryResult:
         """The evidence as a pandas DataFrame with one row per item, best first.
 
         Columns: ``evidence_id``, ``claim``, ``weight``, ``credibility``, ``familiarity`` (1: like
-        the training texts), ``score``, ``copies`` (the number of the item's group of copies), and
-        for each value ``factor_<value>`` (what the item says) and ``contribution_<value>`` (what it
-        adds to the answer, in nats), if the answer has them.
+        the training texts), ``relevance`` (how much the item says about its claim; None if items
+        were not weighed by it), ``score``, ``copies`` (the number of the item's group of copies),
+        and for each value ``factor_<value>`` (what the item says) and ``contribution_<value>``
+        (what it adds to the answer, in nats), if the answer has them.
         """
         columns = ["evidence_id", "claim", "weight", "credibility", "familiarity"]
-        columns += ["score", "copies"]
+        columns += ["relevance", "score", "copies"]
         rows = []
         for item in self._items():
             row = {name: item[name] for name in columns}

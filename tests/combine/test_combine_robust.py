@@ -48,6 +48,32 @@ def test_one_item_by_hand() -> None:
     np.testing.assert_allclose(found.distribution[0], expected, atol=1e-12)
 
 
+def test_relevance_by_hand() -> None:
+    """Items 0 and 1 are copies: d = 1·.25/2, .5·1/2 and 1·1/1, so K_eff = 1.375."""
+    phi = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], [0.1, 0.3, 0.6]])
+    found = robust(
+        phi,
+        parameters=RobustParameters(rho=0.2, epsilon=0.0, fitted=True),
+        groups=np.array([0, 0, -1]),
+        familiarity=np.array([1.0, 0.5, 1.0]),
+        relevance=np.array([0.25, 1.0, 1.0]),
+    )
+    discount = np.array([0.125, 0.25, 1.0])
+    exponent = discount / (1.0 + 0.375 * 0.2)
+    np.testing.assert_allclose(found.parts["discount"], discount, atol=1e-12)
+    np.testing.assert_allclose(found.parts["exponent"], exponent, atol=1e-12)
+    product = np.prod((phi / SHARES) ** exponent[:, None], axis=0)
+    np.testing.assert_allclose(found.distribution[0], product / product.sum(), atol=1e-12)
+
+
+def test_an_irrelevant_item_cannot_rule_a_value_out() -> None:
+    phi = np.array([[1.0, 0.0, 0.0], [0.2, 0.5, 0.3]])
+    certain = RobustParameters(rho=0.0, epsilon=0.0, fitted=True)
+    found = robust(phi, parameters=certain, relevance=np.array([0.0, 1.0]))
+    alone = robust(phi[1:], parameters=certain)
+    np.testing.assert_allclose(found.distribution, alone.distribution, atol=1e-12)
+
+
 def test_item_equal_to_class_shares_changes_nothing() -> None:
     prior = np.log([0.1, 0.2, 0.7])
     found = robust(np.tile(SHARES, (4, 1)), log_prior=prior)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,6 +104,33 @@ def test_the_answer_is_rebuilt_bit_for_bit_from_its_parts(engine: Engine, way: s
         total = combined.base + combined.segments.sum(combined.contributions)
         weights = np.exp(total - total.max(axis=1, keepdims=True))
         assert (weights / weights.sum(axis=1, keepdims=True) == answers.distribution).all()
+
+
+@pytest.mark.parametrize("way", EVERY_WAY)
+def test_only_robust_mode_weighs_items_by_relevance(way: str) -> None:
+    """Of one head alone; items without a claim have stance logits of 0 and count fully."""
+    plain = runtime(2, seed=4)
+    level, outcome = plain.config.predicates
+    config = replace(plain.config, predicates=(replace(level, relevance_start=381), outcome))
+    weighing = Engine(Runtime(config, plain.tensors, plain.version), schema())
+    given, options = items([3, 2]), EVERY_WAY[way]
+    given.features[:, 381:] = [[0, 0, 0], [2, 0, 1], [0, 0, 5], [0, 0, 0], [0, 0, 0]]
+    before = Engine(plain, schema()).answer(given, "level", options)
+    answer = weighing.answer(given, "level", options)
+    assert before.relevance is None
+    assert (answer.distribution[1] == before.distribution[1]).all()
+    if options.mode == "paper" or options.variant == "learned":
+        assert answer.relevance is None
+        assert (answer.distribution == before.distribution).all()
+    else:
+        assert answer.relevance is not None
+        assert answer.relevance[[0, 3, 4]].tolist() == [1.0, 1.0, 1.0]
+        assert answer.relevance[2] < 0.001 < answer.relevance[1] < 1.0
+        ratio = answer.combined.parts["discount"] / before.combined.parts["discount"]
+        np.testing.assert_allclose(ratio, answer.relevance, rtol=1e-12)
+        assert (answer.distribution[0] != before.distribution[0]).any()
+    other = weighing.answer(given, "outcome", options)
+    assert other.relevance is None
 
 
 def related_circuit():

@@ -47,6 +47,9 @@ def test_published_aggregator_shapes(
 def test_config_survives_json() -> None:
     config = model_config(3, seeds=(1, 2, 3), calibration={"level": {"rho": 0.1}})
     assert ModelConfig.from_dict(config.to_dict()) == config
+    assert "relevance_start" not in config.to_dict()["predicates"][0]
+    first = model_config(predicates=(PredicateHead("level", LEVELS, relevance_start=0),))
+    assert ModelConfig.from_dict(first.to_dict()) == first
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,11 @@ def test_config_survives_json() -> None:
         (lambda: AggregatorConfig(normalisation="max"), "aggregator.normalisation"),
         (lambda: PredicateHead("p", ()), "'p'"),
         (lambda: PredicateHead("p", ("a", "b"), (1.0, 0.0)), "training_shares"),
+        (lambda: PredicateHead("p", ("a", "b"), relevance_start=-1), "relevance_start"),
+        (
+            lambda: model_config(predicates=(PredicateHead("p", ("a",), relevance_start=382),)),
+            "relevance_start",
+        ),
         (lambda: ModelConfig(()), "predicates"),
         (lambda: model_config(0), "members"),
         (lambda: model_config(calibration={"other": {}}), "calibration"),

@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hash_reader import CueReader, HashReader
 from lpf.errors import ConfigError, EvidenceError
 from lpf.reading import MiniLMReader, PairReader, ReadRequest, open_reader
+from lpf.reading.pair import stance_start, text_part
+from lpf.reading.stance import relevance
 
 
 class CountingReader(MiniLMReader):
@@ -56,6 +59,31 @@ def test_an_unreadable_claim_is_named_by_its_item(minilm: MiniLMReader) -> None:
     with pytest.raises(EvidenceError) as refused:
         PairReader(minilm).read_many([*requests, ReadRequest("text", "\x00\x01")])
     assert refused.value.field == "items[2].claim"
+
+
+def test_relevance_of_a_hand_worked_case() -> None:
+    """exp of the logits is 1, 1, 2, so neutral has one half; 2, 1, 1; 1, 6, 1; no claim."""
+    rows = np.full((4, 5), 7.0, np.float32)
+    rows[:, 2:] = np.log([[1, 1, 2], [2, 1, 1], [1, 6, 1], [1, 1, 1]])
+    np.testing.assert_allclose(relevance(rows, 2), [1 / 4, 9 / 16, 49 / 64, 1.0], rtol=1e-6)
+    far = np.array([[-200.0, -200.0, 200.0], [200.0, -200.0, -200.0]], np.float32)
+    np.testing.assert_allclose(relevance(far, 0), [0.0, 1.0], atol=1e-12)
+
+
+def test_the_stance_logits_are_the_last_features() -> None:
+    inner = HashReader(8)
+    pair = PairReader(inner, CueReader())
+    requests = [ReadRequest("It did indeed", "It did."), ReadRequest("It did indeed")]
+    features = pair.read_many([*requests, ReadRequest("Perhaps.", "It did.")])
+    start = stance_start(pair.reader_id, pair.width)
+    assert start == pair.width - 3
+    np.testing.assert_array_equal(features[:, start:], [[4, 0, -1], [0, 0, 0], [0, 0, 3]])
+    weights = relevance(features, start)
+    assert weights[1] == 1.0
+    assert weights[2] < 0.02
+    assert text_part(pair.reader_id, pair.width) == slice(8, 16)
+    assert stance_start(PairReader(inner).reader_id, 32) is None
+    assert stance_start(inner.reader_id, 8) is None
 
 
 def test_a_pair_of_a_pair_is_rejected(minilm: MiniLMReader) -> None:

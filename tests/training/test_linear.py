@@ -16,10 +16,11 @@ from lpf.model.artefact import load_model
 from lpf.model.config import AggregatorConfig
 from lpf.model.runtime import Runtime
 from lpf.reading import ReadRequest
+from lpf.reading.stance import relevance
 from lpf.schema import Schema
-from lpf.training import Examples, Trained, Trainer, make_examples, train_head
+from lpf.training import Examples, Trained, Trainer, make_examples, train_head, train_small
 from lpf.training.fitting import item_factors, refuse_unstable
-from lpf.training.linear import WHOLE, LinearSearch, LinearSettings, LinearTrainer
+from lpf.training.linear import BY_RELEVANCE, WHOLE, LinearSearch, LinearSettings, LinearTrainer
 from lpf.training.material import channel_between
 from lpf.training.softmax_regression import (
     RegressionRows,
@@ -284,6 +285,124 @@ def test_whole_entities_are_learned_from_where_most_items_say_nothing() -> None:
     trained = train(silent_majority())
     assert trained.choice is not None
     assert trained.choice.linear["level"].source == WHOLE
+
+
+def test_with_relevance_it_is_the_regression_on_their_weighted_mean() -> None:
+    """Also for entities whose items count for less than one item in all."""
+    examples = with_stances(60)
+    runtime = LinearTrainer(examples, LOGITS).runtime(
+        {"level": LinearSettings(BY_RELEVANCE, 0.1)}, (1,), WITH_STANCE
+    )
+    head = runtime.config.head("level")
+    assert (head.relevance_start, head.trained_rho) == (LOGITS, 1.0)
+    weights = relevance(examples.features, LOGITS)
+    totals = examples.segments.sum(weights)
+    assert totals.min() < 0.9
+    assert totals.max() > 1.1
+    product = combine_robust(
+        item_factors(runtime, "level", examples),
+        examples.credibility,
+        np.array(head.training_shares),
+        np.log(np.array(LEVEL.prior)),
+        examples.segments,
+        RobustParameters(rho=1.0, epsilon=0.0, fitted=True),
+        relevance=weights,
+    )
+    learner = LinearTrainer(examples, LOGITS)
+    rows = learner.rows("level", BY_RELEVANCE).rows
+    mean = examples.segments.sum(weights[:, None] * learner.scaled)
+    mean /= np.maximum(1.0, totals)[:, None]
+    np.testing.assert_allclose(rows.scaled, mean, atol=1e-4)
+    fitted = fit_regression(rows, 0.1, SoftmaxRegression.empty(rows.scaled.shape[1], 3))
+    counted = np.minimum(1.0, totals)[:, None]
+    logits = mean @ fitted.weight + counted * fitted.bias + (1 - counted) * np.log(LEVEL.prior)
+    np.testing.assert_allclose(product.distribution, softmax(logits), atol=5e-4)
+
+
+def test_rows_of_less_evidence_are_fitted_exactly() -> None:
+    """At the fitted weights the slope of the penalised loss is 0, along the bias as well."""
+    drawn = np.random.default_rng(3)
+    labels = drawn.integers(0, 3, 80)
+    rows = RegressionRows(
+        drawn.standard_normal((80, 4)).astype(np.float32),
+        labels,
+        np.ones(80),
+        drawn.random(80),
+        drawn.standard_normal((80, 3)),
+    )
+    found = fit_regression(rows, 0.1, SoftmaxRegression.empty(4, 3))
+    logits = rows.scaled @ found.weight + rows.amounts[:, None] * found.bias + rows.offsets
+    wrong = (softmax(logits) - np.eye(3)[labels]) / 80
+    np.testing.assert_allclose(rows.scaled.T @ wrong + 0.1 * found.weight, 0.0, atol=1e-3)
+    np.testing.assert_allclose(rows.amounts @ wrong + 1e-4 * found.bias, 0.0, atol=1e-3)
+
+
+# A pair reader with 6 features per text and the stance reader's 387, of which the last are logits.
+WITH_STANCE = "pair(hash@6)+stance(cue)"
+LOGITS = 24 + 384
+
+
+def with_stances(entities: int = 240, claims: bool = True, splits: bool = True) -> Examples:
+    """One item of six is about the claim and tells the level; the others look as if they told one
+    too, drawn at random, and are neutral."""
+    examples = made_up(entities, 6, noise=0.3, splits=splits)
+    drawn, count = np.random.default_rng(8), len(examples.features)
+    rows = np.arange(count)
+    speaks = rows % 6 == (rows // 6) % 6
+    of_entities = np.repeat(examples.dataset.labels("level"), 6)
+    said = np.where(speaks, of_entities, drawn.integers(0, 3, count))
+    features = np.zeros((count, LOGITS + 3), np.float32)
+    centres = np.random.default_rng(5).standard_normal((3, 24))
+    features[:, :24] = centres[said] + 0.5 * drawn.standard_normal((count, 24))
+    if claims:
+        features[:, LOGITS:] = drawn.standard_normal((count, 3))
+        features[speaks, LOGITS] += 4.0
+        features[~speaks, LOGITS + 2] += 4.0
+    return replace(examples, features=features)
+
+
+def test_items_count_by_relevance_where_most_are_neutral() -> None:
+    examples = with_stances()
+    trainer = Trainer(examples, WITH_STANCE, ("level",), CHOSEN, SEEDS)
+    model = trainer.run()
+    assert model.choice is not None
+    assert model.choice.linear["level"].source == BY_RELEVANCE
+    assert model.is_linear
+    assert model.config.head("level").relevance_start == LOGITS
+    assert "about the claim" in model.choice.describe()
+    plain = train(examples)  # its ID does not say that there are stances
+    assert plain.choice is not None
+    assert plain.choice.linear["level"].source != BY_RELEVANCE
+    assert plain.config.head("level").relevance_start is None
+    ours, theirs = (one.scores_on("test")["level"] for one in (model, plain))
+    assert ours.nll < 0.8 * theirs.nll
+
+
+def test_a_small_data_set_is_fitted_by_relevance_in_its_folds_too() -> None:
+    few = with_stances(50, splits=False)
+    model = train_small(few, WITH_STANCE, ("level",), replace(SMALL, model="best"), SEEDS)
+    assert model.choice is not None
+    assert model.choice.linear["level"].source == BY_RELEVANCE
+    assert model.config.head("level").relevance_start == LOGITS
+    assert model.scores_on("out of fold")["level"].accuracy > 0.7
+
+
+def test_relevance_is_offered_only_with_stances_and_several_items() -> None:
+    plain = ("entities", WHOLE)
+    assert LinearTrainer(with_stances(), LOGITS).sources("level") == (*plain, BY_RELEVANCE)
+    assert LinearTrainer(with_stances()).sources("level") == plain
+    assert LinearTrainer(with_stances(claims=False), LOGITS).sources("level") == plain
+    single = made_up(60, 1)
+    wide = np.pad(single.features, ((0, 0), (0, 387)), constant_values=0.5)
+    assert LinearTrainer(replace(single, features=wide), LOGITS).sources("level") == ("entities",)
+
+
+def test_three_logits_are_scaled_like_a_whole_vector() -> None:
+    examples = with_stances(60)
+    plain, ours = Scaling.of(examples.features), LinearTrainer(examples, LOGITS).scaling
+    np.testing.assert_array_equal(ours.scale[:LOGITS], plain.scale[:LOGITS])
+    np.testing.assert_allclose(plain.scale[LOGITS:] / ours.scale[LOGITS:], np.sqrt(384 / 3))
+    np.testing.assert_array_equal(ours.centre, plain.centre)
 
 
 def test_a_channel_of_a_hand_worked_case() -> None:

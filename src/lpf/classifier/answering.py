@@ -77,7 +77,8 @@ class Explanation:
     is the item's share of the latent code, and ``base`` and ``contributions`` are None. Items with
     the same number in ``groups`` [N] are copies of each other; -1 means no copies. ``familiarity``
     [N] is 1 for texts like the training texts and 0 for texts unlike all of them or without a word;
-    None if the model cannot tell.
+    None if the model cannot tell. ``relevance`` [N] is how much each text says about its claim,
+    from 0 to 1; None if items were not weighed by it.
     """
 
     classes: NDArray[Any]
@@ -89,6 +90,7 @@ class Explanation:
     base: FloatArray | None
     contributions: FloatArray | None
     familiarity: FloatArray | None = None
+    relevance: FloatArray | None = None
 
     def __str__(self) -> str:
         if not self.texts:
@@ -109,7 +111,8 @@ class Explanation:
         text = " ".join(self.texts[item].split())
         cut = text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
         copy = "" if self.groups[item] < 0 else f" [copies {self.groups[item]}]"
-        return f"{strength:+8.3f}  {cut}{copy}{self._unlike(item)}"
+        says = "" if self.relevance is None else f" [relevance {self.relevance[item]:.2f}]"
+        return f"{strength:+8.3f}  {cut}{copy}{self._unlike(item)}{says}"
 
     def _unlike(self, item: int) -> str:
         known = 1.0 if self.familiarity is None else float(self.familiarity[item])
@@ -187,6 +190,7 @@ class EntityBatch:
             combined.base[place],
             combined.contributions[rows],
             familiarity,
+            answers.item_relevance(rows),
         )
 
     @cached_property

@@ -188,8 +188,8 @@ def _show_evidence(
     else:
         below = [_full_text(texts.get(name, ERASED), origins.get(name)) for name in used.ids]
     rows = list(zip(*columns.values(), strict=True))
-    right = ("bits", "weight", "credibility")
-    optional = () if bits is None else ("weight",)  # the bits include it
+    right = ("bits", "weight", "credibility", "relevance")
+    optional = () if bits is None else ("relevance", "weight")  # the bits include them
     body = table(list(columns), rows, right=right, flexible="text", optional=optional, below=below)
     print_table(output, title, body)
     for line in _unfamiliar_lines(result, used):
@@ -258,6 +258,8 @@ def _evidence_columns(
             columns["      "] = _bars(bits)
     columns["weight"] = [number(value) for value in used.weight.tolist()]
     columns["credibility"] = [number(value) for value in used.credibility.tolist()]
+    if used.relevance is not None:
+        columns["relevance"] = [number(value) for value in used.relevance.tolist()]
     if has_copies:
         columns["copies"] = [f"#{group + 1}" if group >= 0 else "" for group in used.groups]
     return columns

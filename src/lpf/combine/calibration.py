@@ -60,7 +60,8 @@ class LabelledFactors:
     ``shares`` the class shares π of the model [V], ``log_prior`` [V], or [E, V] if it differs by
     entity (known facts), ``groups`` the groups of copies [N], ``familiarity`` how like the training
     texts the items are [N] (None: all have their full weight), ``trained_rho`` 1 for factors that
-    were trained to be averaged in log space, 0 for factors trained item by item.
+    were trained to be averaged in log space, 0 for factors trained item by item, ``relevance`` how
+    much the items say about their claims [N] (None: they do not count by it).
     """
 
     potential: FloatArray
@@ -72,6 +73,7 @@ class LabelledFactors:
     groups: NDArray[np.int64] | None = None
     familiarity: FloatArray | None = None
     trained_rho: float = 0.0
+    relevance: FloatArray | None = None
 
     def __post_init__(self) -> None:
         self.segments.check(len(self.potential))
@@ -115,6 +117,7 @@ class LabelledFactors:
             log_prior=prior[entities] if prior.ndim == 2 else prior,
             groups=None if self.groups is None else self.groups[rows],
             familiarity=None if self.familiarity is None else self.familiarity[rows],
+            relevance=None if self.relevance is None else self.relevance[rows],
         )
 
 
@@ -219,6 +222,7 @@ def _answers_from(
         parameters,
         None if data.groups is None else data.groups[rows],
         familiarity=None if data.familiarity is None else data.familiarity[rows],
+        relevance=None if data.relevance is None else data.relevance[rows],
     ).distribution
 
 
@@ -307,6 +311,7 @@ def _combine(data: LabelledFactors, logs: FloatArray, parameters: RobustParamete
         parameters,
         data.groups,
         familiarity=data.familiarity,
+        relevance=data.relevance,
     ).distribution
 
 

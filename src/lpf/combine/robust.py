@@ -2,12 +2,13 @@
 
     Φ'ᵢ = (1-εᵢ)·Φᵢ + εᵢ·π      with probability εᵢ the item carries no information
     λᵢ  = Φ'ᵢ / π                likelihood ratio; its mean under π is 1
-    aᵢ  = dᵢ / (1 + (K_eff-1)·ρ) dᵢ = fᵢ/(copies of i), K_eff = Σ dᵢ, ρ: shared error of items
+    aᵢ  = dᵢ / (1 + (K_eff-1)·ρ) dᵢ = fᵢ·uᵢ/(copies of i), K_eff = Σ dᵢ, ρ: shared error of items
     P(y | E, F) ∝ P_circuit(y, F) · Π λᵢ(y)^aᵢ
 
 fᵢ is the item's familiarity: 1 for a text like those the model was trained on, 0 for one unlike all
-of them. With ``source_epsilon`` ε_s > 0, a source may be unreliable as a whole: the product over
-its items becomes (1-ε_s)·Π λᵢ^aᵢ + ε_s.
+of them. uᵢ is its relevance, how much it says about its claim; 1 unless the model was trained with
+it. With ``source_epsilon`` ε_s > 0, a source may be unreliable as a whole: the product over its
+items becomes (1-ε_s)·Π λᵢ^aᵢ + ε_s.
 """
 
 from __future__ import annotations
@@ -142,22 +143,25 @@ def combine_robust(
     groups: NDArray[np.int64] | None = None,
     sources: NDArray[np.int64] | None = None,
     familiarity: FloatArray | None = None,
+    relevance: FloatArray | None = None,
 ) -> Combined:
     """Combine factors ``potential`` [N, V], computed at the fitted temperature.
 
     ``credibility`` [N] (NaN if unknown), ``shares`` [V] the model's π, ``log_prior`` [E, V] or [V]
     the circuit's joint with the known facts. ``groups`` and ``sources`` [N] number the groups of
-    copies and the sources of an entity, -1 for none. ``familiarity`` [N] is 1 for all if None.
+    copies and the sources of an entity, -1 for none. ``familiarity`` and ``relevance`` [N] are 1
+    for all if None.
     """
     segments.check(len(potential))
     discount = copy_discount(groups, segments, len(potential))
-    if familiarity is not None:
-        discount = discount * familiarity
+    for share in (familiarity, relevance):
+        if share is not None:
+            discount = discount * share
     exponent = exponents(discount, parameters.rho, segments)
     epsilon = parameters.item_epsilon(credibility)
     log_ratio = log_likelihood_ratios(potential, epsilon, shares)
     # An item that does not count must not even rule a value out: 0 * -inf is no number.
-    counted = log_ratio if familiarity is None else _zero_where(familiarity <= 0.0, log_ratio)
+    counted = _zero_where(discount <= 0.0, log_ratio)
     contributions = exponent[:, None] * counted
     if sources is not None and parameters.source_epsilon > 0.0:
         contributions = _with_source_switch(

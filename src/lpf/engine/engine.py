@@ -49,6 +49,8 @@ class Answers:
     ``familiarity`` [N] is 1 for items like the training texts and 0 for items unlike all of them;
     None if the model cannot tell. A text without a word has 0 with every model; ``knows_texts`` is
     False if the model can tell nothing else. Only robust mode's variant ``spn`` weighs items by it.
+    ``relevance`` [N] is how much each item says about its claim, from 0 to 1; None if items were
+    not weighed by it.
     """
 
     predicate: str
@@ -63,6 +65,7 @@ class Answers:
     has_facts: tuple[bool, ...] = ()
     familiarity: FloatArray | None = None
     knows_texts: bool = True
+    relevance: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.distribution)
@@ -98,6 +101,7 @@ class Answers:
         combined, factors = self.combined, self.factors
         rows = combined.segments.rows(entity)
         items.familiarity = self.item_familiarity(rows)
+        items.relevance = self.item_relevance(rows)
         if isinstance(combined, LearnedCombined):
             items.weight, items.members = combined.weight[rows], combined.members[:, entity]
             return
@@ -116,6 +120,10 @@ class Answers:
         part = self.familiarity[rows]
         return part if self.knows_texts or bool((part < 1.0).any()) else None
 
+    def item_relevance(self, rows: slice) -> FloatArray | None:
+        """The relevance of an entity's items."""
+        return None if self.relevance is None else self.relevance[rows]
+
     def freeze(self) -> None:
         """Makes all arrays that ``fill`` hands out read-only: records are written from them after
         the caller has the result."""
@@ -126,8 +134,7 @@ class Answers:
             assert factors is not None  # only the variant learned has none
             arrays = [factors.potential, factors.mean_sigma, combined.contributions, combined.base]
             arrays += [combined.parts[name] for name in ("exponent",) if name in combined.parts]
-        if self.familiarity is not None:
-            arrays.append(self.familiarity)
+        arrays += [one for one in (self.familiarity, self.relevance) if one is not None]
         for array in arrays:
             read_only(array)
 
@@ -286,9 +293,11 @@ class Engine:
         weight: FloatArray | None = None
         if isinstance(parameters, PaperParameters):
             weight = credibility_weight(factors.mean_sigma, parameters)
-        familiarity = self.familiarity(items, predicate)
+        familiarity, relevance = self.familiarity(items, predicate), None
+        if isinstance(parameters, RobustParameters) and self.background.covers(predicate):
+            relevance = self.runtime.relevance(predicate, items.features)
         combine = self._combination(
-            items, predicate, parameters, segments, log_prior, weight, familiarity
+            items, predicate, parameters, segments, log_prior, weight, familiarity, relevance
         )
         combined = combine(factors.potential)
         uncertainty = None
@@ -308,6 +317,7 @@ class Engine:
                         log_prior if log_prior.ndim == 1 else log_prior[block],
                         None if weight is None else weight[rows],
                         None if familiarity is None else familiarity[rows],
+                        None if relevance is None else relevance[rows],
                     )
                 answer = combined.distribution[block]
                 parts.append(
@@ -327,6 +337,7 @@ class Engine:
             tuple(map(bool, facts)),
             familiarity,
             self.runtime.familiarity_of(predicate) is not None,
+            relevance,
         )
 
     def _answer_learned(
@@ -387,6 +398,7 @@ class Engine:
         log_prior: FloatArray,
         weight: FloatArray | None,
         familiarity: FloatArray | None,
+        relevance: FloatArray | None,
     ) -> Combination:
         """Combines potentials with everything else given, so that draws are combined exactly as the
         answer is."""
@@ -406,4 +418,5 @@ class Engine:
             items.groups,
             items.sources,
             familiarity,
+            relevance,
         )

@@ -11,6 +11,7 @@ from math import inf
 from typing import Any, Literal, get_args
 
 from lpf.errors import ConfigError, UnknownPredicateError
+from lpf.reading.stance import STANCES
 
 # Fields of ModelConfig with one entry per predicate, filled in when a model is fitted.
 BY_PREDICATE = (
@@ -139,6 +140,9 @@ class PredicateHead:
 
     ``trained_rho`` is 1 for a head that was trained on whole entities, to be averaged over their
     items in log space, and 0 for one trained item by item.
+
+    ``relevance_start`` is the column of the first stance logit, for a head whose items count by
+    their relevance (see ``reading.stance.relevance``); None if they do not.
     """
 
     name: str
@@ -146,12 +150,18 @@ class PredicateHead:
     training_shares: tuple[float, ...] = ()
     channel: tuple[tuple[float, ...], ...] = ()
     trained_rho: float = 0.0
+    relevance_start: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
         _require(
             self.trained_rho in (0.0, 1.0),
             f"predicate {self.name!r}: trained_rho must be 0 or 1, got {self.trained_rho!r}.",
+        )
+        _require(
+            self.relevance_start is None or self.relevance_start >= 0,
+            f"predicate {self.name!r}: relevance_start must be 0 or above, got "
+            f"{self.relevance_start!r}.",
         )
         _require(bool(self.values), f"predicate {self.name!r}: needs at least one value.")
         shares = tuple(map(float, self.training_shares)) or (1.0 / len(self.values),) * len(
@@ -246,6 +256,13 @@ class ModelConfig:
                 f"familiarity.stop: must be at most {self.encoder.input_width}, the number of "
                 f"features, got {known and known.stop}.",
             )
+        last = self.encoder.input_width - len(STANCES)
+        for head in self.predicates:
+            _require(
+                head.relevance_start is None or head.relevance_start <= last,
+                f"predicate {head.name!r}: relevance_start must be at most {last}, so that the "
+                f"{len(STANCES)} stance logits are features, got {head.relevance_start!r}.",
+            )
         for field_name in BY_PREDICATE:
             for name in getattr(self, field_name):
                 _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
@@ -269,6 +286,8 @@ class ModelConfig:
             for name in ("channel", "trained_rho"):
                 if not head[name]:
                     del head[name]
+            if head["relevance_start"] is None:
+                del head["relevance_start"]
         for name in ("min_credibility", "sampling_key", "familiarity", "head_familiarity"):
             if not document[name]:
                 del document[name]

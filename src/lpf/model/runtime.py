@@ -27,6 +27,7 @@ from lpf.errors import ArtefactTensorError, EvidenceError, NonFiniteError
 from lpf.model.config import ModelConfig
 from lpf.model.familiarity import Familiarity
 from lpf.model.layout import of_members, stack_depth, tensor_shapes
+from lpf.reading.stance import relevance
 from lpf.types import SIGMA_FLOOR, Float32Array, FloatArray, Posteriors
 
 Tensors = Mapping[str, Float32Array]
@@ -241,6 +242,12 @@ class Runtime:
     def familiarity_of(self, predicate: str) -> Familiarity | None:
         """What tells how like the training texts of this predicate an item is."""
         return self._head_familiarity.get(predicate, self.familiarity)
+
+    def relevance(self, predicate: str, features: Float32Array) -> FloatArray | None:
+        """How much each item [N] says about its claim; None if the head does not weigh items by
+        it."""
+        start = self.config.head(predicate).relevance_start
+        return None if start is None else relevance(features, start)
 
     @property
     def members(self) -> int:

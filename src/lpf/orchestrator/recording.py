@@ -139,6 +139,8 @@ def _factors(items: Items, by_source: bool) -> dict[str, Any]:
         "potential": items.potential.tolist(),
         **familiarity,
     }
+    if items.relevance is not None:
+        factors["relevance"] = items.relevance.tolist()
     groups = items.groups.tolist()
     if max(groups) >= 0:
         factors["group"] = groups

@@ -134,6 +134,7 @@ def _by_circuit(
         _numbered(factors.get("group")),
         _numbered(factors.get("source")),
         None if "familiarity" not in factors else np.array(factors["familiarity"]),
+        None if "relevance" not in factors else np.array(factors["relevance"]),
     )
 
 
@@ -307,7 +308,8 @@ class _Again:
         recorded: Mapping[str, Any],
         texts: Sequence[StoredEvidence],
     ) -> dict[str, Any]:
-        """The record's factors with potentials, sigmas and familiarity computed again."""
+        """The record's factors with potentials, sigmas, familiarity and relevance computed
+        again."""
         sampler = context["sampler"]
         config = ConversionConfig(
             sampler["name"], sampler["n_samples"] or None, sampler["temperature"], sampler["seed"]
@@ -324,13 +326,17 @@ class _Again:
             "potential": recomputed.potential.tolist(),
             "mean_sigma": recomputed.mean_sigma.tolist(),
         }
-        factors.pop("familiarity", None)
+        for name in ("familiarity", "relevance"):
+            factors.pop(name, None)
         known = model.familiarity_of(predicate)
         familiarity = without_wordless(
             None if known is None else known(features), _left_out_wordless(recorded, texts)
         )
         if familiarity is not None:
             factors["familiarity"] = familiarity.tolist()
+        relevance = model.relevance(predicate, features)
+        if relevance is not None:
+            factors["relevance"] = relevance.tolist()
         return factors
 
     def _model(self, context: Mapping[str, Any]) -> Runtime:

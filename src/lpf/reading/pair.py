@@ -18,7 +18,7 @@ from lpf.reading.reader import (
     as_requests,
     check_text,
 )
-from lpf.reading.stance import STANCE_WIDTH
+from lpf.reading.stance import STANCE_WIDTH, STANCES
 
 PARTS: Final = 4
 NAME: Final = "pair("
@@ -32,6 +32,13 @@ def text_part(reader_id: str, width: int) -> slice:
         return slice(0, width)
     inner = (width - (STANCE_WIDTH if WITH_STANCE in reader_id else 0)) // PARTS
     return slice(inner, 2 * inner)
+
+
+def stance_start(reader_id: str, width: int) -> int | None:
+    """The first of the stance logits, which are the last of all ``width`` features of a reader.
+    None for a reader that does not read stances."""
+    reads_stance = is_pair(reader_id) and WITH_STANCE in reader_id
+    return width - len(STANCES) if reads_stance else None
 
 
 class PairReader(Reader):

@@ -217,11 +217,21 @@ def _padded(pairs: Sequence[Pair]) -> dict[str, npt.NDArray[np.integer]]:
     return {"ids": ids, "starts": starts, "lengths": lengths}
 
 
-def stance_probabilities(features: Features) -> npt.NDArray[np.float64]:
-    """P(stance) [N, 3] from the features of ``StanceReader``, uncalibrated."""
-    logits = features[:, HIDDEN_WIDTH:].astype(np.float64)
+def stance_probabilities(features: Features, start: int = HIDDEN_WIDTH) -> npt.NDArray[np.float64]:
+    """P(stance) [N, 3] from features whose logits are in the columns from ``start`` on, by default
+    those of ``StanceReader``. Uncalibrated."""
+    logits = features[:, start : start + len(STANCES)].astype(np.float64)
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     found: npt.NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    return found
+
+
+def relevance(features: Features, start: int) -> npt.NDArray[np.float64]:
+    """How much each text says about its claim [N], from 0 to 1: (1 - P(neutral))². ``start`` is the
+    column of the first stance logit. 1 for an item without a claim, whose logits are all 0."""
+    neutral = stance_probabilities(features, start)[:, STANCES.index("neutral")]
+    has_claim = features[:, start : start + len(STANCES)].any(axis=1)
+    found: npt.NDArray[np.float64] = np.where(has_claim, (1.0 - neutral) ** 2, 1.0)
     return found
 
 

@@ -28,9 +28,11 @@ from lpf.factors.convert import LARGEST_SHIFT, ConversionConfig, Converter, shif
 from lpf.metrics import LabelArray
 from lpf.metrics.intervals import LEVEL
 from lpf.model.artefact import HeldOutData, score_place
+from lpf.model.config import PredicateHead
 from lpf.model.familiarity import Familiarity, fit_familiarity, without_wordless
 from lpf.model.runtime import Runtime
 from lpf.reading.pair import text_part
+from lpf.reading.stance import relevance
 from lpf.schema import Predicate, Schema
 from lpf.training.examples import Examples
 from lpf.types import FloatArray, QueryOptions, Variant
@@ -96,9 +98,8 @@ def _labelled_factors(
         labelled,
         predicate,
         item_factors(runtime, predicate.name, labelled),
-        np.array(head.training_shares),
+        head,
         None if known is None else known(labelled.features),
-        head.trained_rho,
     )
 
 
@@ -117,20 +118,22 @@ def labelled_factors(
     examples: Examples,
     predicate: Predicate,
     potential: FloatArray,
-    training_shares: FloatArray,
+    head: PredicateHead,
     familiarity: FloatArray | None = None,
-    trained_rho: float = 0.0,
 ) -> LabelledFactors:
+    """``potential`` [N, V] are the factors of the items of ``examples`` under ``head``."""
+    start = head.relevance_start
     return LabelledFactors(
         potential,
         examples.credibility,
         examples.segments,
         examples.dataset.labels(predicate.name),
-        training_shares,
+        np.array(head.training_shares),
         np.log(np.array(predicate.prior)),
         examples.groups,
         without_wordless(familiarity, examples.wordless),
-        trained_rho,
+        head.trained_rho,
+        None if start is None else relevance(examples.features, start),
     )
 
 

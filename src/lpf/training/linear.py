@@ -25,7 +25,10 @@ from lpf.combine.calibration import CalibrationFit, fit_robust
 from lpf.combine.robust import copy_discount, exponents
 from lpf.factors.distributions import apply_channel, label_channel, softmax
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
+from lpf.model.familiarity import without_wordless
 from lpf.model.runtime import Runtime
+from lpf.reading.pair import stance_start
+from lpf.reading.stance import STANCES, relevance
 from lpf.training.examples import Examples
 from lpf.training.fitting import SUBSETS_SEED, item_factors, labelled_factors, robust_fit
 from lpf.training.material import (
@@ -47,9 +50,11 @@ from lpf.types import Float32Array, FloatArray
 Places = NDArray[np.intp]
 # What the regression is fitted to: items with their own labels, items with the labels of their
 # entities, or whole entities. A whole entity is the mean of its items: one whose items mostly say
-# nothing is still learned from, because no item has to explain the label alone.
-LabelSource = Literal["items", "entities", "whole entities"]
+# nothing is still learned from, because no item has to explain the label alone. By relevance, the
+# mean is weighted by how much each item says about its claim.
+LabelSource = Literal["items", "entities", "whole entities", "whole entities by relevance"]
 WHOLE: Final = "whole entities"
+BY_RELEVANCE: Final = "whole entities by relevance"
 # The search for a penalty ends after this many weaker ones in a row that are worse than the best.
 MOST_WORSE = 2
 
@@ -66,6 +71,7 @@ class LinearSettings:
             "items": "the items' own labels",
             "entities": "the entities' labels, item by item",
             WHOLE: "whole entities",
+            BY_RELEVANCE: "whole entities, whose items count by what they say about the claim",
         }[self.source]
         return f"{predicate}: fitted to {fitted_to}, penalty {self.penalty:g}"
 
@@ -82,13 +88,18 @@ class LinearRows:
 
 @dataclass(frozen=True)
 class LinearTrainer:
-    """Fits linear models to all of ``examples``."""
+    """Fits linear models to all of ``examples``. ``stance`` is the column of the first stance
+    logit; None if the features have none."""
 
     examples: Examples
+    stance: int | None = None
 
     @cached_property
     def scaling(self) -> Scaling:
-        return Scaling.of(self.examples.features)
+        plain = Scaling.of(self.examples.features)
+        if self.stance is None:
+            return plain
+        return plain.with_narrow_block(slice(self.stance, self.stance + len(STANCES)))
 
     @cached_property
     def scaled(self) -> Float32Array:
@@ -96,14 +107,21 @@ class LinearTrainer:
 
     def sources(self, name: str) -> tuple[LabelSource, ...]:
         """What to choose from. Without labels of their own, items are fitted with their entities';
-        with one item each, whole entities are the same as items."""
+        with one item each, whole entities are the same as items. Relevance needs a stance towards
+        a claim."""
         own, of_entities = self._labels("items", name), self._labels("entities", name)
-        whole = () if (np.diff(self.examples.dataset.offsets) <= 1).all() else (WHOLE,)
-        return (*(() if (own == of_entities).all() else ("items",)), "entities", *whole)
+        several = bool((np.diff(self.examples.dataset.offsets) > 1).any())
+        differs = self._relevance is not None and bool((self._relevance < 1.0).any())
+        return (
+            *(() if (own == of_entities).all() else ("items",)),
+            "entities",
+            *((WHOLE,) if several else ()),
+            *((BY_RELEVANCE,) if several and differs else ()),
+        )
 
     def rows(self, name: str, source: LabelSource) -> LinearRows:
-        if source == WHOLE:
-            return self._whole_rows(name)
+        if source in (WHOLE, BY_RELEVANCE):
+            return self._whole_rows(name, source)
         labels = self._labels(source, name)
         places = np.flatnonzero(labels >= 0)
         rows = RegressionRows(self.scaled[places], labels[places], self._weights(source)[places])
@@ -113,23 +131,55 @@ class LinearTrainer:
         head = head_through(name, values, shares, channel)
         return LinearRows(head, rows, self.examples.segments.owner[places])
 
-    def _whole_rows(self, name: str) -> LinearRows:
+    def _whole_rows(self, name: str, source: LabelSource) -> LinearRows:
         """One row per labelled entity. Robust mode with ρ = 1 and π equal to the prior multiplies
-        the items' factors to exactly the regression's answer about their mean."""
+        the items' factors to exactly the regression's answer about their mean. If the items of an
+        entity count for less than one item in all, the rest of the answer is the prior."""
         labels = self.examples.dataset.labels(name)
         entities = np.flatnonzero((labels >= 0) & (self.examples.segments.counts > 0))
         predicate = self.examples.dataset.schema[name]
         head = PredicateHead(name, predicate.values, tuple(predicate.prior), trained_rho=1.0)
-        rows = RegressionRows(self._pooled[entities], labels[entities], np.ones(len(entities)))
-        return LinearRows(head, rows, entities)
+        weights = np.ones(len(entities))
+        if source == WHOLE:
+            rows = RegressionRows(self._pooled[entities], labels[entities], weights)
+            return LinearRows(head, rows, entities)
+        pooled, amounts = self._pooled_by_relevance
+        offsets = (1.0 - amounts[entities])[:, None] * np.log(np.array(predicate.prior))
+        rows = RegressionRows(
+            pooled[entities], labels[entities], weights, amounts[entities], offsets
+        )
+        return LinearRows(replace(head, relevance_start=self.stance), rows, entities)
 
     @cached_property
     def _pooled(self) -> Float32Array:
         """The mean of each entity's items [E, d]; copies count as one item together."""
+        return self._pool(self._copy_discount)[0]
+
+    @cached_property
+    def _pooled_by_relevance(self) -> tuple[Float32Array, FloatArray]:
+        """The same, with each item counted by its relevance, and a text without a word not at
+        all."""
+        shares = without_wordless(self._relevance, self.examples.wordless)
+        assert shares is not None  # without a stance the source is not offered
+        return self._pool(self._copy_discount * shares)
+
+    def _pool(self, discount: FloatArray) -> tuple[Float32Array, FloatArray]:
+        """Sums of each entity's items [E, d], weighted by their exponents, and of the exponents
+        [E]: 1, or less if the items count for less than one item in all."""
         segments = self.examples.segments
-        discount = copy_discount(self.examples.groups, segments, len(self.scaled))
         weights = exponents(discount, 1.0, segments)
-        return segments.sum(weights[:, None] * self.scaled).astype(np.float32)
+        pooled = segments.sum(weights[:, None] * self.scaled).astype(np.float32)
+        return pooled, segments.sum(weights)
+
+    @property
+    def _copy_discount(self) -> FloatArray:
+        examples = self.examples
+        return copy_discount(examples.groups, examples.segments, len(examples.features))
+
+    @cached_property
+    def _relevance(self) -> FloatArray | None:
+        """How much each item says about its claim [N]; None if the features do not tell."""
+        return None if self.stance is None else relevance(self.examples.features, self.stance)
 
     def runtime(
         self, settings: Mapping[str, LinearSettings], seeds: Sequence[int], reader_id: str
@@ -253,10 +303,10 @@ class LinearSearch:
         """Held-out NLL from strong penalties to weak ones, until these only get worse."""
         rows = [one.rows(name, source) for one in self.trainers]
         shares = np.mean([one.head.training_shares for one in rows], axis=0)
-        rho = rows[0].head.trained_rho
+        head = replace(rows[0].head, training_shares=tuple(shares))
         tried: list[tuple[LinearSettings, float]] = []
         for penalty, factors in self._path(rows):
-            tried.append((LinearSettings(source, penalty), self._nll(name, factors, shares, rho)))
+            tried.append((LinearSettings(source, penalty), self._nll(head, factors)))
             if _is_past_the_best([nll for _, nll in tried]):
                 break
         return tried
@@ -276,15 +326,14 @@ class LinearSearch:
         rows = np.concatenate([self.held_out.rows(places) for places in self.places])
         return np.asarray(np.concatenate(parts)[np.argsort(rows)])
 
-    def _nll(self, name: str, factors: FloatArray, shares: FloatArray, trained_rho: float) -> float:
+    def _nll(self, head: PredicateHead, factors: FloatArray) -> float:
         dataset = self.held_out.dataset
-        labelled = np.flatnonzero(dataset.labels(name) >= 0)
+        labelled = np.flatnonzero(dataset.labels(head.name) >= 0)
         data = labelled_factors(
             self.held_out.select(labelled),
-            dataset.schema[name],
+            dataset.schema[head.name],
             factors[self.held_out.rows(labelled)],
-            shares,
-            trained_rho=trained_rho,
+            head,
         )
         generator = np.random.default_rng(SUBSETS_SEED)
         return fit_robust(data, generator=generator, cross_fit=False).nll_after
@@ -331,10 +380,11 @@ def choose_model(
     seeds: Sequence[int],
 ) -> tuple[Runtime, ModelChoice]:
     """The better of ``networks`` and a linear model with one member per seed."""
-    trainer = LinearTrainer(train)
+    reader_id = networks.config.reader_id
+    trainer = LinearTrainer(train, stance_start(reader_id, train.features.shape[1]))
     search = LinearSearch(validation, [trainer], [np.arange(len(validation.dataset))])
     settings = {name: search.best_settings(name) for name in predicates}
-    linear = trainer.runtime(settings, seeds, networks.config.reader_id)
+    linear = trainer.runtime(settings, seeds, reader_id)
     schema = validation.dataset.schema
     networks_nll, linear_nll = (
         mean_nll([robust_fit(runtime, schema[name], validation) for name in predicates])

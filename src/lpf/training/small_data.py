@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lpf.combine.calibration import CalibrationFit, fit_robust, robust_answers
+from lpf.model.config import PredicateHead
 from lpf.model.runtime import Runtime
-from lpf.reading.pair import text_part
+from lpf.reading.pair import stance_start, text_part
 from lpf.training.assembly import Trained, finish
 from lpf.training.config import TrainingConfig, check_seeds
 from lpf.training.examples import Examples
@@ -65,7 +66,12 @@ def train_small(
     status("training on folds")
     out_of_fold = networks.train_out_of_fold(on_epoch)
     familiarity = _familiarity(folds, reader_id) if config.unfamiliar == "less" else None
-    results = _fold_results(folds, out_of_fold.factors, out_of_fold.shares, familiarity)
+    schema = examples.dataset.schema
+    heads = {
+        name: PredicateHead(name, schema[name].values, tuple(out_of_fold.shares[name]))
+        for name in predicates
+    }
+    results = _fold_results(folds, out_of_fold.factors, heads, familiarity)
     choice: ModelChoice | None = None
     runtime: Runtime | None = None
     if config.model == "best":
@@ -93,15 +99,15 @@ def _train_linear(
     folds: Folds, reader_id: str, seeds: tuple[int, ...], familiarity: FloatArray | None
 ) -> tuple[Runtime, dict[str, FoldResult], dict[str, LinearSettings]]:
     """A linear model trained on everything, the out-of-fold results, and its settings."""
-    trainers = [LinearTrainer(folds.examples.select(places)) for places in folds.training]
-    search = LinearSearch(folds.examples, trainers, folds.held_out)
+    examples = folds.examples
+    stance = stance_start(reader_id, examples.features.shape[1])
+    trainers = [LinearTrainer(examples.select(places), stance) for places in folds.training]
+    search = LinearSearch(examples, trainers, folds.held_out)
     settings = {name: search.best_settings(name) for name in folds.predicates}
-    runtime = LinearTrainer(folds.examples).runtime(settings, seeds, reader_id)
-    heads = runtime.config.predicates
-    shares = {head.name: np.array(head.training_shares) for head in heads}
+    runtime = LinearTrainer(examples, stance).runtime(settings, seeds, reader_id)
+    heads = {head.name: head for head in runtime.config.predicates}
     factors = search.factors(settings, seeds, reader_id)
-    rho = {head.name: head.trained_rho for head in heads}
-    return runtime, _fold_results(folds, factors, shares, familiarity, rho), settings
+    return runtime, _fold_results(folds, factors, heads, familiarity), settings
 
 
 def _familiarity(folds: Folds, reader_id: str) -> FloatArray | None:
@@ -121,35 +127,29 @@ def _familiarity(folds: Folds, reader_id: str) -> FloatArray | None:
 def _fold_results(
     folds: Folds,
     factors: Mapping[str, FloatArray],
-    shares: Mapping[str, FloatArray],
+    heads: Mapping[str, PredicateHead],
     familiarity: FloatArray | None,
-    trained_rho: Mapping[str, float] | None = None,
 ) -> dict[str, FoldResult]:
     """Results by predicate; ``factors`` and ``familiarity`` are those of models not trained on the
     item's fold."""
-    rho = trained_rho or dict.fromkeys(folds.predicates, 0.0)
     return {
-        name: _fold_result(
-            folds.examples, name, factors[name], shares[name], familiarity, rho[name]
-        )
+        name: _fold_result(folds.examples, factors[name], heads[name], familiarity)
         for name in folds.predicates
     }
 
 
 def _fold_result(
     examples: Examples,
-    name: str,
     factors: FloatArray,
-    shares: FloatArray,
+    head: PredicateHead,
     familiarity: FloatArray | None,
-    trained_rho: float,
 ) -> FoldResult:
-    predicate, labels = examples.dataset.schema[name], examples.dataset.labels(name)
+    predicate, labels = examples.dataset.schema[head.name], examples.dataset.labels(head.name)
     places = np.flatnonzero(labels >= 0)
     known = examples.select(places)
     rows = examples.rows(places)
     weights = None if familiarity is None else familiarity[rows]
-    data = labelled_factors(known, predicate, factors[rows], shares, weights, trained_rho)
+    data = labelled_factors(known, predicate, factors[rows], head, weights)
     fit = fit_robust(data, generator=np.random.default_rng(SUBSETS_SEED))
     # With very few entities there is no cross-fitting; the fit on all of them answers instead.
     answers = robust_answers(data, fit.parameters) if fit.held_out is None else fit.held_out

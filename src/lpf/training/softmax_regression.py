@@ -27,6 +27,7 @@ PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 BIAS_PENALTY = 1e-4  # otherwise the bias of a value without rows goes to minus infinity
 MOST_STEPS = 200
 TOLERANCE = 1e-7
+VECTOR_WIDTH = 384  # of a text's features, beside which other blocks of features are narrow
 PART = 8192  # rows that are scaled together
 
 Labels = NDArray[np.intp]
@@ -51,6 +52,13 @@ class Scaling:
         typical = float(np.median(deviation[varies])) if varies.any() else 1.0
         floored = np.maximum(deviation, SMALLEST_SPREAD * typical)
         return cls(centre, np.where(varies, floored, typical))
+
+    def with_narrow_block(self, block: slice) -> Scaling:
+        """The same, with the columns of a narrow ``block`` stretched as if they were as many as
+        those of a vector: one penalty for all would starve a few strong columns."""
+        scale = self.scale.copy()
+        scale[block] /= np.sqrt(VECTOR_WIDTH / len(scale[block]))
+        return Scaling(self.centre, scale)
 
     def apply(self, features: Float32Array) -> Float32Array:
         scaled = np.empty_like(features)
@@ -86,11 +94,17 @@ class SoftmaxRegression:
 
 @dataclass(frozen=True)
 class RegressionRows:
-    """Scaled features [N, d], labels [N] (all known) and weights [N]."""
+    """Scaled features [N, d], labels [N] (all known) and weights [N].
+
+    A row may have less evidence than one item: its bias is multiplied by ``amounts`` [N], and
+    ``offsets`` [N, V] are added to its logits.
+    """
 
     scaled: Float32Array
     labels: Labels
     weights: FloatArray
+    amounts: FloatArray | float = 1.0
+    offsets: FloatArray | float = 0.0
 
 
 def fit_path(
@@ -113,15 +127,18 @@ def fit_regression(
     shares = rows.weights / rows.weights.sum()
     one_hot = np.zeros((len(rows.labels), values))
     one_hot[np.arange(len(rows.labels)), rows.labels] = 1.0
+    amounts = np.asarray(rows.amounts)[..., None]
 
     def loss(packed: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = packed[:-values].reshape(width, values), packed[-values:]
-        logs = log_softmax(SoftmaxRegression(weight, bias).logits(rows.scaled), axis=1)
+        product = rows.scaled @ weight.astype(np.float32)
+        logs = log_softmax(product + amounts * bias + rows.offsets, axis=1)
         wrong = shares[:, None] * (np.exp(logs) - one_hot)
         slope = rows.scaled.T @ wrong.astype(np.float32) + penalty * weight
         total = -(shares * logs[np.arange(len(logs)), rows.labels]).sum()
         total += penalty / 2 * (weight**2).sum() + BIAS_PENALTY / 2 * (bias**2).sum()
-        return total, np.concatenate([slope.ravel(), wrong.sum(axis=0) + BIAS_PENALTY * bias])
+        bias_slope = (amounts * wrong).sum(axis=0) + BIAS_PENALTY * bias
+        return total, np.concatenate([slope.ravel(), bias_slope])
 
     result = minimize(
         loss,
