@@ -52,6 +52,7 @@ def register(app: typer.Typer) -> None:
         'lpf init reviews --predicate "compliance_level=low,medium,high"',
         "lpf init reviews --schema schema.toml",
         "lpf init try --domain compliance",
+        "lpf init facts --claims",
         name="init",
     )(initialise)
 
@@ -64,6 +65,14 @@ def initialise(
     related: RelatedTexts = None,
     schema: SchemaFile = None,
     domain: DomainName = None,
+    claims: Annotated[
+        bool,
+        typer.Option(
+            "--claims",
+            help="Verdicts on claims: supported, refuted or not enough information. Answers at "
+            "once, without labels.",
+        ),
+    ] = False,
     reader: Annotated[str, typer.Option(help="Reader: turns texts into features.")] = "minilm",
     store: Annotated[
         str | None,
@@ -76,13 +85,27 @@ def initialise(
     """Create a workspace: settings, an empty store and the key that signs its ledger."""
     from lpf.workspace import Workspace
 
-    wanted = _schema(predicate or [], related or [], schema, domain)
-    with Workspace.create(folder, wanted, reader=reader, store_url=store) as workspace:
-        document = _document(workspace) | {"domain": domain}
+    if claims:
+        _refuse_with_claims(predicate, related, schema, domain)
+        created = Workspace.create_for_claims(folder, reader=reader, store_url=store)
+    else:
+        wanted = _schema(predicate or [], related or [], schema, domain)
+        created = Workspace.create(folder, wanted, reader=reader, store_url=store)
+    with created as workspace:
+        document = _document(workspace) | {"domain": domain, "claims": claims}
     if as_json:
         print_document(document)
     else:
         _show(document)
+
+
+def _refuse_with_claims(*others: object) -> None:
+    if any(others):
+        raise ConfigError(
+            "defines the whole schema.",
+            field="--claims",
+            hint="Leave --predicate, --related, --schema and --domain out.",
+        )
 
 
 def _schema(
@@ -113,7 +136,7 @@ def _schema(
             "is missing: a workspace needs at least one predicate.",
             field="--predicate",
             hint="Give one, such as --predicate 'compliance_level=low,medium,high', a file with "
-            "--schema, or a domain with --domain.",
+            "--schema, a domain with --domain, or verdicts on claims with --claims.",
         )
     relations = tuple(Relation(tuple(_listed(names))) for names in related)
     return Schema(tuple(map(_predicate, predicates)), relations)
@@ -184,12 +207,14 @@ def _show(document: dict[str, Any]) -> None:
     output.print("\nKeep the signing key secret; publish the public key.")
     output.print("[bold]Next[/bold]")
     train = f"lpf train {quoted(document['domain'])}" if document["domain"] else "lpf train"
+    has_claims = " with a column claim" if document["claims"] else ""
     steps = {
-        "lpf ingest FILE": "add evidence: CSV, Excel, JSONL or Parquet",
+        "lpf ingest FILE": f"add evidence: CSV, Excel, JSONL or Parquet{has_claims}",
         "lpf facts add FILE": "add what is known for certain",
         **({"lpf facts learn": "learn how predicates are related"} if len(predicates) > 1 else {}),
-        train: "train a model on labelled evidence",
+        **({} if document["claims"] else {train: "train a model on labelled evidence"}),
         f"lpf query ENTITY{' PREDICATE' if len(predicates) > 1 else ''}": "ask a question",
+        **({train: "adapt it, once you have labels"} if document["claims"] else {}),
     }
     width = max(22, *map(len, steps)) + 2
     for step, purpose in steps.items():

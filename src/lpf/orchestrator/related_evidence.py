@@ -168,9 +168,17 @@ def _related(read: _Read, before: FloatArray, after: FloatArray) -> RelatedEvide
     )
 
 
+NO_LABELS = (
+    "the model has seen no labels of yours: it judges what each text says about the claim as it "
+    "learned on other claims. Label some entities and run 'lpf train' to see how well it does here"
+)
+
+
 def rough_note(engine: Engine, predicate: str) -> str | None:
-    """The warning about probabilities that were fitted on very few entities."""
+    """The warning about probabilities that were fitted on very few entities, or on none."""
     entities = engine.runtime.config.calibrated_on.get(predicate)
+    if entities == 0:
+        return NO_LABELS
     if entities is None or entities >= FEW_ENTITIES:
         return None
     return (

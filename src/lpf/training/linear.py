@@ -4,11 +4,10 @@ With few labels and varied texts, networks memorise the training items; a regres
 penalty then answers better. Held-out entities choose its penalty and labels (``LinearSearch``), and
 whether it replaces the networks (``choose_model``).
 
-It is stored in the networks' shape, so all code that answers with a model can use it: the latent
-code is the logits, σ is 0, and the decoder's one hidden layer holds the code twice, because
-relu(x) - relu(-x) = x. Its members are fits under random weights of the entities, so that an answer
-still shows how far it depends on which entities were trained on. Over all members every entity has
-the same weight, so the ensemble answers like one fit to all of them.
+It is stored in the networks' shape (``model/linear_shape.py``). Its members are fits under random
+weights of the entities, so that an answer still shows how far it depends on which entities were
+trained on. Over all members every entity has the same weight, so the ensemble answers like one fit
+to all of them.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ from numpy.typing import NDArray
 from lpf.combine.calibration import CalibrationFit, fit_robust
 from lpf.combine.robust import copy_discount, exponents
 from lpf.factors.distributions import apply_channel, label_channel, softmax
-from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
+from lpf.model.config import PredicateHead
 from lpf.model.familiarity import without_wordless
+from lpf.model.linear_shape import linear_config, linear_tensors
 from lpf.model.runtime import Runtime
 from lpf.reading.pair import stance_start
 from lpf.reading.stance import STANCES, relevance
@@ -196,8 +196,11 @@ class LinearTrainer:
             plain = fit_regression(one.rows, penalty, empty)
             for member, drawn in zip(members, self.reweighted(one, seeds), strict=True):
                 member[name] = fit_regression(drawn, penalty, plain)
-        config = _config([one.head for one in rows.values()], seeds, reader_id, width)
-        return Runtime(config, _tensors(config, members, self.scaling))
+        config = linear_config([one.head for one in rows.values()], seeds, reader_id, width)
+        unscaled = [
+            {name: one.unscaled(self.scaling) for name, one in member.items()} for member in members
+        ]
+        return Runtime(config, linear_tensors(config, unscaled))
 
     def reweighted(self, one: LinearRows, seeds: Sequence[int]) -> Iterator[RegressionRows]:
         """For each seed the rows with a random weight per entity: exponential, as in the Bayesian
@@ -225,47 +228,6 @@ class LinearTrainer:
 
     def _values(self, name: str) -> tuple[str, ...]:
         return self.examples.dataset.schema[name].values
-
-
-def _config(
-    heads: Sequence[PredicateHead], seeds: Sequence[int], reader_id: str, width: int
-) -> ModelConfig:
-    logits = sum(len(head.values) for head in heads)
-    return ModelConfig(
-        tuple(heads),
-        EncoderConfig(width, (), logits, 0.0, deterministic=True),
-        DecoderConfig((2 * logits,), 1, 0.0),
-        None,
-        len(seeds),
-        tuple(seeds),
-        reader_id,
-    )
-
-
-def _tensors(
-    config: ModelConfig, members: Sequence[Mapping[str, SoftmaxRegression]], scaling: Scaling
-) -> dict[str, Float32Array]:
-    """The latent code is the logits of all heads side by side; each head selects its own."""
-    count, latent = len(members), config.encoder.latent_width
-    plain = [
-        [member[head.name].unscaled(scaling) for head in config.predicates] for member in members
-    ]
-    both = np.concatenate([np.eye(latent), -np.eye(latent)], axis=1)  # relu(x) and relu(-x)
-    trunk = np.concatenate([both, np.zeros((1, 2 * latent))])  # the predicate's embedding is 0
-    tensors = {
-        "encoder.mu.weight": np.stack([np.hstack([one.weight for one in row]) for row in plain]),
-        "encoder.mu.bias": np.stack([np.hstack([one.bias for one in row]) for row in plain]),
-        "decoder.trunk.0.weight": np.stack([trunk] * count),
-        "decoder.trunk.0.bias": np.zeros((count, 2 * latent)),
-    }
-    first = 0
-    for head in config.predicates:
-        last = first + len(head.values)
-        tensors[f"decoder.embedding.{head.name}"] = np.zeros((count, 1))
-        tensors[f"decoder.head.{head.name}.weight"] = np.stack([both.T[:, first:last]] * count)
-        tensors[f"decoder.head.{head.name}.bias"] = np.zeros((count, len(head.values)))
-        first = last
-    return {name: np.ascontiguousarray(array, np.float32) for name, array in tensors.items()}
 
 
 @dataclass(frozen=True)

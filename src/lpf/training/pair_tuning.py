@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax
 
+from lpf.model.linear_shape import LinearHead
 from lpf.training.pair_encoder import (
     PairBatch,
     PairEncoder,
@@ -252,7 +253,7 @@ class PairTuning:
             self.progress(share, text)
 
 
-def first_head(hidden: Float32Array, data: TuningData, values: int) -> SoftmaxRegression:
+def first_head(hidden: Float32Array, data: TuningData, values: int) -> LinearHead:
     """A regression on the mean hidden vector of each labelled entity, for unscaled features."""
     scaling = Scaling.of(hidden)
     scaled = scaling.apply(hidden)

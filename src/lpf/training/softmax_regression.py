@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lpf.model.linear_shape import LinearHead
 from lpf.types import Float32Array, FloatArray
 
 # A feature whose deviation is below this share of the largest value only rounds: readers compute
@@ -86,10 +87,10 @@ class SoftmaxRegression:
     def logits(self, scaled: Float32Array) -> FloatArray:
         return np.asarray(scaled @ self.weight.astype(np.float32) + self.bias, np.float64)
 
-    def unscaled(self, scaling: Scaling) -> SoftmaxRegression:
-        """The regression that gives the same logits for unscaled features."""
+    def unscaled(self, scaling: Scaling) -> LinearHead:
+        """What gives the same logits for unscaled features."""
         weight = self.weight / scaling.scale[:, None]
-        return SoftmaxRegression(weight, self.bias - scaling.centre @ weight)
+        return LinearHead(weight, self.bias - scaling.centre @ weight)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from lpf.errors import LPFError, ReplayError, WorkspaceError
 from lpf.model.artefact import CONFIG_FILE, Artefact, ModelCard, load_model, save_model
+from lpf.model.config import ModelConfig
 from lpf.storage.atomic_files import write_atomically
+from lpf.types import Float32Array
 
 ACTIVE = "active"
 
@@ -54,6 +56,12 @@ class Models:
         """Check a model folder, copy it into the workspace and return its version."""
         artefact = load_model(source)
         return save_model(self._folder, artefact.config, artefact.tensors, artefact.card)
+
+    def save(
+        self, config: ModelConfig, tensors: Mapping[str, Float32Array], card: ModelCard
+    ) -> str:
+        """Write a model and return its version."""
+        return save_model(self._folder, config, tensors, card)
 
     def use(self, version: str) -> None:
         """Answer with this model from now on."""

@@ -27,13 +27,14 @@ from lpf.ingest.input_files import Rows
 from lpf.ledger import erase_query_texts
 from lpf.ledger.formats import DISCLOSURE_FORMAT
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
-from lpf.reading import is_pair
+from lpf.reading import claim_reader, is_pair, open_reader
 from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
 from lpf.storage.evidence import DamagedItem, StoredEvidence
 from lpf.storage.seals import damaged_error
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import LearnedCircuit, learn_circuit
+from lpf.workspace.claims import ZeroLabelNumbers, zero_label_model
 from lpf.workspace.entities import (
     EntitySummary,
     Ranking,
@@ -91,6 +92,21 @@ class Workspace(Wiring):
         WorkspaceError if the folder is a workspace already."""
         create_workspace(Path(folder), schema, reader, store_url)
         return cls(folder)
+
+    @classmethod
+    def create_for_claims(
+        cls, folder: Path | str, *, reader: str = "minilm", store_url: str | None = None
+    ) -> Workspace:
+        """Create a workspace that gives verdicts on claims (supported, refuted, not enough
+        information) from the first evidence on, without labels. ReaderUnavailableError if the
+        stance reader is not installed."""
+        numbers = ZeroLabelNumbers.installed()
+        model = zero_label_model(numbers, claim_reader(open_reader(reader)))
+        workspace = cls.create(
+            folder, Schema((numbers.predicate(),)), reader=reader, store_url=store_url
+        )
+        workspace.use_model(workspace.models.save(*model))
+        return workspace
 
     @classmethod
     def open(cls, folder: Path | str | None = None, *, asked_by: str | None = None) -> Workspace:
