@@ -85,7 +85,7 @@ class Mixture:
             rows = load(folder, name)
             self._rows[name] = [row for row in rows if not is_development(row)]
             self.development[name] = [row for row in rows if is_development(row)]
-        self._near = {name: _near(self._rows[name]) for name in FACTUAL if name in self._rows}
+        self._near = {name: near_rows(self._rows[name]) for name in FACTUAL if name in self._rows}
         self._sentences = [
             text
             for name, rows in self._rows.items()
@@ -154,7 +154,7 @@ def _draw(rows: list[Row], count: int, draw: random.Random, number: int) -> list
     return [rows[order[(start + step) % len(rows)]] for step in range(count)]
 
 
-def _near(rows: list[Row], lowest: int = 2, highest: int = 12) -> list[list[int]]:
+def near_rows(rows: list[Row], lowest: int = 2, highest: int = 12) -> list[list[int]]:
     """For each row, rows of other groups whose evidence shares rare words with its claim."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -11,7 +11,10 @@ evidence and up to four texts about something else; a claim with such texts alon
 
 from __future__ import annotations
 
+import argparse
+import json
 import random
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +26,7 @@ from lpf.items import Segments
 from lpf.metrics import accuracy, ece, ece_null, nll
 from lpf.reading import ReadRequest, StanceReader
 from lpf.reading.stance import HIDDEN_WIDTH, stance_probabilities
-from recipe.mixture import FACTUAL, Mixture, Row, _near
+from recipe.mixture import FACTUAL, Row, is_development, load, near_rows
 
 VALUES = ("supported", "refuted", "not_enough_information")
 MOST_OTHERS = 4
@@ -39,7 +42,7 @@ def made_up_entities(
 ) -> tuple[list[ReadRequest], Segments, npt.NDArray[np.intp]]:
     """Claims with their evidence and texts of other claims: requests, segments and labels."""
     draw = random.Random(seed)
-    near = _near(list(rows), lowest=0)
+    near = near_rows(list(rows), lowest=0)
     requests: list[ReadRequest] = []
     counts: list[int] = []
     labels: list[int] = []
@@ -58,19 +61,19 @@ def made_up_entities(
     return requests, Segments.of_counts(counts), np.array(labels)
 
 
-def fit_zero_label(data: Path, reader: StanceReader, mixture: Mixture) -> dict[str, object]:
+def held_out_rows(data: Path) -> list[Row]:
+    """Pairs of factual data sets that no run of the recipe trains on."""
+    rows = [row for name in FACTUAL for row in load(data, name) if is_development(row)]
+    return [row for row in rows if row.evidence.strip() and row.claim.strip()]
+
+
+def fit_zero_label(rows: Sequence[Row], reader: StanceReader) -> dict[str, object]:
     """Numbers of the verdict, and how well it does in folds over the claims' groups."""
-    rows = [
-        row
-        for name in FACTUAL
-        for row in mixture.development.get(name, [])
-        if row.evidence.strip() and row.claim.strip()
-    ]
     requests, segments, labels = made_up_entities(rows)
     features = reader.read_many(requests)
     stances = features[:, HIDDEN_WIDTH:].astype(np.float64)
     weights = shares_of(features, segments)
-    fold_of = np.array([hash_group(row.group) % FOLDS for row in rows])
+    fold_of = np.array([zlib.crc32(f"fold {row.group}".encode()) % FOLDS for row in rows])
     answers = np.empty((len(labels), len(VALUES)))
     for fold in range(FOLDS):
         fitted = _fit(stances, weights, segments, labels, np.flatnonzero(fold_of != fold))
@@ -89,12 +92,6 @@ def fit_zero_label(data: Path, reader: StanceReader, mixture: Mixture) -> dict[s
         "ece": ece(answers, labels),
         "ece_null": ece_null(answers, np.random.default_rng(0), draws=500).quantile_95,
     }
-
-
-def hash_group(group: str) -> int:
-    import zlib
-
-    return zlib.crc32(f"fold {group}".encode())
 
 
 def shares_of(features: npt.NDArray[np.float32], segments: Segments) -> Array:
@@ -131,3 +128,17 @@ def _fit(
         return float(-np.log(answers).mean() + PENALTY * ((packed - start) ** 2).sum())
 
     return np.asarray(minimize(loss, start, method="L-BFGS-B").x)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fit the verdict without labels.")
+    parser.add_argument("--data", required=True, type=Path, help="folder of the pairs")
+    parser.add_argument("--out", required=True, type=Path, help="the file zero_label.json")
+    given = parser.parse_args()
+    numbers = fit_zero_label(held_out_rows(given.data), StanceReader())
+    given.out.write_text(json.dumps(numbers, indent=1) + "\n")
+    print(json.dumps({name: numbers[name] for name in ("claims", "accuracy", "nll", "ece")}))
+
+
+if __name__ == "__main__":
+    main()
