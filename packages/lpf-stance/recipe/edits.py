@@ -57,7 +57,8 @@ for _couple in OPPOSITES.split():
     _OPPOSITE.setdefault(_other, []).append(_one)
 
 _AUXILIARY = re.compile(
-    r"\b(is|are|was|were|has|have|had|will|can|could|would|should|does|did|must)\b(?! (?:not|n't)\b)"
+    r"\b(is|are|was|were|has|have|had|will|can|could|would|should|does|did|must)\b"
+    r"(?! (?:not|n't)\b)"
 )
 _NOT = re.compile(
     r"\b(is|are|was|were|has|have|had|will|can|could|would|should|does|do|did|must) (?:not|n't) "
@@ -67,7 +68,9 @@ _ANY_YEAR = re.compile(r"\b(1[5-9]\d\d|20[0-4]\d)\b")
 _NUMBER = re.compile(
     r"(?<![\w.,$£€/:–-])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?=( (?!am|pm|BC|AD)[a-z%]|%))"
 )
-_NAME = re.compile(r"(?<=[a-z,] )((?:[A-Z][a-z]+)(?: (?:[A-Z][a-z]+|of the|of|de))*(?: [A-Z][a-z]+|))")
+_NAME = re.compile(
+    r"(?<=[a-z,] )((?:[A-Z][a-z]+)(?: (?:[A-Z][a-z]+|of the|of|de))*(?: [A-Z][a-z]+|))"
+)
 _WORD_NUMBERS = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "twelve": 12, "twenty": 20,
@@ -75,15 +78,17 @@ _WORD_NUMBERS = {
 _DIGITS = {str(value): word for word, value in _WORD_NUMBERS.items()}
 _WORD_NUMBER = re.compile(rf"\b({'|'.join(_WORD_NUMBERS)})\b(?= [a-z])")
 _MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
 _MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})\b")
 # Verbs whose two sides are not equal, active and passive: who did it to whom matters.
-DIRECTED = (
-    "defeated acquired sued founded replaced hired attacked invaded accused supplied invited "
-    "criticised praised visited followed warned funded blamed rescued trained succeeded appointed "
-    "outsold overtook audited insured recommended interviewed elected licensed"
-).split()
+DIRECTED_VERBS = """
+defeated acquired sued founded replaced hired attacked invaded accused supplied invited criticised
+praised visited followed warned funded blamed rescued trained succeeded appointed outsold overtook
+audited insured recommended interviewed elected licensed
+"""
+DIRECTED = DIRECTED_VERBS.split()
 PASSIVE = {"overtook": "overtaken"}
 TAILS = (
     "in {year}", "last year", "after a long dispute", "in the final", "according to the court",
@@ -165,7 +170,8 @@ def about_denial(text: str, draw: random.Random) -> Pair | None:
     denying = ("It is not true that", "It is false that", "It was wrongly reported that",
                "It has been disproved that", "Nobody found that", "It is a myth that")  # fmt: skip
     confirming = ("It is true that", "It was confirmed that", "It is well established that",
-                  "It is not false that", "There is no doubt that", "Nobody denies that")  # fmt: skip
+                  "It is not false that", "There is no doubt that",
+                  "Nobody denies that")  # fmt: skip
     open_ = ("It is claimed that", "Some believe that", "There are rumours that", "It may be that",
              "It is not known whether", "It is unclear whether", "Critics wonder whether",
              "It was not examined whether", "An unconfirmed report says that",

@@ -1,8 +1,8 @@
 """One training run: a resumable loop over the mixture, and scores on data sets left out of it.
 
-AdamW with a warm-up and a linear decay to 0, bfloat16 products, word and position embeddings kept as
-pretrained. Run one process with one thread per core. The state is saved every few minutes; the same
-command continues a run that was stopped, with the same result as one that was not.
+AdamW with a warm-up and a linear decay to 0, bfloat16 products, word and position embeddings kept
+as pretrained. Run one process with one thread per core. The state is saved every few minutes; the
+same command continues a run that was stopped, with the same result as one that was not.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class PairTokens:
         return found
 
 
-def batches(pairs: Sequence[TokenPair], tokens: int, generator: np.random.Generator) -> list[list[int]]:
+def batches(
+    pairs: Sequence[TokenPair], tokens: int, generator: np.random.Generator
+) -> list[list[int]]:
     """Places of pairs of similar length, at most ``tokens`` per batch with padding."""
     lengths = np.array([len(one[0]) + len(one[1]) + 3 for one in pairs])
     order = generator.permutation(len(pairs))
