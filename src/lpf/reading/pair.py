@@ -30,7 +30,7 @@ def text_part(reader_id: str, width: int) -> slice:
     """Where the features of the text alone lie among all ``width`` features of a reader."""
     if not is_pair(reader_id):
         return slice(0, width)
-    inner = (width - (STANCE_WIDTH if WITH_STANCE in reader_id else 0)) // PARTS
+    inner = (width - (STANCE_WIDTH if reads_stance(reader_id) else 0)) // PARTS
     return slice(inner, 2 * inner)
 
 
@@ -121,6 +121,11 @@ class PairReader(Reader):
 def is_pair(reader_id: str) -> bool:
     """Return True for the ID of a reader of texts with their claims."""
     return reader_id.startswith(NAME)
+
+
+def reads_stance(reader_id: str) -> bool:
+    """Return True for the ID of a reader of claims that also has the stance reader."""
+    return is_pair(reader_id) and WITH_STANCE in reader_id
 
 
 def _about_claim(

@@ -75,7 +75,7 @@ class StanceReader(Reader):
     A text that does not fit into ``max_length`` tokens beside its claim is read in passages, each
     against the claim; passages that say something about it count more. Only the first half of
     ``max_length`` tokens of a claim is read. ``precision="int8"`` is faster and a quarter of
-    the size. The weights are opened when the first item is read, with the errors of
+    the size. The weights are opened when the first claim is read, with the errors of
     ``export_encoder``. A reader may be shared by threads.
     """
 
@@ -140,6 +140,8 @@ class StanceReader(Reader):
                 if requests[place].claim is not None
             ]
             done += window.stop - window.start - len(places)
+            if not places and progress is not None:
+                progress(done, len(requests))
             for size in self._read([requests[place] for place in places], places, features):
                 done += size
                 if progress is not None:
@@ -150,6 +152,8 @@ class StanceReader(Reader):
         self, requests: list[ReadRequest], places: list[int], features: Features
     ) -> Iterator[int]:
         """Fill the rows of ``features`` at ``places``; yield the number of items finished."""
+        if not requests:
+            return
         pairs, owners = self._pairs(requests, places)
         rows = np.empty((len(pairs), STANCE_WIDTH), np.float32)
         done = finished = 0

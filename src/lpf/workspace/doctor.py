@@ -27,7 +27,9 @@ from lpf.ledger import LedgerReader, load_private, public_bytes, verify
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator.orchestrator import CLOCK_TOLERANCE, clock_note
-from lpf.reading import ReadRequest
+from lpf.reading import ReadRequest, is_pair, stance_is_installed
+from lpf.reading.export import STANCE
+from lpf.reading.pair import reads_stance
 from lpf.schema import Schema
 from lpf.storage.cache import open_cache
 from lpf.storage.database import Database
@@ -410,14 +412,24 @@ def _check_reader(workspace: Workspace, _: bool) -> Iterator[Check]:
         return
     reader_id, of_model = workspace.reader.reader_id, _reader_id(workspace)
     if of_model == reader_id:
-        yield Check("reader", "ok", f"{reader_id} opens")
+        yield Check("reader", "ok", f"{reader_id} opens{_about_stance(reader_id)}")
         return
-    yield Check(
-        "reader",
-        "fault",
-        f"the model was trained with {of_model}, the workspace reads with {reader_id}",
-        "set [reader] in lpf.toml to the model's, or use a model of this reader",
-    )
+    remedy = "set [reader] in lpf.toml to the model's, or use a model of this reader"
+    if reads_stance(of_model) and not stance_is_installed():
+        remedy = STANCE.install_hint
+    message = f"the model was trained with {of_model}, the workspace reads with {reader_id}"
+    yield Check("reader", "fault", message, remedy)
+
+
+def _about_stance(reader_id: str) -> str:
+    """For a reader of claims, whether it also reads the stance of a text towards its claim."""
+    if not is_pair(reader_id):
+        return ""
+    if reads_stance(reader_id):
+        return ", with the stance reader"
+    if stance_is_installed():
+        return ". The model was trained before the stance reader was installed, and does not use it"
+    return f". The stance reader is not installed. {STANCE.install_hint}"
 
 
 def _reader_id(workspace: Workspace) -> str:
