@@ -45,6 +45,12 @@ def test_entities_are_paged_and_filtered(lpf) -> None:
     assert "No entities" in lpf("entities", "--like", "zzzzzz").stdout
 
 
+@pytest.mark.parametrize("command", [("entities",), ("rank", "level")])
+def test_a_limit_beyond_a_million_is_refused(lpf, command: tuple[str, ...]) -> None:
+    for limit in (1_000_001, 2**63, 10**30):
+        assert lpf(*command, "--limit", limit, code=2).stdout == ""
+
+
 def test_batch_asks_about_every_entity(lpf, tmp_path: Path) -> None:
     lpf("facts", "set", "C0003", "outcome", "clean")
     out = tmp_path / "answers.csv"

@@ -12,6 +12,7 @@ import typer
 
 from lpf.cli.batch import answers_file
 from lpf.cli.common import (
+    MOST_LISTED,
     AsJson,
     WorkspaceFolder,
     command,
@@ -46,7 +47,9 @@ def entities(
     like: Annotated[
         str | None, typer.Option(help="Only entities whose ID contains this, or is like it.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most entities to list.")] = 100,
+    limit: Annotated[
+        int, typer.Option(min=1, max=MOST_LISTED, help="Most entities to list.")
+    ] = 100,
     after: Annotated[
         str, typer.Option(metavar="ID", help="Start after this entity: the next page.")
     ] = "",
@@ -84,7 +87,8 @@ def rank(
         typer.Option(help="Rank by the probability of this value; by default the last one."),
     ] = None,
     limit: Annotated[
-        int, typer.Option(min=1, help="Most entities to list; OUT always has all.")
+        int,
+        typer.Option(min=1, max=MOST_LISTED, help="Most entities to list; OUT always has all."),
     ] = 20,
     given: Mapping[str, Any],
     async_audit: AsyncAudit = False,
