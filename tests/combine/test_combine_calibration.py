@@ -301,3 +301,43 @@ def test_a_few_lies_choose_no_threshold() -> None:
 
 def test_few_entities_choose_no_threshold() -> None:
     assert threshold_of(lying_below(0.4, entities=39), slope=0.5) == 0.0
+
+
+def few_and_well_calibrated(count: int, seed: int) -> LabelledFactors:
+    """Factors that are right as they are: whatever is fitted to few of them is noise."""
+    drawn = np.random.default_rng(seed)
+    phi = drawn.dirichlet((1.2, 1.2, 1.2), count)
+    labels = np.array([drawn.choice(3, p=row) for row in phi])
+    uniform = np.full(3, 1 / 3)
+    return LabelledFactors(
+        phi,
+        np.full(count, np.nan),
+        Segments.of_counts([1] * count),
+        labels,
+        uniform,
+        np.log(uniform),
+        trained_rho=1.0,
+    )
+
+
+def test_with_few_entities_only_what_helps_on_held_out_folds_is_fitted() -> None:
+    fits = [
+        fit_robust(few_and_well_calibrated(32, seed), generator=np.random.default_rng(0))
+        for seed in range(12)
+    ]
+    assert sum(one.fitted == "everything" for one in fits) <= 6
+    for one in fits:
+        if one.fitted == "nothing":
+            assert one.parameters.temperature == 1.0
+        if one.fitted == "temperature":
+            assert one.parameters.rho == pytest.approx(0.95)
+
+
+def test_an_overconfident_model_is_still_corrected_with_few_entities() -> None:
+    data = few_and_well_calibrated(60, 3)
+    sharp = data.potential**6
+    data = replace(data, potential=sharp / sharp.sum(axis=1, keepdims=True))
+    fit = fit_robust(data, generator=np.random.default_rng(0))
+    assert fit.fitted != "nothing"
+    assert fit.parameters.temperature > 1.5
+    assert fit.nll_after < fit.nll_before

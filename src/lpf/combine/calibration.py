@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,14 @@ THRESHOLD_DRAWS = 2000  # of the bootstrap that compares them
 
 CROSS_FIT_BELOW = 500  # with fewer entities, the NLL is also measured on held-out folds
 FOLDS = 5
+# What may be fitted, from nothing to everything: temperature, ρ, ε, slope. With few entities, the
+# answers on held-out folds decide how much of it is.
+Freedom = Literal["nothing", "temperature", "everything"]
+_FREE: Mapping[Freedom, tuple[bool, ...]] = {
+    "nothing": (False, False, False, False),
+    "temperature": (True, False, False, False),
+    "everything": (True, True, True, True),
+}
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,8 @@ class CalibrationFit:
     """The fitted parameters, and the mean NLL of whole entities before and after the fit.
 
     With few entities, ``nll_cross_fitted`` is the NLL on held-out folds and ``held_out`` [E, V] are
-    the answers there; None otherwise. ``converged`` is reported by the optimiser.
+    the answers there; None otherwise. ``fitted`` is how much was fitted: with few entities, what
+    helped on held-out folds. ``converged`` is reported by the optimiser.
     """
 
     parameters: RobustParameters
@@ -135,6 +144,7 @@ class CalibrationFit:
     nll_after: float
     nll_cross_fitted: float | None
     converged: bool
+    fitted: Freedom = "everything"
     held_out: FloatArray | None = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,9 +162,12 @@ def fit_robust(
     ``cross_fit=False`` skips the five additional fits on held-out folds.
     """
     _refuse_impossible(data)
-    parameters, converged = _maximise(data.subsets(generator))
-    few = cross_fit and FOLDS <= len(data.labels) < CROSS_FIT_BELOW
-    held_out = _cross_fitted(data, generator) if few else None
+    subsets = data.subsets(generator)
+    fitted: Freedom = "everything"
+    held_out: FloatArray | None = None
+    if cross_fit and FOLDS <= len(data.labels) < CROSS_FIT_BELOW:
+        fitted, held_out = _cross_fitted(data, generator)
+    parameters, converged = _maximise(subsets, fitted)
     return CalibrationFit(
         parameters,
         len(data.labels),
@@ -162,6 +175,7 @@ def fit_robust(
         mean_nll(data, parameters),
         None if held_out is None else _summed_loss(held_out, data.labels) / len(data.labels),
         converged,
+        fitted,
         held_out,
     )
 
@@ -236,15 +250,21 @@ def robust_answers(data: LabelledFactors, parameters: RobustParameters) -> Float
     return _combine(data, _safe_log(data.potential), parameters)
 
 
-def _cross_fitted(data: LabelledFactors, generator: np.random.Generator) -> FloatArray:
-    """Return answers [E, V], each from parameters fitted to the other folds."""
+def _cross_fitted(
+    data: LabelledFactors, generator: np.random.Generator
+) -> tuple[Freedom, FloatArray]:
+    """How much to fit, and the answers [E, V] with that, each from parameters fitted to the other
+    folds. Of equals, everything is fitted."""
     folds = generator.permutation(len(data.labels)) % FOLDS
-    answers = np.empty((len(data.labels), data.potential.shape[1]))
+    shape = (len(data.labels), data.potential.shape[1])
+    answers = {freedom: np.empty(shape) for freedom in reversed(list(_FREE))}
     for fold in range(FOLDS):
         rest, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        fitted, _ = _maximise(data.select(rest).subsets(generator))
-        answers[held_out] = robust_answers(data.select(held_out), fitted)
-    return answers
+        subsets, asked = data.select(rest).subsets(generator), data.select(held_out)
+        for freedom, found in answers.items():
+            found[held_out] = robust_answers(asked, _maximise(subsets, freedom)[0])
+    best = min(answers, key=lambda one: _summed_loss(answers[one], data.labels))
+    return best, answers[best]
 
 
 def _refuse_impossible(data: LabelledFactors) -> None:
@@ -258,7 +278,8 @@ def _refuse_impossible(data: LabelledFactors) -> None:
         )
 
 
-def _maximise(data: LabelledFactors) -> tuple[RobustParameters, bool]:
+def _maximise(data: LabelledFactors, fitted: Freedom) -> tuple[RobustParameters, bool]:
+    """Fit the parameters that are free; the others stay at the centre of their priors."""
     from scipy.optimize import minimize
 
     logs = _safe_log(data.potential)
@@ -272,8 +293,15 @@ def _maximise(data: LabelledFactors) -> tuple[RobustParameters, bool]:
         return _summed_loss(answers, data.labels) + _penalty(point - centre)
 
     known = bool(np.isfinite(data.credibility).any())
-    bounds = [(-3.0, 3.0), (-9.0, 9.0), (-9.0, 9.0), (0.0, 5.0 if known else 0.0)]
-    result = minimize(loss, start, method="L-BFGS-B", bounds=bounds)
+    widest = [(-3.0, 3.0), (-9.0, 9.0), (-9.0, 9.0), (0.0, 5.0 if known else 0.0)]
+    free = _FREE[fitted]
+    if not any(free):
+        return _parameters(centre, seen), True
+    bounds = [
+        bound if is_free else (at, at)
+        for bound, is_free, at in zip(widest, free, centre.tolist(), strict=True)
+    ]
+    result = minimize(loss, np.where(free, start, centre), method="L-BFGS-B", bounds=bounds)
     return _parameters(result.x, seen), bool(result.success)
 
 
