@@ -323,6 +323,11 @@ def _fitted_notes(name: str, fitted: FittedParameters) -> Iterator[str]:
         f"credibility logit {numbers.centre:.4f} up to credibility {numbers.highest:.4f}; NLL "
         f"{robust.nll_before:.4f} before, {robust.nll_after:.4f} after{held_out}"
     )
+    if robust.fitted != "everything":
+        kept = (
+            "only the temperature was kept" if robust.fitted == "temperature" else "none was kept"
+        )
+        yield f"{name}: of these, {kept}: the rest made answers on held-out folds worse"
     if fitted.min_credibility:
         yield f"{name}: items below credibility {fitted.min_credibility:g} are left out"
     if fitted.learned_temperature is not None:
