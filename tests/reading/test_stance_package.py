@@ -33,7 +33,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(weights: Path) -> Path:
     settings = {"base": "somewhere/base.safetensors", "pairs": 900, "rate": 1e-4, "seed": 0}
     entries = [
-        {"time": 0, "settings": settings, "start": 0},
+        {"time": 0, "settings": {**settings, "pairs": 1000}, "start": 0},
         {"time": 1800, "pairs": 450},
         {"time": 90_000, "settings": settings, "start": 450},
         {"time": 91_800, "pairs": 900},
@@ -58,8 +58,9 @@ def test_the_same_weights_give_the_same_file_and_its_hash_is_printed(
     assert file_sha256(tmp_path / "one" / "tokenizer.json") == STANCE.tokenizer_sha256
     text = (tmp_path / "one" / "card.md").read_text()
     assert digest in text
-    assert "900 pairs, 1.0 hours" in text
-    assert "--base base.safetensors" in text
+    assert "900 pairs and 1.0 hours" in text
+    assert "Run 1 was continued after 450 pairs: pairs 1000 became 900." in text
+    assert "somewhere" not in text
     assert package.PINNED_IN.read_bytes() == pinned
 
 
@@ -162,7 +163,7 @@ def test_scores_are_written_once_and_shown_in_the_card(
     content = json.loads(found.read_text())
     assert content["weights_sha256"] == digest
     assert set(content["left-out"]) == set(LEFT_OUT)
-    assert content["contrast"]["all"]["lines"] == 8 * scores.QUICK.contrast
+    assert content["contrast"]["categories"]["all"]["lines"] == 8 * scores.QUICK.contrast
     assert content["storage"]["float32"]["largest_change"] < 0.01
     text = (out / "card.md").read_text()
     assert card.NOT_YET not in text

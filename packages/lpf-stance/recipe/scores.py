@@ -204,8 +204,15 @@ class Scores:
         }
         suites["all"] = [row for rows in suites.values() for row in rows]
         found: dict[str, Any] = {name: {"lines": len(rows)} for name, rows in suites.items()}
+        labels = np.array([row.label for row in suites["all"]])
+        recall: dict[str, float] = {}
         for method, predict in methods.items():
             predicted = predict(suites["all"]).argmax(axis=1)
+            if method == "stance":
+                kept = {
+                    name: predicted[labels == place] == place for place, name in enumerate(LABELS)
+                }
+                recall = {name: float(one.mean()) for name, one in kept.items()}
             start = 0
             for name, rows in suites.items():
                 own = predicted if name == "all" else predicted[start : start + len(rows)]
@@ -215,7 +222,7 @@ class Scores:
                     "lines": float(right.mean()),
                     "pairs": float(right.reshape(-1, 2).all(axis=1).mean()),
                 }
-        return found
+        return {"categories": found, "recall": recall}
 
     def storage(self) -> dict[str, Any]:
         """What it costs to store matrices in int8: against the float32 weights of the run."""
