@@ -1,6 +1,7 @@
-"""Compare the default reader with sentence-transformers: throughput and cold start.
+"""Compare the default reader with sentence-transformers: throughput and cold start. Compare the
+stance reader with the default one.
 
-Both use the same weights, texts and number of threads.
+All use the same texts and number of threads; the first two use the same weights.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, paired_ratio
-from lpf.reading import MiniLMReader, export_minilm
+from lpf.reading import MiniLMReader, ReadRequest, StanceReader, export_minilm
 from lpf.reading.export import installed_weights
+from lpf.reading.graph import Precision
+from lpf.reading.stance import stance_probabilities
 
 THREADS = 2
 TEXT_COUNT = 160
@@ -37,20 +40,20 @@ THEIR_START = (
 )
 
 
-def make_texts(count: int = TEXT_COUNT, seed: int = 7) -> list[str]:
+def make_texts(count: int = TEXT_COUNT, seed: int = 7, most_words: int = 60) -> list[str]:
     """Sentences of 8 to 60 words, about the length of evidence."""
     generator, words = random.Random(seed), WORDS.split()
     return [
-        " ".join(generator.choices(words, k=generator.randint(8, 60))).capitalize() + "."
+        " ".join(generator.choices(words, k=generator.randint(8, most_words))).capitalize() + "."
         for _ in range(count)
     ]
 
 
 def run() -> list[Row]:
-    """All rows of this benchmark; takes about two minutes."""
+    """All rows of this benchmark; takes about three minutes."""
     with tempfile.TemporaryDirectory() as cache:
         # Cold starts first: once loaded, torch takes memory and threads of this process.
-        return [_cold_start(cache), *_throughput(cache)]
+        return [_cold_start(cache), *_throughput(cache), *_stance_rows(cache)]
 
 
 def _cold_start(cache: str) -> Row:
@@ -100,6 +103,31 @@ def _int8_rows(exact: MiniLMReader, small: MiniLMReader, texts: list[str]) -> li
         Row("reader, int8", rate, "sentences/s", against, paired.ratio, "", None),
         Row("reader, int8 loss", cosine, "mean cosine", "float32", None, "", None),
     ]
+
+
+def _stance_rows(cache: str) -> list[Row]:
+    """Every text is read with a claim; the sentence encoder reads both one by one."""
+    texts, claims = make_texts(), make_texts(seed=8, most_words=16)
+    pairs = [ReadRequest(text, claim) for text, claim in zip(texts, claims, strict=True)]
+    encoder = MiniLMReader(cache_dir=cache, threads=THREADS)
+    rows, found = [], {}
+    precisions: tuple[Precision, ...] = ("float32", "int8")
+    for precision in precisions:
+        stance = StanceReader(cache_dir=cache, threads=THREADS, precision=precision)
+        paired = paired_ratio(
+            lambda reader=stance: reader.read_many(pairs),
+            lambda: encoder.read_many([*texts, *claims]),
+            repeats=5,
+        )
+        rate = len(pairs) / paired.candidate_seconds
+        against = f"sentence encoder, float32 {len(pairs) / paired.reference_seconds:.0f}/s"
+        rows.append(
+            Row(f"stance reader, {precision}", rate, "pairs/s", against, paired.ratio, "", None)
+        )
+        found[precision] = stance_probabilities(stance.read_many(pairs))
+    change = float(np.abs(found["float32"] - found["int8"]).mean())
+    loss = Row("stance reader, int8 loss", change, "mean change", "float32", None, "", None)
+    return [*rows, loss]
 
 
 def _sentence_transformer() -> Any:

@@ -10,6 +10,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
+# The recipe of the stance reader, which is not installed.
+sys.path.append(str(Path(__file__).parent.parent / "packages" / "lpf-stance"))
 
 import signal
 import tempfile

@@ -9,9 +9,9 @@ import pytest
 
 from hash_reader import CueReader, HashReader
 from lpf.errors import ConfigError, EvidenceError
-from lpf.reading import MiniLMReader, PairReader, ReadRequest, open_reader
-from lpf.reading.pair import stance_start, text_part
-from lpf.reading.stance import relevance
+from lpf.reading import MiniLMReader, PairReader, ReadRequest, factory, open_reader
+from lpf.reading.pair import reads_stance, stance_start, text_part
+from lpf.reading.stance import STANCE_WIDTH, relevance
 
 
 class CountingReader(MiniLMReader):
@@ -93,8 +93,19 @@ def test_a_pair_of_a_pair_is_rejected(minilm: MiniLMReader) -> None:
 
 def test_open_reader_opens_a_reader_by_name(cache_dir: Path, minilm: MiniLMReader) -> None:
     assert open_reader(cache_dir=cache_dir).reader_id == minilm.reader_id
-    assert open_reader(cache_dir=cache_dir, with_claim=True).width == 4 * minilm.width
     assert "int8" in open_reader(precision="int8", cache_dir=cache_dir).reader_id
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_claims_are_read_with_the_stance_reader_if_it_is_installed(
+    cache_dir: Path, minilm: MiniLMReader, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    monkeypatch.setattr(factory, "stance_is_installed", lambda: installed)
+    reader = open_reader(cache_dir=cache_dir, with_claim=True)
+    assert reader.width == 4 * minilm.width + installed * STANCE_WIDTH
+    assert reads_stance(reader.reader_id) is installed
+    assert text_part(reader.reader_id, reader.width) == slice(minilm.width, 2 * minilm.width)
+    assert not reads_stance(reader.pinned(PairReader(minilm).reader_id).reader_id)
 
 
 def test_a_setting_of_another_reader_is_rejected() -> None:

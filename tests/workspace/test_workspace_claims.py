@@ -14,12 +14,13 @@ from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
 from lpf.cli.main import app
 from lpf.errors import WorkspaceError
 from lpf.index import readers_used
-from lpf.reading import is_pair
+from lpf.reading import PairReader, StanceReader, is_pair
 from lpf.schema import Predicate, Schema
 from lpf.training import TrainingConfig
-from lpf.workspace import Workspace
-from lpf.workspace.doctor import check_workspace
+from lpf.workspace import Workspace, doctor, wiring
+from lpf.workspace.doctor import Check, check_workspace
 from lpf.workspace.training_runs import TrainingPlan
+from tiny_stance import tiny_stance
 
 CLAIM = "The company is fine."
 CONFIG = TrainingConfig(
@@ -58,9 +59,13 @@ def reads_claims(space: Workspace) -> bool:
     return is_pair(space.model.config.reader_id)
 
 
+def checked_reader(space: Workspace) -> Check:
+    (found,) = [one for one in check_workspace(space.folder) if one.name == "reader"]
+    return found
+
+
 def reader_check(space: Workspace) -> str:
-    (state,) = [one.state for one in check_workspace(space.folder) if one.name == "reader"]
-    return state
+    return checked_reader(space).state
 
 
 def test_claims_are_read_from_ingestion_to_replay(space: Workspace) -> None:
@@ -193,3 +198,31 @@ def test_the_claim_is_on_top_of_the_answer(space: Workspace) -> None:
     document = space.query("C0060").to_dict()
     assert document["claim"] is None
     assert sorted(document["claims"]) == ["Another claim.", CLAIM]
+
+
+def test_the_doctor_says_whether_the_stance_reader_is_installed(
+    space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiring, "claim_reader", PairReader)
+    monkeypatch.setattr(doctor, "stance_is_installed", lambda: False)
+    space.ingest(rows())
+    space.train(plan=QUICK)
+    assert "pip install ./packages/lpf-stance" in checked_reader(space).message
+    monkeypatch.setattr(doctor, "stance_is_installed", lambda: True)
+    assert "before the stance reader was installed" in checked_reader(space).message
+
+
+def test_a_model_with_stances_says_what_to_install_where_their_reader_is_not(
+    space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "stance"
+    stance = StanceReader(source=tiny_stance(folder), weights_dir=folder, cache_dir=folder)
+    monkeypatch.setattr(wiring, "claim_reader", lambda reader: PairReader(reader, stance))
+    space.ingest(rows())
+    space.train(plan=QUICK)
+    assert "with the stance reader" in checked_reader(space).message
+    monkeypatch.setattr(wiring, "claim_reader", PairReader)
+    monkeypatch.setattr(doctor, "stance_is_installed", lambda: False)
+    found = checked_reader(space)
+    assert found.state == "fault"
+    assert "pip install ./packages/lpf-stance" in found.remedy

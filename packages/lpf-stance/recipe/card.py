@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from recipe.mixture import PASS
 PACKAGE = Path(__file__).parents[1]
 MODEL = PACKAGE / "src" / "lpf_stance" / "model"
 CARD_FILE, SCORES_FILE = "card.md", "scores.json"
+BASE = "gte-small.safetensors"
 NOT_YET = "Not computed for these weights yet: `python -m recipe.scores` fills this in."
 METHODS = {
     "stance": "stance reader",
@@ -73,28 +75,38 @@ def data_section() -> str:
 
 def training_section(logs: Sequence[Path]) -> str:
     """The commands of the runs that led to the weights, each begun from the one before, with their
-    pairs and hours."""
-    lines: list[str] = []
-    total = hours = 0.0
+    pairs and hours. Settings that changed while a run was continued are named."""
+    commands: list[str] = []
+    notes: list[str] = []
+    total, hours = 0, 0.0
     for number, log in enumerate(logs, start=1):
         entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-        settings = next(entry["settings"] for entry in entries if "settings" in entry)
-        base = (
-            Path(settings["base"]).name if number == 1 else f"run-{number - 1}/weights.safetensors"
-        )
-        lines.append(
-            f"python -m recipe --base {base} --tokenizer tokenizer.json --data pairs "
-            f"--out run-{number} --pairs {settings['pairs']} --rate {settings['rate']:g} "
+        starts = [entry for entry in entries if "settings" in entry]
+        settings = starts[-1]["settings"]
+        base = BASE if number == 1 else f"run-{number - 1}/weights.safetensors"
+        commands.append(
+            f"python -m recipe --base {base} --tokenizer tokenizer.json --data pairs \\\n"
+            f"  --out run-{number} --pairs {settings['pairs']} --rate {settings['rate']:g} "
             f"--seed {settings['seed']}"
         )
+        notes += [_changed(number, *two) for two in pairwise(starts)]
         total += max(entry.get("pairs", 0) for entry in entries)
         hours += _hours(entries)
-    runs = (
-        f"{len(logs)} runs, each from the weights of the one before" if len(logs) > 1 else "1 run"
-    )
-    return "\n".join(
-        ["```", *lines, "```", "", f"In {runs}: {total:,.0f} pairs, {hours:.1f} hours on one core."]
-    )
+    runs = f"{len(logs)} runs, each from the weights of the one before" if logs[1:] else "one run"
+    summary = f"{total:,} pairs and {hours:.1f} hours on one core, in {runs}."
+    return "\n".join(["```", *commands, "```", "", " ".join([summary, *filter(None, notes)])])
+
+
+def _changed(number: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    old, new = before["settings"], after["settings"]
+    changes = [
+        f"{name} {old[name]} became {new[name]}"
+        for name in new
+        if name != "base" and new[name] != old[name]
+    ]
+    if not changes:
+        return ""
+    return f"Run {number} was continued after {after['start']:,} pairs: {', '.join(changes)}."
 
 
 def _hours(entries: Sequence[Mapping[str, Any]]) -> float:
@@ -138,17 +150,44 @@ def _left_out(found: Mapping[str, Any]) -> str:
         + [_show(one[method][score]) for method, score in columns]
         for name, one in found.items()
     ]
-    return table(head, rows)
+    worse = {
+        score: [name for name, one in found.items() if _baseline_wins(one, score)]
+        for score in ("accuracy", "nll")
+    }
+    return (
+        f"{table(head, rows)}\n\nA baseline is more accurate on {_listed(worse['accuracy'])}, and "
+        f"has the lower NLL on {_listed(worse['nll'])}."
+    )
 
 
-def _contrast(found: Mapping[str, Any]) -> str:
+def _baseline_wins(one: Mapping[str, Any], score: str) -> bool:
+    sign = -1 if score == "nll" else 1
+    own = sign * one["stance"][score]
+    return any(sign * one[method][score] > own for method in METHODS if method != "stance")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def _contrast(scores: Mapping[str, Any]) -> str:
+    found, recall = scores["categories"], scores["recall"]
     columns = [(method, part) for method in METHODS for part in ("lines", "pairs")]
     head = ["category", *(f"{METHODS[method]}, {part}" for method, part in columns)]
     rows = [
         [name.replace("_", " "), *(f"{100 * one[method][part]:.0f} %" for method, part in columns)]
         for name, one in found.items()
     ]
-    return table(head, rows)
+    worse = [
+        name.replace("_", " ")
+        for name, one in found.items()
+        if any(one[method]["lines"] >= one["stance"]["lines"] for method in ("words", "cosine"))
+    ]
+    shares = [f"{100 * share:.0f} % of those labelled {label}" for label, share in recall.items()]
+    return (
+        f"{table(head, rows)}\n\nA baseline gets at least as many lines right in {_listed(worse)}. "
+        f"The stance reader gets right {shares[0]}, {shares[1]} and {shares[2]}."
+    )
 
 
 def _speed(found: Mapping[str, Any]) -> str:

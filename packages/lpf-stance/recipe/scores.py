@@ -15,9 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +62,13 @@ class Sizes:
     judged: int = 1000  # of each data set left out
     development: int = 3000  # for the thresholds of the cosine
     words: int = 20_000  # training pairs of the words baseline
+    contrast: int = 1000  # lines of each category
     storage: int = 300
     speed: int = 64
     repeats: int = 5
 
 
-QUICK = Sizes(judged=20, development=60, words=200, storage=10, speed=4, repeats=1)
+QUICK = Sizes(20, 60, words=200, contrast=6, storage=10, speed=4, repeats=1)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -121,19 +122,23 @@ class Scores:
         found = read_scores(path, self.digest)
         if found.get("sizes") != vars(self.sizes):
             found = {"weights_sha256": self.digest, "sizes": vars(self.sizes)}
-        parts: dict[str, Callable[[], object]] = {
-            "contrast": self.contrast,
-            "left-out": self.left_out,
-            "speed": self.speed,
-        }
-        if self.original is not None:
-            parts["storage"] = self.storage
-        for name, part in parts.items():
-            if name not in found:
+        for section, key, part in self._parts():
+            own = found if key is None else found.setdefault(section, {})
+            name = section if key is None else key
+            if name not in own:
                 began = time.monotonic()
-                found[name] = part()
+                own[name] = part()
                 path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
                 print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
+
+    def _parts(self) -> Iterator[tuple[str, str | None, Callable[[], object]]]:
+        """The section of each part, its key there unless it is the whole section, and the part."""
+        yield "contrast", None, self.contrast
+        for name in LEFT_OUT:
+            yield "left-out", name, partial(self.left_out, name)
+        yield "speed", None, self.speed
+        if self.original is not None:
+            yield "storage", None, self.storage
 
     # Each method takes rows and returns P(label).
 
@@ -184,22 +189,30 @@ class Scores:
             )
         ]
 
-    def left_out(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name in LEFT_OUT:
-            rows = sample(load(self.data, name), self.sizes.judged)
-            found[name] = {"pairs": len(rows), "labels": len({row.label for row in rows})}
-            for method, predict in self.methods.items():
-                found[name][method] = score(predict(rows), rows)
+    def left_out(self, name: str) -> dict[str, Any]:
+        rows = sample(load(self.data, name), self.sizes.judged)
+        found: dict[str, Any] = {"pairs": len(rows), "labels": len({row.label for row in rows})}
+        for method, predict in self.methods.items():
+            found[method] = score(predict(rows), rows)
         return found
 
     def contrast(self) -> dict[str, Any]:
         methods = {**self.methods, "stance_int8": self._reads(self._reader("int8"))}
-        suites = {path.stem: contrast_rows(path) for path in sorted(CONTRAST.glob("*.jsonl"))}
+        suites = {
+            path.stem: contrast_rows(path)[: self.sizes.contrast]
+            for path in sorted(CONTRAST.glob("*.jsonl"))
+        }
         suites["all"] = [row for rows in suites.values() for row in rows]
         found: dict[str, Any] = {name: {"lines": len(rows)} for name, rows in suites.items()}
+        labels = np.array([row.label for row in suites["all"]])
+        recall: dict[str, float] = {}
         for method, predict in methods.items():
             predicted = predict(suites["all"]).argmax(axis=1)
+            if method == "stance":
+                kept = {
+                    name: predicted[labels == place] == place for place, name in enumerate(LABELS)
+                }
+                recall = {name: float(one.mean()) for name, one in kept.items()}
             start = 0
             for name, rows in suites.items():
                 own = predicted if name == "all" else predicted[start : start + len(rows)]
@@ -209,7 +222,7 @@ class Scores:
                     "lines": float(right.mean()),
                     "pairs": float(right.reshape(-1, 2).all(axis=1).mean()),
                 }
-        return found
+        return {"categories": found, "recall": recall}
 
     def storage(self) -> dict[str, Any]:
         """What it costs to store matrices in int8: against the float32 weights of the run."""
