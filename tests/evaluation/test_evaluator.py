@@ -20,11 +20,11 @@ from small_specs import all_three, entities, in_splits
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 REAL = {
-    # entities, folds, and whether there are claims
+    # entities, folds, and whether there are claims or questions
     "climate_fever": (1535, 5, True),
     "fever_dev_sr": (13092, 0, True),
     "fever_symmetric": (1420, 0, True),
-    "peerread_iclr2017": (427, 0, False),
+    "peerread_iclr2017": (427, 0, True),
     "rumoureval2017": (325, 0, True),
     "scifact": (1109, 5, True),
 }

@@ -7,6 +7,7 @@ import pytest
 from builders import LEVELS, model_config, runtime
 from lpf.errors import ConfigError, UnknownPredicateError
 from lpf.model.config import (
+    STANCE_LOGITS,
     AggregatorConfig,
     DecoderConfig,
     EncoderConfig,
@@ -14,6 +15,7 @@ from lpf.model.config import (
     PredicateHead,
 )
 from lpf.model.layout import tensor_shapes
+from lpf.reading import STANCES
 
 
 def test_the_paper_model_has_168867_parameters() -> None:
@@ -82,3 +84,7 @@ def test_a_wrong_setting_is_named(build: object, named: str) -> None:
 def test_an_unknown_predicate_lists_the_models_predicates() -> None:
     with pytest.raises(UnknownPredicateError, match="level"):
         runtime().decoder("nothing")
+
+
+def test_there_are_as_many_stance_logits_as_stances() -> None:
+    assert len(STANCES) == STANCE_LOGITS

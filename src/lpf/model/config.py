@@ -11,8 +11,10 @@ from math import inf
 from typing import Any, Literal, get_args
 
 from lpf.errors import ConfigError, UnknownPredicateError
-from lpf.reading.stance import STANCES
 
+# As many as ``reading.stance.STANCES``, which is not imported: the command line's help needs this
+# module, and it should not wait for NumPy.
+STANCE_LOGITS = 3
 # Fields of ModelConfig with one entry per predicate, filled in when a model is fitted.
 BY_PREDICATE = (
     *("calibration", "learned_temperature", "calibrated_on", "min_credibility"),
@@ -256,12 +258,12 @@ class ModelConfig:
                 f"familiarity.stop: must be at most {self.encoder.input_width}, the number of "
                 f"features, got {known and known.stop}.",
             )
-        last = self.encoder.input_width - len(STANCES)
+        last = self.encoder.input_width - STANCE_LOGITS
         for head in self.predicates:
             _require(
                 head.relevance_start is None or head.relevance_start <= last,
                 f"predicate {head.name!r}: relevance_start must be at most {last}, so that the "
-                f"{len(STANCES)} stance logits are features, got {head.relevance_start!r}.",
+                f"{STANCE_LOGITS} stance logits are features, got {head.relevance_start!r}.",
             )
         for field_name in BY_PREDICATE:
             for name in getattr(self, field_name):

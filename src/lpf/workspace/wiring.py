@@ -140,7 +140,12 @@ class Wiring:
         if pinned is not None:
             return self.reader_for(is_pair(pinned)).pinned(pinned)
         setting = self.settings.reader.with_claim
-        return self.reader_for(has_claims if setting == "auto" else setting).newest()
+        if not (has_claims if setting == "auto" else setting):
+            return self.reader_for(False).newest()
+        # A reader that an older model pins may read claims, but not stances.
+        newest = claim_reader(self.text_reader.newest())
+        built: Reader | None = vars(self).get(Wiring.reader.name)
+        return newest if built is None or built.reader_id != newest.reader_id else built
 
     def reader_for_ingestion(self, has_claims: bool) -> Reader:
         """The workspace's reader. If nothing has decided yet if claims are read, they are if the
