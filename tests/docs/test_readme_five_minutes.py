@@ -17,10 +17,10 @@ ROOT = Path(__file__).parent.parent.parent
 RUN = CliRunner()
 
 
-def commands() -> list[list[str]]:
+def commands(heading: str = "## Your own data in five minutes") -> list[list[str]]:
     """The section's ``lpf`` lines without their comments."""
     text = (ROOT / "README.md").read_text()
-    section = text.split("## Your own data in five minutes")[1].split("\n## ")[0]
+    section = text.split(heading)[1].split("\n## ")[0]
     lines = re.findall(r"^    (lpf .*)$", section, re.MULTILINE)
     return [shlex.split(line.split(" && ")[0], comments=True)[1:] for line in lines]
 
@@ -65,3 +65,27 @@ def test_the_commands_do_what_the_readme_says(
     assert "supplier: reliable, 9" in said["query S09"]
     assert "take them as rough" in said["query S09"]
     assert "the items contradict each other" in said["query S10"]
+
+
+def test_opposite_claims_get_the_answers_in_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heading = "## Claims, without labels"
+    section = (ROOT / "README.md").read_text().split(heading)[1].split("\n## ")[0]
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    monkeypatch.chdir(tmp_path)
+    answered = 0
+    for arguments in commands(heading):
+        done = RUN.invoke(app, arguments)
+        assert done.exit_code == 0, (arguments, done.output)
+        if arguments[0] == "init":
+            monkeypatch.chdir(tmp_path / arguments[1])
+        if arguments[0] == "query":
+            answered += 1
+            first = done.output.splitlines()[0]
+            verdict, percent = re.fullmatch(r".* · verdict: (\w+), ([\d.]+) %", first).groups()
+            shown = re.search(rf"{arguments[1]} · verdict: (\w+), ([\d.]+) %", section)
+            assert shown is not None
+            assert verdict == shown[1]
+            assert float(percent) == pytest.approx(float(shown[2]), abs=0.5)
+    assert answered == 2

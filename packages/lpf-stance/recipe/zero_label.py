@@ -28,7 +28,7 @@ from lpf.reading import ReadRequest, StanceReader
 from lpf.reading.stance import HIDDEN_WIDTH, stance_probabilities
 from recipe.mixture import FACTUAL, Row, is_development, load, near_rows
 
-VALUES = ("supported", "refuted", "not_enough_information")
+VALUES = ("supported", "refuted", "not_enough")
 MOST_OTHERS = 4
 UNDECIDED_SHARE = 0.25
 PENALTY = 1e-3
@@ -57,7 +57,7 @@ def made_up_entities(
             texts.insert(draw.randrange(len(texts) + 1), row.evidence)
         requests += [ReadRequest(text, row.claim) for text in texts]
         counts.append(len(texts))
-        labels.append(VALUES.index("not_enough_information") if undecided else row.label)
+        labels.append(VALUES.index("not_enough") if undecided else row.label)
     return requests, Segments.of_counts(counts), np.array(labels)
 
 
