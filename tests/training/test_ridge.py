@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from lpf.training.ridge import RidgeSpectrum, fit_ridge, fit_scale, mean_spread
+from lpf.training.ridge import (
+    RidgeScores,
+    RidgeSpectrum,
+    fit_by_steps,
+    fit_scale,
+    fit_without_folds,
+    mean_spread,
+)
 
 FOLDS = [np.arange(0, 40, 2), np.arange(1, 40, 4), np.arange(3, 40, 4)]
 
@@ -17,17 +24,28 @@ def task(columns: int = 200) -> tuple[csr_matrix, np.ndarray]:
     return csr_matrix(rows), np.eye(3)[generator.integers(0, 3, 40)]
 
 
-@pytest.mark.parametrize("columns", [20, 200])
-def test_the_fit_solves_the_normal_equations(columns: int) -> None:
-    rows, targets = task(columns)
-    found = fit_ridge(rows, targets, 0.3)
+def solved(rows: csr_matrix, targets: np.ndarray, penalty: float) -> RidgeScores:
+    """By the normal equations."""
     dense = rows.toarray()
-    centred = dense - dense.mean(axis=0)
-    weight = np.linalg.solve(
-        centred.T @ centred + 0.3 * np.eye(columns), centred.T @ (targets - targets.mean(axis=0))
-    )
-    np.testing.assert_allclose(found.weight, weight, atol=1e-5)
-    np.testing.assert_allclose(found.of(rows).mean(axis=0), targets.mean(axis=0), atol=1e-6)
+    centre = dense.mean(axis=0)
+    squares = (dense - centre).T @ (dense - centre) + penalty * np.eye(dense.shape[1])
+    weight = np.linalg.solve(squares, (dense - centre).T @ (targets - targets.mean(axis=0)))
+    return RidgeScores(weight, targets.mean(axis=0) - centre @ weight)
+
+
+@pytest.mark.parametrize("most_rows", [10, 1000])
+@pytest.mark.parametrize("columns", [20, 200])
+def test_fits_solve_the_normal_equations(
+    columns: int, most_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lpf.training.ridge.MOST_ROWS", most_rows)
+    rows, targets = task(columns)
+    whole, without = fit_without_folds(rows, targets, 0.3, FOLDS)
+    np.testing.assert_allclose(whole.of(rows), solved(rows, targets, 0.3).of(rows), atol=1e-3)
+    for fold, found in zip(FOLDS, without, strict=True):
+        others = np.setdiff1d(np.arange(40), fold)
+        expected = solved(rows[others], targets[others], 0.3)
+        np.testing.assert_allclose(found.of(rows), expected.of(rows), atol=1e-3)
 
 
 @pytest.mark.parametrize("penalty", [10.0, 0.1])
@@ -36,15 +54,16 @@ def test_held_out_scores_are_those_of_fits_without_the_fold(penalty: float) -> N
     found = RidgeSpectrum.of(rows).held_out(targets, penalty, FOLDS)
     for fold in FOLDS:
         others = np.setdiff1d(np.arange(40), fold)
-        again = fit_ridge(rows[others], targets[others], penalty).of(rows[fold])
-        np.testing.assert_allclose(found[fold], again, atol=1e-5)
+        again = solved(rows[others], targets[others], penalty).of(rows[fold])
+        np.testing.assert_allclose(found[fold], again, atol=1e-9)
 
 
 def test_equal_rows_have_no_slope() -> None:
     rows = csr_matrix(np.ones((6, 4)))
     targets = np.eye(2)[[0, 1, 0, 1, 1, 1]]
     assert mean_spread(rows) == 1.0
-    np.testing.assert_allclose(fit_ridge(rows, targets, 1.0).weight, 0.0, atol=1e-9)
+    for found in (RidgeSpectrum.of(rows).fit(rows, targets, 1.0), fit_by_steps(rows, targets, 1.0)):
+        np.testing.assert_allclose(found.weight, 0.0, atol=1e-9)
 
 
 def test_the_spread_is_the_mean_squared_distance_from_the_centre() -> None:

@@ -142,7 +142,8 @@ def test_entities_without_a_label_are_answered_but_not_fitted_to(examples: Examp
 def test_many_entities_choose_on_some_of_them(
     examples: Examples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lpf.training.lexical.MOST_SEARCHED", 40)
+    for module in ("lexical", "ridge"):
+        monkeypatch.setattr(f"lpf.training.{module}.MOST_ROWS", 40)
     found = fit_lexical(examples, "state", seed=1)
     fresh = made(seed=9)
     assert nll(fresh, found.model.entity_logits(fresh)) < 0.6

@@ -5,8 +5,9 @@ mean of its items' logits. Least squares on the labels (``ridge``) gives scores;
 fitted to scores of held-out entities, turn them into logits. The lowest held-out NLL also chooses
 the penalty and the view of the texts. Folds keep entities of one group together.
 
-With few labels and thousands of n-grams, a weak penalty orders entities best, although its scores
-are far too large. A logistic regression would need a strong penalty instead, to be calibrated.
+With few labels and thousands of n-grams, the penalty that orders entities best is not the one that
+gives good probabilities, so the scale is fitted separately. A logistic regression with such a scale
+was no better and much slower: see docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ from lpf.reading.reader import ReadRequest
 from lpf.training.examples import Examples
 from lpf.training.material import training_shares
 from lpf.training.ridge import (
+    MOST_ROWS,
     RidgeScores,
     RidgeSpectrum,
     ScoreScale,
-    fit_ridge,
     fit_scale,
+    fit_without_folds,
     mean_spread,
 )
 from lpf.types import Float32Array, FloatArray
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
 Places = NDArray[np.intp]
 PENALTIES: Final = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 FOLDS = 8
-MOST_SEARCHED = 2000  # entities; the time to choose the penalty grows with their cube
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def fit_lexical(
     penalties: Sequence[float] = PENALTIES,
 ) -> LexicalFit:
     """Fit to the entities that have items and a value of ``predicate``. ``seed`` draws the folds
-    and, if there are more than MOST_SEARCHED entities, those that choose view and penalty.
+    and, if there are more than MOST_ROWS entities, those that choose view and penalty.
 
     TrainingError if fewer than two groups of entities can be fitted to."""
     trainer = _LexicalTrainer(examples, predicate, seed)
@@ -173,10 +174,10 @@ class _LexicalTrainer:
     @cached_property
     def searched(self) -> Places:
         """Positions among ``known`` of the entities that choose the settings."""
-        if len(self.known) <= MOST_SEARCHED:
+        if len(self.known) <= MOST_ROWS:
             return np.arange(len(self.known))
         generator = np.random.default_rng(self.seed)
-        return np.sort(generator.choice(len(self.known), MOST_SEARCHED, replace=False))
+        return np.sort(generator.choice(len(self.known), MOST_ROWS, replace=False))
 
     @cached_property
     def labels(self) -> Places:
@@ -234,16 +235,14 @@ class _LexicalTrainer:
     def fit(self, best: _Tried) -> LexicalFit:
         items = self.item_rows(best.view)
         rows = self.entity_rows(items)
-        everyone = np.arange(len(self.known))
+        folds = self.folds(np.arange(len(self.known)))
         penalty = best.penalty * mean_spread(rows)
-        fitted = fit_ridge(rows, self.targets, penalty)
+        fitted, without = fit_without_folds(rows, self.targets, penalty, folds)
         # Entities without a label were not fitted to: for them, the fit to all others is held out.
         cross_fitted = best.scale.logits(fitted.of(items))
-        for fold in self.folds(everyone):
-            others = np.setdiff1d(everyone, fold)
-            without = fit_ridge(rows[others], self.targets[others], penalty)
+        for fold, one in zip(folds, without, strict=True):
             places = self.examples.rows(self.known[fold])
-            cross_fitted[places] = best.scale.logits(without.of(items[places]))
+            cross_fitted[places] = best.scale.logits(one.of(items[places]))
         model = _model(best.view.idf(self.counts), fitted, best.scale)
         return LexicalFit(model, best.view, best.penalty, best.nll, cross_fitted)
 

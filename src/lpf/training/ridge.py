@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 Places = NDArray[np.intp]
-MOST_STEPS = 500
-TOLERANCE = 1e-6
+MOST_ROWS = 2500  # that are decomposed, which takes time in proportion to their cube
+MOST_STEPS = 200
+TOLERANCE = 1e-4
+SMALLEST_SPREAD = 1e-6
 BIAS_SD = 0.5
 SCALES = (-7.0, 3.0)  # bounds of the logarithm, for scores with deviation 1
 
@@ -42,18 +44,44 @@ def mean_spread(rows: csr_matrix) -> float:
     """s, the mean of |x - x̄|²; 1 if all rows are equal."""
     centre = np.asarray(rows.mean(axis=0)).ravel()
     spread = float(rows.multiply(rows).sum()) / rows.shape[0] - float(centre @ centre)
-    return spread if spread > TOLERANCE else 1.0
+    return spread if spread > SMALLEST_SPREAD else 1.0
 
 
-def fit_ridge(rows: csr_matrix, targets: FloatArray, penalty: float) -> RidgeScores:
-    """Fit to ``targets`` [E, V]; ``penalty`` is λ·s. By conjugate gradients, whose steps cost two
-    products with the sparse rows."""
+def fit_without_folds(
+    rows: csr_matrix, targets: FloatArray, penalty: float, folds: Sequence[Places]
+) -> tuple[RidgeScores, list[RidgeScores]]:
+    """The fit to ``targets`` [E, V] of all rows, and the fits without each fold; ``penalty`` is
+    λ·s. More than MOST_ROWS rows are fitted by steps, to a tolerance."""
+    everyone = np.arange(rows.shape[0])
+    if len(everyone) > MOST_ROWS:
+        others = [np.setdiff1d(everyone, fold) for fold in folds]
+        without = [fit_by_steps(rows[one], targets[one], penalty) for one in others]
+        return fit_by_steps(rows, targets, penalty), without
+    spectrum = RidgeSpectrum.of(rows)
+    scores = spectrum.held_out(targets, penalty, folds)
+    # Rows that lie exactly on a fit do not change it: with its own held-out scores as targets, a
+    # fold does not affect the fit to all rows.
+    changed = [targets.copy() for _ in folds]
+    for one, fold in zip(changed, folds, strict=True):
+        one[fold] = scores[fold]
+    return (
+        spectrum.fit(rows, targets, penalty),
+        [spectrum.fit(rows, one, penalty) for one in changed],
+    )
+
+
+def fit_by_steps(rows: csr_matrix, targets: FloatArray, penalty: float) -> RidgeScores:
+    """Conjugate gradients; each step costs two products with the sparse rows."""
     across = rows.T.tocsr()
 
     def penalised(dual: FloatArray) -> FloatArray:
         return _centred(rows @ (across @ _centred(dual))) + penalty * dual
 
-    weight = np.asarray(across @ _centred(_solve(penalised, _centred(targets))))
+    return _scores(rows, _solve(penalised, _centred(targets)), targets)
+
+
+def _scores(rows: csr_matrix, dual: FloatArray, targets: FloatArray) -> RidgeScores:
+    weight = np.asarray(rows.T @ _centred(dual))
     centre = np.asarray(rows.mean(axis=0)).ravel()
     return RidgeScores(weight, targets.mean(axis=0) - centre @ weight)
 
@@ -97,6 +125,12 @@ class RidgeSpectrum:
         products = _centred(np.asarray((rows @ rows.T).todense(), np.float64))
         strengths, vectors = np.linalg.eigh(_centred(products.T))
         return cls(vectors, np.maximum(strengths, 0.0))
+
+    def fit(self, rows: csr_matrix, targets: FloatArray, penalty: float) -> RidgeScores:
+        """The fit to the rows that were decomposed."""
+        parts = self.vectors.T @ _centred(targets)
+        dual = self.vectors @ (parts / (self.strengths + penalty)[:, None])
+        return _scores(rows, dual, targets)
 
     def held_out(self, targets: FloatArray, penalty: float, folds: Sequence[Places]) -> FloatArray:
         """Scores [E, V] of each fold from the fit to the others; ``penalty`` is λ·s.
