@@ -15,6 +15,7 @@ from typing import Literal
 from lpf.baselines.dawid_skene import DawidSkene
 from lpf.baselines.interface import Method, Standing
 from lpf.baselines.item_models import ItemModels
+from lpf.baselines.lexical import LexicalRegression
 from lpf.baselines.linear import LogisticMean, Stacking
 from lpf.baselines.lpf_methods import Lpf
 from lpf.baselines.relational_graph import RelationalGraph
@@ -156,6 +157,9 @@ METHODS: Mapping[str, MethodEntry] = MappingProxyType(
         ),
         "logistic_mean": MethodEntry(
             "Logistic regression, mean embedding", lambda name, shared: LogisticMean(name)
+        ),
+        "lexical_regression": MethodEntry(
+            "Words, regression", lambda name, shared: LexicalRegression(name)
         ),
         "deep_sets": MethodEntry("DeepSets", lambda name, shared: DeepSets(name)),
         "attention_pooling": MethodEntry(

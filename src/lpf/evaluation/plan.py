@@ -27,6 +27,7 @@ DEFAULT_METHODS = (
     "deterministic_ensemble_average",
     "spn_only",
     "logistic_mean",
+    "lexical_regression",
     "confidence_vote",
     "majority_vote",
     "dawid_skene",
