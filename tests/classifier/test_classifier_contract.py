@@ -24,6 +24,7 @@ from lpf.errors import DatasetError
 from lpf.model.config import AggregatorConfig
 from lpf.reading import Reader, open_reader
 from lpf.training import Trained, Trainer, TrainingConfig, make_examples, read_features, train_small
+from lpf.training.lexical import with_logits
 
 SEEDS = FAST["seeds"]
 CONFIG = TrainingConfig(**{k: v for k, v in FAST.items() if k != "seeds"}, aggregator=None)
@@ -43,7 +44,8 @@ def answered(
 ) -> np.ndarray:
     examples = make_examples(asked, read_features(asked, reader or plain_reader()))
     engine = Engine(model.runtime(), asked.schema)
-    return engine.answer(examples.items, "label", options).distribution
+    items = with_logits(examples, engine.runtime.words).items
+    return engine.answer(items, "label", options).distribution
 
 
 @pytest.mark.parametrize(

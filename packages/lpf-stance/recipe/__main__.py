@@ -17,8 +17,11 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=550_000, help="training pairs in all")
     parser.add_argument("--rate", type=float, default=1.2e-4)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first-pass", type=int, default=0, help="number of the first pass")
     given = parser.parse_args()
-    settings = RunSettings(given.base, given.pairs, given.rate, seed=given.seed)
+    settings = RunSettings(
+        given.base, given.pairs, given.rate, seed=given.seed, first_pass=given.first_pass
+    )
     StanceRun(settings, given.out, given.data, given.tokenizer).run()
 
 

@@ -51,6 +51,7 @@ class RunSettings:
     dropout: float = 0.1
     smoothing: float = 0.03
     seed: int = 0
+    first_pass: int = 0  # a run that continues another begins with pairs that it has not seen
 
 
 @dataclass
@@ -151,7 +152,7 @@ class StanceRun:
     ) -> Iterator[tuple[int, PairBatch, torch.Tensor]]:
         """Batches from position ``done`` on, each with its position. Dropout depends on it too."""
         position = 0
-        number = 0
+        number = self.settings.first_pass
         while position < self.settings.pairs:
             pairs = tokens.of(mixture.one_pass(number))
             generator = np.random.default_rng([self.settings.seed, number])

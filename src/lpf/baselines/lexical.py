@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from lpf.baselines.interface import FittedMethod
 from lpf.factors.distributions import softmax
+from lpf.reading.fitted_words import LexicalModel
 from lpf.training.examples import Examples
-from lpf.training.lexical import LexicalModel, fit_lexical
+from lpf.training.lexical import entity_logits, fit_lexical
 from lpf.types import FloatArray
 
 
@@ -18,7 +19,7 @@ class OnWords:
     model: LexicalModel
 
     def predict_proba(self, examples: Examples) -> FloatArray:
-        return softmax(self.model.entity_logits(examples))
+        return softmax(entity_logits(self.model, examples))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from lpf.engine import Engine
 from lpf.model.runtime import Runtime
 from lpf.training.examples import Examples
 from lpf.training.fitting import calibrated, fit_predicate
+from lpf.training.lexical import with_logits
 from lpf.types import FloatArray, QueryOptions
 
 
@@ -22,7 +23,7 @@ class FittedLpf:
     options: QueryOptions
 
     def predict_proba(self, examples: Examples) -> FloatArray:
-        items = examples.items
+        items = with_logits(examples, self.engine.runtime.words).items
         rows = self.engine.countable(items, self.predicate, self.options)
         used = items if rows is None else items.select(rows)
         return self.engine.answer(used, self.predicate, self.options).distribution
@@ -43,7 +44,8 @@ class Lpf:
     def fit(self, train: Examples, validation: Examples, predicate: str, seed: int) -> FittedMethod:
         schema, model = train.dataset.schema, self.model
         if self.options.mode == "robust":
-            fitted = fit_predicate(model, schema[predicate], validation)
+            extended = with_logits(validation, model.words)
+            fitted = fit_predicate(model, schema[predicate], extended)
             model = calibrated(model, {predicate: fitted})
         engine = Engine(model, schema, self.circuit)
         return FittedLpf(engine, predicate, replace(self.options, seed=seed))

@@ -17,6 +17,7 @@ from lpf.classifier.features import TextFeatureCache, choose_reader
 from lpf.classifier.labels import read_labels
 from lpf.errors import ConfigError, EvidenceError, TrainingError
 from lpf.reading import Reader
+from lpf.reading.fitted_words import FittedWords, with_words, without_words
 from lpf.types import Float32Array, FloatArray
 
 
@@ -109,16 +110,21 @@ class EntityClassifier(ABC):
         )
 
     def _features(
-        self, entities: Sequence[Entity], with_claim: bool, reader_id: str
+        self,
+        entities: Sequence[Entity],
+        with_claim: bool,
+        reader_id: str,
+        words: FittedWords | None = None,
     ) -> Float32Array:
-        """Features of all items [N, width], from the reader that ``fit`` used."""
+        """Features of all items [N, width], from the reader that ``fit`` used, and ``words``."""
         if claims_in(entities) and not with_claim:
             raise EvidenceError(
                 "this model was fitted without claims, but these entities have claims, which it "
                 "cannot read. Nothing was answered; leave them out, or fit with claims.",
                 field="X",
             )
-        reader = choose_reader(self.reader, with_claim).pinned(reader_id)
+        pinned = choose_reader(self.reader, with_claim).pinned(without_words(reader_id))
+        reader = with_words(pinned, words)
         if reader.reader_id != reader_id:
             raise ConfigError(
                 f"the model was fitted with {reader_id}, but this is {reader.reader_id}. Nothing "

@@ -36,12 +36,11 @@ class TextFeatureCache:
         return TextFeatureCache, (self._max_cached,)
 
     def features(self, reader: Reader, entities: Sequence[Entity]) -> Float32Array:
-        """Features of all items, entity by entity, [N, width]."""
-        requests = [
-            ReadRequest(item.text_content, entity.claim if reader.uses_claim else None)
-            for entity in entities
-            for item in entity.evidence
-        ]
+        """Features of all items, entity by entity, [N, width]. What a reader adds to those of its
+        base is not stored: it takes little time."""
+        if reader.base is not reader:
+            return reader.extend(self.features(reader.base, entities), _requests(reader, entities))
+        requests = _requests(reader, entities)
         keys = [
             (reader.reader_id, content_key(request.text, request.claim)) for request in requests
         ]
@@ -60,6 +59,14 @@ class TextFeatureCache:
             self._rows |= {key: row.copy() for key, row in fresh.items()}
             for key in list(self._rows)[: max(0, len(self._rows) - self._max_cached)]:
                 del self._rows[key]
+
+
+def _requests(reader: Reader, entities: Sequence[Entity]) -> list[ReadRequest]:
+    return [
+        ReadRequest(item.text_content, entity.claim if reader.uses_claim else None)
+        for entity in entities
+        for item in entity.evidence
+    ]
 
 
 def choose_reader(reader: str | Reader | None, with_claim: bool) -> Reader:

@@ -175,8 +175,8 @@ class LPFClassifier(EntityClassifier):
 
     def _batch(self, X: Iterable[EntityLike], fitted: FittedModel) -> EntityBatch:
         entities = read_entities(X)
-        reader_id = fitted.artefact.config.reader_id
-        features = self._features(entities, fitted.with_claim, reader_id)
+        model = fitted.artefact
+        features = self._features(entities, fitted.with_claim, model.config.reader_id, model.words)
         return EntityBatch(entities, features, checked_similarity(self.copy_similarity))
 
     def _options(self, uncertainty_samples: int = 0) -> QueryOptions:

@@ -308,24 +308,26 @@ def _cell(content: str | Text) -> Text:
 
 
 ID = re.compile(
-    r"(?P<pair>pair\()?(?P<name>[^\s();]+)@(?P<hash>[0-9a-f]{8,})(?P<rest>(;[^\s();]+)*)"
+    r"(?P<pair>pair\()?(?P<name>[^\s();]+)@(?P<hash>[0-9a-f]{8,})(?P<rest>(;[^\s();+]+)*)"
+    r"(?(pair)\))(?P<words>\+words\(\d+;[0-9a-f]+\))?"
 )
 USUAL = frozenset({"precision=float32", "max_length=256", "graph=1", "passages=1"})
 
 
 def short_reader(reader_id: str) -> str:
     """``all-MiniLM-L6-v2 (53aa5117)``; an id of another form is returned unchanged."""
-    match = ID.fullmatch(reader_id.removesuffix(")"))
+    match = ID.fullmatch(reader_id)
     return reader_id if match is None else _shown(match)
 
 
 def with_short_readers(text: str) -> str:
     """Shorten the ids of readers within a text."""
-    return re.sub(rf"{ID.pattern}\)?", _shown, text)
+    return ID.sub(_shown, text)
 
 
 def _shown(match: re.Match[str]) -> str:
     settings = [setting for setting in match["rest"].split(";") if setting and setting not in USUAL]
     inside = ", ".join([match["hash"][:8], *settings])
     claims = ", with claims" if match["pair"] else ""
-    return f"{match['name']} ({inside}){claims}"
+    words = ", with words" if match["words"] else ""
+    return f"{match['name']} ({inside}){claims}{words}"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lpf.training import Scores, Trained
     from lpf.training.fitting import FittedParameters
     from lpf.training.history import SeedHistory
-    from lpf.training.linear import ModelChoice
+    from lpf.training.model_choice import ModelChoice
     from lpf.workspace.models import PreviousModel
     from lpf.workspace.training_runs import TrainingOutcome, TrainingRun
 

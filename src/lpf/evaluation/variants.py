@@ -18,12 +18,14 @@ from lpf.baselines.lpf_methods import FittedLpf
 from lpf.circuits import CompiledCircuit
 from lpf.engine import Engine
 from lpf.errors import ConfigError
+from lpf.evaluation.method_names import CHOSEN
 from lpf.evaluation.specs import Setting
 from lpf.model.config import ModelConfig
 from lpf.model.runtime import Runtime
 from lpf.training import Examples
 from lpf.training.assembly import select_members
 from lpf.training.fitting import calibrated, fit_predicate
+from lpf.training.lexical import with_logits
 from lpf.types import QueryOptions
 
 DEFAULT_ENSEMBLE = 5
@@ -77,9 +79,12 @@ class LpfVariant:
         schema = train.dataset.schema
         if self.settings.get("divide_prior") is False:
             model = _with_uniform_shares(model, predicate)
-        if options.mode == "robust" and self.settings.get("fitted") is not False:
+        # The chosen model may be fitted to validation entities: it keeps its own parameters.
+        is_fitted = self.name == CHOSEN
+        if options.mode == "robust" and not is_fitted and self.settings.get("fitted") is not False:
+            extended = with_logits(validation, model.words)
             model = calibrated(
-                model, {predicate: fit_predicate(model, schema[predicate], validation)}
+                model, {predicate: fit_predicate(model, schema[predicate], extended)}
             )
         model = self._with_numbers(model, predicate)
         return FittedLpf(Engine(model, schema, self.circuit), predicate, options)

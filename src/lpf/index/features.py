@@ -169,9 +169,7 @@ class FeatureSource:
             return np.empty((0, self.width), STORED)
         items = [item.evidence for item in stored]
         try:
-            features = self.reader.read_many(
-                [ReadRequest(item.text_content, item.claim) for item in items]
-            )
+            features = self._read(stored)
         except EvidenceError as error:
             raise EvidenceError(
                 f"{_unread([item.evidence_id for item in items], error, self.reader_id)} Nothing "
@@ -181,6 +179,23 @@ class FeatureSource:
             ) from error
         self.store.put_features(self.number, [item.row_id for item in stored], features)
         return features.astype(STORED, copy=False)
+
+    def _read(self, stored: Sequence[StoredEvidence]) -> Float32Array:
+        requests = [ReadRequest(one.evidence.text_content, one.evidence.claim) for one in stored]
+        base = self.reader.base
+        if base is self.reader:
+            return self.reader.read_many(requests)
+        source = FeatureSource(self.store, base.reader_id, base.width, lambda: base)
+        return self.reader.extend(source._stored_or_read(stored), requests)
+
+    def _stored_or_read(self, stored: Sequence[StoredEvidence]) -> Float32Array:
+        """Features [N, width] of these items; missing ones are read now and stored."""
+        row_ids, found = vectors_of_rows(self, [one.row_id for one in stored])
+        known = dict(zip(row_ids.tolist(), found, strict=True))
+        missing = [one for one in stored if one.row_id not in known]
+        fresh = self._read_and_store(missing)
+        known |= zip((one.row_id for one in missing), fresh, strict=True)
+        return np.stack([known[one.row_id] for one in stored])
 
     def _opened(self) -> Reader:
         reader = self._open_reader()

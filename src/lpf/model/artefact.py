@@ -22,7 +22,8 @@ from typing import Any, Literal, get_args
 
 from lpf.errors import ArtefactFormatError, ArtefactHashError, ArtefactTensorError, ConfigError
 from lpf.model.config import ModelConfig
-from lpf.model.runtime import Runtime, check_tensors
+from lpf.model.runtime import Runtime, check_tensors, fitted_words
+from lpf.reading.fitted_words import FittedWords
 from lpf.types import Float32Array
 
 # Which entities a model is scored on, the most independent of its training first.
@@ -186,6 +187,11 @@ class Artefact:
 
     def runtime(self) -> Runtime:
         return Runtime(self.config, self.tensors, self.version)
+
+    @property
+    def words(self) -> FittedWords | None:
+        """The regressions on words that are part of the model, if it has any."""
+        return fitted_words(self.config, self.tensors)
 
 
 def save_model(

@@ -226,6 +226,8 @@ class ModelConfig:
     ``familiarity`` is None for a model that takes every text at its full weight. A head that was
     added later was trained on other texts: ``head_familiarity`` has its own.
 
+    ``words`` are the predicates with a regression on words, whose logits are the last features.
+
     ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
     wording of the model card does not change what a model answers.
     """
@@ -244,10 +246,12 @@ class ModelConfig:
     sampling_key: str = ""
     familiarity: FamiliarityConfig | None = None
     head_familiarity: Mapping[str, FamiliarityConfig | None] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "predicates", tuple(self.predicates))
         object.__setattr__(self, "seeds", tuple(self.seeds))
+        object.__setattr__(self, "words", tuple(self.words))
         _require(bool(self.predicates), "predicates: a model needs at least one.")
         names = [head.name for head in self.predicates]
         _require(len(set(names)) == len(names), f"predicates: given more than once in {names}.")
@@ -269,6 +273,8 @@ class ModelConfig:
             for name in getattr(self, field_name):
                 _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
 
+        for name in self.words:
+            _require(name in names, f"words: {name!r} is not a predicate of the model.")
         for name, least in self.min_credibility.items():
             _require(0.0 <= least <= 1.0, f"min_credibility of {name!r}: not in [0, 1]: {least!r}.")
 
@@ -290,7 +296,7 @@ class ModelConfig:
                     del head[name]
             if head["relevance_start"] is None:
                 del head["relevance_start"]
-        for name in ("min_credibility", "sampling_key", "familiarity", "head_familiarity"):
+        for name in ("min_credibility", "sampling_key", "familiarity", "head_familiarity", "words"):
             if not document[name]:
                 del document[name]
         return document

@@ -15,17 +15,20 @@ import numpy as np
 
 from lpf.errors import ConfigError
 from lpf.model.config import AggregatorConfig, ModelConfig, PredicateHead
+from lpf.reading.fitted_words import LEXICAL_TENSORS, FittedWords
+from lpf.reading.lexical import BUCKETS
 from lpf.types import Float32Array
 
 Shapes = dict[str, tuple[int, ...]]
 
 
-FAMILIARITY = "familiarity."  # begins the names of the tensors that all members share
+# What the names of the tensors that all members share begin with.
+FAMILIARITY, WORDS = "familiarity.", "words."
 
 
 def tensor_shapes(config: ModelConfig) -> Shapes:
     """Every tensor of a model with this config."""
-    return {**network_shapes(config), **_familiarity_shapes(config)}
+    return {**network_shapes(config), **_familiarity_shapes(config), **_words_shapes(config)}
 
 
 def network_shapes(config: ModelConfig) -> Shapes:
@@ -42,7 +45,7 @@ def of_members(
     """The tensors of the members at ``places``, in this order; those that all share stay. A slice
     gives views."""
     return {
-        name: array if name.startswith(FAMILIARITY) else array[places]
+        name: array if name.startswith((FAMILIARITY, WORDS)) else array[places]
         for name, array in tensors.items()
     }
 
@@ -117,6 +120,25 @@ def _familiarity_shapes(config: ModelConfig) -> Shapes:
             prefix, width = familiarity_prefix(name), known.stop - known.start
             shapes |= {f"{prefix}mean": (width,), f"{prefix}directions": (width, known.rank)}
     return shapes
+
+
+def _words_shapes(config: ModelConfig) -> Shapes:
+    shapes: Shapes = {}
+    for name in config.words:
+        values = len(config.head(name).values)
+        shapes[f"{WORDS}{name}.idf"] = (BUCKETS,)
+        shapes[f"{WORDS}{name}.weight"] = (BUCKETS, values)
+        shapes[f"{WORDS}{name}.bias"] = (values,)
+    return shapes
+
+
+def words_tensors(words: FittedWords) -> dict[str, Float32Array]:
+    """The regressions on words as tensors of a model."""
+    return {
+        f"{WORDS}{name}.{tensor}": np.asarray(getattr(one, tensor), np.float32)
+        for name, one in words.models.items()
+        for tensor in LEXICAL_TENSORS
+    }
 
 
 def fresh_tensors(config: ModelConfig, seeds: Sequence[int]) -> dict[str, Float32Array]:

@@ -26,7 +26,8 @@ import numpy as np
 from lpf.errors import ArtefactTensorError, EvidenceError, NonFiniteError
 from lpf.model.config import ModelConfig
 from lpf.model.familiarity import Familiarity
-from lpf.model.layout import of_members, stack_depth, tensor_shapes
+from lpf.model.layout import WORDS, of_members, stack_depth, tensor_shapes
+from lpf.reading.fitted_words import LEXICAL_TENSORS, FittedWords, LexicalModel
 from lpf.reading.stance import relevance
 from lpf.types import SIGMA_FLOOR, Float32Array, FloatArray, Posteriors
 
@@ -214,6 +215,18 @@ def _softmax(logits: Float32Array) -> Float32Array:
     return logits
 
 
+def fitted_words(config: ModelConfig, tensors: Tensors) -> FittedWords | None:
+    """The regressions on words that are part of a model; None if it has none."""
+    if not config.words:
+        return None
+    return FittedWords(
+        {
+            name: LexicalModel(*(tensors[f"{WORDS}{name}.{one}"] for one in LEXICAL_TENSORS))
+            for name in config.words
+        }
+    )
+
+
 class Runtime:
     """A loaded model: ``encode`` features, get the ``decoder`` of a predicate. ``familiarity``
     gives the weight of each item, None in models from before it existed; ``familiarity_of`` that
@@ -231,6 +244,7 @@ class Runtime:
             name: None if one is None else Familiarity.of(one, self.tensors, name)
             for name, one in config.head_familiarity.items()
         }
+        self.words = fitted_words(config, self.tensors)
         trunk = stack(self.tensors, "encoder.trunk")
         self._trunk, self._output = rectify(trunk, self._output_layer())
         self.decoder = lru_cache(maxsize=None)(self._decoder)

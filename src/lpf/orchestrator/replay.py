@@ -29,6 +29,7 @@ from lpf.model.familiarity import without_wordless
 from lpf.model.runtime import Runtime
 from lpf.orchestrator.known_facts import canonical_probabilities
 from lpf.reading import Reader, ReadRequest
+from lpf.reading.fitted_words import with_words, without_words
 from lpf.reading.words import wordless
 from lpf.storage.evidence import DamagedItem, EvidenceStore, StoredEvidence
 from lpf.types import Float32Array, FloatArray
@@ -169,8 +170,9 @@ def replay_deep(
         (one, _texts(fields["record_id"], one["evidence_chain"], store))
         for one in fields.get("related", ())
     ]
-    reader = open_reader().pinned(context["versions"]["reader"])
-    again = _Again(_same_reader(fields, reader), load_model(context["versions"]["model"]))
+    runtime = load_model(context["versions"]["model"])
+    reader = open_reader().pinned(without_words(context["versions"]["reader"]))
+    again = _Again(_same_reader(fields, with_words(reader, runtime.words)), runtime)
     notes: list[str] = []
     if related:
         fields, notes = _with_related(fields, related, again, circuit)

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from lpf.errors import ConfigError, EvidenceError
+from lpf.reading.fitted_words import words_width
 from lpf.reading.reader import (
     Features,
     Progress,
@@ -28,6 +29,7 @@ _TEXT_FIELD = re.compile(r"items\[(\d+)\]\.text")
 
 def text_part(reader_id: str, width: int) -> slice:
     """Where the features of the text alone lie among all ``width`` features of a reader."""
+    width -= words_width(reader_id)
     if not is_pair(reader_id):
         return slice(0, width)
     inner = (width - (STANCE_WIDTH if reads_stance(reader_id) else 0)) // PARTS
@@ -35,10 +37,10 @@ def text_part(reader_id: str, width: int) -> slice:
 
 
 def stance_start(reader_id: str, width: int) -> int | None:
-    """The first of the stance logits, which are the last of all ``width`` features of a reader.
-    None for a reader that does not read stances."""
-    reads_stance = is_pair(reader_id) and WITH_STANCE in reader_id
-    return width - len(STANCES) if reads_stance else None
+    """The first of the stance logits, which are the last of all ``width`` features of a reader but
+    for those of words. None for a reader that does not read stances."""
+    last = width - words_width(reader_id)
+    return last - len(STANCES) if reads_stance(reader_id) else None
 
 
 class PairReader(Reader):

@@ -65,6 +65,15 @@ class Reader(Protocol):
         """The number of tokens after which a text is cut; None if all of it is read."""
         return None
 
+    @property
+    def base(self) -> Reader:
+        """The reader whose features this one extends at little cost; this reader itself if none."""
+        return self
+
+    def extend(self, features: Features, requests: Sequence[ReadRequest]) -> Features:
+        """Features of this reader [N, width], from those of ``base``."""
+        return features
+
     def pinned(self, reader_id: str) -> Reader:
         """The variant of this reader that has the given id; this reader itself if none has.
 

@@ -27,7 +27,7 @@ from lpf.training.fitting import (
     with_familiarity,
 )
 from lpf.training.history import SeedHistory, ranked, spread
-from lpf.training.linear import ModelChoice
+from lpf.training.model_choice import ModelChoice
 from lpf.training.stage_two import AggregatorHistory
 from lpf.training.training_warnings import (
     answer_warnings,
@@ -153,13 +153,15 @@ def finish(
     histories: tuple[SeedHistory, ...],
     fitted: Mapping[str, FittedParameters],
     fold_scores: Mapping[str, Scores] | None = None,
+    validation_scores: Mapping[Variant, Mapping[str, Scores]] | None = None,
     choice: ModelChoice | None = None,
     aggregator: AggregatorHistory = (),
 ) -> Trained:
     """Calibrate the model, score it, collect the warnings and write its card.
 
-    ``fold_scores``, by predicate, are given if there are too few entities for splits; otherwise
-    the model is scored on validation and test entities here.
+    ``validation_scores``, by variant and predicate, are given for a model that was fitted to
+    validation entities too. ``fold_scores`` are given if there are too few entities for splits;
+    otherwise the model is scored on validation and test entities here.
     """
     refuse_unstable(runtime, predicates, examples)
     runtime = calibrated(runtime, fitted)
@@ -169,7 +171,7 @@ def finish(
         variants: tuple[Variant, ...] = (
             ("spn",) if runtime.config.aggregator is None else ("spn", "learned")
         )
-        scores = score_splits(runtime, examples, predicates, variants)
+        scores = score_splits(runtime, examples, predicates, variants, validation_scores)
     else:
         scores = (HeldOutScores("out of fold", "spn", fold_scores),)
     linear = choice is not None and choice.is_linear

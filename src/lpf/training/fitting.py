@@ -288,28 +288,43 @@ def score_splits(
     examples: Examples,
     predicates: Sequence[str],
     variants: Sequence[Variant],
+    validation_scores: Mapping[Variant, Mapping[str, Scores]] | None = None,
 ) -> tuple[HeldOutScores, ...]:
-    """Scores on validation and test entities; a split without entities is left out."""
-    dataset = examples.dataset
-    schema, train = dataset.schema, dataset.positions("train")
-    shares = {
-        name: class_shares(dataset.labels(name)[train], len(schema[name].values))
-        for name in predicates
-    }
+    """Scores on validation and test entities; a split without entities is left out.
+    ``validation_scores``, by variant and predicate, are used if given."""
+    shares = shares_of_training(examples.dataset, predicates)
     parts = {split: examples.split(split) for split in HELD_OUT_SPLITS}
+    given = {"validation": validation_scores or {}, "test": {}}
     return tuple(
         HeldOutScores(
             split,
             variant,
-            {
-                name: evaluate(runtime, schema, name, part, variant, shares[name])
-                for name in predicates
-            },
+            given[split].get(variant) or evaluate_all(runtime, part, shares, variant),
         )
         for split, part in parts.items()
         if part is not None
         for variant in variants
     )
+
+
+def shares_of_training(dataset: Dataset, predicates: Sequence[str]) -> dict[str, FloatArray]:
+    """The class shares of the training entities, by predicate."""
+    train = dataset.positions("train")
+    return {
+        name: class_shares(dataset.labels(name)[train], len(dataset.schema[name].values))
+        for name in predicates
+    }
+
+
+def evaluate_all(
+    runtime: Runtime, examples: Examples, shares: Mapping[str, FloatArray], variant: Variant
+) -> dict[str, Scores]:
+    """Scores by predicate; ``shares`` are the class shares of the training entities."""
+    schema = examples.dataset.schema
+    return {
+        name: evaluate(runtime, schema, name, examples, variant, one)
+        for name, one in shares.items()
+    }
 
 
 def score(

@@ -13,7 +13,7 @@ was no better and much slower: see docs/decisions.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +24,7 @@ from lpf.combine.robust import copy_discount, exponents
 from lpf.datasets import Dataset
 from lpf.datasets.splits import grouped_folds
 from lpf.errors import TrainingError
+from lpf.reading.fitted_words import FittedWords, LexicalModel
 from lpf.reading.lexical import (
     PARTS,
     Part,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 Places = NDArray[np.intp]
 PENALTIES: Final = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 FOLDS = 8
+FOLDS_SEED = 0  # draws the folds of the regressions that become part of a model
 
 
 @dataclass(frozen=True)
@@ -77,28 +79,6 @@ VIEWS: Final = (
     LexicalView("words, characters and claims", PARTS, 0.0),
     LexicalView("words, characters and claims, weighted by rarity", PARTS, 1.0),
 )
-
-
-@dataclass(frozen=True)
-class LexicalModel:
-    """Logits of texts: ``idf`` [B], ``weight`` [B, V] and ``bias`` [V]."""
-
-    idf: Float32Array
-    weight: Float32Array
-    bias: Float32Array
-
-    def logits(self, requests: Sequence[ReadRequest]) -> FloatArray:
-        """[N, V], item by item. Equal items are read once."""
-        keys = [(one.text, one.claim) for one in requests]
-        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        counts = ngram_counts([ReadRequest(text, claim) for text, claim in places])
-        found = weighted_rows(counts, self.idf) @ self.weight + self.bias
-        return np.asarray(found, np.float64)[[places[key] for key in keys]]
-
-    def entity_logits(self, examples: Examples) -> FloatArray:
-        """[E, V], the mean over each entity's items; the bias for an entity without items."""
-        items = self.logits(item_requests(examples.dataset)) - self.bias
-        return examples.segments.sum(item_weights(examples)[:, None] * items) + self.bias
 
 
 @dataclass(frozen=True)
@@ -143,6 +123,61 @@ def fit_lexical(
     trainer = _LexicalTrainer(examples, predicate, seed)
     tried = [one for view in views for one in trainer.try_penalties(view, penalties)]
     return trainer.fit(min(tried, key=lambda one: one.nll))
+
+
+def entity_logits(model: LexicalModel, examples: Examples) -> FloatArray:
+    """[E, V], the mean over each entity's items; the bias for an entity without items."""
+    words = FittedWords({"": model})
+    items = words.logits(item_requests(examples.dataset)) - model.bias
+    return examples.segments.sum(item_weights(examples)[:, None] * items) + model.bias
+
+
+@dataclass(frozen=True)
+class WordsFit:
+    """Regressions on words of several predicates. ``cross_fitted`` [N, width] are the logits of the
+    training items, each from fits without the fold of its entity."""
+
+    words: FittedWords
+    cross_fitted: FloatArray
+
+    def extend_fitted(self, examples: Examples) -> Examples:
+        """The entities that the regressions were fitted to, with cross-fitted logits as their last
+        features."""
+        logits = self.cross_fitted.astype(np.float32)
+        return replace(examples, features=np.hstack([examples.features, logits]))
+
+    def extend(self, examples: Examples) -> Examples:
+        """Entities of all splits with logits as their last features: cross-fitted for those of
+        the training split, which the regressions were fitted to."""
+        extended = with_logits(examples, self.words)
+        rows = examples.rows(examples.dataset.positions("train"))
+        extended.features[rows, -self.words.width :] = self.cross_fitted
+        return extended
+
+
+def fit_words(examples: Examples, predicates: Sequence[str]) -> WordsFit | None:
+    """Fit to all of ``examples``. None if the entities of a predicate are all of one group: then no
+    fold can be held out."""
+    if any(_groups(examples, name) < 2 for name in predicates):
+        return None
+    fits = {name: fit_lexical(examples, name, seed=FOLDS_SEED) for name in predicates}
+    words = FittedWords({name: one.model for name, one in fits.items()})
+    return WordsFit(words, np.hstack([one.cross_fitted for one in fits.values()]))
+
+
+def with_logits(examples: Examples, words: FittedWords | None) -> Examples:
+    """Entities that ``words`` was not fitted to, with its logits as their last features; unchanged
+    if it is None."""
+    if words is None:
+        return examples
+    features = words.beside(examples.features, item_requests(examples.dataset))
+    return replace(examples, features=features)
+
+
+def _groups(examples: Examples, predicate: str) -> int:
+    """How many groups the entities with items and a value of ``predicate`` belong to."""
+    trainer = _LexicalTrainer(examples, predicate, FOLDS_SEED)
+    return len(trainer.groups(np.arange(len(trainer.known))))
 
 
 @dataclass(frozen=True)
@@ -194,10 +229,15 @@ class _LexicalTrainer:
         one_hot = np.eye(len(self.shares))[self.labels]
         return np.asarray(one_hot - one_hot.mean(axis=0))
 
+    def groups(self, places: Places) -> set[tuple[bool, str]]:
+        """The groups of the entities at ``places``, which are positions among ``known``."""
+        part = self.examples.dataset.select(self.known[places].tolist())
+        return {(entity.group_id is None, entity.group_id or entity.entity_id) for entity in part}
+
     def folds(self, places: Places) -> tuple[Places, ...]:
         """Positions among ``places``, which are positions among ``known``."""
         part = self.examples.dataset.select(self.known[places].tolist())
-        groups = {(entity.group_id is None, entity.group_id or entity.entity_id) for entity in part}
+        groups = self.groups(places)
         if len(groups) < 2:
             raise TrainingError(
                 f"a regression on words needs two groups of entities with a value of "

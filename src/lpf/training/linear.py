@@ -2,7 +2,7 @@
 
 With few labels and varied texts, networks memorise the training items; a regression with a strong
 penalty then answers better. Held-out entities choose its penalty and labels (``LinearSearch``), and
-whether it replaces the networks (``choose_model``).
+whether it replaces the networks (``model_choice``).
 
 It is stored in the networks' shape (``model/linear_shape.py``). Its members are fits under random
 weights of the entities, so that an answer still shows how far it depends on which entities were
@@ -12,25 +12,26 @@ to all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.combine.calibration import CalibrationFit, fit_robust
+from lpf.combine.calibration import fit_robust
 from lpf.combine.robust import copy_discount, exponents
 from lpf.factors.distributions import apply_channel, label_channel, softmax
 from lpf.model.config import PredicateHead
 from lpf.model.familiarity import without_wordless
+from lpf.model.layout import words_tensors
 from lpf.model.linear_shape import linear_config, linear_tensors
 from lpf.model.runtime import Runtime
-from lpf.reading.pair import stance_start
+from lpf.reading.fitted_words import FittedWords
 from lpf.reading.stance import STANCES, relevance
 from lpf.training.examples import Examples
-from lpf.training.fitting import SUBSETS_SEED, item_factors, labelled_factors, robust_fit
+from lpf.training.fitting import SUBSETS_SEED, item_factors, labelled_factors
 from lpf.training.material import (
     channel_between,
     entity_labels_of,
@@ -39,6 +40,7 @@ from lpf.training.material import (
     training_shares,
 )
 from lpf.training.softmax_regression import (
+    PENALTIES,
     RegressionRows,
     Scaling,
     SoftmaxRegression,
@@ -55,6 +57,9 @@ Places = NDArray[np.intp]
 LabelSource = Literal["items", "entities", "whole entities", "whole entities by relevance"]
 WHOLE: Final = "whole entities"
 BY_RELEVANCE: Final = "whole entities by relevance"
+# With words there is something left to answer from if all other features are all but left out.
+WORDS_STRETCH = 4.0
+WORDS_PENALTIES: Final = (300.0, 100.0, *PENALTIES)
 # The search for a penalty ends after this many weaker ones in a row that are worse than the best.
 MOST_WORSE = 2
 
@@ -76,6 +81,13 @@ class LinearSettings:
         return f"{predicate}: fitted to {fitted_to}, penalty {self.penalty:g}"
 
 
+class FoundSettings(NamedTuple):
+    """Settings with their held-out NLL."""
+
+    settings: LinearSettings
+    nll: float
+
+
 @dataclass(frozen=True)
 class LinearRows:
     """Training data of one predicate: ``rows`` are the labelled items or entities, ``owners`` the
@@ -89,21 +101,31 @@ class LinearRows:
 @dataclass(frozen=True)
 class LinearTrainer:
     """Fits linear models to all of ``examples``. ``stance`` is the column of the first stance
-    logit; None if the features have none."""
+    logit; None if the features have none. ``words`` gave the last features, if it is not None."""
 
     examples: Examples
     stance: int | None = None
+    words: FittedWords | None = None
 
     @cached_property
     def scaling(self) -> Scaling:
-        plain = Scaling.of(self.examples.features)
-        if self.stance is None:
-            return plain
-        return plain.with_narrow_block(slice(self.stance, self.stance + len(STANCES)))
+        scaling = Scaling.of(self.examples.features)
+        if self.stance is not None:
+            scaling = scaling.with_narrow_block(slice(self.stance, self.stance + len(STANCES)))
+        if self.words is not None:
+            # The logits are cross-fitted already: the penalty should hardly shrink them again.
+            words = slice(-self.words.width, None)
+            scaling = scaling.with_narrow_block(words, WORDS_STRETCH)
+        return scaling
 
     @cached_property
     def scaled(self) -> Float32Array:
         return self.scaling.apply(self.examples.features)
+
+    @property
+    def penalties(self) -> Sequence[float]:
+        """What to choose from, from strong to weak."""
+        return PENALTIES if self.words is None else WORDS_PENALTIES
 
     def sources(self, name: str) -> tuple[LabelSource, ...]:
         """What to choose from. Without labels of their own, items are fitted with their entities';
@@ -197,10 +219,16 @@ class LinearTrainer:
             for member, drawn in zip(members, self.reweighted(one, seeds), strict=True):
                 member[name] = fit_regression(drawn, penalty, plain)
         config = linear_config([one.head for one in rows.values()], seeds, reader_id, width)
+        shared: dict[str, Float32Array] = {}
+        if self.words is not None:
+            config = replace(
+                config, words=tuple(self.words.models), reader_id=reader_id + self.words.suffix
+            )
+            shared = words_tensors(self.words)
         unscaled = [
             {name: one.unscaled(self.scaling) for name, one in member.items()} for member in members
         ]
-        return Runtime(config, linear_tensors(config, unscaled))
+        return Runtime(config, linear_tensors(config, unscaled) | shared)
 
     def reweighted(self, one: LinearRows, seeds: Sequence[int]) -> Iterator[RegressionRows]:
         """For each seed the rows with a random weight per entity: exponential, as in the Bayesian
@@ -242,11 +270,22 @@ class LinearSearch:
     trainers: Sequence[LinearTrainer]
     places: Sequence[Places]
 
-    def best_settings(self, name: str) -> LinearSettings:
-        """The settings with the lowest held-out NLL, with robust mode fitted to each."""
-        sources = {source for one in self.trainers for source in one.sources(name)}
-        tried = [one for source in sorted(sources) for one in self._try_penalties(name, source)]
-        return min(tried, key=lambda one: one[1])[0]
+    def best_settings(self, name: str, sources: Collection[LabelSource] = ()) -> FoundSettings:
+        """The settings with the lowest held-out NLL, with robust mode fitted to each, from all
+        ``sources`` (none given: from every one)."""
+        return self._best_by_source(name, sources)[0]
+
+    def best_sources(self, name: str, count: int) -> tuple[LabelSource, ...]:
+        return tuple(one.settings.source for one in self._best_by_source(name)[:count])
+
+    def _best_by_source(
+        self, name: str, sources: Collection[LabelSource] = ()
+    ) -> list[FoundSettings]:
+        """The best settings of each source, the best source first."""
+        offered = {source for one in self.trainers for source in one.sources(name)}
+        chosen = sorted(offered & set(sources) or offered)
+        found = [min(self._try_penalties(name, one), key=lambda tried: tried.nll) for one in chosen]
+        return sorted(found, key=lambda one: one.nll)
 
     def factors(
         self, settings: Mapping[str, LinearSettings], seeds: Sequence[int], reader_id: str
@@ -261,15 +300,16 @@ class LinearSearch:
             for name in settings
         }
 
-    def _try_penalties(self, name: str, source: LabelSource) -> list[tuple[LinearSettings, float]]:
+    def _try_penalties(self, name: str, source: LabelSource) -> list[FoundSettings]:
         """Held-out NLL from strong penalties to weak ones, until these only get worse."""
         rows = [one.rows(name, source) for one in self.trainers]
         shares = np.mean([one.head.training_shares for one in rows], axis=0)
         head = replace(rows[0].head, training_shares=tuple(shares))
-        tried: list[tuple[LinearSettings, float]] = []
+        tried: list[FoundSettings] = []
         for penalty, factors in self._path(rows):
-            tried.append((LinearSettings(source, penalty), self._nll(head, factors)))
-            if _is_past_the_best([nll for _, nll in tried]):
+            settings = LinearSettings(source, penalty)
+            tried.append(FoundSettings(settings, self._nll(head, factors)))
+            if _is_past_the_best([one.nll for one in tried]):
                 break
         return tried
 
@@ -277,7 +317,7 @@ class LinearSearch:
         """Φ of every held-out item [N, V], under each penalty."""
         parts = [self.held_out.features[self.held_out.rows(places)] for places in self.places]
         paths = [
-            _factor_path(one, trainer.scaling.apply(features))
+            _factor_path(one, trainer.scaling.apply(features), trainer.penalties)
             for one, trainer, features in zip(rows, self.trainers, parts, strict=True)
         ]
         for steps in zip(*paths, strict=True):
@@ -301,65 +341,13 @@ class LinearSearch:
         return fit_robust(data, generator=generator, cross_fit=False).nll_after
 
 
-def _factor_path(one: LinearRows, scaled: Float32Array) -> Iterator[tuple[float, FloatArray]]:
-    for penalty, regression in fit_path(one.rows, len(one.head.values)):
+def _factor_path(
+    one: LinearRows, scaled: Float32Array, penalties: Sequence[float]
+) -> Iterator[tuple[float, FloatArray]]:
+    for penalty, regression in fit_path(one.rows, len(one.head.values), penalties):
         yield penalty, apply_channel(label_channel(one.head), softmax(regression.logits(scaled)))
 
 
 def _is_past_the_best(losses: Sequence[float]) -> bool:
     before, last = losses[:-MOST_WORSE], losses[-MOST_WORSE:]
     return bool(before) and min(last) > min(before)
-
-
-@dataclass(frozen=True)
-class ModelChoice:
-    """Held-out NLL of networks and linear model, each a mean over the predicates (see
-    ``mean_nll``), and the linear model's settings by predicate. The lower NLL wins."""
-
-    networks_nll: float
-    linear_nll: float
-    linear: Mapping[str, LinearSettings]
-
-    @property
-    def is_linear(self) -> bool:
-        return self.linear_nll < self.networks_nll
-
-    def describe(self) -> str:
-        """Which model was chosen and why, in one sentence."""
-        lower, higher = sorted((self.linear_nll, self.networks_nll))
-        chosen, other = ("linear", "networks") if self.is_linear else ("networks", "linear")
-        sentence = f"{chosen}, held-out NLL {lower:.4f} against {higher:.4f} of the {other}"
-        if not self.is_linear:
-            return sentence
-        return "; ".join([sentence, *(one.describe(name) for name, one in self.linear.items())])
-
-
-def choose_model(
-    networks: Runtime,
-    train: Examples,
-    validation: Examples,
-    predicates: tuple[str, ...],
-    seeds: Sequence[int],
-) -> tuple[Runtime, ModelChoice]:
-    """The better of ``networks`` and a linear model with one member per seed."""
-    reader_id = networks.config.reader_id
-    trainer = LinearTrainer(train, stance_start(reader_id, train.features.shape[1]))
-    search = LinearSearch(validation, [trainer], [np.arange(len(validation.dataset))])
-    settings = {name: search.best_settings(name) for name in predicates}
-    linear = trainer.runtime(settings, seeds, reader_id)
-    schema = validation.dataset.schema
-    networks_nll, linear_nll = (
-        mean_nll([robust_fit(runtime, schema[name], validation) for name in predicates])
-        for runtime in (networks, linear)
-    )
-    choice = ModelChoice(networks_nll, linear_nll, settings)
-    return (linear if choice.is_linear else networks), choice
-
-
-def mean_nll(fits: Sequence[CalibrationFit]) -> float:
-    """Mean over the predicates of the NLL after the fit; on entities that the fit did not see, if
-    there are so few that it was cross-fitted."""
-    losses = [
-        one.nll_after if one.nll_cross_fitted is None else one.nll_cross_fitted for one in fits
-    ]
-    return sum(losses) / len(losses)

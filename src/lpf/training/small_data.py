@@ -29,7 +29,8 @@ from lpf.training.fitting import (
     score,
 )
 from lpf.training.folds import FoldNetworks, Folds
-from lpf.training.linear import LinearSearch, LinearSettings, LinearTrainer, ModelChoice, mean_nll
+from lpf.training.linear import LinearSearch, LinearSettings, LinearTrainer
+from lpf.training.model_choice import ModelChoice, mean_nll
 from lpf.training.stage_one import EpochCallback
 from lpf.training.trainer import StatusCallback
 from lpf.types import FloatArray
@@ -103,7 +104,7 @@ def _train_linear(
     stance = stance_start(reader_id, examples.features.shape[1])
     trainers = [LinearTrainer(examples.select(places), stance) for places in folds.training]
     search = LinearSearch(examples, trainers, folds.held_out)
-    settings = {name: search.best_settings(name) for name in folds.predicates}
+    settings = {name: search.best_settings(name).settings for name in folds.predicates}
     runtime = LinearTrainer(examples, stance).runtime(settings, seeds, reader_id)
     heads = {head.name: head for head in runtime.config.predicates}
     factors = search.factors(settings, seeds, reader_id)

@@ -54,11 +54,12 @@ class Scaling:
         floored = np.maximum(deviation, SMALLEST_SPREAD * typical)
         return cls(centre, np.where(varies, floored, typical))
 
-    def with_narrow_block(self, block: slice) -> Scaling:
+    def with_narrow_block(self, block: slice, stretch: float = 1.0) -> Scaling:
         """The same, with the columns of a narrow ``block`` stretched as if they were as many as
-        those of a vector: one penalty for all would starve a few strong columns."""
+        those of a vector: one penalty for all would starve a few strong columns. ``stretch`` is on
+        top of that."""
         scale = self.scale.copy()
-        scale[block] /= np.sqrt(VECTOR_WIDTH / len(scale[block]))
+        scale[block] /= stretch * np.sqrt(VECTOR_WIDTH / len(scale[block]))
         return Scaling(self.centre, scale)
 
     def apply(self, features: Float32Array) -> Float32Array:

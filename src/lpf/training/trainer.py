@@ -7,7 +7,7 @@ turns the result into a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,12 +17,20 @@ from lpf.model.runtime import Runtime
 from lpf.training.assembly import Trained, finish, model_config, select_members
 from lpf.training.config import SEVEN_SEEDS, TrainingConfig, check_seeds
 from lpf.training.examples import Examples
-from lpf.training.fitting import fit_predicate
-from lpf.training.linear import ModelChoice, choose_model
+from lpf.training.fitting import (
+    Scores,
+    calibrated,
+    evaluate_all,
+    fit_predicate,
+    shares_of_training,
+)
+from lpf.training.lexical import with_logits
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
+from lpf.training.model_choice import ChosenModel, choose_model
 from lpf.training.search import SearchResult, search_id, search_seeds
 from lpf.training.stage_one import EpochCallback, StageOne
-from lpf.training.stage_two import AggregatorHistory, EntityRows, StageTwo
+from lpf.training.stage_two import TRAINED_PREFIX, AggregatorHistory, EntityRows, StageTwo
+from lpf.types import FloatArray, Variant
 
 # Called with the step that begins, such as "training the learned aggregator".
 StatusCallback = Callable[[str], None]
@@ -58,22 +66,41 @@ class Trainer:
         search = search_seeds(stage, self._search_folder(), self.on_epoch)
         self._status("choosing the best seeds")
         runtime = self._best_members(stage, search)
-        runtime, choice = self._choose_model(runtime)
-        runtime, aggregator = self._stage_two(runtime)
+        chosen = self._choose_model(runtime)
+        runtime, aggregator = self._stage_two(chosen.runtime, chosen.examples)
         self._status("fitting on validation entities")
-        validation, schema = self._split("validation"), self.dataset.schema
+        validation, schema = chosen.examples.split("validation"), self.dataset.schema
+        assert validation is not None  # a data set without one was refused
+        fitted = {
+            name: fit_predicate(runtime, schema[name], validation) for name in self.predicates
+        }
+        examples = chosen.examples
+        scores: dict[Variant, Mapping[str, Scores]] | None = None
+        if (refit := chosen.refit) is not None:
+            # The aggregator was trained, and is scored, with validation entities that the model had
+            # not seen; the refitted model takes it over.
+            learned = calibrated(runtime, fitted)
+            runtime = with_aggregator_of(runtime, refit.runtime)
+            examples = with_logits(self.examples, runtime.words)
+            fitted = refit.fitted(fitted)
+            scores = {"spn": refit.validation_scores(fitted)}
+            if runtime.config.aggregator is not None:
+                scores["learned"] = evaluate_all(learned, validation, self._shares, "learned")
         return finish(
             runtime,
-            self.examples,
+            examples,
             self.predicates,
             self.config,
             histories=search.histories,
-            fitted={
-                name: fit_predicate(runtime, schema[name], validation) for name in self.predicates
-            },
-            choice=choice,
+            fitted=fitted,
+            validation_scores=scores,
+            choice=chosen.choice,
             aggregator=aggregator,
         )
+
+    @property
+    def _shares(self) -> dict[str, FloatArray]:
+        return shares_of_training(self.dataset, self.predicates)
 
     def _stage_one(self) -> StageOne:
         train = self.examples.rows(self.dataset.positions("train"))
@@ -109,24 +136,24 @@ class Trainer:
         places = search.order[: self.config.members]
         return Runtime(*select_members(stage.model, search.tensors, places))
 
-    def _choose_model(self, networks: Runtime) -> tuple[Runtime, ModelChoice | None]:
+    def _choose_model(self, networks: Runtime) -> ChosenModel:
         if self.config.model == "networks":
-            return networks, None
-        self._status("comparing with a linear model")
-        train, validation = self._split("train"), self._split("validation")
-        return choose_model(networks, train, validation, self.predicates, networks.config.seeds)
+            return ChosenModel(networks, None, self.examples)
+        self._status("comparing with linear models")
+        return choose_model(networks, self.examples, self.predicates)
 
-    def _stage_two(self, runtime: Runtime) -> tuple[Runtime, AggregatorHistory]:
+    def _stage_two(self, runtime: Runtime, examples: Examples) -> tuple[Runtime, AggregatorHistory]:
         """The model with a trained aggregator, if the config asks for one."""
         if self.config.aggregator is None:
             return runtime, ()
         self._status("training the learned aggregator")
         model = replace(runtime.config, aggregator=self.config.aggregator)
-        tensors = {**fresh_tensors(model, model.seeds), **runtime.tensors}
-        stage = StageTwo(model, self.config.stage_two, self.examples.features)
+        fresh = fresh_tensors(model, model.seeds)  # without what all members share
+        tensors = {name: runtime.tensors.get(name, fresh[name]) for name in fresh}
+        stage = StageTwo(model, self.config.stage_two, examples.features)
         train, validation = self._entity_rows("train"), self._entity_rows("validation")
         trained, history = stage.run(tensors, train, validation)
-        return Runtime(model, trained), history
+        return Runtime(model, {**runtime.tensors, **trained}), history
 
     def _entity_rows(self, split: Split) -> dict[str, EntityRows]:
         entities = self.dataset.positions(split)
@@ -136,11 +163,17 @@ class Trainer:
             for name in self.predicates
         }
 
-    def _split(self, split: Split) -> Examples:
-        part = self.examples.split(split)
-        assert part is not None  # a data set without it was refused
-        return part
-
     def _status(self, step: str) -> None:
         if self.on_status is not None:
             self.on_status(step)
+
+
+def with_aggregator_of(source: Runtime, model: Runtime) -> Runtime:
+    """``model`` with the aggregator of ``source``, if that has one."""
+    if source.config.aggregator is None:
+        return model
+    own = {
+        name: tensor for name, tensor in source.tensors.items() if name.startswith(TRAINED_PREFIX)
+    }
+    config = replace(model.config, aggregator=source.config.aggregator)
+    return Runtime(config, {**model.tensors, **own})

@@ -18,7 +18,7 @@ from lpf.schema import Predicate
 from lpf.training.config import UNEQUAL, Balance
 from lpf.training.fitting import HeldOutScores, Scores
 from lpf.training.history import SeedHistory
-from lpf.training.linear import ModelChoice
+from lpf.training.model_choice import ModelChoice
 from lpf.types import FloatArray
 
 # A posterior equal to the prior ignores its item; one without width claims certainty.

@@ -29,6 +29,7 @@ from lpf.model.artefact import Artefact
 from lpf.orchestrator.orchestrator import CLOCK_TOLERANCE, clock_note
 from lpf.reading import ReadRequest, is_pair, stance_is_installed
 from lpf.reading.export import STANCE
+from lpf.reading.fitted_words import without_words
 from lpf.reading.pair import reads_stance
 from lpf.schema import Schema
 from lpf.storage.cache import open_cache
@@ -195,7 +196,7 @@ def _check_evidence(workspace: Workspace, full: bool) -> Iterator[Check]:
     if not items:
         yield Check("evidence", "warning", "there is none", "add some: lpf ingest FILE")
         return
-    reader_id = _reader_id(workspace)
+    reader_id = without_words(_reader_id(workspace))
     lacking = items - _count_vectors(workspace, reader_id)
     if lacking:
         yield Check(
@@ -291,7 +292,7 @@ def _first_names(names: list[str]) -> str:
 def _check_index(workspace: Workspace, _: bool) -> Iterator[Check]:
     if not workspace.evidence.count():
         return
-    reader_id = _reader_id(workspace)
+    reader_id = without_words(_reader_id(workspace))
     file = VectorFile.of_reader(workspace.folder / "vectors", reader_id)
     loaded, vectors = file.load(), _count_vectors(workspace, reader_id)
     if loaded is not None:

@@ -70,7 +70,7 @@ def add_domain(
         [_row(item) for item in items if item.evidence_id not in edited],
         workspace.evidence,
         workspace.schema,
-        workspace.reader,
+        workspace.reader.base,
         rejects_folder=workspace.folder / REJECTS,
         name=f"domain {domain.name}",
     )

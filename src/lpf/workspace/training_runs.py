@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpf.errors import ConfigError, TrainingError
+from lpf.reading.fitted_words import without_words
 from lpf.workspace.circuit import read_circuit
 from lpf.workspace.models import PreviousModel
 from lpf.workspace.training_sources import SEARCHES, PreparedData, TrainingSource, prepare
@@ -150,7 +151,9 @@ def run_training(
 def _pinned(workspace: Wiring, plan: TrainingPlan) -> str | None:
     """The ID of the reader that must be used, because the model that gets a new head was trained
     with it; None if data and settings decide."""
-    return None if plan.onto is None else workspace.models.load(plan.onto).config.reader_id
+    if plan.onto is None:
+        return None
+    return without_words(workspace.models.load(plan.onto).config.reader_id)
 
 
 def require_torch() -> None:
@@ -216,7 +219,7 @@ def _train_head(
             f"onto: one predicate is added at a time, but the data have {new or 'none'} that "
             f"{version} does not answer yet. Nothing was trained; name one with --predicate."
         )
-    if prepared.few or artefact.config.reader_id != prepared.reader.reader_id:
+    if prepared.few or without_words(artefact.config.reader_id) != prepared.reader.reader_id:
         why = "that needs 60 labelled entities" if prepared.few else "it uses another reader"
         raise TrainingError(
             f"onto: cannot train a head for model {version}: {why}. Nothing was trained; train a "

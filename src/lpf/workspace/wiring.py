@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from lpf.engine import Background, Engine, FactorCache
 from lpf.errors import LedgerKeyError, WorkspaceError
-from lpf.index import EvidenceIndex, VectorIndex, readers_used
+from lpf.index import EvidenceIndex, FeatureSource, VectorIndex, readers_used
 from lpf.index.vector_folders import VectorFolders
 from lpf.ingest.rejects import may_have_rejects
 from lpf.ledger.keys import load_private
@@ -19,6 +19,7 @@ from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator import Orchestrator, Parts
 from lpf.reading import Reader, claim_reader, is_pair, open_reader
+from lpf.reading.fitted_words import with_words, without_words, words_width
 from lpf.reading.pair import text_part
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
@@ -145,14 +146,17 @@ class Wiring:
         # A reader that an older model pins may read claims, but not stances.
         newest = claim_reader(self.text_reader.newest())
         built: Reader | None = vars(self).get(Wiring.reader.name)
-        return newest if built is None or built.reader_id != newest.reader_id else built
+        if built is None or built.base.reader_id != newest.reader_id:
+            return newest
+        return built.base
 
     def reader_for_ingestion(self, has_claims: bool) -> Reader:
-        """The workspace's reader. If nothing has decided yet if claims are read, they are if the
-        evidence to be added has any."""
+        """The workspace's reader, without the words of the active model: those are read when they
+        are needed, and another model has others. If nothing has decided yet if claims are read,
+        they are if the evidence to be added has any."""
         is_auto = self.settings.reader.with_claim == "auto"
         undecided = is_auto and self.model is None and not readers_used(self.evidence)
-        return self.reader_for(has_claims) if undecided else self.reader
+        return self.reader_for(has_claims) if undecided else self.reader.base
 
     def refresh_reader(self) -> None:
         """Drop the reader, and what was built with it, if a new model or the first evidence decided
@@ -166,9 +170,13 @@ class Wiring:
 
     def _pinned(self, reader: Reader) -> Reader:
         """The variant that the active model pins: one from before passages gets a reader that cuts
-        long texts."""
+        long texts, one with words gets a reader of these words."""
         pinned = "" if self.model is None else self.model.config.reader_id
-        return reader.pinned(pinned) if pinned else reader.newest()
+        if self.model is None or not pinned:
+            return reader.newest()
+        if reader.reader_id == pinned:
+            return reader
+        return with_words(reader.pinned(without_words(pinned)), self.model.words)
 
     def _reads_claims(self) -> bool:
         if self.model is not None and self.model.config.reader_id:
@@ -193,9 +201,15 @@ class Wiring:
 
     @part
     def vectors(self) -> VectorIndex:
-        """Search by text across entities."""
+        """Search by text across entities. The features of words are left out: they are not
+        compared, and items that no question was asked about do not have them."""
         self.list_copies()
-        return VectorIndex(self.index.source, self.folder / "vectors", self.settings.vectors)
+        reader_id, width = self._reader_id_and_width
+        plain, width = without_words(reader_id), width - words_width(reader_id)
+        source = FeatureSource(
+            self.evidence, plain, width, lambda: self.reader.base, text_part(plain, width)
+        )
+        return VectorIndex(source, self.folder / "vectors", self.settings.vectors)
 
     @part
     def models(self) -> Models:

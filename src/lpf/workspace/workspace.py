@@ -317,7 +317,7 @@ class Workspace(Wiring):
         """Change fields of an item: ``text_content``, ``credibility``, ``timestamp``, ``source``,
         ``claim``, ``report_id``, ``supports_value`` or ``evidence_type``. The item gets a new
         version; the old one stays for the records that used it."""
-        return edit_item(evidence_id, changes, self.evidence, self.schema, self.reader)
+        return edit_item(evidence_id, changes, self.evidence, self.schema, self.reader.base)
 
     def erase(self, *evidence_ids: str) -> Erasure:
         """Destroy items in all their versions: texts, salts, vectors and cached numbers. Their

@@ -1,0 +1,292 @@
+"""Which model answers: the networks or a linear model, without words or with them.
+
+All are fitted to training entities, and validation entities decide between networks and linear
+model. A hundred validation entities choose the many settings of a linear model badly: if there are
+few, folds of training and validation entities choose them, and the linear model is fitted to both.
+What it says about an entity outside of its fold then takes the place of what it would say about a
+validation entity: parameters are fitted to that, and scores are computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lpf.combine.calibration import (
+    CalibrationFit,
+    LabelledFactors,
+    choose_threshold,
+    fit_robust,
+    robust_answers,
+)
+from lpf.datasets import Split, grouped_folds
+from lpf.errors import ConfigError, DatasetError
+from lpf.model.runtime import Runtime
+from lpf.reading.fitted_words import FittedWords
+from lpf.reading.pair import is_pair, stance_start
+from lpf.training.examples import Examples
+from lpf.training.fitting import (
+    SUBSETS_SEED,
+    FittedParameters,
+    Scores,
+    class_shares,
+    labelled_factors,
+    robust_fit,
+    score,
+)
+from lpf.training.lexical import fit_words, with_logits
+from lpf.training.linear import LinearSearch, LinearSettings, LinearTrainer, Places
+from lpf.types import FloatArray
+
+# With fewer validation entities, folds of training and validation entities choose the settings.
+ENOUGH_VALIDATION = 500
+FOLDS, FOLDS_SEED = 5, 0
+SOURCES_IN_FOLDS = 2  # the best on validation entities; folds choose from these
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """Held-out NLL of networks and linear model, each a mean over the predicates (see
+    ``mean_nll``), and the linear model's settings by predicate. The lower NLL wins.
+
+    ``has_words`` is True if the linear model has the logits of words among its features. The one
+    that does not (or does) was worse by ``words_gain`` in NLL where settings are chosen; None if
+    words could not be fitted.
+    """
+
+    networks_nll: float
+    linear_nll: float
+    linear: Mapping[str, LinearSettings]
+    has_words: bool = False
+    words_gain: float | None = None
+
+    @property
+    def is_linear(self) -> bool:
+        return self.linear_nll < self.networks_nll
+
+    def describe(self) -> str:
+        """Which model was chosen and why, in one sentence."""
+        lower, higher = sorted((self.linear_nll, self.networks_nll))
+        linear = "linear with words" if self.has_words else "linear"
+        chosen, other = (linear, "networks") if self.is_linear else ("networks", linear)
+        sentence = f"{chosen}, held-out NLL {lower:.4f} against {higher:.4f} of the {other}"
+        if not self.is_linear:
+            return sentence
+        if self.words_gain is not None:
+            without = "without" if self.has_words else "with"
+            sentence += f", and lower by {self.words_gain:.4f} than {without} words"
+        return "; ".join([sentence, *(one.describe(name) for name, one in self.linear.items())])
+
+
+@dataclass(frozen=True)
+class Refit:
+    """A linear model fitted to the training and validation entities, ``known``. ``factors`` [N, V],
+    by predicate, are those of their items from fits without the fold of their entity."""
+
+    runtime: Runtime
+    known: Examples
+    factors: Mapping[str, FloatArray]
+
+    @property
+    def nll(self) -> float:
+        """Mean over the predicates of the NLL of validation entities, whose fold was not fitted
+        to."""
+        losses = [self._scores(name, self._robust(name)).nll for name in self.factors]
+        return sum(losses) / len(losses)
+
+    def fitted(self, before: Mapping[str, FittedParameters]) -> dict[str, FittedParameters]:
+        """Parameters fitted to the factors of held-out entities; the temperatures of LPF-Learned
+        stay as they were ``before``."""
+        return {name: self._fitted(name, one) for name, one in before.items()}
+
+    def validation_scores(self, fitted: Mapping[str, FittedParameters]) -> dict[str, Scores]:
+        """The scores of answers about validation entities, whose fold was not fitted to."""
+        return {name: self._scores(name, one.robust) for name, one in fitted.items()}
+
+    def _fitted(self, name: str, before: FittedParameters) -> FittedParameters:
+        data, robust = self._data(name), self._robust(name)
+        threshold = choose_threshold(data, robust.parameters, np.random.default_rng(SUBSETS_SEED))
+        return replace(before, robust=robust, min_credibility=threshold)
+
+    def _robust(self, name: str) -> CalibrationFit:
+        return fit_robust(self._data(name), generator=np.random.default_rng(SUBSETS_SEED))
+
+    def _scores(self, name: str, fit: CalibrationFit) -> Scores:
+        labelled = self._labelled(name)
+        answers = fit.held_out
+        if answers is None:
+            answers = robust_answers(self._data(name), fit.parameters)
+        dataset = self.known.dataset.select(labelled.tolist())
+        places = dataset.positions("validation")
+        predicate, train = dataset.schema[name], dataset.labels(name)[dataset.positions("train")]
+        shares = class_shares(train, len(predicate.values))
+        return score(answers[places], dataset.select(places.tolist()), predicate, shares)
+
+    def _labelled(self, name: str) -> Places:
+        return np.flatnonzero(self.known.dataset.labels(name) >= 0)
+
+    def _data(self, name: str) -> LabelledFactors:
+        labelled = self._labelled(name)
+        rows = self.known.rows(labelled)
+        return labelled_factors(
+            self.known.select(labelled),
+            self.known.dataset.schema[name],
+            self.factors[name][rows],
+            self.runtime.config.head(name),
+        )
+
+
+@dataclass(frozen=True)
+class ChosenModel:
+    """The better model, fitted to training entities. ``examples`` have the features that it takes,
+    those of words included. ``refit`` is the model to use in its place, if there is one."""
+
+    runtime: Runtime
+    choice: ModelChoice | None  # None if the networks were not compared
+    examples: Examples
+    refit: Refit | None = None
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """The best linear model on features without words, or on those with them. ``search_nll`` is the
+    mean over the predicates of the NLL that its settings were chosen by, in ``folds`` if there were
+    few validation entities."""
+
+    runtime: Runtime
+    settings: Mapping[str, LinearSettings]
+    search_nll: float
+    examples: Examples
+    folds: LinearSearch | None
+
+
+def choose_model(networks: Runtime, examples: Examples, predicates: tuple[str, ...]) -> ChosenModel:
+    """The better of ``networks`` and linear models with as many members."""
+    # Words of claims are used only where the reader reads claims. What a fit has not seen gets no
+    # weight, so claims need not be left out of answers too.
+    read = examples if is_pair(networks.config.reader_id) else _without_claims(examples)
+    tried = [_best_linear(networks, read, predicates)]
+    if (fit := fit_words(_part(read, "train"), predicates)) is not None:
+        tried.append(_best_linear(networks, fit.extend(read), predicates, fit.words))
+    best, *others = sorted(tried, key=lambda one: one.search_nll)
+    refit = None if best.folds is None else _refit(networks, read, best, best.folds)
+    choice = ModelChoice(
+        _held_out_nll(networks, examples, predicates),
+        _held_out_nll(best.runtime, best.examples, predicates) if refit is None else refit.nll,
+        best.settings,
+        best.runtime.words is not None,
+        others[0].search_nll - best.search_nll if others else None,
+    )
+    if choice.is_linear:
+        taken = replace(best.examples, dataset=examples.dataset)
+        return ChosenModel(best.runtime, choice, taken, refit)
+    return ChosenModel(networks, choice, examples)
+
+
+def _best_linear(
+    networks: Runtime,
+    examples: Examples,
+    predicates: tuple[str, ...],
+    words: FittedWords | None = None,
+) -> _Linear:
+    """With the reader and the members of ``networks``."""
+    reader_id = networks.config.reader_id
+    stance = stance_start(reader_id, networks.config.encoder.input_width)
+    trainer = LinearTrainer(_part(examples, "train"), stance, words)
+    validation = _part(examples, "validation")
+    search = LinearSearch(validation, [trainer], [np.arange(len(validation.dataset))])
+    folds = None
+    if len(validation.dataset) < ENOUGH_VALIDATION:
+        folds = _fold_search(examples, predicates, stance, words)
+    if folds is None:
+        found = {name: search.best_settings(name) for name in predicates}
+    else:
+        found = {
+            name: folds.best_settings(name, search.best_sources(name, SOURCES_IN_FOLDS))
+            for name in predicates
+        }
+    settings = {name: one.settings for name, one in found.items()}
+    runtime = trainer.runtime(settings, networks.config.seeds, reader_id)
+    nll = sum(one.nll for one in found.values()) / len(found)
+    return _Linear(runtime, settings, nll, examples, folds)
+
+
+def _fold_search(
+    examples: Examples,
+    predicates: tuple[str, ...],
+    stance: int | None,
+    words: FittedWords | None,
+) -> LinearSearch | None:
+    """Training and validation entities in folds, without the ``words`` that are fitted to some of
+    them: words are fitted without each fold instead. None if a value's entities are of so few
+    groups that a fold would have all of them."""
+    known = _without_test(examples)
+    first, *others = predicates
+    try:
+        folds = grouped_folds(known.dataset, first, FOLDS, FOLDS_SEED, others)
+    except (ConfigError, DatasetError):
+        return None
+    if words is None:
+        trainers = [LinearTrainer(one, stance) for one in _outside(known, folds)]
+        return LinearSearch(known, trainers, folds)
+    plain = replace(known, features=known.features[:, : -words.width])
+    features, trainers = known.features.copy(), []
+    for places, part in zip(folds, _outside(plain, folds), strict=True):
+        fit = fit_words(part, predicates)
+        if fit is None:
+            return None
+        features[known.rows(places)] = with_logits(plain.select(places), fit.words).features
+        trainers.append(LinearTrainer(fit.extend_fitted(part), stance, fit.words))
+    return LinearSearch(replace(known, features=features), trainers, folds)
+
+
+def _refit(networks: Runtime, examples: Examples, best: _Linear, folds: LinearSearch) -> Refit:
+    """``examples`` have no words."""
+    reader_id, seeds = networks.config.reader_id, networks.config.seeds
+    stance = stance_start(reader_id, networks.config.encoder.input_width)
+    known = _without_test(examples)
+    trainer = LinearTrainer(known, stance)
+    if best.runtime.words is not None:
+        fit = fit_words(known, tuple(best.settings))
+        assert fit is not None  # some of these entities could be fitted to
+        trainer = LinearTrainer(fit.extend_fitted(known), stance, fit.words)
+    runtime = trainer.runtime(best.settings, seeds, reader_id)
+    return Refit(runtime, folds.held_out, folds.factors(best.settings, seeds, reader_id))
+
+
+def _without_claims(examples: Examples) -> Examples:
+    dataset = examples.dataset
+    entities = tuple(replace(entity, claim=None) for entity in dataset)
+    return replace(examples, dataset=replace(dataset, entities=entities))
+
+
+def _without_test(examples: Examples) -> Examples:
+    return examples.select(np.flatnonzero([entity.split != "test" for entity in examples.dataset]))
+
+
+def _outside(examples: Examples, folds: Sequence[Places]) -> Iterator[Examples]:
+    everyone = np.arange(len(examples.dataset))
+    return (examples.select(np.setdiff1d(everyone, places)) for places in folds)
+
+
+def _held_out_nll(runtime: Runtime, examples: Examples, predicates: tuple[str, ...]) -> float:
+    validation = _part(examples, "validation")
+    schema = validation.dataset.schema
+    return mean_nll([robust_fit(runtime, schema[name], validation) for name in predicates])
+
+
+def _part(examples: Examples, split: Split) -> Examples:
+    part = examples.split(split)
+    assert part is not None  # a data set without it was refused
+    return part
+
+
+def mean_nll(fits: Sequence[CalibrationFit]) -> float:
+    """Mean over the predicates of the NLL after the fit; on entities that the fit did not see, if
+    there are so few that it was cross-fitted."""
+    losses = [
+        one.nll_after if one.nll_cross_fitted is None else one.nll_cross_fitted for one in fits
+    ]
+    return sum(losses) / len(losses)
