@@ -100,8 +100,9 @@ class Items:
 
     The answer adds ``familiarity`` [N], how like the training texts each item is, from 0 to 1
     (None if the model cannot tell); ``relevance`` [N], how much each item says about its claim,
-    from 0 to 1 (None if items were not weighed by it); ``weight`` [N], how much each item counts:
-    its exponent, or its share of the latent code; the factors ``potential`` [N, V] with
+    from 0 to 1 (None if items were not weighed by it); ``stances`` [N, 3], its chances of each
+    stance (None if it plays no part which of them occur); ``weight`` [N], how much each item
+    counts: its exponent, or its share of the latent code; the factors ``potential`` [N, V] with
     ``mean_sigma`` [N], and ``contributions`` [N, V] (all three None for the variant ``learned``,
     which has ``members`` [S, V] instead).
     """
@@ -127,6 +128,7 @@ class Items:
 
     familiarity: FloatArray | None = None
     relevance: FloatArray | None = None
+    stances: FloatArray | None = None
     weight: FloatArray = field(default_factory=lambda: _NOT_GIVEN)
     potential: FloatArray | None = None
     mean_sigma: FloatArray | None = None

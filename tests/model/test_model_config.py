@@ -52,6 +52,11 @@ def test_config_survives_json() -> None:
     assert "relevance_start" not in config.to_dict()["predicates"][0]
     first = model_config(predicates=(PredicateHead("level", LEVELS, relevance_start=0),))
     assert ModelConfig.from_dict(first.to_dict()) == first
+    assert "occurrence_ratios" not in first.to_dict()["predicates"][0]
+    ratios = ((1.0, 2.0, 0.5),) * 4
+    head = PredicateHead("level", LEVELS, relevance_start=0, occurrence_ratios=ratios)
+    with_ratios = model_config(predicates=(head,))
+    assert ModelConfig.from_dict(with_ratios.to_dict()) == with_ratios
 
 
 @pytest.mark.parametrize(
@@ -69,6 +74,14 @@ def test_config_survives_json() -> None:
         (
             lambda: model_config(predicates=(PredicateHead("p", ("a",), relevance_start=382),)),
             "relevance_start",
+        ),
+        (
+            lambda: PredicateHead("p", ("a",), occurrence_ratios=((1.0,),) * 4),
+            "occurrence_ratios",
+        ),
+        (
+            lambda: PredicateHead("p", ("a",), relevance_start=0, occurrence_ratios=((0.0,),) * 4),
+            "occurrence_ratios",
         ),
         (lambda: ModelConfig(()), "predicates"),
         (lambda: model_config(0), "members"),

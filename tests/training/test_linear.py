@@ -20,7 +20,14 @@ from lpf.reading.stance import relevance
 from lpf.schema import Schema
 from lpf.training import Examples, Trained, Trainer, make_examples, train_head, train_small
 from lpf.training.fitting import item_factors, refuse_unstable
-from lpf.training.linear import BY_RELEVANCE, WHOLE, LinearSearch, LinearSettings, LinearTrainer
+from lpf.training.linear import (
+    BY_OCCURRENCE,
+    BY_RELEVANCE,
+    WHOLE,
+    LinearSearch,
+    LinearSettings,
+    LinearTrainer,
+)
 from lpf.training.material import channel_between
 from lpf.training.softmax_regression import (
     RegressionRows,
@@ -177,7 +184,7 @@ def test_factors_from_folds_are_in_the_order_of_the_items() -> None:
     for fold, learner in zip(folds, learners, strict=True):
         alone = learner.runtime(recipes, (1, 2), "hash")
         expected = item_factors(alone, "level", examples.select(fold))
-        np.testing.assert_allclose(found[examples.rows(fold)], expected, rtol=1e-6)
+        np.testing.assert_allclose(found.factors[examples.rows(fold)], expected, rtol=1e-6)
 
 
 def test_the_linear_model_is_chosen_if_networks_overfit(linear: Trained) -> None:
@@ -387,9 +394,80 @@ def test_a_small_data_set_is_fitted_by_relevance_in_its_folds_too() -> None:
     assert model.scores_on("out of fold")["level"].accuracy > 0.7
 
 
+def disputed() -> Examples:
+    """Two of six items are about the claim: both support it, both refute it, or one does each. Only
+    the stances tell, and no item tells the third value alone."""
+    examples = with_stances()
+    drawn, features = np.random.default_rng(9), examples.features.copy()
+    features[:, :LOGITS] = 0.1 * drawn.standard_normal((len(features), LOGITS))
+    features[:, LOGITS:] = (0.0, 0.0, 5.0)
+    for entity, label in enumerate(examples.dataset.labels("level")):
+        first, second = drawn.choice(6, 2, replace=False) + 6 * entity
+        features[first, LOGITS:] = (4.0, 0.0, 0.0) if label < 2 else (0.0, 4.0, 0.0)
+        features[second, LOGITS:] = (0.0, 4.0, 0.0) if label > 0 else (4.0, 0.0, 0.0)
+    return replace(examples, features=features)
+
+
+def test_a_value_that_needs_both_stances_is_found_by_which_occur() -> None:
+    examples = disputed()
+    model = Trainer(examples, WITH_STANCE, ("level",), CHOSEN, SEEDS).run()
+    assert model.choice is not None
+    assert model.choice.linear["level"].source == BY_OCCURRENCE
+    head = model.config.head("level")
+    ratios = np.array(head.occurrence_ratios)
+    assert ratios.shape == (4, 3)
+    assert ratios[1:].argmax(axis=1).tolist() == [0, 2, 1]  # supports, refutes, both
+    assert model.scores_on("test")["level"].accuracy > 0.95
+    search = LinearSearch(
+        examples.split("validation"), [LinearTrainer(examples.split("train"), LOGITS)],
+        [np.arange(len(examples.split("validation").dataset))],
+    )  # fmt: skip
+    with_it = search.best_settings("level", [BY_OCCURRENCE]).nll
+    assert with_it < 0.7 * search.best_settings("level", [BY_RELEVANCE]).nll
+
+
+def test_with_occurrence_the_answer_is_the_regression_with_its_offsets() -> None:
+    examples = disputed()
+    learner = LinearTrainer(examples, LOGITS)
+    runtime = learner.runtime({"level": LinearSettings(BY_OCCURRENCE, 0.1)}, (1,), WITH_STANCE)
+    head = runtime.config.head("level")
+    product = combine_robust(
+        item_factors(runtime, "level", examples),
+        examples.credibility,
+        np.array(head.training_shares),
+        np.log(np.array(LEVEL.prior)),
+        examples.segments,
+        RobustParameters(rho=1.0, epsilon=0.0, fitted=True),
+        relevance=relevance(examples.features, LOGITS),
+        stances=runtime.stances("level", examples.features),
+        ratios=np.array(head.occurrence_ratios),
+    )
+    rows = learner.rows("level", BY_OCCURRENCE).rows
+    fitted = fit_regression(rows, 0.1, SoftmaxRegression.empty(rows.scaled.shape[1], 3))
+    logits = rows.scaled @ fitted.weight + rows.amounts[:, None] * fitted.bias + rows.offsets
+    np.testing.assert_allclose(product.distribution, softmax(logits), atol=1e-3)
+
+
+def test_folds_answer_with_ratios_that_were_fitted_without_their_entities() -> None:
+    examples = disputed()
+    places = [np.arange(fold, len(examples.dataset), 2) for fold in range(2)]
+    trainers = [LinearTrainer(examples.select(places[1 - fold]), LOGITS) for fold in range(2)]
+    search = LinearSearch(examples, trainers, places)
+    found = search.factors({"level": LinearSettings(BY_OCCURRENCE, 0.1)}, (1,), WITH_STANCE)
+    ratios = found["level"].ratios
+    assert ratios is not None
+    for trainer, held_out in zip(trainers, places, strict=True):
+        expected = trainer.rows("level", BY_OCCURRENCE).head.occurrence_ratios
+        assert (ratios[held_out] == np.array(expected)).all()
+
+
 def test_relevance_is_offered_only_with_stances_and_several_items() -> None:
     plain = ("entities", WHOLE)
-    assert LinearTrainer(with_stances(), LOGITS).sources("level") == (*plain, BY_RELEVANCE)
+    assert LinearTrainer(with_stances(), LOGITS).sources("level") == (
+        *plain,
+        BY_RELEVANCE,
+        BY_OCCURRENCE,
+    )
     assert LinearTrainer(with_stances()).sources("level") == plain
     assert LinearTrainer(with_stances(claims=False), LOGITS).sources("level") == plain
     single = made_up(60, 1)

@@ -51,6 +51,10 @@ NEUTRAL = ("The office moved", "Lunch was late", "It rained again")
 SPEAKING = ("They are indeed", "They never were")
 
 
+# Of the cases none, supports, refutes and both.
+RATIOS = ((0.5, 1.5, 1.0), (0.2, 1.0, 1.8), (1.8, 1.0, 0.2), (0.9, 1.2, 0.9))
+
+
 def related_circuit() -> str:
     """The outcome is clean unless the level is low."""
     variables = [Variable("level", LEVELS), Variable("outcome", ("clean", "qualified"))]
@@ -77,7 +81,10 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
             level, outcome = model_config().predicates
             config = model_config(
                 2,
-                predicates=(replace(level, relevance_start=LOGITS), outcome),
+                predicates=(
+                    replace(level, relevance_start=LOGITS, occurrence_ratios=RATIOS),
+                    outcome,
+                ),
                 encoder=EncoderConfig(READER.width),
                 reader_id=READER.reader_id,
             )
@@ -119,6 +126,9 @@ def test_neutral_items_hardly_count_and_the_answer_says_so(space: Workspace) -> 
 def test_items_without_a_claim_count_fully(space: Workspace) -> None:
     result = space.query("C2", "level")
     assert result.evidence_frame()["relevance"].tolist() == [1.0, 1.0, 1.0]
+    assert result.evidence is not None
+    assert result.evidence.stances is not None
+    assert result.evidence.stances.tolist() == [[0.0, 0.0, 1.0]] * 3  # no claim, no stance
     assert space.replay(result.record_id or "", deep=True).agrees
 
 
@@ -129,6 +139,8 @@ def test_the_record_replays_with_and_without_texts(space: Workspace, entity: str
     assert result.evidence is not None
     assert result.evidence.relevance is not None
     assert factors["relevance"] == result.evidence.relevance.tolist()
+    assert result.evidence.stances is not None
+    assert factors["stances"] == result.evidence.stances.tolist()
     assert "familiarity" not in factors
     assert space.replay(result.record_id or "").exact
     assert space.replay(result.record_id or "", deep=True).agrees
@@ -138,15 +150,30 @@ def test_a_record_with_another_relevance_does_not_replay(space: Workspace) -> No
     fields = recorded(space, space.query("C1", "level"))
     changed = {**fields["factors"], "relevance": [1.0] * 5}
     assert not replay({**fields, "factors": changed}).agrees
-    without = {name: row for name, row in fields["factors"].items() if name != "relevance"}
-    assert not replay({**fields, "factors": without}).agrees
+    for name in ("relevance", "stances"):
+        without = {key: row for key, row in fields["factors"].items() if key != name}
+        assert not replay({**fields, "factors": without}).agrees
+
+
+def test_contributions_add_up_with_the_stances_that_occur(space: Workspace) -> None:
+    """C1 has an item that supports the claim, one that refutes it, and three neutral ones."""
+    result = space.query("C1", "level", ALONE)
+    evidence = result.evidence
+    assert evidence is not None
+    assert evidence.stances is not None
+    assert evidence.contributions is not None
+    assert evidence.stances.argmax(axis=1).tolist().count(2) == 3
+    prior = np.array(recorded(space, result)["context"]["log_prior"])
+    scores = prior + evidence.contributions.sum(axis=0)
+    answer = np.exp(scores - scores.max())
+    np.testing.assert_allclose(answer / answer.sum(), list(result.distribution.values()), atol=1e-9)
 
 
 @pytest.mark.parametrize("options", OTHER_WAYS)
 def test_other_ways_to_answer_do_not_use_it(space: Workspace, options: QueryOptions) -> None:
     result = space.query("C1", "level", options)
     assert result.to_dict()["evidence"][0]["relevance"] is None
-    assert "relevance" not in recorded(space, result)["factors"]
+    assert not {"relevance", "stances"} & set(recorded(space, result)["factors"])
     assert space.replay(result.record_id or "").exact
     assert space.replay(result.record_id or "", deep=True).agrees
 

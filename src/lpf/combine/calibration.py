@@ -11,15 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lpf.combine.occurrence import log_occurrence
 from lpf.combine.robust import (
     CREDIBILITY_BOUNDS,
     RobustParameters,
     combine_robust,
+    distinctness,
     expit,
     logit,
 )
@@ -70,7 +73,9 @@ class LabelledFactors:
     entity (known facts), ``groups`` the groups of copies [N], ``familiarity`` how like the training
     texts the items are [N] (None: all have their full weight), ``trained_rho`` 1 for factors that
     were trained to be averaged in log space, 0 for factors trained item by item, ``relevance`` how
-    much the items say about their claims [N] (None: they do not count by it).
+    much the items say about their claims [N] (None: they do not count by it). With ``stances``
+    [N, 3] and ``ratios`` ([4, V], or [E, 4, V] if they differ by entity), which stances occur
+    is part of the answer.
     """
 
     potential: FloatArray
@@ -83,6 +88,8 @@ class LabelledFactors:
     familiarity: FloatArray | None = None
     trained_rho: float = 0.0
     relevance: FloatArray | None = None
+    stances: FloatArray | None = None
+    ratios: FloatArray | None = None
 
     def __post_init__(self) -> None:
         self.segments.check(len(self.potential))
@@ -127,7 +134,31 @@ class LabelledFactors:
             groups=None if self.groups is None else self.groups[rows],
             familiarity=None if self.familiarity is None else self.familiarity[rows],
             relevance=None if self.relevance is None else self.relevance[rows],
+            stances=None if self.stances is None else self.stances[rows],
+            ratios=self._ratios_of(entities),
         )
+
+    def _ratios_of(self, entities: NDArray[np.intp]) -> FloatArray | None:
+        ratios = self.ratios
+        return ratios[entities] if ratios is not None and ratios.ndim == 3 else ratios
+
+    @cached_property
+    def log_base(self) -> FloatArray:
+        """What the items' factors are multiplied with, [V] or [E, V]. Which stances occur depends
+        on no fitted parameter, so it is computed once."""
+        return self.base_of(np.arange(len(self.potential)), self.segments)
+
+    def base_of(self, rows: NDArray[np.intp], segments: Segments) -> FloatArray:
+        """The same from some of the items; ``segments`` is their layout."""
+        if self.stances is None or self.ratios is None:
+            return self.log_prior
+        distinct = distinctness(
+            None if self.groups is None else self.groups[rows],
+            None if self.familiarity is None else self.familiarity[rows],
+            segments,
+            len(rows),
+        )
+        return self.log_prior + log_occurrence(self.stances[rows], distinct, segments, self.ratios)
 
 
 @dataclass(frozen=True)
@@ -228,12 +259,13 @@ def _answers_from(
 ) -> FloatArray:
     """Answers [E, V] from some of the items; the prior for an entity that has none of them."""
     counts = np.bincount(data.segments.owner[rows], minlength=len(data.segments))
+    segments = Segments.of_counts(counts)
     return combine_robust(
         np.exp(log_tempered(_safe_log(data.potential[rows]), parameters.temperature)),
         data.credibility[rows],
         data.shares,
-        data.log_prior,
-        Segments.of_counts(counts),
+        data.base_of(rows, segments),
+        segments,
         parameters,
         None if data.groups is None else data.groups[rows],
         familiarity=None if data.familiarity is None else data.familiarity[rows],
@@ -341,7 +373,7 @@ def _combine(data: LabelledFactors, logs: FloatArray, parameters: RobustParamete
         np.exp(log_tempered(logs, parameters.temperature)),
         data.credibility,
         data.shares,
-        data.log_prior,
+        data.log_base,
         data.segments,
         parameters,
         data.groups,

@@ -8,7 +8,8 @@
 fᵢ is the item's familiarity: 1 for a text like those the model was trained on, 0 for one unlike all
 of them. uᵢ is its relevance, how much it says about its claim; 1 unless the model was trained with
 it. With ``source_epsilon`` ε_s > 0, a source may be unreliable as a whole: the product over its
-items becomes (1-ε_s)·Π λᵢ^aᵢ + ε_s.
+items becomes (1-ε_s)·Π λᵢ^aᵢ + ε_s. If the model was trained with it, the product has one more
+factor Λ(y): which stances occur among the items (see ``occurrence``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.combine.combined import Combined, normalised
+from lpf.combine.occurrence import occurrence_contributions
 from lpf.errors import ConfigError, EvidenceError
 from lpf.items import Segments
 from lpf.types import FloatArray
@@ -116,6 +118,17 @@ def copy_discount(groups: NDArray[np.int64] | None, segments: Segments, count: i
     return discount
 
 
+def distinctness(
+    groups: NDArray[np.int64] | None,
+    familiarity: FloatArray | None,
+    segments: Segments,
+    count: int,
+) -> FloatArray:
+    """How much of each item is neither a copy nor unfamiliar [N]."""
+    discount = copy_discount(groups, segments, count)
+    return discount if familiarity is None else discount * familiarity
+
+
 def exponents(discount: FloatArray, rho: float, segments: Segments) -> FloatArray:
     """Return aᵢ = dᵢ / (1 + (K_eff - 1)·ρ), [N]."""
     effective = segments.sum(discount)
@@ -144,19 +157,19 @@ def combine_robust(
     sources: NDArray[np.int64] | None = None,
     familiarity: FloatArray | None = None,
     relevance: FloatArray | None = None,
+    stances: FloatArray | None = None,
+    ratios: FloatArray | None = None,
 ) -> Combined:
     """Combine factors ``potential`` [N, V], computed at the fitted temperature.
 
     ``credibility`` [N] (NaN if unknown), ``shares`` [V] the model's π, ``log_prior`` [E, V] or [V]
     the circuit's joint with the known facts. ``groups`` and ``sources`` [N] number the groups of
     copies and the sources of an entity, -1 for none. ``familiarity`` and ``relevance`` [N] are 1
-    for all if None.
+    for all if None. With ``stances`` [N, 3] and ``ratios`` [4, V], Λ is part of the product.
     """
     segments.check(len(potential))
-    discount = copy_discount(groups, segments, len(potential))
-    for share in (familiarity, relevance):
-        if share is not None:
-            discount = discount * share
+    distinct = distinctness(groups, familiarity, segments, len(potential))
+    discount = distinct if relevance is None else distinct * relevance
     exponent = exponents(discount, parameters.rho, segments)
     epsilon = parameters.item_epsilon(credibility)
     log_ratio = log_likelihood_ratios(potential, epsilon, shares)
@@ -166,6 +179,10 @@ def combine_robust(
     if sources is not None and parameters.source_epsilon > 0.0:
         contributions = _with_source_switch(
             contributions, sources, segments, parameters.source_epsilon
+        )
+    if stances is not None and ratios is not None:
+        contributions = contributions + occurrence_contributions(
+            stances, distinct, segments, ratios
         )
     parts = {
         "epsilon": epsilon,

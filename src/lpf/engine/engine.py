@@ -50,7 +50,8 @@ class Answers:
     None if the model cannot tell. A text without a word has 0 with every model; ``knows_texts`` is
     False if the model can tell nothing else. Only robust mode's variant ``spn`` weighs items by it.
     ``relevance`` [N] is how much each item says about its claim, from 0 to 1; None if items were
-    not weighed by it.
+    not weighed by it. ``stances`` [N, 3] are the chances of each stance; None if it plays no part
+    which of them occur.
     """
 
     predicate: str
@@ -66,6 +67,7 @@ class Answers:
     familiarity: FloatArray | None = None
     knows_texts: bool = True
     relevance: FloatArray | None = None
+    stances: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.distribution)
@@ -102,6 +104,7 @@ class Answers:
         rows = combined.segments.rows(entity)
         items.familiarity = self.item_familiarity(rows)
         items.relevance = self.item_relevance(rows)
+        items.stances = None if self.stances is None else self.stances[rows]
         if isinstance(combined, LearnedCombined):
             items.weight, items.members = combined.weight[rows], combined.members[:, entity]
             return
@@ -134,7 +137,9 @@ class Answers:
             assert factors is not None  # only the variant learned has none
             arrays = [factors.potential, factors.mean_sigma, combined.contributions, combined.base]
             arrays += [combined.parts[name] for name in ("exponent",) if name in combined.parts]
-        arrays += [one for one in (self.familiarity, self.relevance) if one is not None]
+        arrays += [
+            one for one in (self.familiarity, self.relevance, self.stances) if one is not None
+        ]
         for array in arrays:
             read_only(array)
 
@@ -162,6 +167,9 @@ class Engine:
         self.conversion = lru_cache(maxsize=64)(self._make_conversion)
         self.shares = lru_cache(maxsize=64)(
             lambda predicate: read_only(np.array(runtime.config.head(predicate).training_shares))
+        )
+        self._ratios = lru_cache(maxsize=64)(
+            lambda predicate: read_only(np.array(runtime.config.head(predicate).occurrence_ratios))
         )
         self._learned = lru_cache(maxsize=2)(LearnedCombiner)
 
@@ -293,12 +301,14 @@ class Engine:
         weight: FloatArray | None = None
         if isinstance(parameters, PaperParameters):
             weight = credibility_weight(factors.mean_sigma, parameters)
-        familiarity, relevance = self.familiarity(items, predicate), None
+        familiarity, relevance, stances = self.familiarity(items, predicate), None, None
         if isinstance(parameters, RobustParameters) and self.background.covers(predicate):
             relevance = self.runtime.relevance(predicate, items.features)
+            stances = self.runtime.stances(predicate, items.features)
         combine = self._combination(
-            items, predicate, parameters, segments, log_prior, weight, familiarity, relevance
-        )
+            items, predicate, parameters, segments, log_prior, weight, familiarity, relevance,
+            stances,
+        )  # fmt: skip
         combined = combine(factors.potential)
         uncertainty = None
         if options.uncertainty_samples:
@@ -318,6 +328,7 @@ class Engine:
                         None if weight is None else weight[rows],
                         None if familiarity is None else familiarity[rows],
                         None if relevance is None else relevance[rows],
+                        None if stances is None else stances[rows],
                     )
                 answer = combined.distribution[block]
                 parts.append(
@@ -338,6 +349,7 @@ class Engine:
             familiarity,
             self.runtime.familiarity_of(predicate) is not None,
             relevance,
+            stances,
         )
 
     def _answer_learned(
@@ -399,6 +411,7 @@ class Engine:
         weight: FloatArray | None,
         familiarity: FloatArray | None,
         relevance: FloatArray | None,
+        stances: FloatArray | None,
     ) -> Combination:
         """Combines potentials with everything else given, so that draws are combined exactly as the
         answer is."""
@@ -419,4 +432,6 @@ class Engine:
             items.sources,
             familiarity,
             relevance,
+            stances,
+            None if stances is None else self._ratios(predicate),
         )

@@ -15,6 +15,7 @@ from lpf.errors import ConfigError, UnknownPredicateError
 # As many as ``reading.stance.STANCES``, which is not imported: the command line's help needs this
 # module, and it should not wait for NumPy.
 STANCE_LOGITS = 3
+OCCURRENCE_CASES = 4  # those of ``combine.occurrence``
 # Fields of ModelConfig with one entry per predicate, filled in when a model is fitted.
 BY_PREDICATE = (
     *("calibration", "learned_temperature", "calibrated_on", "min_credibility"),
@@ -145,6 +146,8 @@ class PredicateHead:
 
     ``relevance_start`` is the column of the first stance logit, for a head whose items count by
     their relevance (see ``reading.stance.relevance``); None if they do not.
+    ``occurrence_ratios`` has a row per case of ``combine.occurrence``, if which stances occur among
+    the items is part of the answer; else it is empty.
     """
 
     name: str
@@ -153,6 +156,7 @@ class PredicateHead:
     channel: tuple[tuple[float, ...], ...] = ()
     trained_rho: float = 0.0
     relevance_start: int | None = None
+    occurrence_ratios: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
@@ -182,6 +186,21 @@ class PredicateHead:
             or (len(channel) == len(shares) and all(map(self._is_distribution, channel))),
             f"predicate {self.name!r}: channel must be empty, or have one row per value, each of "
             f"{len(shares)} numbers that sum to 1; got {channel!r}.",
+        )
+
+        ratios = tuple(tuple(map(float, row)) for row in self.occurrence_ratios)
+        object.__setattr__(self, "occurrence_ratios", ratios)
+        _require(
+            not ratios
+            or (
+                self.relevance_start is not None
+                and len(ratios) == OCCURRENCE_CASES
+                and all(
+                    len(row) == len(shares) and min(row) > 0 and max(row) < inf for row in ratios
+                )
+            ),
+            f"predicate {self.name!r}: occurrence_ratios must be empty, or, with relevance_start, "
+            f"have {OCCURRENCE_CASES} rows of {len(shares)} numbers above 0; got {ratios!r}.",
         )
 
     def _is_distribution(self, row: tuple[float, ...]) -> bool:
@@ -291,7 +310,7 @@ class ModelConfig:
         document = asdict(self)
         # Models from before these fields existed must keep their version.
         for head in document["predicates"]:
-            for name in ("channel", "trained_rho"):
+            for name in ("channel", "trained_rho", "occurrence_ratios"):
                 if not head[name]:
                     del head[name]
             if head["relevance_start"] is None:

@@ -28,7 +28,7 @@ from lpf.model.config import ModelConfig
 from lpf.model.familiarity import Familiarity
 from lpf.model.layout import WORDS, of_members, stack_depth, tensor_shapes
 from lpf.reading.fitted_words import LEXICAL_TENSORS, FittedWords, LexicalModel
-from lpf.reading.stance import relevance
+from lpf.reading.stance import relevance, stances_of
 from lpf.types import SIGMA_FLOOR, Float32Array, FloatArray, Posteriors
 
 Tensors = Mapping[str, Float32Array]
@@ -262,6 +262,14 @@ class Runtime:
         it."""
         start = self.config.head(predicate).relevance_start
         return None if start is None else relevance(features, start)
+
+    def stances(self, predicate: str, features: Float32Array) -> FloatArray | None:
+        """The chances of each item's stances towards its claim [N, 3]; None if the head does not
+        ask which of them occur."""
+        head = self.config.head(predicate)
+        if not head.occurrence_ratios or head.relevance_start is None:
+            return None
+        return stances_of(features, head.relevance_start)
 
     @property
     def members(self) -> int:

@@ -141,6 +141,8 @@ def _factors(items: Items, by_source: bool) -> dict[str, Any]:
     }
     if items.relevance is not None:
         factors["relevance"] = items.relevance.tolist()
+    if items.stances is not None:
+        factors["stances"] = items.stances.tolist()
     groups = items.groups.tolist()
     if max(groups) >= 0:
         factors["group"] = groups
@@ -239,7 +241,10 @@ class Contexts:
             temperature = self._engine.learned_temperature(predicate, options)
             return {"members": members, "temperature": temperature}
         converter, parameters = self._engine.conversion(predicate, options)
-        config = converter.config
+        config, ratios = (
+            converter.config,
+            self._engine.runtime.config.head(predicate).occurrence_ratios,
+        )
         return {
             "members": members,
             "sampler": {
@@ -250,6 +255,7 @@ class Contexts:
             },
             "parameters": dict(parameters.to_dict()),
             "training_shares": self._engine.shares(predicate).tolist(),
+            **({"occurrence_ratios": [list(row) for row in ratios]} if ratios else {}),
         }
 
     def _versions(self) -> dict[str, Any]:

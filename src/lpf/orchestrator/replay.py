@@ -136,6 +136,8 @@ def _by_circuit(
         _numbered(factors.get("source")),
         None if "familiarity" not in factors else np.array(factors["familiarity"]),
         None if "relevance" not in factors else np.array(factors["relevance"]),
+        None if "stances" not in factors else np.array(factors["stances"]),
+        np.array(context["occurrence_ratios"]) if "occurrence_ratios" in context else None,
     )
 
 
@@ -310,8 +312,8 @@ class _Again:
         recorded: Mapping[str, Any],
         texts: Sequence[StoredEvidence],
     ) -> dict[str, Any]:
-        """The record's factors with potentials, sigmas, familiarity and relevance computed
-        again."""
+        """The record's factors with potentials, sigmas, familiarity, relevance and stances
+        computed again."""
         sampler = context["sampler"]
         config = ConversionConfig(
             sampler["name"], sampler["n_samples"] or None, sampler["temperature"], sampler["seed"]
@@ -328,7 +330,7 @@ class _Again:
             "potential": recomputed.potential.tolist(),
             "mean_sigma": recomputed.mean_sigma.tolist(),
         }
-        for name in ("familiarity", "relevance"):
+        for name in ("familiarity", "relevance", "stances"):
             factors.pop(name, None)
         known = model.familiarity_of(predicate)
         familiarity = without_wordless(
@@ -339,6 +341,9 @@ class _Again:
         relevance = model.relevance(predicate, features)
         if relevance is not None:
             factors["relevance"] = relevance.tolist()
+        stances = model.stances(predicate, features)
+        if stances is not None:
+            factors["stances"] = stances.tolist()
         return factors
 
     def _model(self, context: Mapping[str, Any]) -> Runtime:

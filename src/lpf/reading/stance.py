@@ -239,6 +239,14 @@ def relevance(features: Features, start: int) -> npt.NDArray[np.float64]:
     return found
 
 
+def stances_of(features: Features, start: int) -> npt.NDArray[np.float64]:
+    """P(stance) [N, 3] towards the claim; an item without a claim, whose logits are all 0, is
+    neutral."""
+    found = stance_probabilities(features, start)
+    found[~features[:, start : start + len(STANCES)].any(axis=1)] = (0.0, 0.0, 1.0)
+    return found
+
+
 def combined_passages(rows: Features) -> Features:
     """One row from those of a text's passages [P, 387]: their mean, weighted by the chance that a
     passage says something about the claim."""

@@ -32,7 +32,7 @@ from lpf.model.config import PredicateHead
 from lpf.model.familiarity import Familiarity, fit_familiarity, without_wordless
 from lpf.model.runtime import Runtime
 from lpf.reading.pair import text_part
-from lpf.reading.stance import relevance
+from lpf.reading.stance import relevance, stances_of
 from lpf.schema import Predicate, Schema
 from lpf.training.examples import Examples
 from lpf.types import FloatArray, QueryOptions, Variant
@@ -120,9 +120,13 @@ def labelled_factors(
     potential: FloatArray,
     head: PredicateHead,
     familiarity: FloatArray | None = None,
+    ratios: FloatArray | None = None,
 ) -> LabelledFactors:
-    """``potential`` [N, V] are the factors of the items of ``examples`` under ``head``."""
+    """``potential`` [N, V] are the factors of the items of ``examples`` under ``head``. ``ratios``
+    [E, 4, V] take the place of the head's, if given."""
     start = head.relevance_start
+    if ratios is None and head.occurrence_ratios:
+        ratios = np.array(head.occurrence_ratios)
     return LabelledFactors(
         potential,
         examples.credibility,
@@ -134,6 +138,8 @@ def labelled_factors(
         without_wordless(familiarity, examples.wordless),
         head.trained_rho,
         None if start is None else relevance(examples.features, start),
+        None if ratios is None or start is None else stances_of(examples.features, start),
+        ratios,
     )
 
 

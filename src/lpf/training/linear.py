@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.combine.calibration import fit_robust
+from lpf.combine.occurrence import fit_ratios, log_occurrence, occurrences
 from lpf.combine.robust import copy_discount, exponents
 from lpf.factors.distributions import apply_channel, label_channel, softmax
 from lpf.model.config import PredicateHead
@@ -29,7 +30,7 @@ from lpf.model.layout import words_tensors
 from lpf.model.linear_shape import linear_config, linear_tensors
 from lpf.model.runtime import Runtime
 from lpf.reading.fitted_words import FittedWords
-from lpf.reading.stance import STANCES, relevance
+from lpf.reading.stance import STANCES, relevance, stances_of
 from lpf.training.examples import Examples
 from lpf.training.fitting import SUBSETS_SEED, item_factors, labelled_factors
 from lpf.training.material import (
@@ -53,10 +54,18 @@ Places = NDArray[np.intp]
 # What the regression is fitted to: items with their own labels, items with the labels of their
 # entities, or whole entities. A whole entity is the mean of its items: one whose items mostly say
 # nothing is still learned from, because no item has to explain the label alone. By relevance, the
-# mean is weighted by how much each item says about its claim.
-LabelSource = Literal["items", "entities", "whole entities", "whole entities by relevance"]
+# mean is weighted by how much each item says about its claim. By occurrence, it also counts which
+# stances occur among the items (``combine.occurrence``); the regression then fits the rest.
+LabelSource = Literal[
+    "items",
+    "entities",
+    "whole entities",
+    "whole entities by relevance",
+    "whole entities by relevance and occurrence",
+]
 WHOLE: Final = "whole entities"
 BY_RELEVANCE: Final = "whole entities by relevance"
+BY_OCCURRENCE: Final = "whole entities by relevance and occurrence"  # of stances
 # With words there is something left to answer from if all other features are all but left out.
 WORDS_STRETCH = 4.0
 WORDS_PENALTIES: Final = (300.0, 100.0, *PENALTIES)
@@ -77,8 +86,18 @@ class LinearSettings:
             "entities": "the entities' labels, item by item",
             WHOLE: "whole entities",
             BY_RELEVANCE: "whole entities, whose items count by what they say about the claim",
+            BY_OCCURRENCE: "whole entities, whose items count by what they say about the claim, and "
+            "to which stances occur among them",
         }[self.source]
         return f"{predicate}: fitted to {fitted_to}, penalty {self.penalty:g}"
+
+
+class HeldOutFactors(NamedTuple):
+    """Φ of every held-out item [N, V], and the ``occurrence_ratios`` [E, 4, V] of the model that
+    answers each held-out entity; None if it has none."""
+
+    factors: FloatArray
+    ratios: FloatArray | None
 
 
 class FoundSettings(NamedTuple):
@@ -138,11 +157,11 @@ class LinearTrainer:
             *(() if (own == of_entities).all() else ("items",)),
             "entities",
             *((WHOLE,) if several else ()),
-            *((BY_RELEVANCE,) if several and differs else ()),
+            *((BY_RELEVANCE, BY_OCCURRENCE) if several and differs else ()),
         )
 
     def rows(self, name: str, source: LabelSource) -> LinearRows:
-        if source in (WHOLE, BY_RELEVANCE):
+        if source in (WHOLE, BY_RELEVANCE, BY_OCCURRENCE):
             return self._whole_rows(name, source)
         labels = self._labels(source, name)
         places = np.flatnonzero(labels >= 0)
@@ -166,11 +185,30 @@ class LinearTrainer:
             rows = RegressionRows(self._pooled[entities], labels[entities], weights)
             return LinearRows(head, rows, entities)
         pooled, amounts = self._pooled_by_relevance
+        head = replace(head, relevance_start=self.stance)
         offsets = (1.0 - amounts[entities])[:, None] * np.log(np.array(predicate.prior))
+        if source == BY_OCCURRENCE:
+            ratios, logs = self._occurrence(labels, entities, np.array(predicate.prior))
+            head = replace(head, occurrence_ratios=tuple(map(tuple, ratios.tolist())))
+            offsets = offsets + logs
         rows = RegressionRows(
             pooled[entities], labels[entities], weights, amounts[entities], offsets
         )
-        return LinearRows(replace(head, relevance_start=self.stance), rows, entities)
+        return LinearRows(head, rows, entities)
+
+    def _occurrence(
+        self, labels: Places, entities: Places, prior: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Which values go with which stances: ratios [4, V] fitted to ``entities``, and the log of
+        what follows from them for each."""
+        assert self.stance is not None  # without one the source is not offered
+        stances = stances_of(self.examples.features, self.stance)
+        shares = without_wordless(self._copy_discount, self.examples.wordless)
+        assert shares is not None  # it is None only if no discount is given
+        segments = self.examples.segments
+        cases = occurrences(stances, shares, segments)
+        ratios = fit_ratios(cases[entities], labels[entities], prior)
+        return ratios, log_occurrence(stances, shares, segments, ratios)[entities]
 
     @cached_property
     def _pooled(self) -> Float32Array:
@@ -289,13 +327,16 @@ class LinearSearch:
 
     def factors(
         self, settings: Mapping[str, LinearSettings], seeds: Sequence[int], reader_id: str
-    ) -> dict[str, FloatArray]:
-        """Φ of every held-out item [N, V], by predicate, from models with one member per seed."""
+    ) -> dict[str, HeldOutFactors]:
+        """By predicate, from models with one member per seed."""
         models = [one.runtime(settings, seeds, reader_id) for one in self.trainers]
         parts = [self.held_out.select(places) for places in self.places]
         return {
-            name: self._in_order(
-                [item_factors(one, name, part) for one, part in zip(models, parts, strict=True)]
+            name: HeldOutFactors(
+                self._in_order(
+                    [item_factors(one, name, part) for one, part in zip(models, parts, strict=True)]
+                ),
+                self._ratios([one.config.head(name) for one in models]),
             )
             for name in settings
         }
@@ -305,10 +346,11 @@ class LinearSearch:
         rows = [one.rows(name, source) for one in self.trainers]
         shares = np.mean([one.head.training_shares for one in rows], axis=0)
         head = replace(rows[0].head, training_shares=tuple(shares))
+        ratios = self._ratios([one.head for one in rows])
         tried: list[FoundSettings] = []
         for penalty, factors in self._path(rows):
             settings = LinearSettings(source, penalty)
-            tried.append(FoundSettings(settings, self._nll(head, factors)))
+            tried.append(FoundSettings(settings, self._nll(head, HeldOutFactors(factors, ratios))))
             if _is_past_the_best([one.nll for one in tried]):
                 break
         return tried
@@ -328,14 +370,24 @@ class LinearSearch:
         rows = np.concatenate([self.held_out.rows(places) for places in self.places])
         return np.asarray(np.concatenate(parts)[np.argsort(rows)])
 
-    def _nll(self, head: PredicateHead, factors: FloatArray) -> float:
+    def _ratios(self, heads: Sequence[PredicateHead]) -> FloatArray | None:
+        """Those of the trainer that does not know the entity, [E, 4, V]."""
+        if not heads[0].occurrence_ratios:
+            return None
+        found = np.empty((len(self.held_out.dataset), *np.shape(heads[0].occurrence_ratios)))
+        for places, head in zip(self.places, heads, strict=True):
+            found[places] = head.occurrence_ratios
+        return found
+
+    def _nll(self, head: PredicateHead, found: HeldOutFactors) -> float:
         dataset = self.held_out.dataset
         labelled = np.flatnonzero(dataset.labels(head.name) >= 0)
         data = labelled_factors(
             self.held_out.select(labelled),
             dataset.schema[head.name],
-            factors[self.held_out.rows(labelled)],
+            found.factors[self.held_out.rows(labelled)],
             head,
+            ratios=None if found.ratios is None else found.ratios[labelled],
         )
         generator = np.random.default_rng(SUBSETS_SEED)
         return fit_robust(data, generator=generator, cross_fit=False).nll_after

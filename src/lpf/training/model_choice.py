@@ -37,8 +37,7 @@ from lpf.training.fitting import (
     score,
 )
 from lpf.training.lexical import fit_words, with_logits
-from lpf.training.linear import LinearSearch, LinearSettings, LinearTrainer, Places
-from lpf.types import FloatArray
+from lpf.training.linear import HeldOutFactors, LinearSearch, LinearSettings, LinearTrainer, Places
 
 # With fewer validation entities, folds of training and validation entities choose the settings.
 ENOUGH_VALIDATION = 500
@@ -82,12 +81,12 @@ class ModelChoice:
 
 @dataclass(frozen=True)
 class Refit:
-    """A linear model fitted to the training and validation entities, ``known``. ``factors`` [N, V],
-    by predicate, are those of their items from fits without the fold of their entity."""
+    """A linear model fitted to the training and validation entities, ``known``. ``factors``, by
+    predicate, are those of their items from fits without the fold of their entity."""
 
     runtime: Runtime
     known: Examples
-    factors: Mapping[str, FloatArray]
+    factors: Mapping[str, HeldOutFactors]
 
     @property
     def nll(self) -> float:
@@ -129,12 +128,13 @@ class Refit:
 
     def _data(self, name: str) -> LabelledFactors:
         labelled = self._labelled(name)
-        rows = self.known.rows(labelled)
+        rows, held_out = self.known.rows(labelled), self.factors[name]
         return labelled_factors(
             self.known.select(labelled),
             self.known.dataset.schema[name],
-            self.factors[name][rows],
+            held_out.factors[rows],
             self.runtime.config.head(name),
+            ratios=None if held_out.ratios is None else held_out.ratios[labelled],
         )
 
 

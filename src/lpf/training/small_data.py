@@ -29,7 +29,7 @@ from lpf.training.fitting import (
     score,
 )
 from lpf.training.folds import FoldNetworks, Folds
-from lpf.training.linear import LinearSearch, LinearSettings, LinearTrainer
+from lpf.training.linear import HeldOutFactors, LinearSearch, LinearSettings, LinearTrainer
 from lpf.training.model_choice import ModelChoice, mean_nll
 from lpf.training.stage_one import EpochCallback
 from lpf.training.trainer import StatusCallback
@@ -72,7 +72,8 @@ def train_small(
         name: PredicateHead(name, schema[name].values, tuple(out_of_fold.shares[name]))
         for name in predicates
     }
-    results = _fold_results(folds, out_of_fold.factors, heads, familiarity)
+    factors = {name: HeldOutFactors(one, None) for name, one in out_of_fold.factors.items()}
+    results = _fold_results(folds, factors, heads, familiarity)
     choice: ModelChoice | None = None
     runtime: Runtime | None = None
     if config.model == "best":
@@ -127,7 +128,7 @@ def _familiarity(folds: Folds, reader_id: str) -> FloatArray | None:
 
 def _fold_results(
     folds: Folds,
-    factors: Mapping[str, FloatArray],
+    factors: Mapping[str, HeldOutFactors],
     heads: Mapping[str, PredicateHead],
     familiarity: FloatArray | None,
 ) -> dict[str, FoldResult]:
@@ -141,7 +142,7 @@ def _fold_results(
 
 def _fold_result(
     examples: Examples,
-    factors: FloatArray,
+    found: HeldOutFactors,
     head: PredicateHead,
     familiarity: FloatArray | None,
 ) -> FoldResult:
@@ -150,7 +151,8 @@ def _fold_result(
     known = examples.select(places)
     rows = examples.rows(places)
     weights = None if familiarity is None else familiarity[rows]
-    data = labelled_factors(known, predicate, factors[rows], head, weights)
+    ratios = None if found.ratios is None else found.ratios[places]
+    data = labelled_factors(known, predicate, found.factors[rows], head, weights, ratios)
     fit = fit_robust(data, generator=np.random.default_rng(SUBSETS_SEED))
     # With very few entities there is no cross-fitting; the fit on all of them answers instead.
     answers = robust_answers(data, fit.parameters) if fit.held_out is None else fit.held_out
