@@ -86,8 +86,8 @@ class LinearSettings:
             "entities": "the entities' labels, item by item",
             WHOLE: "whole entities",
             BY_RELEVANCE: "whole entities, whose items count by what they say about the claim",
-            BY_OCCURRENCE: "whole entities, whose items count by what they say about the claim, and "
-            "to which stances occur among them",
+            BY_OCCURRENCE: "whole entities, whose items count by what they say about the claim, "
+            "and to which stances occur among them",
         }[self.source]
         return f"{predicate}: fitted to {fitted_to}, penalty {self.penalty:g}"
 
