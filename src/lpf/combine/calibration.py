@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lpf.combine.combined import normalised
 from lpf.combine.occurrence import log_occurrence
 from lpf.combine.robust import (
     CREDIBILITY_BOUNDS,
@@ -24,6 +25,7 @@ from lpf.combine.robust import (
     combine_robust,
     distinctness,
     expit,
+    item_contributions,
     logit,
 )
 from lpf.errors import EvidenceError
@@ -143,22 +145,23 @@ class LabelledFactors:
         return ratios[entities] if ratios is not None and ratios.ndim == 3 else ratios
 
     @cached_property
-    def log_base(self) -> FloatArray:
-        """What the items' factors are multiplied with, [V] or [E, V]. Which stances occur depends
-        on no fitted parameter, so it is computed once."""
-        return self.base_of(np.arange(len(self.potential)), self.segments)
+    def _distinct(self) -> FloatArray:
+        return distinctness(self.groups, self.familiarity, self.segments, len(self.potential))
 
-    def base_of(self, rows: NDArray[np.intp], segments: Segments) -> FloatArray:
-        """The same from some of the items; ``segments`` is their layout."""
+    # What depends on no fitted parameter is computed once, not in each step of a fit.
+    @cached_property
+    def discount(self) -> FloatArray:
+        """d of each item [N]."""
+        return self._distinct if self.relevance is None else self._distinct * self.relevance
+
+    @cached_property
+    def log_base(self) -> FloatArray:
+        """What the items' factors are multiplied with, [V] or [E, V]."""
         if self.stances is None or self.ratios is None:
             return self.log_prior
-        distinct = distinctness(
-            None if self.groups is None else self.groups[rows],
-            None if self.familiarity is None else self.familiarity[rows],
-            segments,
-            len(rows),
+        return self.log_prior + log_occurrence(
+            self.stances, self._distinct, self.segments, self.ratios
         )
-        return self.log_prior + log_occurrence(self.stances[rows], distinct, segments, self.ratios)
 
 
 @dataclass(frozen=True)
@@ -259,17 +262,18 @@ def _answers_from(
 ) -> FloatArray:
     """Answers [E, V] from some of the items; the prior for an entity that has none of them."""
     counts = np.bincount(data.segments.owner[rows], minlength=len(data.segments))
-    segments = Segments.of_counts(counts)
     return combine_robust(
         np.exp(log_tempered(_safe_log(data.potential[rows]), parameters.temperature)),
         data.credibility[rows],
         data.shares,
-        data.base_of(rows, segments),
-        segments,
+        data.log_prior,
+        Segments.of_counts(counts),
         parameters,
         None if data.groups is None else data.groups[rows],
         familiarity=None if data.familiarity is None else data.familiarity[rows],
         relevance=None if data.relevance is None else data.relevance[rows],
+        stances=None if data.stances is None else data.stances[rows],
+        ratios=data.ratios,
     ).distribution
 
 
@@ -369,17 +373,15 @@ def _penalty(distance: FloatArray) -> float:
 
 
 def _combine(data: LabelledFactors, logs: FloatArray, parameters: RobustParameters) -> FloatArray:
-    return combine_robust(
+    contributions, _ = item_contributions(
         np.exp(log_tempered(logs, parameters.temperature)),
         data.credibility,
         data.shares,
-        data.log_base,
         data.segments,
         parameters,
-        data.groups,
-        familiarity=data.familiarity,
-        relevance=data.relevance,
-    ).distribution
+        data.discount,
+    )
+    return normalised(data.log_base, contributions, data.segments, {}).distribution
 
 
 def _summed_loss(answers: FloatArray, labels: NDArray[np.intp]) -> float:

@@ -170,12 +170,9 @@ def combine_robust(
     segments.check(len(potential))
     distinct = distinctness(groups, familiarity, segments, len(potential))
     discount = distinct if relevance is None else distinct * relevance
-    exponent = exponents(discount, parameters.rho, segments)
-    epsilon = parameters.item_epsilon(credibility)
-    log_ratio = log_likelihood_ratios(potential, epsilon, shares)
-    # An item that does not count must not even rule a value out: 0 * -inf is no number.
-    counted = _zero_where(discount <= 0.0, log_ratio)
-    contributions = exponent[:, None] * counted
+    contributions, parts = item_contributions(
+        potential, credibility, shares, segments, parameters, discount
+    )
     if sources is not None and parameters.source_epsilon > 0.0:
         contributions = _with_source_switch(
             contributions, sources, segments, parameters.source_epsilon
@@ -184,13 +181,30 @@ def combine_robust(
         contributions = contributions + occurrence_contributions(
             stances, distinct, segments, ratios
         )
+    return normalised(log_prior, contributions, segments, parts)
+
+
+def item_contributions(
+    potential: FloatArray,
+    credibility: FloatArray,
+    shares: FloatArray,
+    segments: Segments,
+    parameters: RobustParameters,
+    discount: FloatArray,
+) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """aᵢ·log λᵢ [N, V], and what it was computed from. ``discount`` [N] is d."""
+    exponent = exponents(discount, parameters.rho, segments)
+    epsilon = parameters.item_epsilon(credibility)
+    log_ratio = log_likelihood_ratios(potential, epsilon, shares)
+    # An item that does not count must not even rule a value out: 0 * -inf is no number.
+    contributions = exponent[:, None] * _zero_where(discount <= 0.0, log_ratio)
     parts = {
         "epsilon": epsilon,
         "discount": discount,
         "exponent": exponent,
         "log_ratio": log_ratio,
     }
-    return normalised(log_prior, contributions, segments, parts)
+    return contributions, parts
 
 
 def _zero_where(out: NDArray[np.bool_], rows: FloatArray) -> FloatArray:
