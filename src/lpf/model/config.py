@@ -20,6 +20,8 @@ BY_PREDICATE = (
     *("calibration", "learned_temperature", "calibrated_on", "min_credibility"),
     "head_familiarity",
 )
+# Fields of ModelConfig that list predicates with tensors of their own, which all members share.
+LISTS_PREDICATES = ("words", "claim_alone")
 PairInput = Literal["difference", "concatenation"]
 Normalisation = Literal["softmax", "l1"]
 
@@ -227,6 +229,7 @@ class ModelConfig:
     added later was trained on other texts: ``head_familiarity`` has its own.
 
     ``words`` are the predicates with a regression on words, whose logits are the last features.
+    ``claim_alone`` are those with a regression on the claim alone (see ``model.claim_alone``).
 
     ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
     wording of the model card does not change what a model answers.
@@ -247,11 +250,11 @@ class ModelConfig:
     familiarity: FamiliarityConfig | None = None
     head_familiarity: Mapping[str, FamiliarityConfig | None] = field(default_factory=dict)
     words: tuple[str, ...] = ()
+    claim_alone: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "predicates", tuple(self.predicates))
-        object.__setattr__(self, "seeds", tuple(self.seeds))
-        object.__setattr__(self, "words", tuple(self.words))
+        for name in ("predicates", "seeds", *LISTS_PREDICATES):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         _require(bool(self.predicates), "predicates: a model needs at least one.")
         names = [head.name for head in self.predicates]
         _require(len(set(names)) == len(names), f"predicates: given more than once in {names}.")
@@ -272,9 +275,9 @@ class ModelConfig:
         for field_name in BY_PREDICATE:
             for name in getattr(self, field_name):
                 _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
-
-        for name in self.words:
-            _require(name in names, f"words: {name!r} is not a predicate of the model.")
+        for field_name in LISTS_PREDICATES:
+            for name in getattr(self, field_name):
+                _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
         for name, least in self.min_credibility.items():
             _require(0.0 <= least <= 1.0, f"min_credibility of {name!r}: not in [0, 1]: {least!r}.")
 
@@ -296,7 +299,8 @@ class ModelConfig:
                     del head[name]
             if head["relevance_start"] is None:
                 del head["relevance_start"]
-        for name in ("min_credibility", "sampling_key", "familiarity", "head_familiarity", "words"):
+        added = ("min_credibility", "sampling_key", "familiarity", "head_familiarity")
+        for name in (*added, *LISTS_PREDICATES):
             if not document[name]:
                 del document[name]
         return document

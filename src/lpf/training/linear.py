@@ -46,6 +46,7 @@ from lpf.training.softmax_regression import (
     SoftmaxRegression,
     fit_path,
     fit_regression,
+    is_past_the_best,
 )
 from lpf.types import Float32Array, FloatArray
 
@@ -60,8 +61,6 @@ BY_RELEVANCE: Final = "whole entities by relevance"
 # With words there is something left to answer from if all other features are all but left out.
 WORDS_STRETCH = 4.0
 WORDS_PENALTIES: Final = (300.0, 100.0, *PENALTIES)
-# The search for a penalty ends after this many weaker ones in a row that are worse than the best.
-MOST_WORSE = 2
 
 
 @dataclass(frozen=True)
@@ -309,7 +308,7 @@ class LinearSearch:
         for penalty, factors in self._path(rows):
             settings = LinearSettings(source, penalty)
             tried.append(FoundSettings(settings, self._nll(head, factors)))
-            if _is_past_the_best([one.nll for one in tried]):
+            if is_past_the_best([one.nll for one in tried]):
                 break
         return tried
 
@@ -346,8 +345,3 @@ def _factor_path(
 ) -> Iterator[tuple[float, FloatArray]]:
     for penalty, regression in fit_path(one.rows, len(one.head.values), penalties):
         yield penalty, apply_channel(label_channel(one.head), softmax(regression.logits(scaled)))
-
-
-def _is_past_the_best(losses: Sequence[float]) -> bool:
-    before, last = losses[:-MOST_WORSE], losses[-MOST_WORSE:]
-    return bool(before) and min(last) > min(before)

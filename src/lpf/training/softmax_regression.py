@@ -26,6 +26,8 @@ ROUNDING = 1e-6
 SMALLEST_SPREAD = 0.01
 PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 BIAS_PENALTY = 1e-4  # otherwise the bias of a value without rows goes to minus infinity
+# A search for a penalty ends after this many weaker ones in a row that are worse than the best.
+MOST_WORSE = 2
 MOST_STEPS = 200
 TOLERANCE = 1e-7
 VECTOR_WIDTH = 384  # of a text's features, beside which other blocks of features are narrow
@@ -117,6 +119,12 @@ def fit_path(
     for penalty in penalties:
         regression = fit_regression(rows, penalty, regression)
         yield penalty, regression
+
+
+def is_past_the_best(losses: Sequence[float]) -> bool:
+    """Return True if the last penalties tried, ``losses`` from strong to weak, only got worse."""
+    before, last = losses[:-MOST_WORSE], losses[-MOST_WORSE:]
+    return bool(before) and min(last) > min(before)
 
 
 def fit_regression(
