@@ -111,8 +111,10 @@ def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if choice is None:
         return [("model", "networks")]
     networks, linear = choice["networks_nll"], choice["linear_nll"]
-    chosen = "linear model" if choice["chosen"] == "linear" else "networks"
+    chosen = "linear model" if choice["chosen"] == "linear" else choice["chosen"]
     compared = f"held-out NLL: networks {networks:.4f}, linear model {linear:.4f}"
+    if choice["verdicts_nll"] is not None:
+        compared += f", verdicts without labels {choice['verdicts_nll']:.4f}"
     return [("model", f"{chosen} ({compared})")]
 
 
@@ -457,15 +459,25 @@ def _choice_document(choice: ModelChoice | None) -> dict[str, Any] | None:
     if choice is None:
         return None
     return {
-        "chosen": "linear" if choice.is_linear else "networks",
+        "chosen": _chosen(choice),
         "networks_nll": choice.networks_nll,
         "linear_nll": choice.linear_nll,
+        "verdicts_nll": choice.verdicts_nll,
         "linear": {
-            name: {"labels": recipe.source, "penalty": recipe.penalty}
+            name: {
+                "labels": recipe.source,
+                "penalty": None if recipe.is_without_labels else recipe.penalty,
+            }
             for name, recipe in choice.linear.items()
         },
         "told": f"model: {choice.describe()}",
     }
+
+
+def _chosen(choice: ModelChoice) -> str:
+    if choice.keeps_verdicts:
+        return "verdicts without labels"
+    return "linear" if choice.is_linear else "networks"
 
 
 def _seed_documents(trained: Trained) -> list[dict[str, Any]]:

@@ -70,7 +70,8 @@ class LabelledFactors:
     entity (known facts), ``groups`` the groups of copies [N], ``familiarity`` how like the training
     texts the items are [N] (None: all have their full weight), ``trained_rho`` 1 for factors that
     were trained to be averaged in log space, 0 for factors trained item by item, ``relevance`` how
-    much the items say about their claims [N] (None: they do not count by it).
+    much the items say about their claims [N] (None: they do not count by it), ``silent`` the answer
+    if none says anything [V] (None: the prior).
     """
 
     potential: FloatArray
@@ -83,6 +84,7 @@ class LabelledFactors:
     familiarity: FloatArray | None = None
     trained_rho: float = 0.0
     relevance: FloatArray | None = None
+    silent: FloatArray | None = None
 
     def __post_init__(self) -> None:
         self.segments.check(len(self.potential))
@@ -238,6 +240,7 @@ def _answers_from(
         None if data.groups is None else data.groups[rows],
         familiarity=None if data.familiarity is None else data.familiarity[rows],
         relevance=None if data.relevance is None else data.relevance[rows],
+        silent=data.silent,
     ).distribution
 
 
@@ -347,6 +350,7 @@ def _combine(data: LabelledFactors, logs: FloatArray, parameters: RobustParamete
         data.groups,
         familiarity=data.familiarity,
         relevance=data.relevance,
+        silent=data.silent,
     ).distribution
 
 

@@ -167,6 +167,7 @@ class Engine:
         self.shares = lru_cache(maxsize=64)(
             lambda predicate: read_only(np.array(runtime.config.head(predicate).training_shares))
         )
+        self.silent = lru_cache(maxsize=64)(self._make_silent)
         self._learned = lru_cache(maxsize=2)(LearnedCombiner)
 
     def answer(
@@ -395,6 +396,11 @@ class Engine:
             self.runtime.familiarity_of(predicate) is not None,
         )  # fmt: skip
 
+    def _make_silent(self, predicate: str) -> FloatArray | None:
+        """The answer if no item says anything about its claim, [V]; None if it is the prior."""
+        silent = self.runtime.config.head(predicate).silent
+        return read_only(np.array(silent)) if silent else None
+
     def _make_conversion(
         self, predicate: str, options: QueryOptions
     ) -> tuple[Converter, Parameters]:
@@ -444,4 +450,5 @@ class Engine:
             items.sources,
             familiarity,
             relevance,
+            self.silent(predicate),
         )

@@ -146,7 +146,8 @@ class PredicateHead:
     items in log space, and 0 for one trained item by item.
 
     ``relevance_start`` is the column of the first stance logit, for a head whose items count by
-    their relevance (see ``reading.stance.relevance``); None if they do not.
+    their relevance (see ``reading.stance.relevance``); None if they do not. ``silent`` is then the
+    answer if there are items, but none says anything about its claim; empty: the prior.
     """
 
     name: str
@@ -155,6 +156,7 @@ class PredicateHead:
     channel: tuple[tuple[float, ...], ...] = ()
     trained_rho: float = 0.0
     relevance_start: int | None = None
+    silent: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
@@ -184,6 +186,14 @@ class PredicateHead:
             or (len(channel) == len(shares) and all(map(self._is_distribution, channel))),
             f"predicate {self.name!r}: channel must be empty, or have one row per value, each of "
             f"{len(shares)} numbers that sum to 1; got {channel!r}.",
+        )
+
+        object.__setattr__(self, "silent", tuple(map(float, self.silent)))
+        _require(
+            not self.silent
+            or (self._is_distribution(self.silent) and self.relevance_start is not None),
+            f"predicate {self.name!r}: silent must be empty, or {len(shares)} numbers that sum to "
+            f"1, for a head with relevance_start; got {self.silent!r}.",
         )
 
     def _is_distribution(self, row: tuple[float, ...]) -> bool:
@@ -294,7 +304,7 @@ class ModelConfig:
         document = asdict(self)
         # Models from before these fields existed must keep their version.
         for head in document["predicates"]:
-            for name in ("channel", "trained_rho"):
+            for name in ("channel", "trained_rho", "silent"):
                 if not head[name]:
                     del head[name]
             if head["relevance_start"] is None:

@@ -74,6 +74,14 @@ class VerdictHead:
     silent: FloatArray
 
 
+def installed_head(values: Sequence[str]) -> VerdictHead | None:
+    """The installed numbers for ``values``; None if there are none, or if a value stands for no
+    verdict."""
+    if without_counterpart(values) or installed_weights(STANCE) is None:
+        return None
+    return ZeroLabelNumbers.installed().head(values)
+
+
 @dataclass(frozen=True)
 class ZeroLabelNumbers:
     """What the package of the stance reader was fitted to say of stances: ``weight`` [3, 3] and

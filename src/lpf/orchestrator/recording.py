@@ -248,7 +248,7 @@ class Contexts:
             temperature = self._engine.learned_temperature(predicate, options)
             return {"members": members, "temperature": temperature}
         converter, parameters = self._engine.conversion(predicate, options)
-        config = converter.config
+        config, silent = converter.config, self._engine.silent(predicate)
         return {
             "members": members,
             "sampler": {
@@ -259,6 +259,7 @@ class Contexts:
             },
             "parameters": dict(parameters.to_dict()),
             "training_shares": self._engine.shares(predicate).tolist(),
+            **({} if silent is None else {"silent": silent.tolist()}),
         }
 
     def _versions(self) -> dict[str, Any]:

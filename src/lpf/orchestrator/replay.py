@@ -136,6 +136,7 @@ def _by_circuit(
         _numbered(factors.get("source")),
         None if "familiarity" not in factors else np.array(factors["familiarity"]),
         None if "relevance" not in factors else np.array(factors["relevance"]),
+        None if "silent" not in context else np.array(context["silent"]),
     )
 
 

@@ -134,6 +134,7 @@ def labelled_factors(
         without_wordless(familiarity, examples.wordless),
         head.trained_rho,
         None if start is None else relevance(examples.features, start),
+        np.array(head.silent) if head.silent else None,
     )
 
 
