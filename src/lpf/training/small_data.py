@@ -130,7 +130,7 @@ class _Verdicts(NamedTuple):
     """The verdicts without labels as a model, and how they do on all entities."""
 
     runtime: Runtime
-    results: Mapping[str, FoldResult]
+    results: dict[str, FoldResult]
     settings: Mapping[str, LinearSettings]
 
 
