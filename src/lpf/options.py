@@ -260,6 +260,14 @@ class QueryOptions:
             unset="on; paper and learned: off",
         ),
     ] = None
+    without_claim_prior: Annotated[
+        bool,
+        Option(
+            "Take out of the answer what the claim alone gives away; robust mode and variant spn "
+            "only.",
+            HOW,
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         check_options(self, "options")
@@ -289,14 +297,14 @@ class QueryOptions:
         if self.mode == "robust":
             yield ("alpha", "weight_form"), "applies in paper mode only"
         else:
-            yield ("related_evidence",), "applies in robust mode only"
+            yield ("related_evidence", "without_claim_prior"), "applies in robust mode only"
         if self.variant == "learned":
             yield (
                 ("alpha", "weight_form", "sampler", "n_samples"),
                 "does not apply to the variant 'learned', which draws no samples",
             )
             yield (
-                ("related_evidence",),
+                ("related_evidence", "without_claim_prior"),
                 "does not apply to the variant 'learned', which does not use the circuit",
             )
         sampler = self.sampler or ("mean" if self.mode == "robust" else "plain")

@@ -199,6 +199,10 @@ class QueryResult:
     known entity IDs that are like an unknown one; it is None if the entity is known.
 
     ``item_claims`` has the claims of the items used, by evidence ID.
+
+    ``claim_alone`` [V] is one more part of that sum if the question asked for an answer
+    ``without_claim_prior``: log share - log P(value | claim), which takes out what the claim alone
+    gives away; else None.
     """
 
     entity_id: str
@@ -224,6 +228,7 @@ class QueryResult:
     item_claims: Mapping[str, str] = field(default_factory=dict)
     related: tuple[RelatedEvidence, ...] = ()
     threshold: Threshold = "given"
+    claim_alone: FloatArray | None = None
 
     @property
     def has_answer(self) -> bool:
@@ -232,8 +237,12 @@ class QueryResult:
 
     @property
     def log_prior(self) -> FloatArray | None:
-        """``base`` with what related evidence adds, [V]: what the items multiply."""
-        return None if self.base is None else with_contributions(self.base, self.related)
+        """``base`` with what related evidence adds, and without what the claim alone gives away if
+        that was taken out, [V]: what the items multiply."""
+        if self.base is None:
+            return None
+        total = with_contributions(self.base, self.related)
+        return total if self.claim_alone is None else total + self.claim_alone
 
     @property
     def distribution(self) -> dict[str, float]:
@@ -321,6 +330,7 @@ class QueryResult:
             "left_out": _counts(self.left_out),
             "facts": [_fact(used) for used in self.facts],
             "related": [self._related(one) for one in self.related],
+            "claim_alone": None if self.claim_alone is None else self._by_value(self.claim_alone),
             "notes": list(self.notes),
             "similar": None if self.similar is None else list(self.similar),
             "audit_ptr": self.audit_ptr,

@@ -307,3 +307,42 @@ def test_parameters_round_trip_through_dict() -> None:
 def test_invalid_parameter_is_named(build: object, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         build()
+
+
+def test_what_silent_texts_leave_unused_goes_to_the_answer_for_silence() -> None:
+    """Two texts with relevance 0.5 and 0.2 leave 0.3 of the exponent, by hand."""
+    potential = np.array([[0.7, 0.3], [0.4, 0.6]])
+    shares, silent = np.array([0.5, 0.5]), np.array([0.1, 0.9])
+    parameters = RobustParameters(rho=1.0, epsilon=0.0, fitted=True)
+    found = combine_robust(
+        potential,
+        np.full(2, np.nan),
+        shares,
+        np.log(shares),
+        Segments.one(2),
+        parameters,
+        relevance=np.array([0.5, 0.2]),
+        silent=silent,
+    )
+    expected = potential[0] ** 0.5 * potential[1] ** 0.2 * silent**0.3
+    np.testing.assert_allclose(found.distribution[0], expected / expected.sum(), rtol=1e-12)
+    # 0.3 is divided by silence, 0.5 to 0.8.
+    unused = 0.3 * np.array([0.5, 0.8]) / 1.3
+    np.testing.assert_allclose(
+        found.contributions,
+        np.array([[0.5], [0.2]]) * np.log(potential / shares)
+        + unused[:, None] * np.log(silent / shares),
+        rtol=1e-12,
+    )
+
+
+def test_texts_that_say_enough_leave_nothing_to_silence() -> None:
+    potential, shares = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([0.5, 0.5])
+    parameters = RobustParameters(rho=1.0, epsilon=0.0, fitted=True)
+    given = (potential, np.full(2, np.nan), shares, np.log(shares), Segments.one(2), parameters)
+    speaking = np.array([1.0, 0.4])
+    plain, silent = (
+        combine_robust(*given, relevance=speaking, silent=one)
+        for one in (None, np.array([0.1, 0.9]))
+    )
+    np.testing.assert_array_equal(plain.distribution, silent.distribution)

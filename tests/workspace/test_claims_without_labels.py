@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lpf.errors import ReaderIntegrityError, ReaderUnavailableError
+from lpf.model import zero_label
 from lpf.reading import stance_is_installed
 from lpf.workspace import Workspace
-from lpf.workspace import claims as claims_module
 
 needs_stance = pytest.mark.skipif(
     not stance_is_installed(), reason="the package lpf-stance is not installed"
@@ -65,7 +65,7 @@ def test_the_answer_is_recorded_and_replays(workspace: Workspace) -> None:
 def test_without_the_stance_reader_nothing_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims_module, "installed_weights", lambda source: None)
+    monkeypatch.setattr(zero_label, "installed_weights", lambda source: None)
     with pytest.raises(ReaderUnavailableError) as raised:
         Workspace.create_for_claims(tmp_path / "space")
     assert "lpf-stance" in (raised.value.hint or "")
@@ -76,8 +76,8 @@ def test_without_the_stance_reader_nothing_is_created(
 def test_damaged_numbers_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
-    (tmp_path / claims_module.NUMBERS_FILE).write_text(content)
-    monkeypatch.setattr(claims_module, "installed_weights", lambda source: tmp_path)
+    (tmp_path / zero_label.NUMBERS_FILE).write_text(content)
+    monkeypatch.setattr(zero_label, "installed_weights", lambda source: tmp_path)
     with pytest.raises(ReaderIntegrityError):
         Workspace.create_for_claims(tmp_path / "space")
     assert not (tmp_path / "space").exists()

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from lpf.baselines.methods import METHODS, Factory, MethodEntry, Shared, make_methods, needs_of
     from lpf.baselines.tempered import Temperature, Tempered, with_temperature
     from lpf.baselines.transformer import TRANSFORMER, TransformerConfig
+    from lpf.baselines.zero_label import ZERO_LABEL, ZeroLabel
 
 _HOMES = {
     "CLAIM_ONLY": "linear",
     "METHODS": "methods",
     "TRANSFORMER": "transformer",
+    "ZERO_LABEL": "zero_label",
     "ClaimOnly": "linear",
     "Factory": "methods",
     "FittedLpf": "lpf_methods",
@@ -46,6 +48,7 @@ _HOMES = {
     "Tempered": "tempered",
     "TransformerConfig": "transformer",
     "Votes": "dawid_skene",
+    "ZeroLabel": "zero_label",
     "fit_confusions": "dawid_skene",
     "fit_regression": "linear",
     "make_methods": "methods",
@@ -57,6 +60,7 @@ __all__ = [
     "CLAIM_ONLY",
     "METHODS",
     "TRANSFORMER",
+    "ZERO_LABEL",
     "ClaimOnly",
     "Factory",
     "FittedLpf",
@@ -73,6 +77,7 @@ __all__ = [
     "Tempered",
     "TransformerConfig",
     "Votes",
+    "ZeroLabel",
     "fit_confusions",
     "fit_regression",
     "make_methods",

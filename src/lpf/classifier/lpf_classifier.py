@@ -52,8 +52,8 @@ class LPFClassifier(EntityClassifier):
     samples of paper mode. ``reader`` is a reader or a name for ``open_reader``. ``prior`` is a
     dict by class, or a sequence in the order of ``classes_``; None takes the class shares of y.
     Parameters from ``hidden`` to ``model`` are those of ``TrainingConfig``, from ``sampler`` to
-    ``weight_form`` those of ``QueryOptions``. The aggregator is trained only for the variant
-    ``learned``.
+    ``without_claim_prior`` those of ``QueryOptions``. The aggregator is trained only for the
+    variant ``learned``.
 
     After ``fit``: ``classes_``, ``card_`` (the model card) and ``warnings_`` (what to know before
     relying on the probabilities).
@@ -89,6 +89,7 @@ class LPFClassifier(EntityClassifier):
     temperature: float | None = None
     alpha: float | None = None
     weight_form: WeightForm | None = None
+    without_claim_prior: bool = False
     verbose: bool = False
 
     classes_: NDArray[Any] = field(init=False)
@@ -188,6 +189,7 @@ class LPFClassifier(EntityClassifier):
             temperature=self.temperature,
             alpha=self.alpha,
             weight_form=self.weight_form,
+            without_claim_prior=self.without_claim_prior,
             seed=whole_number("random_state", self.random_state),
             uncertainty_samples=uncertainty_samples,
         )

@@ -93,6 +93,7 @@ def show_answer(
     used, left_out = result.evidence, _left_out(result)
     if used:
         _show_evidence(output, result, used, texts, origins)
+        _show_claim_alone(output, result)
     if left_out:
         output.print(indented(Text(one_line(left_out), style="dim")))
     if used or left_out:
@@ -194,6 +195,15 @@ def _show_evidence(
     print_table(output, title, body)
     for line in _unfamiliar_lines(result, used):
         output.print(indented(Text(line, style="dim")))
+
+
+def _show_claim_alone(output: Console, result: QueryResult) -> None:
+    """What was taken out because the claim alone gives it away, in the bits of the items."""
+    if result.claim_alone is None:
+        return
+    bits = _in_bits(result, result.claim_alone[None])
+    if bits is not None:
+        output.print(indented(Text(f"claim alone, taken out: {number(bits[0], '+.2f')} bits")))
 
 
 def _unfamiliar_lines(result: QueryResult, used: Items) -> Iterator[str]:

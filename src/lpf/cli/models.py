@@ -155,6 +155,8 @@ def model_document(artefact: Artefact) -> dict[str, Any]:
     return {
         "beats_class_shares": _beats_class_shares(card),
         "not_better_than_class_shares": list(card.not_better_than_class_shares()),
+        "beats_claim": {one.predicate: one.beats_claim for one in card.held_out()},
+        "not_better_than_claim": list(card.not_better_than_claim()),
         "version": artefact.version,
         "name": card.name,
         "data": card.data,
@@ -210,7 +212,8 @@ def _show_model(document: Mapping[str, Any], verbose: bool) -> None:
 
     output = console()
     answers = "answers" if document["active"] else "does not answer"
-    for sentence in document["not_better_than_class_shares"]:
+    first = [*document["not_better_than_class_shares"], *document["not_better_than_claim"]]
+    for sentence in first:
         output.print(Text(one_line(sentence), style="bold yellow"))
     head = f"Model {document['version']} ({document['name']}) {answers}."
     output.print(Text(one_line(head), style="bold"))
@@ -309,7 +312,13 @@ def _held_out(card: ModelCard) -> dict[str, Any] | None:
         known = [score.metrics[name] for score in scores if name in score.metrics]
         means[name] = fmean(known) if known else None
     beats = _beats_class_shares(card)
-    return {"judged_on": scores[0].place, **means, "beats_class_shares": beats}
+    beats_claim = {one.predicate: one.beats_claim for one in scores}
+    return {
+        "judged_on": scores[0].place,
+        **means,
+        "beats_class_shares": beats,
+        "beats_claim": beats_claim,
+    }
 
 
 def _show_list(models: list[dict[str, Any]]) -> None:
@@ -332,10 +341,11 @@ def _show_list(models: list[dict[str, Any]]) -> None:
     if any(model.get("held_out") for model in models):
         output.print("accuracy and NLL: on test entities, else validation entities, else folds")
     for model in models:
-        beats = (model.get("held_out") or {}).get("beats_class_shares", {})
-        if lost := [name for name, one in beats.items() if one is False]:
-            text = f"{model['version']} is not better than the class shares: {', '.join(lost)}"
-            output.print(Text(one_line(text)))
+        held_out = model.get("held_out") or {}
+        for key, rival in (("beats_class_shares", "class shares"), ("beats_claim", "claim alone")):
+            if lost := [name for name, one in held_out.get(key, {}).items() if one is False]:
+                text = f"{model['version']} is not better than the {rival}: {', '.join(lost)}"
+                output.print(Text(one_line(text)))
     for model in models:
         if model["error"]:
             output.print(Text(one_line(f"{model['version']} cannot be loaded: {model['error']}")))

@@ -46,9 +46,10 @@ EXAMPLE = 5  # items, to illustrate what rho means
 
 def show_training(document: Mapping[str, Any], *, verbose: bool = False) -> None:
     """Show the model first, then its scores and warnings, and last what to do next. A model that
-    is no better than the class shares says so before anything else."""
+    is no better than the class shares or the claim alone says so before anything else."""
     output = console()
-    for sentence in document["not_better_than_class_shares"]:
+    first = [*document["not_better_than_class_shares"], *document["not_better_than_claim"]]
+    for sentence in first:
         output.print(Text(one_line(sentence), style="bold yellow"))
     _show_head(output, document)
     for predicate in document["predicates"]:
@@ -61,8 +62,7 @@ def show_training(document: Mapping[str, Any], *, verbose: bool = False) -> None
         print_table(output, "Grid: the best seed of each configuration", _grid(document))
     if verbose:
         _show_details(output, document)
-    said = document["not_better_than_class_shares"]
-    show_warnings(output, [one for one in document["cautions"] if one not in said])
+    show_warnings(output, [one for one in document["cautions"] if one not in first])
     _show_next(output, document, verbose)
 
 
@@ -111,8 +111,10 @@ def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if choice is None:
         return [("model", "networks")]
     networks, linear = choice["networks_nll"], choice["linear_nll"]
-    chosen = "linear model" if choice["chosen"] == "linear" else "networks"
+    chosen = "linear model" if choice["chosen"] == "linear" else choice["chosen"]
     compared = f"held-out NLL: networks {networks:.4f}, linear model {linear:.4f}"
+    if choice["verdicts_nll"] is not None:
+        compared += f", verdicts without labels {choice['verdicts_nll']:.4f}"
     return [("model", f"{chosen} ({compared})")]
 
 
@@ -141,7 +143,8 @@ def _credibility(credibility: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple
 
 
 def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
-    """One row per place, such as "test/spn", and the class shares for each part of the data.
+    """One row per place, such as "test/spn", and class shares and claim alone for each part of the
+    data.
     ``chance`` is how high an ECE may be by chance alone."""
     by_data: dict[str, list[list[str]]] = {}
     for place, measures in scores.items():
@@ -156,10 +159,16 @@ def scores_table(scores: Mapping[str, Mapping[str, Any]]) -> FittedTable:
 
 
 def _yardstick(data: str, measures: Mapping[str, Any]) -> list[list[str]]:
-    """The row of the class shares; cards of earlier versions have at most the prior's NLL."""
-    if "class_shares_nll" in measures:
-        accuracy, nll = measures["class_shares_accuracy"], measures["class_shares_nll"]
-        return [[data, "class shares", "", percent(accuracy), f"{nll:.4f}", "", "", ""]]
+    """The rows of class shares and claim alone; cards of earlier versions have at most the prior's
+    NLL."""
+    names = {"class_shares": "class shares", "claim": "claim alone"}
+    known = {name: title for name, title in names.items() if f"{name}_nll" in measures}
+    if known:
+        numbers = {name: (measures[f"{name}_accuracy"], measures[f"{name}_nll"]) for name in known}
+        return [
+            [data, known[name], "", percent(accuracy), f"{nll:.4f}", "", "", ""]
+            for name, (accuracy, nll) in numbers.items()
+        ]
     if "prior_nll" in measures:
         return [[data, "prior", "", "", f"{measures['prior_nll']:.4f}", "", "", ""]]
     return []
@@ -371,6 +380,10 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
             name: one.beats_class_shares for name, one in trained.held_out.by_predicate.items()
         },
         "not_better_than_class_shares": list(trained.card.not_better_than_class_shares()),
+        "beats_claim": {
+            name: one.beats_claim for name, one in trained.held_out.by_predicate.items()
+        },
+        "not_better_than_claim": list(trained.card.not_better_than_claim()),
         "version": outcome.version,
         "active": outcome.active,
         "name": trained.card.name,
@@ -446,15 +459,25 @@ def _choice_document(choice: ModelChoice | None) -> dict[str, Any] | None:
     if choice is None:
         return None
     return {
-        "chosen": "linear" if choice.is_linear else "networks",
+        "chosen": _chosen(choice),
         "networks_nll": choice.networks_nll,
         "linear_nll": choice.linear_nll,
+        "verdicts_nll": choice.verdicts_nll,
         "linear": {
-            name: {"labels": recipe.source, "penalty": recipe.penalty}
+            name: {
+                "labels": recipe.source,
+                "penalty": None if recipe.is_without_labels else recipe.penalty,
+            }
             for name, recipe in choice.linear.items()
         },
         "told": f"model: {choice.describe()}",
     }
+
+
+def _chosen(choice: ModelChoice) -> str:
+    if choice.keeps_verdicts:
+        return "verdicts without labels"
+    return "linear" if choice.is_linear else "networks"
 
 
 def _seed_documents(trained: Trained) -> list[dict[str, Any]]:

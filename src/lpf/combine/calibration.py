@@ -75,9 +75,9 @@ class LabelledFactors:
     entity (known facts), ``groups`` the groups of copies [N], ``familiarity`` how like the training
     texts the items are [N] (None: all have their full weight), ``trained_rho`` 1 for factors that
     were trained to be averaged in log space, 0 for factors trained item by item, ``relevance`` how
-    much the items say about their claims [N] (None: they do not count by it). With ``stances``
-    [N, 3] and ``ratios`` ([4, V], or [E, 4, V] if they differ by entity), which stances occur
-    is part of the answer.
+    much the items say about their claims [N] (None: they do not count by it), ``silent`` the answer
+    if none says anything [V] (None: the prior). With ``stances`` [N, 3] and ``ratios`` ([4, V], or
+    [E, 4, V] if they differ by entity), which stances occur is part of the answer.
     """
 
     potential: FloatArray
@@ -90,6 +90,7 @@ class LabelledFactors:
     familiarity: FloatArray | None = None
     trained_rho: float = 0.0
     relevance: FloatArray | None = None
+    silent: FloatArray | None = None
     stances: FloatArray | None = None
     ratios: FloatArray | None = None
 
@@ -153,6 +154,11 @@ class LabelledFactors:
     def discount(self) -> FloatArray:
         """d of each item [N]."""
         return self._distinct if self.relevance is None else self._distinct * self.relevance
+
+    @cached_property
+    def quiet(self) -> FloatArray | None:
+        """How much of each item says nothing [N]; None if items do not count by relevance."""
+        return None if self.relevance is None else self._distinct * (1.0 - self.relevance)
 
     @cached_property
     def log_base(self) -> FloatArray:
@@ -272,6 +278,7 @@ def _answers_from(
         None if data.groups is None else data.groups[rows],
         familiarity=None if data.familiarity is None else data.familiarity[rows],
         relevance=None if data.relevance is None else data.relevance[rows],
+        silent=data.silent,
         stances=None if data.stances is None else data.stances[rows],
         ratios=data.ratios,
     ).distribution
@@ -380,6 +387,8 @@ def _combine(data: LabelledFactors, logs: FloatArray, parameters: RobustParamete
         data.segments,
         parameters,
         data.discount,
+        data.quiet,
+        data.silent,
     )
     return normalised(data.log_base, contributions, data.segments, {}).distribution
 

@@ -7,7 +7,9 @@
 
 fᵢ is the item's familiarity: 1 for a text like those the model was trained on, 0 for one unlike all
 of them. uᵢ is its relevance, how much it says about its claim; 1 unless the model was trained with
-it. With ``source_epsilon`` ε_s > 0, a source may be unreliable as a whole: the product over its
+it. A head may know what it means that texts say nothing of the claim, the answer s: the unused
+exponent 1 - Σ aᵢ then goes to s/π, divided among the items by how silent they are. With
+``source_epsilon`` ε_s > 0, a source may be unreliable as a whole: the product over its
 items becomes (1-ε_s)·Π λᵢ^aᵢ + ε_s. If the model was trained with it, the product has one more
 factor Λ(y): which stances occur among the items (see ``occurrence``).
 """
@@ -157,6 +159,7 @@ def combine_robust(
     sources: NDArray[np.int64] | None = None,
     familiarity: FloatArray | None = None,
     relevance: FloatArray | None = None,
+    silent: FloatArray | None = None,
     stances: FloatArray | None = None,
     ratios: FloatArray | None = None,
 ) -> Combined:
@@ -165,13 +168,16 @@ def combine_robust(
     ``credibility`` [N] (NaN if unknown), ``shares`` [V] the model's π, ``log_prior`` [E, V] or [V]
     the circuit's joint with the known facts. ``groups`` and ``sources`` [N] number the groups of
     copies and the sources of an entity, -1 for none. ``familiarity`` and ``relevance`` [N] are 1
-    for all if None. With ``stances`` [N, 3] and ``ratios`` [4, V], Λ is part of the product.
+    for all if None. ``silent`` [V] is s, above 0; None for a head without it. With ``stances``
+    [N, 3] and ``ratios`` [4, V], Λ is part of the product.
     """
     segments.check(len(potential))
     distinct = distinctness(groups, familiarity, segments, len(potential))
-    discount = distinct if relevance is None else distinct * relevance
+    discount, quiet = distinct, None
+    if relevance is not None:
+        discount, quiet = distinct * relevance, distinct * (1.0 - relevance)
     contributions, parts = item_contributions(
-        potential, credibility, shares, segments, parameters, discount
+        potential, credibility, shares, segments, parameters, discount, quiet, silent
     )
     if sources is not None and parameters.source_epsilon > 0.0:
         contributions = _with_source_switch(
@@ -191,13 +197,19 @@ def item_contributions(
     segments: Segments,
     parameters: RobustParameters,
     discount: FloatArray,
+    quiet: FloatArray | None = None,
+    silent: FloatArray | None = None,
 ) -> tuple[FloatArray, dict[str, FloatArray]]:
-    """aᵢ·log λᵢ [N, V], and what it was computed from. ``discount`` [N] is d."""
+    """aᵢ·log λᵢ [N, V], and what it was computed from. ``discount`` [N] is d. With ``silent``, the
+    unused exponent is divided in proportion to ``quiet`` [N]."""
     exponent = exponents(discount, parameters.rho, segments)
     epsilon = parameters.item_epsilon(credibility)
     log_ratio = log_likelihood_ratios(potential, epsilon, shares)
     # An item that does not count must not even rule a value out: 0 * -inf is no number.
     contributions = exponent[:, None] * _zero_where(discount <= 0.0, log_ratio)
+    if silent is not None and quiet is not None:
+        unused = _unused(exponent, quiet, segments)
+        contributions = contributions + unused[:, None] * np.log(silent / shares)
     parts = {
         "epsilon": epsilon,
         "discount": discount,
@@ -205,6 +217,14 @@ def item_contributions(
         "log_ratio": log_ratio,
     }
     return contributions, parts
+
+
+def _unused(exponent: FloatArray, quiet: FloatArray, segments: Segments) -> FloatArray:
+    """1 - Σ aᵢ of each entity, divided among its items in proportion to ``quiet``, [N]."""
+    left = np.maximum(1.0 - segments.sum(exponent), 0.0)
+    total = segments.sum(quiet)
+    share = np.divide(left, total, out=np.zeros_like(left), where=total > 0.0)
+    return np.asarray(quiet * share[segments.owner])
 
 
 def _zero_where(out: NDArray[np.bool_], rows: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -29,6 +29,7 @@ from lpf.errors import ConfigError, EvidenceError
 from lpf.factors.convert import ConversionConfig, Converter, StepTimes
 from lpf.factors.keys import feature_keys
 from lpf.items import Items, Segments
+from lpf.model.claim_alone import ClaimAlone
 from lpf.model.familiarity import without_wordless
 from lpf.model.runtime import Runtime
 from lpf.options import DEFAULT_MIN_CREDIBILITY
@@ -51,7 +52,8 @@ class Answers:
     False if the model can tell nothing else. Only robust mode's variant ``spn`` weighs items by it.
     ``relevance`` [N] is how much each item says about its claim, from 0 to 1; None if items were
     not weighed by it. ``stances`` [N, 3] are the chances of each stance; None if it plays no part
-    which of them occur.
+    which of them occur. ``claim_alone`` [E, V] is what the answer was multiplied by, in log space,
+    to take out what the claim alone gives away; None if that was not asked for.
     """
 
     predicate: str
@@ -68,6 +70,7 @@ class Answers:
     knows_texts: bool = True
     relevance: FloatArray | None = None
     stances: FloatArray | None = None
+    claim_alone: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.distribution)
@@ -137,9 +140,8 @@ class Answers:
             assert factors is not None  # only the variant learned has none
             arrays = [factors.potential, factors.mean_sigma, combined.contributions, combined.base]
             arrays += [combined.parts[name] for name in ("exponent",) if name in combined.parts]
-        arrays += [
-            one for one in (self.familiarity, self.relevance, self.stances) if one is not None
-        ]
+        others = (self.familiarity, self.relevance, self.stances, self.claim_alone)
+        arrays += [one for one in others if one is not None]
         for array in arrays:
             read_only(array)
 
@@ -171,6 +173,7 @@ class Engine:
         self._ratios = lru_cache(maxsize=64)(
             lambda predicate: read_only(np.array(runtime.config.head(predicate).occurrence_ratios))
         )
+        self.silent = lru_cache(maxsize=64)(self._make_silent)
         self._learned = lru_cache(maxsize=2)(LearnedCombiner)
 
     def answer(
@@ -206,7 +209,28 @@ class Engine:
             factors = self.factors(items, predicate, options)
         if log_prior is None:
             log_prior = self.background.log_prior(predicate, facts)
-        return self._answer_spn(items, predicate, options, segments, facts, factors, log_prior)
+        claim_alone = None
+        if options.without_claim_prior:
+            claim_alone = self.claim_alone(predicate).taken_out(items.features, segments)
+            log_prior = log_prior + claim_alone
+        answers = self._answer_spn(items, predicate, options, segments, facts, factors, log_prior)
+        return answers if claim_alone is None else replace(answers, claim_alone=claim_alone)
+
+    def claim_alone(self, predicate: str) -> ClaimAlone:
+        """What the claim alone says. ConfigError if the model does not know, or if the circuit,
+        out of whose product it is taken, does not cover the predicate."""
+        known = self.runtime.claim_alone.get(predicate)
+        if known is not None and self.background.covers(predicate):
+            return known
+        why = f"the circuit does not cover {predicate!r}"
+        if known is None:
+            why = f"model {self.runtime.version} does not know what a claim alone says about "
+            why += f"{predicate!r}: it is from before that was fitted, or had too few claims"
+        raise ConfigError(
+            f"{why}. Nothing was answered.",
+            field="options.without_claim_prior",
+            hint="Leave the option out, or train a model on entities with different claims.",
+        )
 
     def factors(
         self,
@@ -382,6 +406,11 @@ class Engine:
             self.runtime.familiarity_of(predicate) is not None,
         )  # fmt: skip
 
+    def _make_silent(self, predicate: str) -> FloatArray | None:
+        """The answer if no item says anything about its claim, [V]; None if it is the prior."""
+        silent = self.runtime.config.head(predicate).silent
+        return read_only(np.array(silent)) if silent else None
+
     def _make_conversion(
         self, predicate: str, options: QueryOptions
     ) -> tuple[Converter, Parameters]:
@@ -432,6 +461,7 @@ class Engine:
             items.sources,
             familiarity,
             relevance,
+            self.silent(predicate),
             stances,
             None if stances is None else self._ratios(predicate),
         )

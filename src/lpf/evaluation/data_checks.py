@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lpf.datasets import Dataset, DatasetEntity, find_leakage, require_trainable
 from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.summaries import FEWEST_GROUPS
+from lpf.model.zero_label import without_counterpart
 
 if TYPE_CHECKING:
     from lpf.evaluation.evaluation import Evaluation
@@ -151,6 +152,20 @@ def missing_claims(dataset: Dataset) -> list[str]:
     return [
         f"{len(without):,} of {len(dataset):,} entities have no claim (first: {without[0]}). Their "
         "texts are read without one; those of the others with their claim."
+    ]
+
+
+def unmatched_verdicts(dataset: Dataset, values: Sequence[str]) -> list[str]:
+    """A note if entities have claims and most values are verdicts, but not all of them."""
+    unmatched = without_counterpart(values)
+    claimed = all(entity.claim is not None for entity in dataset)
+    if not claimed or not unmatched or len(values) - len(unmatched) < 2:
+        return []
+    named = ", ".join(map(repr, unmatched))
+    return [
+        f"Not answered without labels (zero_label): {named} "
+        f"{'has' if len(unmatched) == 1 else 'have'} no counterpart among supported, refuted and "
+        "not_enough."
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from lpf.baselines import CLAIM_ONLY, TRANSFORMER
+from lpf.baselines import CLAIM_ONLY, TRANSFORMER, ZERO_LABEL
 from lpf.baselines.item_models import SEARCH, drawn_seeds
 from lpf.baselines.language_models import EndpointConfig
 from lpf.baselines.transformer import require_loadable
@@ -21,12 +21,19 @@ from lpf.evaluation.data_checks import (
     require_groups,
     require_learnable,
     require_whole_splits,
+    unmatched_verdicts,
     what_is_shared,
 )
 from lpf.evaluation.evaluation import Evaluation
 from lpf.evaluation.language_model_run import run_language_model
 from lpf.evaluation.own_method import is_own, own_settings
-from lpf.evaluation.plan import DEFAULT_SEEDS, EvaluationPlan, chosen_methods, chosen_seeds
+from lpf.evaluation.plan import (
+    DEFAULT_METHODS,
+    DEFAULT_SEEDS,
+    EvaluationPlan,
+    chosen_methods,
+    chosen_seeds,
+)
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.runner import Progress, Runner, default_cache
 from lpf.evaluation.spec_datasets import (
@@ -40,6 +47,8 @@ from lpf.evaluation.spec_datasets import (
 from lpf.evaluation.specs import Cell, EvalSpec, FileData, Settings, TrainSpec
 from lpf.evaluation.summaries import pooled
 from lpf.ingest import FileOptions
+from lpf.model.zero_label import without_counterpart
+from lpf.reading import stance_is_installed
 
 NETWORKS = 7  # seeds of LPF's networks per repetition
 
@@ -201,11 +210,21 @@ class Evaluator:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Those of the plan, ``transformer`` if a model is named, and ``claim_only`` if entities
-        have claims."""
-        has_claims = all(entity.claim is not None for entity in self.dataset)
-        added = {TRANSFORMER: self.plan.model is not None, CLAIM_ONLY: has_claims}
+        """Those of the plan, ``transformer`` if a model is named, ``claim_only`` if entities have
+        claims and, among the default methods, ``zero_label`` if their values are verdicts."""
+        claimed = all(entity.claim is not None for entity in self.dataset)
+        is_default = self.plan.methods == DEFAULT_METHODS
+        answered = not without_counterpart(self._values) and stance_is_installed()
+        added = {
+            TRANSFORMER: self.plan.model is not None,
+            CLAIM_ONLY: claimed,
+            ZERO_LABEL: claimed and is_default and answered,
+        }
         return tuple(dict.fromkeys((*self.plan.methods, *(name for name in added if added[name]))))
+
+    @property
+    def _values(self) -> tuple[str, ...]:
+        return self.dataset.schema[self.predicate].values
 
     def require_model(self, store: ResultStore) -> None:
         """ConfigError if the named transformer cannot be loaded and some of its results are not
@@ -243,6 +262,7 @@ class Evaluator:
             *shared,
             *few_groups(self.fold_datasets),
             *missing_claims(self.dataset),
+            *unmatched_verdicts(self.dataset, self._values),
         )
         return Evaluation(
             self.plan, self.dataset, self.predicate, self.folds, warnings, runs, unshared_ids

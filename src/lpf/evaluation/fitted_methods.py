@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
-from lpf.baselines import CLAIM_ONLY, TRANSFORMER, FittedMethod, Method, make_methods
+from lpf.baselines import (
+    CLAIM_ONLY,
+    TRANSFORMER,
+    ZERO_LABEL,
+    FittedMethod,
+    Method,
+    ZeroLabel,
+    make_methods,
+)
 from lpf.baselines.linear import ClaimOnly
 from lpf.baselines.simple import FactorAverage
 from lpf.baselines.transformer_checkpoints import checkpoint_of
@@ -98,6 +106,8 @@ class FittedMethods:
             raise ConfigError(f"has no settings, got {sorted(settings)}.", field=name)
         if name == CLAIM_ONLY:
             return ClaimOnly(name, self.examples.feature_cache.open_reader(with_claim=False))
+        if name == ZERO_LABEL:
+            return ZeroLabel(name, self.examples.reader_id)
         if name in OPTIONS:
             circuit = self._flat_circuit if name in FLAT_PRIOR else None
             return LpfVariant(name, self.models.variant_model(name).runtime, settings, circuit)

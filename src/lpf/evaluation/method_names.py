@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lpf.baselines import CLAIM_ONLY, METHODS
+from lpf.baselines import CLAIM_ONLY, METHODS, ZERO_LABEL
 from lpf.baselines.interface import Standing as Standing
 
 LANGUAGE_MODEL = "llm:"
@@ -14,6 +14,7 @@ CHOSEN = "lpf_chosen"
 _EXTRA: Mapping[str, tuple[str, Standing]] = {
     CHOSEN: ("LPF-SPN, robust, reading chosen", "ours"),
     CLAIM_ONLY: ("The claim alone", "reference"),
+    ZERO_LABEL: ("No labels", "reference"),
 }
 
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from lpf.baselines import CLAIM_ONLY, METHODS, needs_of
+from lpf.baselines import CLAIM_ONLY, METHODS, ZERO_LABEL, needs_of
 from lpf.datasets import Dataset
 from lpf.errors import ConfigError
 from lpf.evaluation.method_names import CHOSEN
@@ -34,6 +34,8 @@ DEFAULT_METHODS = (
     "prior",
 )
 DEFAULT_SEEDS = (1, 2, 3)
+# What data with claims gets besides, where it can be answered.
+WITH_CLAIMS = (CLAIM_ONLY, ZERO_LABEL)
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class EvaluationPlan:
 
 def known_methods() -> tuple[str, ...]:
     """The names of all methods of this package."""
-    return (*METHODS, CHOSEN, CLAIM_ONLY)
+    return (*METHODS, CHOSEN, *WITH_CLAIMS)
 
 
 def chosen_methods(
@@ -115,7 +117,9 @@ def chosen_methods(
         if isinstance(method, str) and method == ALL:
             # Without what only generated data can answer, and what data with claims gets anyway.
             names += [
-                name for name in known_methods() if needs_of(name) != "truth" and name != CLAIM_ONLY
+                name
+                for name in known_methods()
+                if needs_of(name) != "truth" and name not in WITH_CLAIMS
             ]
         elif isinstance(method, str):
             names.append(method)

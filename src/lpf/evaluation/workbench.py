@@ -12,7 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
-from lpf.baselines import FittedMethod, Temperature, with_temperature
+from lpf.baselines import ZERO_LABEL, FittedMethod, Temperature, with_temperature
 from lpf.baselines.tempered import TEMPERING
 from lpf.datasets import Dataset
 from lpf.errors import EvidenceError
@@ -29,6 +29,8 @@ from lpf.types import FloatArray
 
 # These methods fit a temperature of their own.
 SELF_TEMPERED = ("lpf_robust", "lpf_chosen", "lpf_robust_single")
+# References, and verdicts without labels: a temperature is fitted to labels.
+WITHOUT_TEMPERATURE = ("prior", "perfect_reader", "oracle", ZERO_LABEL)
 
 
 class Temperatures:
@@ -41,8 +43,8 @@ class Temperatures:
     def temperature(
         self, cell: Cell, fitted: FittedMethod, test: Examples
     ) -> Temperature | EvidenceError | None:
-        """None for a method that gets none: references, and those that fit their own."""
-        if cell.method in (*SELF_TEMPERED, "prior", "perfect_reader", "oracle"):
+        """None for a method that gets none."""
+        if cell.method in (*SELF_TEMPERED, *WITHOUT_TEMPERATURE):
             return None
         varying = self._is_by_count(test)
         key = (cell.method, cell.settings, varying)

@@ -62,21 +62,50 @@ class CardScores:
         return None if beats is None else bool(beats)
 
     @property
-    def verdict(self) -> str:
-        """The sentence for a model that is not better than the class shares."""
-        return class_shares_verdict(self.predicate, self.data, self.metrics)
+    def beats_claim(self) -> bool | None:
+        """Whether the model is better than the claim alone beyond chance; None if there were no
+        claims, and for a card from before they were compared."""
+        beats = self.metrics.get("beats_claim")
+        return None if beats is None else bool(beats)
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """A sentence for each of class shares and claim alone that the model is not better than."""
+        found = []
+        if self.beats_class_shares is False:
+            found.append(class_shares_verdict(self.predicate, self.data, self.metrics))
+        if self.beats_claim is False:
+            found.append(claim_verdict(self.predicate, self.data, self.metrics))
+        return tuple(found)
 
 
 def class_shares_verdict(predicate: str, data: str, metrics: Mapping[str, float]) -> str:
     """Says that a model is not better than the class shares, with the numbers."""
-    entities = f"{metrics['entities']:,.0f} {data.replace('out of fold', 'held-out')} entities"
-    low, high = -metrics["nll_gain_high"], -metrics["nll_gain_low"]
+    said = _not_better(predicate, data, metrics, "the class shares", "class_shares", "nll_gain")
+    return f"{said} Label more entities, or add evidence that says more."
+
+
+def claim_verdict(predicate: str, data: str, metrics: Mapping[str, float]) -> str:
+    """Says that a model is not better than the claim alone, with the numbers."""
+    said = _not_better(predicate, data, metrics, "the claim alone", "claim", "claim_gain")
     return (
-        f"{predicate}: not better than the class shares on {entities}: NLL {metrics['nll']:.2f}, "
-        f"class shares {metrics['class_shares_nll']:.2f} (difference {-metrics['nll_gain']:+.2f}, "
-        f"95 % interval {low:+.2f} to {high:+.2f}); {metrics['accuracy']:.0%} right, class shares "
-        f"{metrics['class_shares_accuracy']:.0%}. Label more entities, or add evidence that says "
-        "more."
+        f"{said} What it knows it may know from the wording of the claims, without any evidence. "
+        "Label more entities, or add evidence that says more."
+    )
+
+
+def _not_better(
+    predicate: str, data: str, metrics: Mapping[str, float], rival: str, prefix: str, gain: str
+) -> str:
+    """``prefix`` begins the names of the rival's metrics, ``gain`` those of the difference."""
+    entities = f"{metrics['entities']:,.0f} {data.replace('out of fold', 'held-out')} entities"
+    low, high = -metrics[f"{gain}_high"], -metrics[f"{gain}_low"]
+    short = rival.removeprefix("the ")
+    return (
+        f"{predicate}: not better than {rival} on {entities}: NLL {metrics['nll']:.2f}, {short} "
+        f"{metrics[f'{prefix}_nll']:.2f} (difference {-metrics[gain]:+.2f}, 95 % interval "
+        f"{low:+.2f} to {high:+.2f}); {metrics['accuracy']:.0%} right, {short} "
+        f"{metrics[f'{prefix}_accuracy']:.0%}."
     )
 
 
@@ -142,9 +171,18 @@ class ModelCard:
                 return chosen
         return ()
 
+    def verdicts(self) -> tuple[str, ...]:
+        """A sentence for each predicate that is answered no better than by the class shares, and
+        one for each that is answered no better than by the claim alone."""
+        return tuple(sentence for one in self.held_out() for sentence in one.verdicts)
+
     def not_better_than_class_shares(self) -> tuple[str, ...]:
-        """A sentence for each predicate that is answered no better than by the class shares."""
-        return tuple(one.verdict for one in self.held_out() if one.beats_class_shares is False)
+        """Of these, the sentences about class shares."""
+        return tuple(one.verdicts[0] for one in self.held_out() if one.beats_class_shares is False)
+
+    def not_better_than_claim(self) -> tuple[str, ...]:
+        """Of these, the sentences about claims alone."""
+        return tuple(one.verdicts[-1] for one in self.held_out() if one.beats_claim is False)
 
     def to_markdown(self, predicates: Mapping[str, Sequence[str]] | None = None) -> str:
         """The card as Markdown. ``predicates`` are the model's, with their values. Every text is
@@ -162,7 +200,7 @@ class ModelCard:
             "Notes": [_folded(f"- {note}") for note in self.notes],
         }
         body = [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items() if lines]
-        first = [f"**{_folded(sentence)}**" for sentence in self.not_better_than_class_shares()]
+        first = [f"**{_folded(sentence)}**" for sentence in self.verdicts()]
         return "\n\n".join([f"# {_folded(self.name)}", *first, *body]) + "\n"
 
 

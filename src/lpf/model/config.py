@@ -21,6 +21,8 @@ BY_PREDICATE = (
     *("calibration", "learned_temperature", "calibrated_on", "min_credibility"),
     "head_familiarity",
 )
+# Fields of ModelConfig that list predicates with tensors of their own, which all members share.
+LISTS_PREDICATES = ("words", "claim_alone")
 PairInput = Literal["difference", "concatenation"]
 Normalisation = Literal["softmax", "l1"]
 
@@ -145,7 +147,8 @@ class PredicateHead:
     items in log space, and 0 for one trained item by item.
 
     ``relevance_start`` is the column of the first stance logit, for a head whose items count by
-    their relevance (see ``reading.stance.relevance``); None if they do not.
+    their relevance (see ``reading.stance.relevance``); None if they do not. ``silent`` is then the
+    answer if there are items, but none says anything about its claim; empty: the prior.
     ``occurrence_ratios`` has a row per case of ``combine.occurrence``, if which stances occur among
     the items is part of the answer; else it is empty.
     """
@@ -156,6 +159,7 @@ class PredicateHead:
     channel: tuple[tuple[float, ...], ...] = ()
     trained_rho: float = 0.0
     relevance_start: int | None = None
+    silent: tuple[float, ...] = ()
     occurrence_ratios: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
@@ -188,6 +192,13 @@ class PredicateHead:
             f"{len(shares)} numbers that sum to 1; got {channel!r}.",
         )
 
+        object.__setattr__(self, "silent", tuple(map(float, self.silent)))
+        _require(
+            not self.silent
+            or (self._is_distribution(self.silent) and self.relevance_start is not None),
+            f"predicate {self.name!r}: silent must be empty, or {len(shares)} numbers that sum to "
+            f"1, for a head with relevance_start; got {self.silent!r}.",
+        )
         ratios = tuple(tuple(map(float, row)) for row in self.occurrence_ratios)
         object.__setattr__(self, "occurrence_ratios", ratios)
         _require(
@@ -246,6 +257,7 @@ class ModelConfig:
     added later was trained on other texts: ``head_familiarity`` has its own.
 
     ``words`` are the predicates with a regression on words, whose logits are the last features.
+    ``claim_alone`` are those with a regression on the claim alone (see ``model.claim_alone``).
 
     ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
     wording of the model card does not change what a model answers.
@@ -266,11 +278,11 @@ class ModelConfig:
     familiarity: FamiliarityConfig | None = None
     head_familiarity: Mapping[str, FamiliarityConfig | None] = field(default_factory=dict)
     words: tuple[str, ...] = ()
+    claim_alone: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "predicates", tuple(self.predicates))
-        object.__setattr__(self, "seeds", tuple(self.seeds))
-        object.__setattr__(self, "words", tuple(self.words))
+        for name in ("predicates", "seeds", *LISTS_PREDICATES):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         _require(bool(self.predicates), "predicates: a model needs at least one.")
         names = [head.name for head in self.predicates]
         _require(len(set(names)) == len(names), f"predicates: given more than once in {names}.")
@@ -291,9 +303,9 @@ class ModelConfig:
         for field_name in BY_PREDICATE:
             for name in getattr(self, field_name):
                 _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
-
-        for name in self.words:
-            _require(name in names, f"words: {name!r} is not a predicate of the model.")
+        for field_name in LISTS_PREDICATES:
+            for name in getattr(self, field_name):
+                _require(name in names, f"{field_name}: {name!r} is not a predicate of the model.")
         for name, least in self.min_credibility.items():
             _require(0.0 <= least <= 1.0, f"min_credibility of {name!r}: not in [0, 1]: {least!r}.")
 
@@ -310,12 +322,13 @@ class ModelConfig:
         document = asdict(self)
         # Models from before these fields existed must keep their version.
         for head in document["predicates"]:
-            for name in ("channel", "trained_rho", "occurrence_ratios"):
+            for name in ("channel", "trained_rho", "silent", "occurrence_ratios"):
                 if not head[name]:
                     del head[name]
             if head["relevance_start"] is None:
                 del head["relevance_start"]
-        for name in ("min_credibility", "sampling_key", "familiarity", "head_familiarity", "words"):
+        added = ("min_credibility", "sampling_key", "familiarity", "head_familiarity")
+        for name in (*added, *LISTS_PREDICATES):
             if not document[name]:
                 del document[name]
         return document

@@ -17,18 +17,25 @@ from lpf.errors import ConfigError
 from lpf.model.config import AggregatorConfig, ModelConfig, PredicateHead
 from lpf.reading.fitted_words import LEXICAL_TENSORS, FittedWords
 from lpf.reading.lexical import BUCKETS
+from lpf.reading.pair import claim_part
 from lpf.types import Float32Array
 
 Shapes = dict[str, tuple[int, ...]]
 
 
 # What the names of the tensors that all members share begin with.
-FAMILIARITY, WORDS = "familiarity.", "words."
+FAMILIARITY, WORDS, CLAIM = "familiarity.", "words.", "claim."
+SHARED = (FAMILIARITY, WORDS, CLAIM)
 
 
 def tensor_shapes(config: ModelConfig) -> Shapes:
     """Every tensor of a model with this config."""
-    return {**network_shapes(config), **_familiarity_shapes(config), **_words_shapes(config)}
+    return {
+        **network_shapes(config),
+        **_familiarity_shapes(config),
+        **_words_shapes(config),
+        **_claim_shapes(config),
+    }
 
 
 def network_shapes(config: ModelConfig) -> Shapes:
@@ -45,8 +52,7 @@ def of_members(
     """The tensors of the members at ``places``, in this order; those that all share stay. A slice
     gives views."""
     return {
-        name: array if name.startswith((FAMILIARITY, WORDS)) else array[places]
-        for name, array in tensors.items()
+        name: array if name.startswith(SHARED) else array[places] for name, array in tensors.items()
     }
 
 
@@ -129,6 +135,21 @@ def _words_shapes(config: ModelConfig) -> Shapes:
         shapes[f"{WORDS}{name}.idf"] = (BUCKETS,)
         shapes[f"{WORDS}{name}.weight"] = (BUCKETS, values)
         shapes[f"{WORDS}{name}.bias"] = (values,)
+    return shapes
+
+
+def _claim_shapes(config: ModelConfig) -> Shapes:
+    shapes: Shapes = {}
+    part = claim_part(config.reader_id, config.encoder.input_width)
+    for name in config.claim_alone:
+        if part is None:
+            raise ConfigError(
+                f"claim_alone: the reader {config.reader_id!r} does not read claims, so {name!r} "
+                "cannot have a regression on them."
+            )
+        values = len(config.head(name).values)
+        shapes[f"{CLAIM}{name}.weight"] = (part.stop, values)
+        shapes[f"{CLAIM}{name}.bias"] = shapes[f"{CLAIM}{name}.log_shares"] = (values,)
     return shapes
 
 

@@ -24,6 +24,7 @@ from functools import lru_cache
 import numpy as np
 
 from lpf.errors import ArtefactTensorError, EvidenceError, NonFiniteError
+from lpf.model.claim_alone import ClaimAlone
 from lpf.model.config import ModelConfig
 from lpf.model.familiarity import Familiarity
 from lpf.model.layout import WORDS, of_members, stack_depth, tensor_shapes
@@ -230,7 +231,8 @@ def fitted_words(config: ModelConfig, tensors: Tensors) -> FittedWords | None:
 class Runtime:
     """A loaded model: ``encode`` features, get the ``decoder`` of a predicate. ``familiarity``
     gives the weight of each item, None in models from before it existed; ``familiarity_of`` that
-    of one head, which may have its own."""
+    of one head, which may have its own. ``claim_alone`` are regressions on the claim, by
+    predicate."""
 
     def __init__(self, config: ModelConfig, tensors: Tensors, version: str = "unsaved") -> None:
         check_tensors(config, tensors)
@@ -245,6 +247,7 @@ class Runtime:
             for name, one in config.head_familiarity.items()
         }
         self.words = fitted_words(config, self.tensors)
+        self.claim_alone = {name: ClaimAlone.of(self.tensors, name) for name in config.claim_alone}
         trunk = stack(self.tensors, "encoder.trunk")
         self._trunk, self._output = rectify(trunk, self._output_layer())
         self.decoder = lru_cache(maxsize=None)(self._decoder)

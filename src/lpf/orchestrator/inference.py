@@ -52,6 +52,7 @@ _FALLBACKS = {
     "average": "the circuit does not cover this predicate: the items' factors were averaged",
     "learned": "the circuit does not cover this predicate: learned weights were used",
 }
+NO_CLAIM = "no item has a claim: there was nothing to take out of the answer"
 FACTS_UNUSED = "known facts were not used: only the circuit can take them into account"
 
 
@@ -148,7 +149,10 @@ class Inference:
     def with_threshold(
         self, options: QueryOptions, predicate: str
     ) -> tuple[QueryOptions, Threshold]:
-        """``options`` with the minimum credibility that applies, and where it comes from."""
+        """``options`` with the minimum credibility that applies, and where it comes from.
+        ConfigError if the model cannot do what they ask for."""
+        if options.without_claim_prior and self._engine is not None:
+            self._engine.claim_alone(predicate)  # refuses what it cannot do
         if options.min_credibility is not None:
             return options, "given"
         if options.query_text is None and options.as_of is None:
@@ -250,6 +254,14 @@ class Inference:
             facts = [question.facts for question in questions]
             usable = facts if self._background.covers(predicate) else ()
             log_prior = _stacked([question.log_prior for question in questions])
+            if options.without_claim_prior and log_prior is None:
+                # What the claim alone gives away is a part of its own, so the base is without it.
+                log_prior = np.broadcast_to(
+                    self._background.log_prior(predicate, usable),
+                    (len(questions), len(questions[0].predicate.values)),
+                )
+                for question, base in zip(questions, log_prior, strict=True):
+                    question.base = read_only(base.copy())
             answers = engine.answer(
                 items, predicate, options, usable, factors=factors, log_prior=log_prior
             )
@@ -270,6 +282,9 @@ class Inference:
         notes += beyond_top_k_notes(items, question.options)
         notes += [note for note in others if note is not None]
         notes += [*question.notes, *damage_notes(items.damaged)]
+        taken_out = None if answers.claim_alone is None else answers.claim_alone[place]
+        if taken_out is not None:
+            notes.append(self._claim_note(answers, taken_out))
         facts = question.used
         if answers.method == "spn" or not facts:
             notes += question.fact_notes
@@ -299,6 +314,21 @@ class Inference:
             question.stages,
             related=question.related,
             threshold=question.threshold,
+            claim_alone=taken_out,
+        )
+
+    def _claim_note(self, answers: Answers, taken_out: FloatArray) -> str:
+        """What was taken out of the answer because the claim alone gives it away."""
+        if not taken_out.any():
+            return NO_CLAIM
+        assert self._engine is not None  # there is no inference without an engine
+        shares = np.exp(self._engine.claim_alone(answers.predicate).log_shares)
+        alone = shares * np.exp(-taken_out)
+        alone = alone / alone.sum()
+        best = int((alone / shares).argmax())
+        return (
+            "what the claim alone gives away was taken out: without evidence it would say "
+            f"{answers.values[best]} {alone[best]:.0%}, class shares {shares[best]:.0%}"
         )
 
     def _without_evidence(self, question: Question, items: Items) -> QueryResult:
@@ -373,6 +403,7 @@ def _as_learned(options: QueryOptions) -> QueryOptions:
         alpha=None,
         weight_form=None,
         related_evidence=None,
+        without_claim_prior=False,
     )
 
 

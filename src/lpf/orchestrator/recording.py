@@ -69,8 +69,11 @@ def draft_of(result: QueryResult, context: Context, asked_by: str | None = None)
         fields["asked_by"] = asked_by
     if result.facts:
         fields["facts"] = [_fact(used) for used in result.facts]
-    if (result.facts or result.related) and result.log_prior is not None:
+    has_base = result.facts or result.related or result.claim_alone is not None
+    if has_base and result.log_prior is not None:
         fields["base"] = numbers(result.log_prior)
+    if result.claim_alone is not None:
+        fields["claim_alone"] = numbers(result.claim_alone)
     if result.related:
         fields["related"] = [
             _related(one, one.predicate in context.related_by_source, blobs)
@@ -180,10 +183,16 @@ def shared_options(options: QueryOptions) -> QueryOptions:
 
 def hyperparameters(options: QueryOptions) -> dict[str, Any]:
     """The options as stored in a context. Query text and ``as_of`` belong to the record itself.
-    Records without ``related_evidence``, among them all of earlier versions, did not use it."""
+    Records without ``related_evidence`` or ``without_claim_prior``, among them all of earlier
+    versions, did not use them."""
     document = asdict(options) | {"top_k": options.most_items}
-    del document["query_text"], document["as_of"], document["related_evidence"]
-    return document | ({"related_evidence": True} if options.uses_related else {})
+    used = {
+        "related_evidence": options.uses_related,
+        "without_claim_prior": options.without_claim_prior,
+    }
+    for name in ("query_text", "as_of", *used):
+        del document[name]
+    return document | {name: True for name, is_used in used.items() if is_used}
 
 
 class Contexts:
@@ -241,10 +250,8 @@ class Contexts:
             temperature = self._engine.learned_temperature(predicate, options)
             return {"members": members, "temperature": temperature}
         converter, parameters = self._engine.conversion(predicate, options)
-        config, ratios = (
-            converter.config,
-            self._engine.runtime.config.head(predicate).occurrence_ratios,
-        )
+        config, silent = converter.config, self._engine.silent(predicate)
+        ratios = self._engine.runtime.config.head(predicate).occurrence_ratios
         return {
             "members": members,
             "sampler": {
@@ -255,6 +262,7 @@ class Contexts:
             },
             "parameters": dict(parameters.to_dict()),
             "training_shares": self._engine.shares(predicate).tolist(),
+            **({} if silent is None else {"silent": silent.tolist()}),
             **({"occurrence_ratios": [list(row) for row in ratios]} if ratios else {}),
         }
 

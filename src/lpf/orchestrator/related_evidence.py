@@ -189,5 +189,6 @@ def rough_note(engine: Engine, predicate: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _without_draws(options: QueryOptions) -> QueryOptions:
-    """How far the answer varies is measured over the question's own items."""
-    return replace(options, uncertainty_samples=0)
+    """How far the answer varies is measured over the question's own items, and what their claim
+    alone gives away is taken out of the answer itself."""
+    return replace(options, uncertainty_samples=0, without_claim_prior=False)

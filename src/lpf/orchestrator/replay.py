@@ -136,6 +136,7 @@ def _by_circuit(
         _numbered(factors.get("source")),
         None if "familiarity" not in factors else np.array(factors["familiarity"]),
         None if "relevance" not in factors else np.array(factors["relevance"]),
+        None if "silent" not in context else np.array(context["silent"]),
         None if "stances" not in factors else np.array(factors["stances"]),
         np.array(context["occurrence_ratios"]) if "occurrence_ratios" in context else None,
     )
@@ -176,8 +177,14 @@ def replay_deep(
     reader = open_reader().pinned(without_words(context["versions"]["reader"]))
     again = _Again(_same_reader(fields, with_words(reader, runtime.words)), runtime)
     notes: list[str] = []
+    recorded_claim = fields.get("claim_alone")
+    if recorded_claim is not None:
+        fields = {**fields, "base": (as_row(fields["base"]) - as_row(recorded_claim)).tolist()}
     if related:
         fields, notes = _with_related(fields, related, again, circuit)
+    if recorded_claim is not None:
+        taken_out = again.claim_alone(context["predicate"], texts)
+        fields = {**fields, "base": (as_row(fields["base"]) + taken_out).tolist()}
     if not texts:
         replayed = as_replay(fields, recombined(fields, None), deep=True, notes=notes)
         return replace(replayed, faults=again.changed_vectors(store))
@@ -345,6 +352,12 @@ class _Again:
         if stances is not None:
             factors["stances"] = stances.tolist()
         return factors
+
+    def claim_alone(self, predicate: str, texts: Sequence[StoredEvidence]) -> FloatArray:
+        """What takes out of the answer what the claim alone gives away, [V]."""
+        features = self._features(texts)
+        known = self._runtime.claim_alone[predicate]
+        return np.asarray(known.taken_out(features, Segments.one(len(features)))[0])
 
     def _model(self, context: Mapping[str, Any]) -> Runtime:
         return self._runtime.member(0) if context["members"] == "best" else self._runtime

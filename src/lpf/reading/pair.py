@@ -36,6 +36,12 @@ def text_part(reader_id: str, width: int) -> slice:
     return slice(inner, 2 * inner)
 
 
+def claim_part(reader_id: str, width: int) -> slice | None:
+    """Where the features of the claim alone lie; None for a reader that does not read claims."""
+    text = text_part(reader_id, width)
+    return slice(0, text.start) if is_pair(reader_id) else None
+
+
 def stance_start(reader_id: str, width: int) -> int | None:
     """The first of the stance logits, which are the last of all ``width`` features of a reader but
     for those of words. None for a reader that does not read stances."""

@@ -116,6 +116,9 @@ class RankedRun:
             "beats_class_shares": {
                 name: one.beats_class_shares for name, one in trained.held_out.by_predicate.items()
             },
+            "beats_claim": {
+                name: one.beats_claim for name, one in trained.held_out.by_predicate.items()
+            },
             "dataset": dataset_name,
             "card": trained.card.to_dict(),
             "cautions": list(trained.warnings),

@@ -14,6 +14,7 @@ from lpf.model.artefact import HELD_OUT, WARNING_PREFIX, HeldOutData, ModelCard,
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.layout import of_members
 from lpf.model.runtime import Runtime
+from lpf.training.claim_alone import compared_with_claims, fit_claims_alone, with_claims_alone
 from lpf.training.config import TrainingConfig
 from lpf.training.examples import Examples
 from lpf.training.fitting import (
@@ -56,6 +57,8 @@ CARD_METRICS = (
     *("accuracy", "nll", "prior_nll", "class_shares_nll", "class_shares_accuracy"),
     *("nll_gain", "nll_gain_low", "nll_gain_high", "beats_class_shares"),
     *("brier", "ece", "ece_null", "entities"),
+    *("claim_nll", "claim_accuracy", "claim_gain", "claim_gain_low", "claim_gain_high"),
+    "beats_claim",
 )
 
 
@@ -165,8 +168,11 @@ def finish(
     """
     refuse_unstable(runtime, predicates, examples)
     runtime = calibrated(runtime, fitted)
+    in_folds = fold_scores is not None
+    claims = fit_claims_alone(examples, runtime.config.reader_id, predicates, everything=in_folds)
+    runtime = with_claims_alone(runtime, claims)
     if config.unfamiliar == "less":
-        runtime = with_familiarity(runtime, examples, everything=fold_scores is not None)
+        runtime = with_familiarity(runtime, examples, everything=in_folds)
     if fold_scores is None:
         variants: tuple[Variant, ...] = (
             ("spn",) if runtime.config.aggregator is None else ("spn", "learned")
@@ -174,6 +180,7 @@ def finish(
         scores = score_splits(runtime, examples, predicates, variants, validation_scores)
     else:
         scores = (HeldOutScores("out of fold", "spn", fold_scores),)
+    scores = tuple(compared_with_claims(one, claims, examples) for one in scores)
     linear = choice is not None and choice.is_linear
     warnings = [
         *unlearned_warnings(most_independent(scores)),
@@ -347,5 +354,7 @@ def _card_metrics(trained: Trained) -> Iterator[tuple[str, float]]:
             yield f"{predicate}/nll_cross_fitted", round(fitted.robust.nll_cross_fitted, 6)
     for one in trained.scores:
         for predicate, scores in one.by_predicate.items():
+            known = scores.to_dict()
             for name in CARD_METRICS:
-                yield f"{predicate}/{one.place}/{name}", round(float(getattr(scores, name)), 6)
+                if name in known:
+                    yield f"{predicate}/{one.place}/{name}", round(float(known[name]), 6)

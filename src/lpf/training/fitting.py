@@ -7,7 +7,7 @@ are those of whole entities, each answered from all its items.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -40,7 +40,7 @@ from lpf.types import FloatArray, QueryOptions, Variant
 HELD_OUT_SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
 STABILITY_ITEMS = 256  # the model is tested with noise on this many items at most
 SUBSETS_SEED = 20_240  # draws the subsets of evidence that robust mode is fitted on
-GAIN_DRAWS = 2000  # of the bootstrap that compares a model with the class shares
+GAIN_DRAWS = 2000  # of the bootstrap that compares a model with class shares or claims
 FEWEST_COMPARED = 6  # with fewer entities or groups, an interval says nothing
 NULL_SEED = 7  # draws the ECE that a perfectly calibrated predictor would have
 
@@ -138,6 +138,7 @@ def labelled_factors(
         without_wordless(familiarity, examples.wordless),
         head.trained_rho,
         None if start is None else relevance(examples.features, start),
+        np.array(head.silent) if head.silent else None,
         None if ratios is None or start is None else stances_of(examples.features, start),
         ratios,
     )
@@ -220,6 +221,9 @@ class Scores:
     the shares of the values among training entities. ``nll_gain`` is how far the model's NLL is
     below the latter, with a 95 % interval over entities (paired bootstrap; entities of a group are
     drawn together). The model beats the class shares if the whole interval is above 0.
+
+    The fields of the claim say the same about what the claim alone says (``claim_alone``); None if
+    that was not fitted. ``losses`` are the log losses by entity ID.
     """
 
     entities: int
@@ -236,9 +240,19 @@ class Scores:
     nll_gain_low: float
     nll_gain_high: float
     beats_class_shares: bool
+    claim_nll: float | None = None
+    claim_accuracy: float | None = None
+    claim_gain: float | None = None
+    claim_gain_low: float | None = None
+    claim_gain_high: float | None = None
+    beats_claim: bool | None = None
+    losses: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, float]:
-        return asdict(self)
+        """The metrics, without those of the claim if there are none, and without ``losses``."""
+        plain = asdict(replace(self, losses={}))
+        del plain["losses"]
+        return {name: number for name, number in plain.items() if number is not None}
 
 
 @dataclass(frozen=True)
@@ -340,7 +354,8 @@ def score(
     labels = dataset.labels(predicate.name)
     null = metrics.ece_null(distribution, np.random.default_rng(NULL_SEED), draws=500)
     constant = np.tile(shares, (len(labels), 1))
-    gain, groups = _gain(distribution, constant, dataset, labels)
+    losses = metrics.log_losses(distribution, labels)
+    gain, beats = gain_over(constant, losses, dataset, labels)
     return Scores(
         len(labels),
         metrics.accuracy(distribution, labels),
@@ -355,21 +370,24 @@ def score(
         gain.mean,
         gain.low,
         gain.high,
-        groups >= FEWEST_COMPARED and gain.low > 0.0,
+        beats,
+        losses={
+            entity.entity_id: loss for entity, loss in zip(dataset, losses.tolist(), strict=True)
+        },
     )
 
 
-def _gain(
-    distribution: FloatArray, constant: FloatArray, dataset: Dataset, labels: LabelArray
-) -> tuple[metrics.Difference, int]:
-    """How far the log loss of ``distribution`` is below that of ``constant``, and the number of
-    groups. An infinite loss has no interval: the gain is then minus infinity."""
-    losses, others = (metrics.log_losses(one, labels) for one in (distribution, constant))
+def gain_over(
+    other: FloatArray, losses: FloatArray, dataset: Dataset, labels: LabelArray
+) -> tuple[metrics.Difference, bool]:
+    """How far ``losses`` [E] are below the log losses of the answers ``other`` [E, V], and whether
+    they are beyond chance. An infinite loss has no interval: the gain is then minus infinity."""
+    others = metrics.log_losses(other, labels)
     names = [(entity.group_id, entity.group_id or entity.entity_id) for entity in dataset]
     if not np.isfinite(losses).all():
-        return metrics.Difference(-np.inf, -np.inf, -np.inf, LEVEL, 1.0), len(set(names))
+        return metrics.Difference(-np.inf, -np.inf, -np.inf, LEVEL, 1.0), False
     generator = np.random.default_rng(NULL_SEED)
     (gain,) = metrics.mean_differences(
         [(others - losses)[:, None]], [names], generator, draws=GAIN_DRAWS
     )
-    return gain, len(set(names))
+    return gain, len(set(names)) >= FEWEST_COMPARED and gain.low > 0.0

@@ -7,9 +7,10 @@ from dataclasses import replace
 from lpf.datasets import require_trainable
 from lpf.errors import TrainingError
 from lpf.model.artefact import Artefact
-from lpf.model.layout import FAMILIARITY, add_predicate
+from lpf.model.layout import CLAIM, FAMILIARITY, add_predicate
 from lpf.model.runtime import Runtime
 from lpf.training.assembly import Trained, assemble, most_independent
+from lpf.training.claim_alone import compared_with_claims, fit_claims_alone, with_claims_alone
 from lpf.training.config import TrainingConfig
 from lpf.training.examples import Examples
 from lpf.training.fitting import (
@@ -52,7 +53,12 @@ def train_head(
     assert validation is not None  # a data set without it was refused
     fitted = {predicate: fit_predicate(runtime, examples.dataset.schema[predicate], validation)}
     runtime = _with_earlier_fits(artefact, calibrated(runtime, fitted))
-    scores = score_splits(runtime, examples, (predicate,), ("spn",))
+    claims = fit_claims_alone(examples, runtime.config.reader_id, (predicate,), everything=False)
+    runtime = with_claims_alone(runtime, claims)
+    scores = tuple(
+        compared_with_claims(one, claims, examples)
+        for one in score_splits(runtime, examples, (predicate,), ("spn",))
+    )
     trained = assemble(
         runtime,
         examples.dataset,
@@ -86,9 +92,11 @@ def _train(
     train = examples.rows(dataset.positions("train"))
     (head,) = heads_of(dataset, [predicate], train, config)
     known = {
-        name: one for name, one in artefact.tensors.items() if not name.startswith(FAMILIARITY)
+        name: one
+        for name, one in artefact.tensors.items()
+        if not name.startswith((FAMILIARITY, CLAIM))
     }
-    networks = replace(artefact.config, familiarity=None, head_familiarity={})
+    networks = replace(artefact.config, familiarity=None, head_familiarity={}, claim_alone=())
     model, tensors = add_predicate(networks, known, head, seeds)
     validation = examples.rows(dataset.positions("validation"))
     material = make_material(
@@ -120,6 +128,7 @@ def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
         calibrated_on={**before.calibrated_on, **now.calibrated_on},
         min_credibility={**before.min_credibility, **now.min_credibility},
         familiarity=before.familiarity,
+        claim_alone=before.claim_alone,
         head_familiarity={**before.head_familiarity, **now.head_familiarity},
     )
     return Runtime(config, {**artefact.tensors, **runtime.tensors})

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -27,8 +28,9 @@ from lpf.factors.distributions import apply_channel, label_channel, softmax
 from lpf.model.config import PredicateHead
 from lpf.model.familiarity import without_wordless
 from lpf.model.layout import words_tensors
-from lpf.model.linear_shape import linear_config, linear_tensors
+from lpf.model.linear_shape import LinearHead, linear_config, linear_tensors
 from lpf.model.runtime import Runtime
+from lpf.model.zero_label import VerdictHead, installed_head
 from lpf.reading.fitted_words import FittedWords
 from lpf.reading.stance import STANCES, relevance, stances_of
 from lpf.training.examples import Examples
@@ -47,6 +49,7 @@ from lpf.training.softmax_regression import (
     SoftmaxRegression,
     fit_path,
     fit_regression,
+    is_past_the_best,
 )
 from lpf.types import Float32Array, FloatArray
 
@@ -56,21 +59,23 @@ Places = NDArray[np.intp]
 # nothing is still learned from, because no item has to explain the label alone. By relevance, the
 # mean is weighted by how much each item says about its claim. By occurrence, it also counts which
 # stances occur among the items (``combine.occurrence``); the regression then fits the rest.
+# Verdicts are fitted to the stance logits alone, pulled towards those that are given without labels.
 LabelSource = Literal[
     "items",
     "entities",
     "whole entities",
     "whole entities by relevance",
     "whole entities by relevance and occurrence",
+    "verdicts",
 ]
 WHOLE: Final = "whole entities"
 BY_RELEVANCE: Final = "whole entities by relevance"
 BY_OCCURRENCE: Final = "whole entities by relevance and occurrence"  # of stances
+VERDICTS: Final = "verdicts"
+PULLS: Final = (inf, *PENALTIES)  # towards the verdicts without labels; infinite: unchanged
 # With words there is something left to answer from if all other features are all but left out.
 WORDS_STRETCH = 4.0
 WORDS_PENALTIES: Final = (300.0, 100.0, *PENALTIES)
-# The search for a penalty ends after this many weaker ones in a row that are worse than the best.
-MOST_WORSE = 2
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,10 @@ class LinearSettings:
     source: LabelSource
     penalty: float
 
+    @property
+    def is_without_labels(self) -> bool:
+        return self.source == VERDICTS and self.penalty == inf
+
     def describe(self, predicate: str) -> str:
         fitted_to = {
             "items": "the items' own labels",
@@ -88,7 +97,10 @@ class LinearSettings:
             BY_RELEVANCE: "whole entities, whose items count by what they say about the claim",
             BY_OCCURRENCE: "whole entities, whose items count by what they say about the claim, "
             "and to which stances occur among them",
+            VERDICTS: "whole entities, from the verdicts without labels on",
         }[self.source]
+        if self.is_without_labels:
+            return f"{predicate}: the verdicts without labels"
         return f"{predicate}: fitted to {fitted_to}, penalty {self.penalty:g}"
 
 
@@ -110,11 +122,19 @@ class FoundSettings(NamedTuple):
 @dataclass(frozen=True)
 class LinearRows:
     """Training data of one predicate: ``rows`` are the labelled items or entities, ``owners`` the
-    positions of their entities."""
+    positions of their entities. With ``towards``, they have the stance logits alone, unscaled, and
+    the fit is pulled towards it."""
 
     head: PredicateHead
     rows: RegressionRows
     owners: Places
+    towards: SoftmaxRegression | None = None
+
+    @property
+    def start(self) -> SoftmaxRegression:
+        """Where the first fit begins."""
+        values = len(self.head.values)
+        return self.towards or SoftmaxRegression.empty(self.rows.scaled.shape[1], values)
 
 
 @dataclass(frozen=True)
@@ -158,11 +178,21 @@ class LinearTrainer:
             "entities",
             *((WHOLE,) if several else ()),
             *((BY_RELEVANCE, BY_OCCURRENCE) if several and differs else ()),
+            *(() if self.verdicts(name) is None else (VERDICTS,)),
         )
+
+    def verdicts(self, name: str) -> VerdictHead | None:
+        """The verdicts without labels; None if values or features do not admit them. With words,
+        they would be the same as without."""
+        if self.stance is None or self.words is not None:
+            return None
+        return installed_head(self._values(name))
 
     def rows(self, name: str, source: LabelSource) -> LinearRows:
         if source in (WHOLE, BY_RELEVANCE, BY_OCCURRENCE):
             return self._whole_rows(name, source)
+        if source == VERDICTS:
+            return self._verdict_rows(name)
         labels = self._labels(source, name)
         places = np.flatnonzero(labels >= 0)
         rows = RegressionRows(self.scaled[places], labels[places], self._weights(source)[places])
@@ -210,25 +240,62 @@ class LinearTrainer:
         ratios = fit_ratios(cases[entities], labels[entities], prior)
         return ratios, log_occurrence(stances, shares, segments, ratios)[entities]
 
+    def _verdict_rows(self, name: str) -> LinearRows:
+        """As by relevance, but texts that say nothing about the claim have an answer of their
+        own."""
+        verdicts = self.verdicts(name)
+        assert verdicts is not None  # otherwise the source is not offered
+        labels = self.examples.dataset.labels(name)
+        entities = np.flatnonzero((labels >= 0) & (self.examples.segments.counts > 0))
+        predicate = self.examples.dataset.schema[name]
+        head = PredicateHead(
+            name,
+            predicate.values,
+            tuple(predicate.prior),
+            trained_rho=1.0,
+            relevance_start=self.stance,
+            silent=tuple(verdicts.silent.tolist()),
+        )
+        pooled, amounts = self._pool_by_relevance(self.stances(self.examples.features))
+        rows = RegressionRows(
+            pooled[entities],
+            labels[entities],
+            np.ones(len(entities)),
+            amounts[entities],
+            (1.0 - amounts[entities])[:, None] * np.log(verdicts.silent),
+        )
+        towards = SoftmaxRegression(verdicts.weight, verdicts.bias)
+        return LinearRows(head, rows, entities, towards)
+
+    def stances(self, features: Float32Array) -> Float32Array:
+        """The stance logits among features [N, d], [N, 3]."""
+        assert self.stance is not None  # only asked for if there are some
+        return features[:, self.stance : self.stance + len(STANCES)]
+
     @cached_property
     def _pooled(self) -> Float32Array:
         """The mean of each entity's items [E, d]; copies count as one item together."""
-        return self._pool(self._copy_discount)[0]
+        return self._pool(self._copy_discount, self.scaled)[0]
 
     @cached_property
     def _pooled_by_relevance(self) -> tuple[Float32Array, FloatArray]:
         """The same, with each item counted by its relevance, and a text without a word not at
         all."""
+        return self._pool_by_relevance(self.scaled)
+
+    def _pool_by_relevance(self, features: Float32Array) -> tuple[Float32Array, FloatArray]:
         shares = without_wordless(self._relevance, self.examples.wordless)
         assert shares is not None  # without a stance the source is not offered
-        return self._pool(self._copy_discount * shares)
+        return self._pool(self._copy_discount * shares, features)
 
-    def _pool(self, discount: FloatArray) -> tuple[Float32Array, FloatArray]:
+    def _pool(
+        self, discount: FloatArray, features: Float32Array
+    ) -> tuple[Float32Array, FloatArray]:
         """Sums of each entity's items [E, d], weighted by their exponents, and of the exponents
         [E]: 1, or less if the items count for less than one item in all."""
         segments = self.examples.segments
         weights = exponents(discount, 1.0, segments)
-        pooled = segments.sum(weights[:, None] * self.scaled).astype(np.float32)
+        pooled = segments.sum(weights[:, None] * features).astype(np.float32)
         return pooled, segments.sum(weights)
 
     @property
@@ -247,26 +314,43 @@ class LinearTrainer:
         """A model with one member per seed; a single member is the unweighted fit."""
         rows = {name: self.rows(name, one.source) for name, one in settings.items()}
         width = self.scaled.shape[1]
-        members: list[dict[str, SoftmaxRegression]] = [{} for _ in seeds]
+        members: list[dict[str, LinearHead]] = [{} for _ in seeds]
         for name, one in rows.items():
-            penalty, empty = (
-                settings[name].penalty,
-                SoftmaxRegression.empty(width, len(one.head.values)),
-            )
-            plain = fit_regression(one.rows, penalty, empty)
+            penalty = settings[name].penalty
+            plain = fit_regression(one.rows, penalty, one.start, one.towards)
             for member, drawn in zip(members, self.reweighted(one, seeds), strict=True):
-                member[name] = fit_regression(drawn, penalty, plain)
+                fit = fit_regression(drawn, penalty, plain, one.towards)
+                member[name] = self._stored(fit, one)
         config = linear_config([one.head for one in rows.values()], seeds, reader_id, width)
+        # Stances are read alike in texts of every kind: none is unfamiliar.
+        everywhere = [name for name, one in settings.items() if one.source == VERDICTS]
+        config = replace(config, head_familiarity=dict.fromkeys(everywhere))
         shared: dict[str, Float32Array] = {}
         if self.words is not None:
             config = replace(
                 config, words=tuple(self.words.models), reader_id=reader_id + self.words.suffix
             )
             shared = words_tensors(self.words)
-        unscaled = [
-            {name: one.unscaled(self.scaling) for name, one in member.items()} for member in members
-        ]
-        return Runtime(config, linear_tensors(config, unscaled) | shared)
+        return Runtime(config, linear_tensors(config, members) | shared)
+
+    def _stored(self, fit: SoftmaxRegression, one: LinearRows) -> LinearHead:
+        """What gives the same logits for unscaled features."""
+        if one.towards is None:
+            return fit.unscaled(self.scaling)
+        assert self.stance is not None  # verdicts are fitted to stances
+        weight = np.zeros((self.examples.features.shape[1], len(one.head.values)))
+        weight[self.stance : self.stance + len(STANCES)] = fit.weight
+        return LinearHead(weight, fit.bias)
+
+    def factor_path(
+        self, one: LinearRows, features: Float32Array
+    ) -> Iterator[tuple[float, FloatArray]]:
+        """Φ of items with ``features`` [N, V] under each penalty, from strong to weak."""
+        pulled = one.towards is not None
+        asked = self.stances(features) if pulled else self.scaling.apply(features)
+        penalties = PULLS if pulled else self.penalties
+        for penalty, fit in fit_path(one.rows, len(one.head.values), penalties, one.towards):
+            yield penalty, apply_channel(label_channel(one.head), softmax(fit.logits(asked)))
 
     def reweighted(self, one: LinearRows, seeds: Sequence[int]) -> Iterator[RegressionRows]:
         """For each seed the rows with a random weight per entity: exponential, as in the Bayesian
@@ -351,7 +435,7 @@ class LinearSearch:
         for penalty, factors in self._path(rows):
             settings = LinearSettings(source, penalty)
             tried.append(FoundSettings(settings, self._nll(head, HeldOutFactors(factors, ratios))))
-            if _is_past_the_best([one.nll for one in tried]):
+            if is_past_the_best([one.nll for one in tried]):
                 break
         return tried
 
@@ -359,7 +443,7 @@ class LinearSearch:
         """Φ of every held-out item [N, V], under each penalty."""
         parts = [self.held_out.features[self.held_out.rows(places)] for places in self.places]
         paths = [
-            _factor_path(one, trainer.scaling.apply(features), trainer.penalties)
+            trainer.factor_path(one, features)
             for one, trainer, features in zip(rows, self.trainers, parts, strict=True)
         ]
         for steps in zip(*paths, strict=True):
@@ -391,15 +475,3 @@ class LinearSearch:
         )
         generator = np.random.default_rng(SUBSETS_SEED)
         return fit_robust(data, generator=generator, cross_fit=False).nll_after
-
-
-def _factor_path(
-    one: LinearRows, scaled: Float32Array, penalties: Sequence[float]
-) -> Iterator[tuple[float, FloatArray]]:
-    for penalty, regression in fit_path(one.rows, len(one.head.values), penalties):
-        yield penalty, apply_channel(label_channel(one.head), softmax(regression.logits(scaled)))
-
-
-def _is_past_the_best(losses: Sequence[float]) -> bool:
-    before, last = losses[:-MOST_WORSE], losses[-MOST_WORSE:]
-    return bool(before) and min(last) > min(before)

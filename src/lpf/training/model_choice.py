@@ -52,7 +52,9 @@ class ModelChoice:
 
     ``has_words`` is True if the linear model has the logits of words among its features. The one
     that does not (or does) was worse by ``words_gain`` in NLL where settings are chosen; None if
-    words could not be fitted.
+    words could not be fitted. ``verdicts_nll`` is that of the verdicts without labels, if they
+    replaced the better of the two, which was not better by a standard error; ``linear`` then says
+    so.
     """
 
     networks_nll: float
@@ -60,13 +62,25 @@ class ModelChoice:
     linear: Mapping[str, LinearSettings]
     has_words: bool = False
     words_gain: float | None = None
+    verdicts_nll: float | None = None
+
+    @property
+    def keeps_verdicts(self) -> bool:
+        """True if the model is that of the verdicts without labels."""
+        return self.verdicts_nll is not None
 
     @property
     def is_linear(self) -> bool:
-        return self.linear_nll < self.networks_nll
+        return self.keeps_verdicts or self.linear_nll < self.networks_nll
 
     def describe(self) -> str:
         """Which model was chosen and why, in one sentence."""
+        if self.verdicts_nll is not None:
+            return (
+                f"verdicts without labels, held-out NLL {self.verdicts_nll:.4f}; networks "
+                f"{self.networks_nll:.4f} and linear model {self.linear_nll:.4f} are not better by "
+                "a standard error"
+            )
         lower, higher = sorted((self.linear_nll, self.networks_nll))
         linear = "linear with words" if self.has_words else "linear"
         chosen, other = (linear, "networks") if self.is_linear else ("networks", linear)

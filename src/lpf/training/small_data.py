@@ -3,16 +3,23 @@
 Models are trained without each fold in turn. Their answers about the fold choose the number of
 epochs and the model (networks or linear), fit its parameters and give its scores. The model itself
 is then trained on everything.
+
+Where verdicts can be given without labels, they are kept unless the model is better by a standard
+error: a few labels must not make answers worse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
 from lpf.combine.calibration import CalibrationFit, fit_robust, robust_answers
+from lpf.combine.robust import RobustParameters
+from lpf.metrics import nll
 from lpf.model.config import PredicateHead
 from lpf.model.runtime import Runtime
 from lpf.reading.pair import stance_start, text_part
@@ -25,11 +32,19 @@ from lpf.training.fitting import (
     Scores,
     class_shares,
     familiarity_of_texts,
+    item_factors,
+    labelled_entities,
     labelled_factors,
     score,
 )
 from lpf.training.folds import FoldNetworks, Folds
-from lpf.training.linear import HeldOutFactors, LinearSearch, LinearSettings, LinearTrainer
+from lpf.training.linear import (
+    VERDICTS,
+    HeldOutFactors,
+    LinearSearch,
+    LinearSettings,
+    LinearTrainer,
+)
 from lpf.training.model_choice import ModelChoice, mean_nll
 from lpf.training.stage_one import EpochCallback
 from lpf.training.trainer import StatusCallback
@@ -82,6 +97,12 @@ def train_small(
         choice = ModelChoice(_mean_nll(results), _mean_nll(linear_results), settings)
         if choice.is_linear:
             runtime, results = linear, linear_results
+        verdicts = _verdicts(folds, reader_id, seeds)
+        if verdicts is not None and not is_better(results, verdicts.results):
+            runtime, results = verdicts.runtime, verdicts.results
+            choice = replace(
+                choice, linear=verdicts.settings, verdicts_nll=_mean_nll(verdicts.results)
+            )
     if runtime is None:
         status("training on everything")
         runtime = networks.train_on_everything(out_of_fold.epochs)
@@ -112,6 +133,55 @@ def _train_linear(
     return runtime, _fold_results(folds, factors, heads, familiarity), settings
 
 
+class _Verdicts(NamedTuple):
+    """The verdicts without labels as a model, and how they do on all entities."""
+
+    runtime: Runtime
+    results: dict[str, FoldResult]
+    settings: Mapping[str, LinearSettings]
+
+
+def _verdicts(folds: Folds, reader_id: str, seeds: tuple[int, ...]) -> _Verdicts | None:
+    """None unless every predicate has them. Nothing is fitted, so there is nothing to hold out."""
+    examples = folds.examples
+    trainer = LinearTrainer(examples, stance_start(reader_id, examples.features.shape[1]))
+    if any(trainer.verdicts(name) is None for name in folds.predicates):
+        return None
+    settings = {name: LinearSettings(VERDICTS, inf) for name in folds.predicates}
+    runtime = trainer.runtime(settings, seeds, reader_id)
+    results = {name: unfitted_result(runtime, examples, name) for name in folds.predicates}
+    return _Verdicts(runtime, results, settings)
+
+
+def unfitted_result(runtime: Runtime, examples: Examples, name: str) -> FoldResult:
+    """The result of a model that is used as it is."""
+    known = labelled_entities(examples, name)
+    predicate, labels = examples.dataset.schema[name], known.dataset.labels(name)
+    factors, head = item_factors(runtime, name, known), runtime.config.head(name)
+    data = labelled_factors(known, predicate, factors, head)
+    parameters = RobustParameters(rho=1.0, epsilon=0.0, fitted=True)
+    answers = robust_answers(data, parameters)
+    loss = nll(answers, labels)
+    fit = CalibrationFit(
+        parameters, len(labels), loss, loss, loss, converged=True, fitted="nothing",
+        held_out=answers,
+    )  # fmt: skip
+    of_entities = class_shares(labels, len(predicate.values))
+    return FoldResult(fit, score(answers, known.dataset, predicate, of_entities))
+
+
+def is_better(results: Mapping[str, FoldResult], rival: Mapping[str, FoldResult]) -> bool:
+    """True if the answers about held-out entities are better by more than a standard error."""
+    gains = np.array(
+        [
+            rival[name].scores.losses[entity] - loss
+            for name, one in results.items()
+            for entity, loss in one.scores.losses.items()
+        ]
+    )
+    return bool(gains.mean() > gains.std() / np.sqrt(len(gains)))
+
+
 def _familiarity(folds: Folds, reader_id: str) -> FloatArray | None:
     """How like the texts outside of its fold each item is, [N]; None if they are too few."""
     examples = folds.examples
@@ -135,7 +205,13 @@ def _fold_results(
     """Results by predicate; ``factors`` and ``familiarity`` are those of models not trained on the
     item's fold."""
     return {
-        name: _fold_result(folds.examples, factors[name], heads[name], familiarity)
+        name: _fold_result(
+            folds.examples,
+            factors[name],
+            heads[name],
+            # Verdicts take a text of any kind at its full weight.
+            None if heads[name].silent else familiarity,
+        )
         for name in folds.predicates
     }
 

@@ -2,6 +2,9 @@
 
     mean over weighted rows of -log p(label) + λ/2·|W|²      on features of mean 0 and deviation 1
 
+Weights and bias may also be pulled ``towards`` given ones, |W - W₀|² + |c - c₀|², instead of
+towards 0; an infinite λ then gives exactly those.
+
 A feature that hardly varies is not stretched to deviation 1, because that would turn rounding
 errors into evidence: its weight stays near 0.
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +30,8 @@ ROUNDING = 1e-6
 SMALLEST_SPREAD = 0.01
 PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 BIAS_PENALTY = 1e-4  # otherwise the bias of a value without rows goes to minus infinity
+# A search for a penalty ends after this many weaker ones in a row that are worse than the best.
+MOST_WORSE = 2
 MOST_STEPS = 200
 TOLERANCE = 1e-7
 VECTOR_WIDTH = 384  # of a text's features, beside which other blocks of features are narrow
@@ -110,18 +116,33 @@ class RegressionRows:
 
 
 def fit_path(
-    rows: RegressionRows, values: int, penalties: Sequence[float] = PENALTIES
+    rows: RegressionRows,
+    values: int,
+    penalties: Sequence[float] = PENALTIES,
+    towards: SoftmaxRegression | None = None,
 ) -> Iterator[tuple[float, SoftmaxRegression]]:
     """One fit per penalty, in order."""
-    regression = SoftmaxRegression.empty(rows.scaled.shape[1], values)
+    regression = towards or SoftmaxRegression.empty(rows.scaled.shape[1], values)
     for penalty in penalties:
-        regression = fit_regression(rows, penalty, regression)
+        regression = fit_regression(rows, penalty, regression, towards)
         yield penalty, regression
 
 
+def is_past_the_best(losses: Sequence[float]) -> bool:
+    """Return True if the last penalties tried, ``losses`` from strong to weak, only got worse."""
+    before, last = losses[:-MOST_WORSE], losses[-MOST_WORSE:]
+    return bool(before) and min(last) > min(before)
+
+
 def fit_regression(
-    rows: RegressionRows, penalty: float, start: SoftmaxRegression
+    rows: RegressionRows,
+    penalty: float,
+    start: SoftmaxRegression,
+    towards: SoftmaxRegression | None = None,
 ) -> SoftmaxRegression:
+    """``start`` is where the search begins; ``towards`` what the penalty pulls to, if not to 0."""
+    if towards is not None and penalty == inf:
+        return towards
     from scipy.optimize import minimize
     from scipy.special import log_softmax
 
@@ -130,16 +151,19 @@ def fit_regression(
     one_hot = np.zeros((len(rows.labels), values))
     one_hot[np.arange(len(rows.labels)), rows.labels] = 1.0
     amounts = np.asarray(rows.amounts)[..., None]
+    aim = towards or SoftmaxRegression.empty(width, values)
+    bias_penalty = BIAS_PENALTY if towards is None else penalty
 
     def loss(packed: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = packed[:-values].reshape(width, values), packed[-values:]
         product = rows.scaled @ weight.astype(np.float32)
         logs = log_softmax(product + amounts * bias + rows.offsets, axis=1)
         wrong = shares[:, None] * (np.exp(logs) - one_hot)
-        slope = rows.scaled.T @ wrong.astype(np.float32) + penalty * weight
+        weight_off, bias_off = weight - aim.weight, bias - aim.bias
+        slope = rows.scaled.T @ wrong.astype(np.float32) + penalty * weight_off
         total = -(shares * logs[np.arange(len(logs)), rows.labels]).sum()
-        total += penalty / 2 * (weight**2).sum() + BIAS_PENALTY / 2 * (bias**2).sum()
-        bias_slope = (amounts * wrong).sum(axis=0) + BIAS_PENALTY * bias
+        total += penalty / 2 * (weight_off**2).sum() + bias_penalty / 2 * (bias_off**2).sum()
+        bias_slope = (amounts * wrong).sum(axis=0) + bias_penalty * bias_off
         return total, np.concatenate([slope.ravel(), bias_slope])
 
     result = minimize(

@@ -13,7 +13,7 @@ import numpy as np
 from lpf.combine.calibration import FEW_ENTITIES, rough_error
 from lpf.datasets import Dataset
 from lpf.datasets.leakage import find_leakage
-from lpf.model.artefact import class_shares_verdict
+from lpf.model.artefact import claim_verdict, class_shares_verdict
 from lpf.schema import Predicate
 from lpf.training.config import UNEQUAL, Balance
 from lpf.training.fitting import HeldOutScores, Scores
@@ -54,10 +54,13 @@ def seed_warnings(histories: Sequence[SeedHistory], deterministic: bool) -> Iter
 
 
 def unlearned_warnings(held_out: HeldOutScores) -> Iterator[str]:
-    """Predicates that are answered no better than by the class shares: the first warnings."""
+    """Predicates that are answered no better than by the class shares, or by the claim alone: the
+    first warnings."""
     for name, one in held_out.by_predicate.items():
         if not one.beats_class_shares:
             yield class_shares_verdict(name, held_out.data, one.to_dict())
+        if one.beats_claim is False:
+            yield claim_verdict(name, held_out.data, one.to_dict())
 
 
 def balancing_may_help(labels: np.ndarray, balance: Balance) -> bool:
@@ -95,7 +98,14 @@ def size_warnings(predicate: str, entities: int) -> Iterator[str]:
 
 
 def choice_warnings(choice: ModelChoice | None) -> Iterator[str]:
-    if choice is not None and choice.is_linear:
+    if choice is not None and choice.verdicts_nll is not None:
+        yield (
+            f"the verdicts without labels are kept (held-out NLL {choice.verdicts_nll:.4f}): what "
+            "was learned from your labels is not better by a standard error (networks "
+            f"{choice.networks_nll:.4f}, linear model {choice.linear_nll:.4f}). What is shown "
+            "about seeds and epochs is about networks that are not part of the model."
+        )
+    elif choice is not None and choice.is_linear:
         yield (
             f"the model is linear (held-out NLL {choice.linear_nll:.4f}, networks "
             f"{choice.networks_nll:.4f}): what is shown about seeds and epochs is about networks "

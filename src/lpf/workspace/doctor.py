@@ -402,7 +402,7 @@ def _model_warnings(workspace: Workspace, model: Artefact) -> Iterator[Check]:
             "predicates answer them",
             "if they have evidence of their own, label some of it and train again: lpf train",
         )
-    for sentence in model.card.not_better_than_class_shares():
+    for sentence in model.card.verdicts():
         remedy = "label more entities and train again: lpf train"
         yield Check("model", "warning", f"{model.version}: {sentence}", remedy)
 

@@ -26,6 +26,7 @@ from lpf.ingest import (
 from lpf.ingest.input_files import Rows
 from lpf.ledger import erase_query_texts
 from lpf.ledger.formats import DISCLOSURE_FORMAT
+from lpf.model.zero_label import ZeroLabelNumbers
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
 from lpf.reading import claim_reader, is_pair, open_reader
 from lpf.results import QueryResult, QueryResults
@@ -34,7 +35,7 @@ from lpf.storage.evidence import DamagedItem, StoredEvidence
 from lpf.storage.seals import damaged_error
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import LearnedCircuit, learn_circuit
-from lpf.workspace.claims import ZeroLabelNumbers, zero_label_model
+from lpf.workspace.claims import zero_label_model
 from lpf.workspace.entities import (
     EntitySummary,
     Ranking,
