@@ -93,11 +93,15 @@ class Runner:
         import torch
 
         threads = self.workers or cores()
-        torch.set_num_threads(threads)
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)  # of large networks; small ones are limited to one
         worker = Worker(self.folder, threads, DataSources(self.datasets), self.estimators)
-        for job in jobs:
-            for cell in worker.run(job):
-                counter.add(cell)
+        try:
+            for job in jobs:
+                for cell in worker.run(job):
+                    counter.add(cell)
+        finally:
+            torch.set_num_threads(before)
 
     def _run_in_processes(self, jobs: Sequence[Job], workers: int, counter: _Counter) -> None:
         before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
