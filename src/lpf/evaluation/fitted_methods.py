@@ -97,7 +97,8 @@ class FittedMethods:
         if settings and name not in OPTIONS:
             raise ConfigError(f"has no settings, got {sorted(settings)}.", field=name)
         if name == CLAIM_ONLY:
-            return ClaimOnly(name, self.examples.feature_cache.open_reader(with_claim=False))
+            dataset = self.examples.examples.dataset
+            return ClaimOnly(name, self.examples.feature_cache.claim_reader(dataset))
         if name in OPTIONS:
             circuit = self._flat_circuit if name in FLAT_PRIOR else None
             return LpfVariant(name, self.models.variant_model(name).runtime, settings, circuit)

@@ -92,8 +92,11 @@ class Workbench:
         self.train_spec = train_spec
         # Generated texts are short, so passages change no features. But the reader's id is part of
         # a model's version, and with it of random samples: published results keep the earlier id.
-        passages = not isinstance(train_spec.data, DomainData)
-        self.feature_cache = FeatureCache(folder / "features", threads, passages=passages)
+        # For the same reason their texts are read in the batches that they always were.
+        is_file = not isinstance(train_spec.data, DomainData)
+        self.feature_cache = FeatureCache(
+            folder / "features", threads, passages=is_file, distinct=is_file
+        )
         self.model_cache = ModelCache(folder / "models")
         self._data = SpecExamples(train_spec, self.feature_cache, sources)
         self._models = SharedModels(self._data, self.model_cache)
