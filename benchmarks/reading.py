@@ -6,6 +6,7 @@ All use the same texts and number of threads; the first two use the same weights
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -26,6 +27,7 @@ THREADS = 2
 TEXT_COUNT = 160
 THROUGHPUT_GOAL = 1.4
 COLD_START_GOAL = 8.0
+MEMORY_GOAL = 100  # MB
 WORDS = (
     "the of and in a was by to on for with from after although company supplier audit report "
     "quarterly evidence compliance inspection confirmed delay violation documented site regional "
@@ -40,20 +42,25 @@ THEIR_START = (
 )
 
 
-def make_texts(count: int = TEXT_COUNT, seed: int = 7, most_words: int = 60) -> list[str]:
+def make_texts(
+    count: int = TEXT_COUNT, seed: int = 7, most_words: int = 60, least_words: int = 8
+) -> list[str]:
     """Sentences of 8 to 60 words, about the length of evidence."""
     generator, words = random.Random(seed), WORDS.split()
-    return [
-        " ".join(generator.choices(words, k=generator.randint(8, most_words))).capitalize() + "."
-        for _ in range(count)
-    ]
+    lengths = (generator.randint(least_words, most_words) for _ in range(count))
+    return [" ".join(generator.choices(words, k=k)).capitalize() + "." for k in lengths]
 
 
 def run() -> list[Row]:
-    """All rows of this benchmark; takes about three minutes."""
+    """All rows of this benchmark; takes about eight minutes, five of them for memory."""
     with tempfile.TemporaryDirectory() as cache:
         # Cold starts first: once loaded, torch takes memory and threads of this process.
-        return [_cold_start(cache), *_throughput(cache), *_stance_rows(cache)]
+        return [
+            _cold_start(cache),
+            *_throughput(cache),
+            *_stance_rows(cache),
+            *_stance_memory(cache),
+        ]
 
 
 def _cold_start(cache: str) -> Row:
@@ -128,6 +135,50 @@ def _stance_rows(cache: str) -> list[Row]:
     change = float(np.abs(found["float32"] - found["int8"]).mean())
     loss = Row("stance reader, int8 loss", change, "mean change", "float32", None, "", None)
     return [*rows, loss]
+
+
+# In a new process, because this one has run other benchmarks. Prints the seconds, the memory in MB
+# after the first pairs, and the most after that.
+_READING_PAIRS = """
+import json, resource, sys, time
+from pathlib import Path
+from benchmarks.reading import THREADS, make_texts
+from lpf.reading import ReadRequest, StanceReader
+
+def used():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+cache, count, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+texts = make_texts(count, least_words=190, most_words=230)
+claims = make_texts(count, seed=8, most_words=16)
+pairs = [ReadRequest(text, claim) for text, claim in zip(texts, claims, strict=True)]
+reader = StanceReader(cache_dir=cache, threads=THREADS, precision="int8")
+sizes, begin = [], time.perf_counter()
+reader.read_many(pairs, progress=lambda done, _: sizes.append((done, used())))
+warm = max(size for done, size in sizes if done <= first)
+print(json.dumps([time.perf_counter() - begin, warm, max(size for _, size in sizes)]))
+"""
+
+
+def _stance_memory(cache: str, count: int = 10_000, first: int = 1000) -> list[Row]:
+    """Pairs of about 256 tokens, most of which are read in two passages."""
+    command = [sys.executable, "-c", _READING_PAIRS, cache, str(count), str(first)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds, warm, most = json.loads(done.stdout)
+    pairs, growth = f"{count:,} pairs of 256 tokens", most - warm
+    return [
+        Row(
+            f"stance reader, int8, memory over {pairs}",
+            growth,
+            "MB more",
+            f"{warm:.0f} MB after the first {first:,}",
+            None,
+            f"< {MEMORY_GOAL} MB",
+            growth < MEMORY_GOAL,
+        ),
+        Row(f"stance reader, int8, {pairs}", count / seconds, "pairs/s", "", None, "", None),
+    ]
 
 
 def _sentence_transformer() -> Any:

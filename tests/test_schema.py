@@ -128,3 +128,25 @@ def test_a_predicate_has_at_most_a_thousand_values() -> None:
         Schema.from_dict({"predicates": [{"name": "wide", "values": list(values)}]})
     assert caught.value.field == "predicates[0]: predicate 'wide': values"
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("description", "is_claim"),
+    [
+        ("Is this paper accepted at ICLR 2017?", True),
+        ("How reliable is the firm?", True),
+        ("  The company complies, or it will soon. ", True),
+        ("The supplier is reliable.", True),
+        ("", False),
+        ("Accepted?", False),
+        ("The level of compliance.", False),
+        ("What the evidence says of the claim.", False),
+        ("Whether the paper was accepted.", False),
+        ("the supplier is reliable", False),
+    ],
+)
+def test_a_description_is_a_claim_if_it_asks_or_states(description: str, is_claim: bool) -> None:
+    predicate = Predicate("outcome", ("no", "yes"), description=description)
+    assert predicate.claim == (description.strip() if is_claim else None)
+    assert Schema((predicate,)).claim == predicate.claim
+    assert Schema((predicate, Predicate("other", ("a", "b")))).claim is None

@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,12 +37,22 @@ LONGEST_STALENESS = 100_000_000  # days; in microseconds just below what a datab
 # What two related predicates depend on is a table with a cell for each pair of values.
 MOST_VALUES = 1000
 PRIOR_TOLERANCE = 1e-6
+# How to tell a description that can be read as a claim from one that only names the predicate.
+FEWEST_WORDS = 3
+_INDIRECT = re.compile(
+    r"(what|how|whether|which|who|whom|whose|why|when|where|if)\b", re.IGNORECASE
+)
+_AUXILIARY = re.compile(
+    r"\b(is|are|was|were|has|have|had|does|do|did|can|could|will|would|shall|should|must|may|might"
+    r"|cannot|(is|are|was|were|has|have|does|do|did|ca|wo)n['’]t)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """A predicate: its values in order, its prior (default: uniform), and the number of days after
-    which a known fact is stale."""
+    """A predicate: its values in order, its prior (default: uniform), the number of days after
+    which a known fact is stale, and what it means, best as a question."""
 
     name: str
     values: tuple[str, ...]
@@ -63,6 +74,21 @@ class Predicate:
     def index(self) -> Mapping[str, int]:
         """The position of each value."""
         return {value: position for position, value in enumerate(self.values)}
+
+    @property
+    def claim(self) -> str | None:
+        """The description, if texts can be read as evidence on it: a question, or a statement with
+        an auxiliary verb ("The company is reliable."). None for what only names the predicate
+        ("Level of compliance.", "Whether it was accepted.")."""
+        text = self.description.strip()
+        if len(text.split()) < FEWEST_WORDS:
+            return None
+        is_statement = (
+            text.endswith((".", "!"))
+            and not _INDIRECT.match(text)
+            and _AUXILIARY.search(text) is not None
+        )
+        return text if text.endswith("?") or is_statement else None
 
     def position(self, value: str) -> int:
         """Return the position of a value. Raises UnknownValueError."""
@@ -121,6 +147,11 @@ class Schema:
             raise UnknownPredicateError(
                 f"predicate {name!r} is not in the schema; it has {list(self._by_name)}."
             ) from None
+
+    @property
+    def claim(self) -> str | None:
+        """The claim of the only predicate; None if there are several."""
+        return self.predicates[0].claim if len(self.predicates) == 1 else None
 
     def related(self, name: str) -> tuple[str, ...]:
         """Return the predicates related to ``name``, directly or through others."""

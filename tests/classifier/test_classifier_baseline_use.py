@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from classifier_examples import CountingReader, suppliers, texts_of
+from classifier_examples import FAST, CountingReader, suppliers, texts_of
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.utils.validation import check_is_fitted
 
-from lpf import BaselineClassifier
+from lpf import BaselineClassifier, LPFClassifier
 from lpf.baselines import TransformerConfig
+from lpf.baselines.linear import LogisticMean
 from lpf.errors import ConfigError, DatasetError, EvidenceError, TrainingError
+from lpf.training import small_data
+from thread_counts import threads, two_threads
 
 
 def quick(**parameters: object) -> BaselineClassifier:
@@ -157,3 +161,23 @@ def test_a_given_prior_is_used_by_the_circuit_and_for_entities_without_evidence(
     np.testing.assert_allclose(given.predict_proba([[]]), [[0.9, 0.1]])
     assert (given.predict_proba(X)[:, 0] > plain.predict_proba(X)[:, 0]).all()
     assert any("prior gives 'bad' 90%" in warning for warning in given.warnings_)
+
+
+def test_fitting_uses_one_thread_and_gives_the_others_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of both classifiers; what they train is small."""
+    seen: list[set[int]] = []
+
+    def noted(original: Callable[..., object]) -> Callable[..., object]:
+        def call(*given: object, **named: object) -> object:
+            seen.append(threads())
+            return original(*given, **named)
+
+        return call
+
+    monkeypatch.setattr(LogisticMean, "fit", noted(LogisticMean.fit))
+    monkeypatch.setattr(small_data, "finish", noted(small_data.finish))
+    with two_threads():
+        BaselineClassifier("logistic_mean").fit(*suppliers(24))
+        LPFClassifier(**FAST).fit(*suppliers(12))
+        assert threads() == {2}
+    assert seen == [{1}, {1}]

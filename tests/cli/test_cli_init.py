@@ -189,3 +189,17 @@ def test_all_files_are_for_their_owner_only(tmp_path: Path) -> None:
     assert {path for path in modes if path.name.endswith(".rejects.jsonl")}
     wide = {path for path, mode in modes.items() if mode & 0o077}
     assert {path.name for path in wide} <= {"ledger.pub"}
+
+
+def test_a_description_becomes_the_claim_if_it_is_one(tmp_path: Path) -> None:
+    one, asked = ("--predicate", "level=low,high"), ("--description", "Is the firm reliable?")
+    made = json.loads(init(tmp_path / "asked", *one, *asked, "--json").stdout)
+    assert made["claim"] == "Is the firm reliable?"
+    with Workspace(tmp_path / "asked") as space:
+        assert space.schema["level"].description == "Is the firm reliable?"
+        assert space.settings.reader.description_as_claim
+    named = ("--description", "Reliability of the firm")
+    assert json.loads(init(tmp_path / "named", *one, *named, "--json").stdout)["claim"] is None
+    more = ("--predicate", "outcome=clean,qualified")
+    assert "--schema" in init(tmp_path / "two", *one, *more, *asked, code=2).output
+    assert not (tmp_path / "two").exists()

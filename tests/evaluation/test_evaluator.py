@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from lpf.evaluation.plan import DEFAULT_METHODS, EvaluationPlan
 from lpf.evaluation.result_store import ResultStore
 from lpf.evaluation.runner import Runner
 from lpf.evaluation.spec_datasets import file_dataset
+from lpf.schema import Schema
 from small_specs import all_three, entities, in_splits
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -65,6 +67,21 @@ def test_claim_only_is_added_if_there_are_claims(tmp_path: Path) -> None:
     rows = [{**row, "claim": "It works."} for row in in_splits(entities(70), all_three)]
     assert evaluator(tmp_path, rows).methods == (*METHODS, "claim_only")
     assert evaluator(tmp_path, rows, methods=("claim_only",)).methods == ("claim_only",)
+
+
+def test_a_description_in_the_schema_is_read_as_the_claim(tmp_path: Path) -> None:
+    """As if every entity had it; an entity's own claim stays."""
+    rows = in_splits(entities(72), all_three)
+    rows[0]["claim"] = "It works."
+    plain = evaluator(tmp_path, rows).source
+    (predicate,) = plain.schema
+    question = "Is the thing any good?"
+    described = Schema((replace(predicate, description=question),))
+    found = Evaluator.of(EvaluationPlan(replace(plain, schema=described), METHODS))
+    claims = [entity.claim for entity in found.source]
+    assert claims == ["It works.", *[question] * 71]
+    assert "claim_only" in found.methods
+    assert found.digest != Evaluator.of(EvaluationPlan(plain, METHODS)).digest
 
 
 def test_a_relative_path_is_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

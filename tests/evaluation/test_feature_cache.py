@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from lpf.datasets import read_dataset
 from lpf.evaluation.feature_cache import FeatureCache
@@ -42,6 +45,69 @@ def test_entities_with_claims_are_read_with_them(tmp_path: Path) -> None:
         feature_cache.examples(one, feature_cache.reader(one)).features for one in (claimed, plain)
     )
     assert wide.shape[1] > narrow.shape[1]
+
+
+COUNTED = """
+import sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from hash_reader import HashReader
+from lpf.evaluation import evaluate, feature_cache
+from lpf.reading import PairReader
+
+FOLDER = Path({folder!r})
+
+
+class Logged:
+    def read_many(self, items, *, progress=None):
+        with (FOLDER / "read.txt").open("a") as log:
+            for one in items:
+                log.write(f"{{self.reader_id}} | {{one.claim}} | {{one.text}}\\n")
+        return super().read_many(items)
+
+
+class LoggedTexts(Logged, HashReader): ...
+
+
+class LoggedPairs(Logged, PairReader): ...
+
+
+def open_reader(*, with_claim, **settings):
+    return LoggedPairs(HashReader(16)) if with_claim else LoggedTexts(16)
+
+
+feature_cache.open_reader = open_reader  # also in workers, which run this file first
+if __name__ == "__main__":
+    evaluate(
+        FOLDER / "parts.jsonl",
+        methods=["logistic_mean", "lexical_regression", "prior", "deep_sets"],
+        seeds=2,
+        folds=2,
+        workers={workers},
+        cache=FOLDER / "kept",
+    )
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_evaluation_reads_each_text_with_its_claim_once(tmp_path: Path, workers: int) -> None:
+    """In all folds, repetitions, methods and processes. ``claim_only`` reads the claims as well."""
+    rows = [
+        {**row, "claim": f"Part {place // 2} is fine."} for place, row in enumerate(entities(60))
+    ]
+    rows[2]["evidence"][0]["text"] = rows[3]["evidence"][0]["text"] = "The same text."
+    written(tmp_path / "parts.jsonl", rows)
+    program = tmp_path / "run.py"
+    tests = str(Path(__file__).parent.parent)
+    program.write_text(COUNTED.format(tests=tests, folder=str(tmp_path), workers=workers))
+    subprocess.run([sys.executable, program], check=True, capture_output=True)
+    read = (tmp_path / "read.txt").read_text().splitlines()
+    pairs = {(row["claim"], item["text"]) for row in rows for item in row["evidence"]}
+    claims = {row["claim"] for row in rows}
+    assert len(pairs) < sum(len(row["evidence"]) for row in rows)
+    expected = [f"pair(hash@16) | {claim} | {text}" for claim, text in pairs]
+    assert sorted(read) == sorted([*expected, *(f"hash@16 | None | {one}" for one in claims)])
+    assert not list(tmp_path.rglob("*.lock"))
 
 
 def test_test_entities_without_claims_are_read_as_the_training_entities_are(tmp_path: Path) -> None:

@@ -150,24 +150,12 @@ def test_cells_are_described_by_data_and_method() -> None:
 
 def test_ctrl_c_ends_two_workers_at_once_and_reports_stored_results(tmp_path: Path) -> None:
     """In a process of its own, interrupted as a terminal does it: the whole group."""
-    program = (
-        "import sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\n"
-        "from pathlib import Path\n"
-        "from lpf.evaluation.runner import Runner\n"
+    run = started(
+        tmp_path,
         "from small_specs import two_train_specs\n"
         "if __name__ == '__main__':\n"
         "    begun = lambda done, total, last: print('begun', flush=True)\n"
-        f"    Runner(Path({str(tmp_path / 'kept')!r}), 2, begun).run(two_train_specs())\n"
-    )
-    script = tmp_path / "run.py"
-    script.write_text(program)
-    run = subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        f"    Runner(Path({str(tmp_path / 'kept')!r}), 2, begun).run(two_train_specs())\n",
     )
     assert run.stdout is not None
     assert run.stdout.readline() == "begun\n"
@@ -178,6 +166,72 @@ def test_ctrl_c_ends_two_workers_at_once_and_reports_stored_results(tmp_path: Pa
     assert "results are stored, and the same command continues from there" in output
     assert output.count("Traceback") == 1  # the parent's own, which the command line replaces
     assert is_gone(run.pid)
+
+
+@pytest.mark.parametrize("killed_by", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_a_killed_parent(tmp_path: Path, killed_by: signal.Signals) -> None:
+    """Two workers that are in the middle of fitting; only the parent is killed."""
+    run = started(
+        tmp_path,
+        "import os, time\n"
+        "from dataclasses import replace\n"
+        "from small_specs import TRAIN_SPEC, Cell, EvalSpec\n"
+        "class Endless:\n"
+        "    def fit(self, X, y):\n"
+        "        print(os.getpid(), flush=True)\n"
+        "        time.sleep(600)\n"
+        "    def predict_proba(self, X): ...\n"
+        "specs = [replace(TRAIN_SPEC, seed=seed) for seed in (1, 2)]\n"
+        "cells = [Cell(one, EvalSpec(), 'endless') for one in specs]\n"
+        "Endless.__module__ = 'run'\n"
+        "if __name__ == '__main__':\n"
+        "    import run\n"
+        f"    runner = Runner(Path({str(tmp_path / 'kept')!r}), 2)\n"
+        "    replace(runner, estimators={'endless': run.Endless}).run(cells)\n",
+    )
+    assert run.stdout is not None
+    workers = {int(run.stdout.readline()) for _ in range(2)}
+    assert len(workers - {run.pid}) == 2
+    os.kill(run.pid, killed_by)
+    killed = time.monotonic()
+    try:
+        while any(map(is_running, workers)) and time.monotonic() < killed + 10:
+            time.sleep(0.02)
+        assert time.monotonic() - killed < 2
+    finally:
+        for worker in filter(is_running, workers):
+            os.kill(worker, signal.SIGKILL)
+        run.communicate(timeout=30)
+    assert run.returncode == -killed_by
+
+
+def started(folder: Path, program: str) -> subprocess.Popen[str]:
+    """A process that runs ``program``, in a group of its own."""
+    beginning = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\n"
+        "from pathlib import Path\n"
+        "from lpf.evaluation.runner import Runner\n"
+    )
+    script = folder / "run.py"
+    script.write_text(beginning + program)
+    return subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    # An ended process whose parent is gone may wait for its new parent to notice.
+    state = Path(f"/proc/{process}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def is_gone(group: int) -> bool:

@@ -6,12 +6,14 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from bench_answers import ELSEWHERE, answered
 
 from lpf.baselines import Shared, make_methods
+from lpf.baselines.linear import LogisticMean
 from lpf.domains import perfect_answers
 from lpf.errors import ArtefactError, DatasetError, MissingPackageError, StorageError
 from lpf.evaluation.specs import Cell, EvalSpec, TrainSpec
@@ -29,6 +31,7 @@ from small_specs import (
     kept_folder,
     written,
 )
+from thread_counts import threads, two_threads
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +158,39 @@ def test_a_missing_package_ends_the_run_and_is_not_stored(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
     with pytest.raises(MissingPackageError, match="pip install"):
         bench().predict(Cell(TRAIN_SPEC, EvalSpec(), "relational_graph"))
+
+
+class CountsThreads:
+    """An own method; ``seen`` has the numbers of threads while it is fitted."""
+
+    seen: ClassVar[list[set[int]]] = []
+
+    def fit(self, X: list[dict[str, object]], y: list[str]) -> CountsThreads:
+        self.classes_ = sorted(set(y))
+        CountsThreads.seen.append(threads())
+        return self
+
+    def predict_proba(self, X: list[dict[str, object]]) -> np.ndarray:
+        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
+
+def test_methods_use_one_thread_but_own_ones_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our networks and regressions are small; how large an own method is, nobody knows."""
+    seen: list[set[int]] = []
+    original = LogisticMean.fit
+
+    def fit(self: LogisticMean, *given: object) -> object:
+        seen.append(threads())
+        return original(self, *given)
+
+    monkeypatch.setattr(LogisticMean, "fit", fit)
+    spec = replace(TRAIN_SPEC, seeds=(1,))
+    bench = Workbench(spec, tmp_path, estimators={"mine": CountsThreads})
+    with two_threads():
+        for name in ("logistic_mean", "mine"):
+            assert bench.predict(Cell(spec, EvalSpec(), name)).error is None
+        assert threads() == {2}
+    assert seen == [{1}]
+    assert CountsThreads.seen == [{2}]

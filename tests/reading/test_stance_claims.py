@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import resource
 import sys
 from pathlib import Path
@@ -16,7 +17,11 @@ from lpf.reading.stance import stance_probabilities
 
 PACKAGE = Path(__file__).parents[2] / "packages" / "lpf-stance"
 WEIGHTS = PACKAGE / "src" / "lpf_stance" / "model"
-PAIRS, CHUNK = 1500, 100
+PAIRS, FIRST = 10_000, 1000
+WORDS = (
+    "the of and in was by after although plant inspection report supplier fault found confirmed "
+    "delay documented manager figures denied witness statement later corrected record percent"
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -73,14 +78,25 @@ def test_the_contrast_suite_is_read_as_the_card_says(right: np.ndarray) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_does_not_grow_with_the_number_of_pairs(cache_dir: Path) -> None:
-    reader = StanceReader(weights_dir=WEIGHTS, cache_dir=cache_dir)
-    text = " ".join(["the inspection of the plant found one more fault"] * 28)  # 252 tokens
-    used = []
-    for start in range(0, PAIRS, CHUNK):
-        reader.read_many([ReadRequest(text, f"Fault {start + n} was found.") for n in range(CHUNK)])
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        used.append(pages * resource.getpagesize() / 1e6)
-    # After a third of the pairs all buffers have their size. 10,000 pairs add less than 20 MB.
-    later = used[len(used) // 3 :]
-    per_chunk = np.polyfit(np.arange(len(later)), later, 1)[0]
-    assert per_chunk * 10_000 / CHUNK < 20
+    """10,000 pairs of about 256 tokens, so that most are read in two passages; all lengths differ,
+    as their batches do. Takes about five minutes on two cores."""
+    reader = StanceReader(weights_dir=WEIGHTS, cache_dir=cache_dir, precision="int8")
+    generator, words = random.Random(3), WORDS.split()
+    pairs = [
+        ReadRequest(
+            " ".join(generator.choices(words, k=generator.randint(215, 275))),
+            f"Fault {number} was found in the {generator.choice(words)}.",
+        )
+        for number in range(PAIRS)
+    ]
+    used: list[tuple[int, float]] = []
+    reader.read_many(pairs, progress=lambda done, _: used.append((done, resident())))
+    warm = max(size for done, size in used if done <= FIRST)
+    assert used[-1][0] == PAIRS
+    assert max(size for _, size in used) - warm < 100
+
+
+def resident() -> float:
+    """Memory of this process in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6

@@ -16,12 +16,12 @@ from lpf.reading.fitted_words import FittedWords
 from lpf.reading.lexical import BUCKETS, part_range
 from lpf.schema import Predicate, Schema
 from lpf.training import Examples, make_examples
+from lpf.training.examples import item_requests
 from lpf.training.lexical import (
     VIEWS,
     LexicalFit,
     entity_logits,
     fit_lexical,
-    item_requests,
     item_weights,
 )
 

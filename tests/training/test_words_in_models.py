@@ -18,8 +18,9 @@ from lpf.model.runtime import Runtime
 from lpf.reading.fitted_words import without_words, words_width
 from lpf.schema import Schema
 from lpf.training import Examples, Trained, Trainer, make_examples
+from lpf.training.examples import item_requests
 from lpf.training.fitting import item_factors
-from lpf.training.lexical import WordsFit, fit_words, item_requests, with_logits
+from lpf.training.lexical import WordsFit, fit_words, with_logits
 from lpf.types import QueryOptions
 
 WIDTH, ITEMS = 12, 3

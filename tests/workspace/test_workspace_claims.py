@@ -226,3 +226,79 @@ def test_a_model_with_stances_says_what_to_install_where_their_reader_is_not(
     found = checked_reader(space)
     assert found.state == "fault"
     assert "pip install ./packages/lpf-stance" in found.remedy
+
+
+QUESTION = "Is the company fine?"
+
+
+@pytest.fixture
+def described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    """A workspace whose only predicate has a question as its description."""
+    monkeypatch.setattr("lpf.workspace.wiring.open_reader", lambda *_, **__: WordReader())
+    predicate = Predicate("level", LEVELS, description=QUESTION)
+    with Workspace.create(tmp_path / "workspace", Schema((predicate,))) as made:
+        yield made
+
+
+def claims_of(space: Workspace) -> set[str | None]:
+    return {item.evidence.claim for item in space.evidence.page()}
+
+
+def test_the_description_is_the_claim_of_evidence_without_one(described: Workspace) -> None:
+    outcome = described.ingest([*rows(20, claim=None), *rows(10, first=20)])
+    assert claims_of(described) == {QUESTION, CLAIM}
+    assert any(QUESTION in note and "40 items" in note for note in outcome.notes)
+    described.train(plan=QUICK)
+    assert reads_claims(described)
+    result, own = described.query("C0003"), described.query("C0023")
+    assert (result.claim, own.claim) == (QUESTION, CLAIM)
+    assert described.replay(result.audit_ptr or "", deep=True).agrees
+    again = described.ingest(rows(20, claim=None))
+    assert again.unchanged == 40
+
+
+def test_training_on_a_file_reads_it_as_the_workspace_reads_evidence(
+    described: Workspace, tmp_path: Path
+) -> None:
+    file = write_lines(tmp_path / "labelled.jsonl", lines(40))
+    described.train(file, plan=QUICK)
+    assert reads_claims(described)
+    described.ingest(rows(3, claim=None))
+    assert claims_of(described) == {QUESTION}
+
+
+def test_evidence_that_was_read_without_claims_stays_without(
+    described: Workspace, tmp_path: Path
+) -> None:
+    """As in a workspace from before: its settings do not ask for the description."""
+    settings = described.folder / "lpf.toml"
+    before = settings.read_text()
+    assert "description_as_claim = true" in before
+    settings.write_text(before.replace("description_as_claim = true", ""))
+    with Workspace(described.folder) as older:
+        assert older.default_claim() is None
+        older.ingest(rows(30, claim=None))
+        assert claims_of(older) == {None}
+    settings.write_text(before)
+    with Workspace(described.folder) as asked:
+        asked.ingest(rows(3, claim=None, first=40))
+        asked.train(write_lines(tmp_path / "labelled.jsonl", lines(40)), plan=QUICK)
+        assert claims_of(asked) == {None}
+        assert not reads_claims(asked)
+
+
+@pytest.mark.parametrize("line_", ["with_claim = false", "description_as_claim = false"])
+def test_settings_turn_the_description_off(described: Workspace, line_: str) -> None:
+    settings = described.folder / "lpf.toml"
+    settings.write_text(settings.read_text().replace("description_as_claim = true", line_))
+    with Workspace(described.folder) as space:
+        space.ingest(rows(3, claim=None))
+        assert claims_of(space) == {None}
+        assert not any(map(is_pair, readers_used(space.evidence)))
+
+
+def test_several_predicates_have_no_default_claim(tmp_path: Path) -> None:
+    both = Schema(tuple(Predicate(name, LEVELS, description=QUESTION) for name in ("a", "b")))
+    with Workspace.create(tmp_path / "workspace", both) as space:
+        assert space.default_claim() is None
+        assert "description_as_claim" not in (space.folder / "lpf.toml").read_text()

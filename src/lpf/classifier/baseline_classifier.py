@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -36,6 +37,7 @@ from lpf.types import Float32Array, FloatArray
 
 if TYPE_CHECKING:
     from lpf.baselines import FittedMethod, Method, Temperature, TransformerConfig
+    from lpf.baselines.tempered import Tempered
     from lpf.training import Examples
 
 
@@ -161,21 +163,20 @@ def learn_baseline(
     tempered: bool,
 ) -> FittedBaseline:
     """``examples`` are those of ``given``, in splits. The prior gets no temperature."""
-    from lpf.baselines import with_temperature
-    from lpf.baselines.tempered import TEMPERING
+    from lpf.training.threads import one_thread
 
     _require_enough_per_class(examples.dataset, given.classes)
     train, validation = examples.split("train"), examples.split("validation")
     assert train is not None  # both were checked above
     assert validation is not None
     recipe.require_enough(train.dataset)
-    method = recipe.build(examples, reader_id)
-    fitted = method.fit(train, validation, PREDICATE, recipe.seed)
-    temperature = None
-    if tempered and not method.is_reference:
-        generator = np.random.default_rng([recipe.seed, TEMPERING])
-        scaled = with_temperature(fitted, validation, PREDICATE, generator=generator)
-        fitted, temperature = scaled, scaled.temperature
+    with nullcontext() if recipe.name == TRANSFORMER else one_thread():
+        method = recipe.build(examples, reader_id)
+        fitted = method.fit(train, validation, PREDICATE, recipe.seed)
+        temperature = None
+        if tempered and not method.is_reference:
+            scaled = _tempered(fitted, validation, recipe.seed)
+            fitted, temperature = scaled, scaled.temperature
     return FittedBaseline(
         recipe.name,
         tempered,
@@ -187,6 +188,14 @@ def learn_baseline(
         given.with_claim,
         _warnings(examples.dataset, temperature is not None),
     )
+
+
+def _tempered(fitted: FittedMethod, validation: Examples, seed: int) -> Tempered:
+    from lpf.baselines import with_temperature
+    from lpf.baselines.tempered import TEMPERING
+
+    generator = np.random.default_rng([seed, TEMPERING])
+    return with_temperature(fitted, validation, PREDICATE, generator=generator)
 
 
 def _require_enough_per_class(dataset: Dataset, classes: Classes) -> None:

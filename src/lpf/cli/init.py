@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,16 @@ PredicateTexts = Annotated[
         metavar="NAME=VALUE,VALUE...",
         help="Predicate and its values in order, optionally with prior probabilities: "
         "'level=low:0.3,medium:0.4,high:0.3'. Repeat for more.",
+    ),
+]
+Description = Annotated[
+    str | None,
+    typer.Option(
+        "--description",
+        metavar="TEXT",
+        help="What the predicate asks. A question or a statement ('Is the supplier reliable?') is "
+        "the claim of evidence that comes without one.",
+        show_default=False,
     ),
 ]
 RelatedTexts = Annotated[
@@ -62,6 +73,7 @@ def initialise(
         Path, typer.Argument(metavar="DIR", help="Folder of the workspace.")
     ] = Path(),
     predicate: PredicateTexts = None,
+    description: Description = None,
     related: RelatedTexts = None,
     schema: SchemaFile = None,
     domain: DomainName = None,
@@ -86,10 +98,12 @@ def initialise(
     from lpf.workspace import Workspace
 
     if claims:
-        _refuse_with_claims(predicate, related, schema, domain)
+        _refuse_with_claims(predicate, description, related, schema, domain)
         created = Workspace.create_for_claims(folder, reader=reader, store_url=store)
     else:
         wanted = _schema(predicate or [], related or [], schema, domain)
+        if description is not None:
+            wanted = _described(wanted, description, bool(predicate))
         created = Workspace.create(folder, wanted, reader=reader, store_url=store)
     with created as workspace:
         document = _document(workspace) | {"domain": domain, "claims": claims}
@@ -104,7 +118,7 @@ def _refuse_with_claims(*others: object) -> None:
         raise ConfigError(
             "defines the whole schema.",
             field="--claims",
-            hint="Leave --predicate, --related, --schema and --domain out.",
+            hint="Leave --predicate, --description, --related, --schema and --domain out.",
         )
 
 
@@ -142,6 +156,17 @@ def _schema(
     return Schema(tuple(map(_predicate, predicates)), relations)
 
 
+def _described(schema: Schema, description: str, is_given_here: bool) -> Schema:
+    if not is_given_here or len(schema.predicates) > 1:
+        raise ConfigError(
+            "is for a single --predicate.",
+            field="--description",
+            hint="Describe several predicates in a file, each with its description, and name it "
+            "with --schema.",
+        )
+    return replace(schema, predicates=(replace(schema.predicates[0], description=description),))
+
+
 def _predicate(text: str) -> Any:
     from lpf.schema import Predicate
 
@@ -177,6 +202,7 @@ def _document(workspace: Workspace) -> dict[str, Any]:
         "store": workspace.database.name,
         "reader": settings.reader.name,
         "predicates": {predicate.name: list(predicate.values) for predicate in workspace.schema},
+        "claim": workspace.default_claim(),
         "ledger": identity.origin,
         "key": str(settings.key_file) if settings.key_file.exists() else None,
         "public_key": identity.public_key.hex(),
@@ -200,6 +226,7 @@ def _show(document: dict[str, Any]) -> None:
             ("settings", document["settings"]),
             ("store", document["store"]),
             ("predicates", "\n".join(predicates)),
+            *([("claim", one_line(document["claim"]))] if document["claim"] else []),
             ("signing key", document["key"] or "none here: the ledger of this store has its own"),
             ("public key", document["public_key"]),
         ],

@@ -120,6 +120,13 @@ class Dataset:
             self, entities=tuple(replace(entity, split=split) for entity, split in pairs)
         )
 
+    def with_claim(self, claim: str | None) -> Dataset:
+        """Return the data set with this claim for the entities that have none."""
+        if claim is None or all(entity.claim is not None for entity in self.entities):
+            return self
+        filled = (replace(entity, claim=entity.claim or claim) for entity in self.entities)
+        return replace(self, entities=tuple(filled))
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything that training depends on: entities, evidence, labels and splits."""

@@ -146,7 +146,8 @@ class Evaluator:
         """Reads the data, once. DatasetError if it cannot be evaluated; nothing is run before."""
         if isinstance(plan.data, Dataset):
             plan.options.refuse("a data set in memory")
-            source, digest = plan.data, dataset_digest(plan.data)
+            source = plan.data.with_claim(plan.data.schema.claim)
+            digest = dataset_digest(source)
         else:
             source, digest = read_with_digest(plan.data, plan.options)
         dataset, predicate = labelled_dataset(source, plan.predicate)

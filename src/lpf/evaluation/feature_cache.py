@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 
 from lpf.baselines.interface import labelled
 from lpf.datasets import Dataset
@@ -14,35 +17,74 @@ from lpf.evaluation.spec_datasets import DataSources, eval_dataset, train_datase
 from lpf.evaluation.specs import EvalSpec, TrainSpec
 from lpf.factors.keys import content_key
 from lpf.reading import Reader, ReadRequest, open_reader
-from lpf.training import Examples, make_examples, read_features
+from lpf.reading.reader import Progress, as_requests
+from lpf.storage.atomic_files import PRIVATE_FILE, private_folder
+from lpf.training import Examples, make_examples
+from lpf.training.examples import features_key, item_requests, read_stored
 from lpf.types import Float32Array
+
+LOCK = ".lock"
+Key = tuple[str, bytes]  # a reader's ID, and the hash of a text with its claim
 
 
 class FeatureCache:
-    """Reads each text once. Features of whole data sets are stored in a folder, those of single
-    texts in memory, so that changed evidence costs only its new texts."""
+    """Reads each text with its claim once, in all processes that share ``folder``. It has the
+    features of whole data sets; those of single texts are in memory. ``distinct`` also reads texts
+    once that occur several times."""
 
-    def __init__(self, folder: Path, threads: int = 1, *, passages: bool = True) -> None:
+    def __init__(
+        self, folder: Path, threads: int = 1, *, passages: bool = True, distinct: bool = True
+    ) -> None:
         self.folder, self.threads, self.passages = folder, threads, passages
+        self.distinct = distinct
         self._readers: dict[bool, Reader] = {}
-        self._known: dict[tuple[str, bytes], Float32Array] = {}
+        self._known: dict[Key, Float32Array] = {}
 
     def examples(self, dataset: Dataset, reader: Reader) -> Examples:
         """Examples of an unchanged data set."""
-        features = read_features(dataset, reader, folder=self.folder)
-        self._known.update(zip(self._keys(dataset, reader), features, strict=True))
-        return make_examples(dataset, features)
+        requests = item_requests(dataset)
+        self._read_stored(requests, reader)
+        return make_examples(dataset, self.features(requests, reader))
 
     def examples_of_changed(self, dataset: Dataset, reader: Reader) -> Examples:
         """Examples of a data set most of whose texts were read before."""
-        keys = self._keys(dataset, reader)
-        requests = [
-            ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
-        ]
+        return make_examples(dataset, self.features(item_requests(dataset), reader))
+
+    def features(self, requests: Sequence[ReadRequest], reader: Reader) -> Float32Array:
+        """[N, width]. What was not read before is not stored in the folder."""
+        keys = _keys(requests, reader)
         new = {key: one for key, one in zip(keys, requests, strict=True) if key not in self._known}
         if new:
             self._known.update(zip(new, reader.read_many(list(new.values())), strict=True))
-        return make_examples(dataset, np.stack([self._known[key] for key in keys]))
+        return np.stack([self._known[key] for key in keys])
+
+    def claim_reader(self, dataset: Dataset) -> Reader:
+        """Reads claims as texts of their own, those of the data set once."""
+        reader = self.open_reader(with_claim=False)
+        claims = dict.fromkeys(entity.claim for entity in dataset)
+        requests = [ReadRequest(claim) for claim in claims if claim is not None]
+        if requests:
+            self._read_stored(requests, reader)
+        return RememberingReader(
+            reader.reader_id, reader.width, lambda items: self.features(items, reader)
+        )
+
+    def _read_stored(self, requests: Sequence[ReadRequest], reader: Reader) -> None:
+        """Read what is not known yet, or take it from the folder. Processes that need the same
+        texts wait for the one that reads them."""
+        keys = _keys(requests, reader)
+        if all(key in self._known for key in keys):
+            return
+        if self.distinct:
+            once = dict(zip(keys, requests, strict=True))
+            keys, requests = list(once), list(once.values())
+        private_folder(self.folder)
+        path = self.folder / f"{features_key(requests, reader.reader_id)}{LOCK}"
+        with FileLock(path, mode=PRIVATE_FILE):
+            features = read_stored(requests, reader, folder=self.folder)
+            with suppress(OSError):  # another process waits for it, where that keeps the file
+                path.unlink()
+        self._known.update(zip(keys, features, strict=True))
 
     def reader(self, dataset: Dataset) -> Reader:
         """Reads a text together with its claim if entities have claims."""
@@ -55,12 +97,31 @@ class FeatureCache:
             )
         return self._readers[with_claim]
 
-    def _keys(self, dataset: Dataset, reader: Reader) -> list[tuple[str, bytes]]:
-        return [
-            (reader.reader_id, content_key(item.text, entity.claim))
-            for entity in dataset
-            for item in entity.evidence
-        ]
+
+class RememberingReader(Reader):
+    """A reader whose features come from ``read``, which remembers them."""
+
+    def __init__(
+        self, reader_id: str, width: int, read: Callable[[Sequence[ReadRequest]], Float32Array]
+    ) -> None:
+        self._reader_id, self._width, self._read = reader_id, width, read
+
+    @property
+    def reader_id(self) -> str:
+        return self._reader_id
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    def read_many(
+        self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None
+    ) -> Float32Array:
+        return self._read(as_requests(items))
+
+
+def _keys(requests: Sequence[ReadRequest], reader: Reader) -> list[Key]:
+    return [(reader.reader_id, content_key(one.text, one.claim)) for one in requests]
 
 
 class SpecExamples:

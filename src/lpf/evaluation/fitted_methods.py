@@ -105,7 +105,8 @@ class FittedMethods:
         if settings and name not in OPTIONS:
             raise ConfigError(f"has no settings, got {sorted(settings)}.", field=name)
         if name == CLAIM_ONLY:
-            return ClaimOnly(name, self.examples.feature_cache.open_reader(with_claim=False))
+            dataset = self.examples.examples.dataset
+            return ClaimOnly(name, self.examples.feature_cache.claim_reader(dataset))
         if name == ZERO_LABEL:
             return ZeroLabel(name, self.examples.reader_id)
         if name in OPTIONS:

@@ -14,7 +14,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -93,11 +94,15 @@ class Runner:
         import torch
 
         threads = self.workers or cores()
-        torch.set_num_threads(threads)
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)  # of large networks; small ones are limited to one
         worker = Worker(self.folder, threads, DataSources(self.datasets), self.estimators)
-        for job in jobs:
-            for cell in worker.run(job):
-                counter.add(cell)
+        try:
+            for job in jobs:
+                for cell in worker.run(job):
+                    counter.add(cell)
+        finally:
+            torch.set_num_threads(before)
 
     def _run_in_processes(self, jobs: Sequence[Job], workers: int, counter: _Counter) -> None:
         before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
@@ -229,11 +234,20 @@ def _start_worker(
     finished_cells: Any,
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    threading.Thread(target=_end_with_parent, name="lpf-parent", daemon=True).start()
     import torch
 
     torch.set_num_threads(1)
     _process["worker"] = Worker(folder, 1, DataSources(datasets), estimators)
     _process["finished_cells"] = finished_cells
+
+
+def _end_with_parent() -> None:
+    """Runs in a thread of a worker: a parent that is killed cannot end its workers."""
+    parent = parent_process()
+    assert parent is not None  # only worker processes run this
+    wait([parent.sentinel])
+    os._exit(1)  # results are written whole, so none is half done
 
 
 def _run_job(job: Job) -> None:

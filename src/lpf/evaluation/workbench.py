@@ -6,13 +6,14 @@ Probabilities get a temperature that is fitted on the validation entities.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
-from lpf.baselines import ZERO_LABEL, FittedMethod, Temperature, with_temperature
+from lpf.baselines import TRANSFORMER, ZERO_LABEL, FittedMethod, Temperature, with_temperature
 from lpf.baselines.tempered import TEMPERING
 from lpf.datasets import Dataset
 from lpf.errors import EvidenceError
@@ -20,11 +21,13 @@ from lpf.evaluation.feature_cache import FeatureCache, SpecExamples
 from lpf.evaluation.fitted_methods import MACHINE_ERRORS, FittedMethods, error_text
 from lpf.evaluation.method_costs import method_costs
 from lpf.evaluation.model_cache import ModelCache, SharedModels, StudyModel
+from lpf.evaluation.own_method import is_own
 from lpf.evaluation.predictions import Predictions
 from lpf.evaluation.spec_datasets import DataSources
 from lpf.evaluation.specs import Cell, DomainData, EvalSpec, Settings, TrainSpec
 from lpf.metrics.scores import checked_probabilities
 from lpf.training import Examples
+from lpf.training.threads import one_thread
 from lpf.types import FloatArray
 
 # These methods fit a temperature of their own.
@@ -91,8 +94,11 @@ class Workbench:
         self.train_spec = train_spec
         # Generated texts are short, so passages change no features. But the reader's id is part of
         # a model's version, and with it of random samples: published results keep the earlier id.
-        passages = not isinstance(train_spec.data, DomainData)
-        self.feature_cache = FeatureCache(folder / "features", threads, passages=passages)
+        # For the same reason their texts are read in the batches that they always were.
+        is_file = not isinstance(train_spec.data, DomainData)
+        self.feature_cache = FeatureCache(
+            folder / "features", threads, passages=is_file, distinct=is_file
+        )
         self.model_cache = ModelCache(folder / "models")
         self._data = SpecExamples(train_spec, self.feature_cache, sources)
         self._models = SharedModels(self._data, self.model_cache)
@@ -104,7 +110,8 @@ class Workbench:
         ends the run."""
         test = self.test_examples(cell.eval_spec)
         try:
-            return self._predict(cell, test)
+            with self._threads(cell.method):
+                return self._predict(cell, test)
         except MACHINE_ERRORS:
             raise
         except Exception as error:
@@ -135,6 +142,11 @@ class Workbench:
     @property
     def model(self) -> StudyModel:
         return self._models.model
+
+    def _threads(self, method: str) -> AbstractContextManager[None]:
+        """One thread, except for a transformer and for own methods, whose networks may be large."""
+        large = method == TRANSFORMER or is_own(method) or method in self._methods.estimators
+        return nullcontext() if large else one_thread()
 
     def _predict(self, cell: Cell, test: Examples) -> Predictions:
         fit = self._methods.fit(cell.method, cell.settings)

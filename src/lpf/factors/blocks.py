@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import Final
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 BlockWork = Callable[[slice], None]
 
@@ -26,7 +27,7 @@ def for_blocks(work: BlockWork, count: int, block: int) -> None:
         for one in slices:
             work(one)
         return
-    with _SINGLE_THREADED_BLAS.held():
+    with ONE_BLAS_THREAD.held():
         for _ in _workers(os.getpid()).map(work, slices):
             pass
 
@@ -38,7 +39,7 @@ def _workers(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="lpf-block")
 
 
-class _BlasThreads:
+class BlasThreads:
     """Limits BLAS to one thread. The limit holds for the whole process, so callers share it: the
     first one sets it, the last one restores the original."""
 
@@ -48,24 +49,39 @@ class _BlasThreads:
         self._limit: object = None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        self._enter()
+    def held(self, *, find_again: bool = False) -> Iterator[None]:
+        """``find_again`` also limits a BLAS library that was loaded since the last search for them;
+        the search takes milliseconds."""
+        self._enter(find_again)
         try:
             yield
         finally:
             self._leave()
 
-    def _enter(self) -> None:
+    def _enter(self, find_again: bool) -> None:
         with self._lock:
             self._holders += 1
             if self._holders == 1:
+                if find_again:
+                    _controller.cache_clear()
+                _let_any_thread_set_limits()
                 self._limit = _controller().limit(limits=1, user_api="blas")
 
     def _leave(self) -> None:
         with self._lock:
             self._holders -= 1
             if self._holders == 0:
+                _let_any_thread_set_limits()
                 self._limit.restore_original_limits()  # type: ignore[attr-defined]
+                _let_any_thread_set_limits()
+
+
+def _let_any_thread_set_limits() -> None:
+    """Since threadpoolctl 3.8, the thread that first limits OpenBLAS owns the limit, and what other
+    threads set does nothing. The last holder may be another thread than the first."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 @lru_cache(maxsize=1)
@@ -74,4 +90,4 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-_SINGLE_THREADED_BLAS = _BlasThreads()
+ONE_BLAS_THREAD: Final = BlasThreads()

@@ -67,6 +67,7 @@ class DraftReader:
         self._names = [predicate.name for predicate in schema]
         only = self._names[0] if len(self._names) == 1 else None
         self._only_predicate = only if predicate is None else schema[predicate].name
+        self.default_claim: str | None = None  # of rows without one
 
     def check_columns(self, file: InputFile) -> None:
         """InputFileError if the file lacks a required column."""
@@ -87,7 +88,7 @@ class DraftReader:
         kind = fields.take(self._evidence_type, values, place)
         source = fields.take(identifier_field, values, "source")
         label = fields.take(self._supports_value, values, predicate, place)
-        claim = fields.take(claim_field, values)
+        claim = fields.take(claim_field, values) or self.default_claim
         report_id = fields.take(identifier_field, values, "report_id")
         fields.finish()
         if entity_id is None or predicate is None or text is None or kind is None:

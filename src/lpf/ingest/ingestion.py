@@ -95,12 +95,14 @@ def ingest(
     batch: int = DEFAULT_BATCH,
     progress: Progress | None = None,
     options: FileOptions | None = None,
+    claim: str | None = None,
 ) -> IngestOutcome:
     """Add the evidence in a file, or the items of a data set. ``progress`` is called with the rows
-    done and the total, which is None while unknown. InputFileError if the file cannot be read or,
-    if ``strict``, if any row is invalid."""
+    done and the total, which is None while unknown. ``claim`` is that of rows without one, if the
+    reader reads claims. InputFileError if the file cannot be read or, if ``strict``, if any row is
+    invalid."""
     file = open_input(path, options)
-    run = Ingestion(file, store, schema, reader, rejects_folder, batch, progress, options)
+    run = Ingestion(file, store, schema, reader, rejects_folder, batch, progress, options, claim)
     return run.run(strict)
 
 
@@ -116,10 +118,11 @@ def ingest_rows(
     batch: int = DEFAULT_BATCH,
     progress: Progress | None = None,
     options: FileOptions | None = None,
+    claim: str | None = None,
 ) -> IngestOutcome:
     """Like ``ingest``, for rows in memory. Problems show ``name`` in place of the file name."""
     file = rows_in_memory(name, rows, options)
-    run = Ingestion(file, store, schema, reader, rejects_folder, batch, progress, options)
+    run = Ingestion(file, store, schema, reader, rejects_folder, batch, progress, options, claim)
     return run.run(strict)
 
 
@@ -136,6 +139,7 @@ class Ingestion:
         batch: int,
         progress: Progress | None,
         options: FileOptions | None = None,
+        claim: str | None = None,
     ) -> None:
         if batch < 1:
             raise ConfigError(f"must be at least 1, got {batch}. Nothing was read.", field="batch")
@@ -149,7 +153,9 @@ class Ingestion:
             predicate=options.predicate,
         )
         self._drafts.check_columns(file)
-        reader = reader(_has_claims(file)) if callable(reader) else reader
+        reader = reader(claim is not None or _has_claims(file)) if callable(reader) else reader
+        if reader.uses_claim:
+            self._drafts.default_claim = claim
         self._file, self._store, self._reader = file, store, reader
         self._reader_number = store.reader_number(reader.reader_id, reader.width)
         self._matcher = StoreMatcher(store)
@@ -157,7 +163,8 @@ class Ingestion:
         self._rejects = RejectsFile(rejects_folder, file.name, store.erasure_times)
         self._batch, self._progress, self._total = batch, progress, file.total
         self._read = self._added = self._updated = self._unchanged = self._rejected = 0
-        self._dated_later = self._cut = self._edits = self._claims_unread = 0
+        self._dated_later = self._cut = self._edits = 0
+        self._claims_unread = self._claims_filled = 0
         self._first_edit = ""
         self._started = now_micros()
         self._problems: list[Problem] = []
@@ -218,6 +225,12 @@ class Ingestion:
         return [f"{number:,} items replaced by new versions: {shown}{more}"]
 
     def _about_claims(self) -> list[str]:
+        if self._claims_filled:
+            items = "1 item" if self._claims_filled == 1 else f"{self._claims_filled:,} items"
+            return [
+                f"{items} read as evidence on {self._drafts.default_claim!r}, the description of "
+                "the predicate, for lack of a claim."
+            ]
         number = self._claims_unread
         if not number:
             return []
@@ -325,6 +338,8 @@ class Ingestion:
         self._cut += self._reader.count_cut([draft.evidence.text_content for draft in written])
         if not self._reader.uses_claim:
             self._claims_unread += sum(d.evidence.claim is not None for d in written)
+        elif (claim := self._drafts.default_claim) is not None:
+            self._claims_filled += sum(d.evidence.claim == claim for d in written)
 
     def _before_next(self, attempt: int, error: Exception) -> None:
         if attempt == ATTEMPTS or isinstance(error, NonFiniteError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,12 +101,25 @@ def read_features(
     progress: Progress | None = None,
 ) -> Float32Array:
     """Features [N, width] of all items, cached in ``folder`` under the hash of the texts."""
-    path = None if folder is None else folder / f"{_key(dataset, reader.reader_id)}.npy"
+    return read_stored(item_requests(dataset), reader, folder=folder, progress=progress)
+
+
+def item_requests(dataset: Dataset) -> list[ReadRequest]:
+    """What a reader reads of a data set, item by item."""
+    return [ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence]
+
+
+def read_stored(
+    requests: Sequence[ReadRequest],
+    reader: Reader,
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Float32Array:
+    """Features [N, width] of texts with their claims, cached in ``folder`` under their hash."""
+    path = None if folder is None else folder / f"{features_key(requests, reader.reader_id)}.npy"
     if path is not None and path.is_file():
-        return _load(path, len(list(dataset.items)), reader.width)
-    requests = [
-        ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
-    ]
+        return _load(path, len(requests), reader.width)
     features = reader.read_many(requests, progress=progress)
     if path is not None:
         private_folder(path.parent)
@@ -130,11 +143,11 @@ def _load(path: Path, rows: int, width: int) -> Float32Array:
     return np.asarray(features, np.float32)
 
 
-def _key(dataset: Dataset, reader_id: str) -> str:
+def features_key(requests: Sequence[ReadRequest], reader_id: str) -> str:
+    """The name under which ``read_stored`` stores their features."""
     hashed = hashlib.sha256(reader_id.encode())
-    for entity in dataset:
-        for item in entity.evidence:
-            hashed.update(content_key(item.text, entity.claim))
+    for request in requests:
+        hashed.update(content_key(request.text, request.claim))
     return hashed.hexdigest()[:32]
 
 

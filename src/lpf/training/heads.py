@@ -23,9 +23,11 @@ from lpf.training.fitting import (
 from lpf.training.history import SeedHistory
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
 from lpf.training.stage_one import EpochCallback, StageOne, best_tensors, histories_of
+from lpf.training.threads import one_thread
 from lpf.training.training_warnings import data_warnings, size_warnings, unlearned_warnings
 
 
+@one_thread()
 def train_head(
     artefact: Artefact,
     examples: Examples,

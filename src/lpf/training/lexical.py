@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.combine.robust import copy_discount, exponents
-from lpf.datasets import Dataset
 from lpf.datasets.splits import grouped_folds
 from lpf.errors import TrainingError
 from lpf.reading.fitted_words import FittedWords, LexicalModel
@@ -33,8 +32,7 @@ from lpf.reading.lexical import (
     part_range,
     weighted_rows,
 )
-from lpf.reading.reader import ReadRequest
-from lpf.training.examples import Examples
+from lpf.training.examples import Examples, item_requests
 from lpf.training.material import training_shares
 from lpf.training.ridge import (
     MOST_ROWS,
@@ -94,11 +92,6 @@ class LexicalFit:
 
     def describe(self) -> str:
         return f"{self.view.name}, penalty {self.penalty:g}, cross-fitted NLL {self.nll:.4f}"
-
-
-def item_requests(dataset: Dataset) -> list[ReadRequest]:
-    """The texts of all items with the claims of their entities."""
-    return [ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence]
 
 
 def item_weights(examples: Examples) -> FloatArray:

@@ -59,7 +59,7 @@ Places = NDArray[np.intp]
 # nothing is still learned from, because no item has to explain the label alone. By relevance, the
 # mean is weighted by how much each item says about its claim. By occurrence, it also counts which
 # stances occur among the items (``combine.occurrence``); the regression then fits the rest.
-# Verdicts are fitted to the stance logits alone, pulled towards those that are given without labels.
+# Verdicts are fitted to the stance logits alone, pulled towards those given without labels.
 LabelSource = Literal[
     "items",
     "entities",

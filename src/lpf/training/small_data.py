@@ -47,6 +47,7 @@ from lpf.training.linear import (
 )
 from lpf.training.model_choice import ModelChoice, mean_nll
 from lpf.training.stage_one import EpochCallback
+from lpf.training.threads import one_thread
 from lpf.training.trainer import StatusCallback
 from lpf.types import FloatArray
 
@@ -63,6 +64,7 @@ class FoldResult:
     scores: Scores
 
 
+@one_thread()
 def train_small(
     examples: Examples,
     reader_id: str,

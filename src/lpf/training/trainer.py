@@ -30,6 +30,7 @@ from lpf.training.model_choice import ChosenModel, choose_model
 from lpf.training.search import SearchResult, search_id, search_seeds
 from lpf.training.stage_one import EpochCallback, StageOne
 from lpf.training.stage_two import TRAINED_PREFIX, AggregatorHistory, EntityRows, StageTwo
+from lpf.training.threads import one_thread
 from lpf.types import FloatArray, Variant
 
 # Called with the step that begins, such as "training the learned aggregator".
@@ -56,6 +57,7 @@ class Trainer:
     def dataset(self) -> Dataset:
         return self.examples.dataset
 
+    @one_thread()
     def run(self) -> Trained:
         """Train a model. Nothing is written except to ``folder``."""
         check_seeds(self.seeds)

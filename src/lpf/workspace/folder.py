@@ -136,6 +136,7 @@ def settings_text(schema: Schema, reader: str, store_url: str | None) -> str:
         "",
         "[reader]",
         f"name = {_quoted(reader)}",
+        *_about_claim(schema),
         "",
         "[store]",
         f"url = {_quoted(store_url or StoreSettings.url)}  # or postgresql://...; the environment"
@@ -159,6 +160,15 @@ def settings_text(schema: Schema, reader: str, store_url: str | None) -> str:
         between = ", ".join(map(_quoted, relation.between))
         lines += ["[[relations]]", f"between = [{between}]", ""]
     return "\n".join(lines)
+
+
+def _about_claim(schema: Schema) -> list[str]:
+    if schema.claim is None:
+        return []
+    return [
+        "# Evidence that comes without a claim is read as evidence on the predicate's description.",
+        "description_as_claim = true",
+    ]
 
 
 def _quoted(text: str) -> str:

@@ -50,10 +50,14 @@ def check_asked_by(name: str, field: str) -> None:
 @dataclass(frozen=True)
 class ReaderSettings:
     """The reader that turns texts into features. ``with_claim`` says if each text is read with its
-    claim; ``"auto"``: if the data that a model is trained on has claims."""
+    claim; ``"auto"``: if the data that a model is trained on has claims. With
+    ``description_as_claim``, the description of the only predicate is the claim of evidence that
+    comes without one, if it is a question or a statement. ``lpf init`` writes it where it applies;
+    a workspace from before does not have it."""
 
     name: str = "minilm"
     with_claim: bool | Literal["auto"] = "auto"
+    description_as_claim: bool = False
 
     def __post_init__(self) -> None:
         check_reader_name(self.name)

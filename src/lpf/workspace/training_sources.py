@@ -91,6 +91,7 @@ def labelled_data(workspace: Wiring, source: TrainingSource) -> Dataset:
         dataset = read_labelled(
             path, schema=workspace.schema, predicate=only, options=source.options
         )
+        dataset = dataset.with_claim(workspace.default_claim())
         return dataset.in_splits([None] * len(dataset)) if source.resplit else dataset
     source.options.refuse("a domain, which is generated")
     if source.resplit:

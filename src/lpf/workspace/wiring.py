@@ -154,9 +154,17 @@ class Wiring:
         """The workspace's reader, without the words of the active model: those are read when they
         are needed, and another model has others. If nothing has decided yet if claims are read,
         they are if the evidence to be added has any."""
-        is_auto = self.settings.reader.with_claim == "auto"
-        undecided = is_auto and self.model is None and not readers_used(self.evidence)
-        return self.reader_for(has_claims) if undecided else self.reader.base
+        return self.reader_for(has_claims) if self._is_undecided() else self.reader.base
+
+    def default_claim(self) -> str | None:
+        """The claim of evidence that comes without one: the description of the only predicate, if
+        the settings ask for that. None where claims are not read, so that all evidence of a
+        workspace is read alike."""
+        settings = self.settings.reader
+        claim = self.schema.claim if settings.description_as_claim else None
+        if claim is None or settings.with_claim is False:
+            return None
+        return claim if self._is_undecided() or self._reads_claims() else None
 
     def refresh_reader(self) -> None:
         """Drop the reader, and what was built with it, if a new model or the first evidence decided
@@ -177,6 +185,11 @@ class Wiring:
         if reader.reader_id == pinned:
             return reader
         return with_words(reader.pinned(without_words(pinned)), self.model.words)
+
+    def _is_undecided(self) -> bool:
+        """True if nothing says yet whether claims are read."""
+        is_auto = self.settings.reader.with_claim == "auto"
+        return is_auto and self.model is None and not readers_used(self.evidence)
 
     def _reads_claims(self) -> bool:
         if self.model is not None and self.model.config.reader_id:

@@ -303,6 +303,7 @@ class Workspace(Wiring):
             "batch": batch,
             "progress": progress,
             "options": options,
+            "claim": self.default_claim(),
         }
         self.list_copies()
         parts = self.evidence, self.schema, self.reader_for_ingestion
