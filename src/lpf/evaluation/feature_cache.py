@@ -13,7 +13,9 @@ from lpf.datasets import Dataset
 from lpf.evaluation.spec_datasets import DataSources, eval_dataset, train_dataset
 from lpf.evaluation.specs import EvalSpec, TrainSpec
 from lpf.factors.keys import content_key
-from lpf.reading import Reader, ReadRequest, open_reader
+from lpf.reading import PairReader, Reader, ReadRequest, open_reader
+from lpf.reading.stance import STANCE_WIDTH
+from lpf.reading.tuned import TunedReader, with_tuned
 from lpf.training import Examples, make_examples, read_features
 from lpf.types import Float32Array
 
@@ -25,6 +27,7 @@ class FeatureCache:
     def __init__(self, folder: Path, threads: int = 1, *, passages: bool = True) -> None:
         self.folder, self.threads, self.passages = folder, threads, passages
         self._readers: dict[bool, Reader] = {}
+        self._tuned: dict[str, Reader] = {}
         self._known: dict[tuple[str, bytes], Float32Array] = {}
 
     def examples(self, dataset: Dataset, reader: Reader) -> Examples:
@@ -35,6 +38,21 @@ class FeatureCache:
 
     def examples_of_changed(self, dataset: Dataset, reader: Reader) -> Examples:
         """Examples of a data set most of whose texts were read before."""
+        return make_examples(dataset, self._features(dataset, reader))
+
+    def tuned_examples(self, examples: Examples, tuned: TunedReader) -> Examples:
+        """``examples``, which were read with their claims, with the stances of a tuned reader."""
+        reader = with_tuned(self.open_reader(with_claim=True), tuned)
+        assert isinstance(reader, PairReader)
+        assert reader.stance is not None
+        if reader.stance.reader_id not in self._tuned:
+            self._tuned[reader.stance.reader_id] = reader.stance  # opening one takes a second
+        stances = self._features(examples.dataset, self._tuned[reader.stance.reader_id])
+        features = np.hstack([examples.features[:, :-STANCE_WIDTH], stances])
+        return replace(examples, features=features)
+
+    def _features(self, dataset: Dataset, reader: Reader) -> Float32Array:
+        """[N, width]; texts that were not read before are read now."""
         keys = self._keys(dataset, reader)
         requests = [
             ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
@@ -42,7 +60,7 @@ class FeatureCache:
         new = {key: one for key, one in zip(keys, requests, strict=True) if key not in self._known}
         if new:
             self._known.update(zip(new, reader.read_many(list(new.values())), strict=True))
-        return make_examples(dataset, np.stack([self._known[key] for key in keys]))
+        return np.stack([self._known[key] for key in keys])
 
     def reader(self, dataset: Dataset) -> Reader:
         """Reads a text together with its claim if entities have claims."""
@@ -87,10 +105,10 @@ class SpecExamples:
 
     @property
     def reader_id(self) -> str:
-        return self._reader.reader_id
+        return self.reader.reader_id
 
     @property
-    def _reader(self) -> Reader:
+    def reader(self) -> Reader:
         """The reader of the training data, which reads all test data too: whether claims are read
         must not depend on which entities have one."""
         return self.feature_cache.reader(self.examples.dataset)
@@ -122,6 +140,6 @@ class SpecExamples:
     def _read(self, eval_spec: EvalSpec) -> Examples:
         test = eval_dataset(eval_spec, self.examples.dataset, self.predicate)
         if not eval_spec.is_changed:
-            return self.feature_cache.examples(test, self._reader)
+            return self.feature_cache.examples(test, self.reader)
         self.test_examples(replace(eval_spec, change=None, top_k=None))  # reads most of the texts
-        return self.feature_cache.examples_of_changed(test, self._reader)
+        return self.feature_cache.examples_of_changed(test, self.reader)

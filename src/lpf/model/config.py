@@ -227,6 +227,7 @@ class ModelConfig:
     added later was trained on other texts: ``head_familiarity`` has its own.
 
     ``words`` are the predicates with a regression on words, whose logits are the last features.
+    ``tuned_reader`` is the hash of the reader that was tuned together with the model, if one was.
 
     ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
     wording of the model card does not change what a model answers.
@@ -247,6 +248,7 @@ class ModelConfig:
     familiarity: FamiliarityConfig | None = None
     head_familiarity: Mapping[str, FamiliarityConfig | None] = field(default_factory=dict)
     words: tuple[str, ...] = ()
+    tuned_reader: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "predicates", tuple(self.predicates))
@@ -296,7 +298,10 @@ class ModelConfig:
                     del head[name]
             if head["relevance_start"] is None:
                 del head["relevance_start"]
-        for name in ("min_credibility", "sampling_key", "familiarity", "head_familiarity", "words"):
+        for name in (
+            *("min_credibility", "sampling_key", "familiarity", "head_familiarity", "words"),
+            "tuned_reader",
+        ):
             if not document[name]:
                 del document[name]
         return document

@@ -144,14 +144,17 @@ class LinearTrainer:
     def rows(self, name: str, source: LabelSource) -> LinearRows:
         if source in (WHOLE, BY_RELEVANCE):
             return self._whole_rows(name, source)
-        labels = self._labels(source, name)
-        places = np.flatnonzero(labels >= 0)
+        labels, places = self._labels(source, name), self.places(name, source)
         rows = RegressionRows(self.scaled[places], labels[places], self._weights(source)[places])
         values = self._values(name)
         shares = training_shares(rows.labels, len(values), rows.weights)
         channel = self._channel(name) if source == "items" else None
         head = head_through(name, values, shares, channel)
         return LinearRows(head, rows, self.examples.segments.owner[places])
+
+    def places(self, name: str, source: LabelSource) -> Places:
+        """The rows of the items that are labelled, for the two sources that do not pool items."""
+        return np.flatnonzero(self._labels(source, name) >= 0)
 
     def _whole_rows(self, name: str, source: LabelSource) -> LinearRows:
         """One row per labelled entity. Robust mode with ρ = 1 and π equal to the prior multiplies
@@ -175,28 +178,30 @@ class LinearTrainer:
     @cached_property
     def _pooled(self) -> Float32Array:
         """The mean of each entity's items [E, d]; copies count as one item together."""
-        return self._pool(self._copy_discount)[0]
+        return self._pool(self.item_weights(WHOLE))[0]
 
     @cached_property
     def _pooled_by_relevance(self) -> tuple[Float32Array, FloatArray]:
         """The same, with each item counted by its relevance, and a text without a word not at
         all."""
-        shares = without_wordless(self._relevance, self.examples.wordless)
-        assert shares is not None  # without a stance the source is not offered
-        return self._pool(self._copy_discount * shares)
+        return self._pool(self.item_weights(BY_RELEVANCE))
 
-    def _pool(self, discount: FloatArray) -> tuple[Float32Array, FloatArray]:
-        """Sums of each entity's items [E, d], weighted by their exponents, and of the exponents
-        [E]: 1, or less if the items count for less than one item in all."""
+    def _pool(self, weights: FloatArray) -> tuple[Float32Array, FloatArray]:
+        """Weighted sums of each entity's items [E, d], and of the weights [E]: 1, or less if the
+        items count for less than one item in all."""
         segments = self.examples.segments
-        weights = exponents(discount, 1.0, segments)
         pooled = segments.sum(weights[:, None] * self.scaled).astype(np.float32)
         return pooled, segments.sum(weights)
 
-    @property
-    def _copy_discount(self) -> FloatArray:
+    def item_weights(self, source: LabelSource) -> FloatArray:
+        """The weight of each item in its whole entity [N], for the two sources that pool items."""
         examples = self.examples
-        return copy_discount(examples.groups, examples.segments, len(examples.features))
+        discount = copy_discount(examples.groups, examples.segments, len(examples.features))
+        if source == BY_RELEVANCE:
+            shares = without_wordless(self._relevance, examples.wordless)
+            assert shares is not None  # without a stance the source is not offered
+            discount = discount * shares
+        return exponents(discount, 1.0, examples.segments)
 
     @cached_property
     def _relevance(self) -> FloatArray | None:
