@@ -136,8 +136,7 @@ def _rung(rung: Mapping[str, Any]) -> str:
     minutes = f"{rung['seconds'] / 60:.1f} min"
     if rung["skipped"] is not None:
         return f"not tried, it takes about {minutes} and {rung['skipped']} (--budget)"
-    gain = f"{rung['gain']:.4f} ± {rung['gain_error']:.4f}"
-    return f"held-out NLL {rung['nll']:.4f} (lower by {gain}) in {minutes}"
+    return f"held-out NLL {rung['nll']:.4f}, {rung['difference']}, in {minutes}"
 
 
 def _ignored(options: Sequence[str]) -> list[tuple[str, str]]:
@@ -489,6 +488,7 @@ def _tuning_document(trained: Trained) -> dict[str, Any] | None:
         return None
     return {
         **asdict(choice),
+        "rungs": [asdict(one) | {"difference": one.difference} for one in choice.rungs],
         "told": f"reader: {choice.describe()}",
         "reader": None if trained.tuned is None else dict(trained.tuned.card),
         "sha256": None if trained.tuned is None else trained.tuned.digest,

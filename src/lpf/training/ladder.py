@@ -98,7 +98,7 @@ class LadderSteps:
 class Ladder:
     """``fit`` chooses a model on the features of a reader, which has the given ID. ``spent``
     seconds of ``budget`` are gone, ``fit_seconds`` of them for such a fit. ``folder`` keeps what is
-    finished (None: nothing is kept)."""
+    finished, and ``features`` what tuned readers read (None: nothing is kept)."""
 
     reader: PairReader
     predicates: tuple[str, ...]
@@ -107,6 +107,7 @@ class Ladder:
     spent: float
     fit_seconds: float
     folder: Path | None = None
+    features: Path | None = None
     steps: LadderSteps = LadderSteps()
 
     def climb(self, untuned: FittedReader) -> tuple[FittedReader, ReaderChoice]:
@@ -221,7 +222,7 @@ class Ladder:
         assert reader.stance is not None
         self.steps.status(f"reading the texts again: {rung.name} tuned")
         stances = read_features(
-            examples.dataset, reader.stance, folder=folder, progress=self.steps.on_texts
+            examples.dataset, reader.stance, folder=self.features, progress=self.steps.on_texts
         )
         features = np.hstack([examples.features[:, :-STANCE_WIDTH], stances])
         fitted = self.fit(replace(examples, features=features), reader.reader_id)

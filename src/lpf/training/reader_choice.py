@@ -42,10 +42,15 @@ class RungOutcome:
         """Without times: model cards must not depend on the machine."""
         if self.nll is None:
             return f"{self.name}: not tried, {self.skipped}"
-        return (
-            f"{self.name}: held-out NLL {self.nll:.4f}, lower by {self.gain:+.4f} ± "
-            f"{self.gain_error:.4f}"
-        )
+        return f"{self.name}: held-out NLL {self.nll:.4f}, {self.difference}"
+
+    @property
+    def difference(self) -> str:
+        """How far the NLL is below that of the untuned reader, or above it."""
+        if self.gain is None or self.gain_error is None:
+            return ""
+        direction = "lower" if self.gain > 0.0 else "higher"
+        return f"{abs(self.gain):.4f} {direction} (standard error {self.gain_error:.4f})"
 
 
 @dataclass(frozen=True)

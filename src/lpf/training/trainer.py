@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from lpf.datasets import Dataset, Split, require_trainable
+from lpf.index.vector_folders import FEATURE_CACHES
 from lpf.model.layout import fresh_tensors
 from lpf.model.runtime import Runtime
 from lpf.reading.reader import Reader
@@ -122,6 +123,7 @@ class Trainer:
             self.spent + seconds,
             seconds,
             self._ladder_folder(),
+            None if self.folder is None else self.folder / FEATURE_CACHES.name,
             LadderSteps(self.on_status, self.on_texts, self.on_pairs),
         )
         return ladder.climb(untuned)

@@ -75,11 +75,11 @@ class Tuning:
         folder: Path | None = None,
     ) -> None:
         self.data, self.settings, self.folder = data, settings, folder
-        with torch.random.fork_rng():  # loading draws a head that is then replaced
+        with torch.random.fork_rng():  # torch draws weights that are then replaced
             self.network = load_pair_encoder(tensors, dropout=settings.dropout)
+            self.heads = nn.ModuleList(_linear(one) for one in data.heads)
         self.network.freeze_embeddings()
         self.first = _freeze_below(self.network, settings.layers)
-        self.heads = nn.ModuleList(_linear(one) for one in data.heads)
         tuned = [one for one in self.network.parameters() if one.requires_grad]
         self.optimiser = torch.optim.AdamW(
             [
