@@ -288,7 +288,7 @@ def test_the_output_says_why_the_reader_was_not_tuned(
     quick = ("--seeds", "1", "--max-epochs", 2, *SMALL[:4], "--no-aggregator", "--no-report")
     shown = flat(lpf("train", claims, *quick))
     assert f"{ladder.FEWEST_ENTITIES:,}" in shown
-    document = lpf("train", claims, *quick, "--budget", "0", "--json").document
+    document = lpf.json("train", claims, *quick, "--budget", "0")
     assert document["config"]["budget"] == 0.0
     assert document["tuning"]["not_tried"] == "the budget is 0"
 
@@ -304,7 +304,7 @@ def test_the_output_shows_what_was_tuned_and_chosen(
     shown = flat(lpf("train", claims, *quick, "--budget", "10m"))
     assert "top layers: held-out NLL" in shown
     assert ", chosen" in shown
-    document = lpf("train", claims, *quick, "--json").document
+    document = lpf.json("train", claims, *quick)
     tuning = document["tuning"]
     assert [one["name"] for one in tuning["rungs"]] == ["top layers", "all layers"]
     assert tuning["sha256"][:16] in document["reader"]

@@ -11,6 +11,7 @@ The state is saved about once a minute; a run that was stopped continues with th
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,6 +40,10 @@ STATE = "state.pt"
 FORMAT = "lpf-tuning/1"
 SAVE_SECONDS = 60.0
 TIMED_BATCHES = 4  # after one that is not counted
+
+# oneDNN keeps what it prepared for each shape of a batch, by default for 1,024 of them: that took
+# half of the memory. It reads this when it is first used.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
 # Called with the pairs that are done and those in all passes.
 TuningProgress = Callable[[int, int], None]
