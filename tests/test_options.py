@@ -20,6 +20,8 @@ from lpf.options import (
     WeightForm,
     check_options,
     options_of,
+    parse_time,
+    shown_time,
 )
 from lpf.training.config import StageTwoConfig, TrainingConfig
 
@@ -98,3 +100,19 @@ def test_earlier_names_do_not_clash_with_other_options() -> None:
         names = [one.option.old_name for one in options_of(kind).values() if one.option.old_name]
         assert len(set(names)) == len(names)
         assert not set(names) & set(options_of(kind))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90.0), ("90s", 90.0), ("10m", 600.0), ("1.5h", 5400.0), ("0", 0.0), (" 2 M ", 120.0)],
+)
+def test_a_time_is_seconds_minutes_or_hours(text: str, seconds: float) -> None:
+    assert parse_time(text, "--budget") == seconds
+    assert parse_time(shown_time(seconds), "--budget") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "-5", "10 days", "1e9", "nan", "10m30s"])
+def test_another_time_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_time(text, "--budget")
+    assert caught.value.field == "--budget"

@@ -11,6 +11,7 @@ This module imports neither NumPy nor torch, so that ``lpf --help`` is fast.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import UTC, datetime
@@ -35,12 +36,16 @@ DEFAULT_MIN_CREDIBILITY = 0.5
 MOST_ITEMS, PAPER_ITEMS = 100, 5
 LARGEST_SEED = 2**53 - 1  # records store it as a JSON number
 
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_TIME = re.compile(r"(?P<number>[0-9]{1,9}(\.[0-9]{1,9})?)\s?(?P<unit>[smh]?)")
+
 
 @dataclass(frozen=True)
 class Option:
     """The declaration of one option. ``ge``, ``gt``, ``le`` and ``lt`` are bounds, as in
     "greater or equal". ``unset`` says what None means. ``old_name`` is an earlier spelling
-    that the command line still takes, with ``old_values`` for values that were renamed."""
+    that the command line still takes, with ``old_values`` for values that were renamed. ``is_time``
+    marks a number of seconds, which the command line also takes as ``10m``."""
 
     help: str
     group: str = ""
@@ -52,6 +57,7 @@ class Option:
     unset: str | None = None
     old_name: str | None = None
     old_values: Mapping[str, str] = field(default_factory=dict)
+    is_time: bool = False
 
     def admits(self, number: float) -> bool:
         """Return True if the number is within the bounds. NaN never is."""
@@ -107,7 +113,27 @@ class DeclaredOption:
             return ",".join(map(str, self.default))
         if isinstance(self.default, bool):
             return "on" if self.default else ""
-        return str(self.default)
+        return shown_time(self.default) if self.option.is_time else str(self.default)
+
+
+def parse_time(text: str, field: str) -> float:
+    """Seconds from ``90``, ``90s``, ``10m`` or ``1h``. ConfigError about ``field`` for any other
+    text."""
+    found = _TIME.fullmatch(text.strip().lower())
+    if found is None:
+        raise ConfigError(
+            f"must be a time such as 90s, 10m, 1h or a number of seconds, got {text[:80]!r}.",
+            field=field,
+        )
+    return float(found["number"]) * _UNITS[found["unit"]]
+
+
+def shown_time(seconds: float) -> str:
+    """As ``parse_time`` takes it: 600 is ``10m``."""
+    for unit in ("h", "m"):
+        if seconds and seconds % _UNITS[unit] == 0:
+            return f"{seconds / _UNITS[unit]:g}{unit}"
+    return f"{seconds:g}s" if seconds else "0"
 
 
 @lru_cache

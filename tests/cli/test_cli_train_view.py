@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from labelled_workspaces import LEVELS, WordReader, line, lines, write_lines
+from lpf.reading import PairReader
 from lpf.schema import Predicate, Schema
-from lpf.workspace import Workspace
+from lpf.training import ladder
+from lpf.workspace import Workspace, wiring
 from lpf.workspace.circuit import learn_from_rows
+from tuned_models import quick_ladder, tiny_reader
 
 SMALL = ("--hidden", 8, "--latent-width", 4, "--model", "networks", "--no-aggregator")
 QUICK = ("--seeds", "1,2", "--max-epochs", 3, *SMALL, "--no-report")
@@ -274,3 +277,35 @@ def test_the_output_says_if_the_prior_was_learned(lpf, tmp_path: Path, data: Pat
 
 def _unrated(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in item.items() if k != "credibility"} for item in evidence]
+
+
+def test_the_output_says_why_the_reader_was_not_tuned(
+    lpf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = tiny_reader(tmp_path / "reader")
+    monkeypatch.setattr(wiring, "claim_reader", lambda inner: PairReader(inner, reader.stance))
+    claims = write_lines(tmp_path / "claims.jsonl", lines(60, claim="All is well."))
+    quick = ("--seeds", "1", "--max-epochs", 2, *SMALL[:4], "--no-aggregator", "--no-report")
+    shown = flat(lpf("train", claims, *quick))
+    assert f"{ladder.FEWEST_ENTITIES:,}" in shown
+    document = lpf.json("train", claims, *quick, "--budget", "0")
+    assert document["config"]["budget"] == 0.0
+    assert document["tuning"]["not_tried"] == "the budget is 0"
+
+
+def test_the_output_shows_what_was_tuned_and_chosen(
+    lpf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    reader = tiny_reader(tmp_path / "reader")
+    monkeypatch.setattr(wiring, "claim_reader", lambda inner: PairReader(inner, reader.stance))
+    claims = write_lines(tmp_path / "claims.jsonl", lines(60, claim="All is well."))
+    quick = ("--seeds", "1", "--max-epochs", 2, *SMALL[:4], "--no-aggregator", "--no-report")
+    shown = flat(lpf("train", claims, *quick, "--budget", "10m"))
+    assert "top layers: held-out NLL" in shown
+    assert ", chosen" in shown
+    document = lpf.json("train", claims, *quick)
+    tuning = document["tuning"]
+    assert [one["name"] for one in tuning["rungs"]] == ["top layers", "all layers"]
+    assert tuning["sha256"][:16] in document["reader"]
+    assert tuning["reader"]["tuned_on"]["entities"] > 20

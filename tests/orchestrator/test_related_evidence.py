@@ -495,7 +495,7 @@ def test_forged_related_numbers_do_not_replay_from_texts(workspace: Workspace) -
             forged,
             workspace.evidence,
             lambda: workspace.reader,
-            lambda version: workspace.models.load_recorded(version).runtime(),
+            workspace.models.load_recorded,
             workspace.background.circuit,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lpf.baselines.interface import FittedMethod
@@ -16,13 +17,16 @@ from lpf.types import FloatArray, QueryOptions
 
 @dataclass(frozen=True)
 class FittedLpf:
-    """A fitted ``Lpf``: an engine with its query options."""
+    """A fitted ``Lpf``: an engine with its query options. ``read`` gives examples the features of
+    the model's own reader, if it has one."""
 
     engine: Engine
     predicate: str
     options: QueryOptions
+    read: Callable[[Examples], Examples] | None = None
 
     def predict_proba(self, examples: Examples) -> FloatArray:
+        examples = examples if self.read is None else self.read(examples)
         items = with_logits(examples, self.engine.runtime.words).items
         rows = self.engine.countable(items, self.predicate, self.options)
         used = items if rows is None else items.select(rows)

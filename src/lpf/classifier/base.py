@@ -16,8 +16,8 @@ from lpf.classifier.entities import Entity, EntityLike, claims_in
 from lpf.classifier.features import TextFeatureCache, choose_reader
 from lpf.classifier.labels import read_labels
 from lpf.errors import ConfigError, EvidenceError, TrainingError
+from lpf.model.artefact import Artefact
 from lpf.reading import Reader
-from lpf.reading.fitted_words import FittedWords, with_words, without_words
 from lpf.types import Float32Array, FloatArray
 
 
@@ -114,17 +114,18 @@ class EntityClassifier(ABC):
         entities: Sequence[Entity],
         with_claim: bool,
         reader_id: str,
-        words: FittedWords | None = None,
+        model: Artefact | None = None,
     ) -> Float32Array:
-        """Features of all items [N, width], from the reader that ``fit`` used, and ``words``."""
+        """Features of all items [N, width], from the reader that ``fit`` used: for a ``model``,
+        with what it adds to the reader."""
         if claims_in(entities) and not with_claim:
             raise EvidenceError(
                 "this model was fitted without claims, but these entities have claims, which it "
                 "cannot read. Nothing was answered; leave them out, or fit with claims.",
                 field="X",
             )
-        pinned = choose_reader(self.reader, with_claim).pinned(without_words(reader_id))
-        reader = with_words(pinned, words)
+        opened = choose_reader(self.reader, with_claim)
+        reader = opened.pinned(reader_id) if model is None else model.reader(opened)
         if reader.reader_id != reader_id:
             raise ConfigError(
                 f"the model was fitted with {reader_id}, but this is {reader.reader_id}. Nothing "

@@ -15,6 +15,7 @@ from lpf.classifier.labels import Classes, Prior, read_groups, read_labels
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem, Split, assign_splits
 from lpf.datasets.dataset_file import NO_EVIDENCE, Exclusions
 from lpf.errors import ConfigError, DatasetError, TrainingError
+from lpf.reading import Reader
 from lpf.schema import Schema
 from lpf.types import Evidence, Float32Array
 
@@ -237,17 +238,17 @@ def is_few(dataset: Dataset) -> bool:
     return all(e.split is None for e in dataset) and len(dataset) < FEWEST_FOR_SPLITS
 
 
-def learn(dataset: Dataset, features: Float32Array, reader_id: str, plan: FitPlan) -> Trained:
+def learn(dataset: Dataset, features: Float32Array, reader: Reader, plan: FitPlan) -> Trained:
     from lpf.training import Trainer, make_examples, train_small
 
     few = is_few(dataset)
     if not few:
         dataset = plan.holdout.applied(dataset)
     examples = make_examples(dataset, features, plan.copy_similarity)
-    data = examples, reader_id, (PREDICATE,)
+    data = examples, reader.reader_id, (PREDICATE,)
     if few:
         return train_small(*data, plan.config, plan.seeds, on_status=plan.on_status)
-    return Trainer(*data, plan.config, plan.seeds, on_status=plan.on_status).run()
+    return Trainer(*data, plan.config, plan.seeds, on_status=plan.on_status, reader=reader).run()
 
 
 def require_torch() -> None:

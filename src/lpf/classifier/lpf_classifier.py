@@ -81,6 +81,7 @@ class LPFClassifier(EntityClassifier):
     balance: Balance = "auto"
     model: ModelKind = "best"
     unfamiliar: Unfamiliar = "less"
+    budget: float = 600.0
     aggregator: AggregatorConfig | None = None
     aggregator_epochs: int = 30
     aggregator_learning_rate: float = 1e-3
@@ -123,8 +124,8 @@ class LPFClassifier(EntityClassifier):
         if plan.on_status is not None:
             plan.on_status("reading the texts")
         features = self._feature_cache.features(reader, given.entities)
-        trained = learn(dataset, features, reader.reader_id, plan)
-        artefact = Artefact("unsaved", trained.config, trained.card, trained.tensors)
+        trained = learn(dataset, features, reader, plan)
+        artefact = Artefact("unsaved", trained.config, trained.card, trained.tensors, trained.tuned)
         return self._set_fitted(
             FittedModel(given.classes, dataset.schema, artefact, given.with_claim, trained.warnings)
         )
@@ -177,7 +178,7 @@ class LPFClassifier(EntityClassifier):
     def _batch(self, X: Iterable[EntityLike], fitted: FittedModel) -> EntityBatch:
         entities = read_entities(X)
         model = fitted.artefact
-        features = self._features(entities, fitted.with_claim, model.config.reader_id, model.words)
+        features = self._features(entities, fitted.with_claim, model.config.reader_id, model)
         return EntityBatch(entities, features, checked_similarity(self.copy_similarity))
 
     def _options(self, uncertainty_samples: int = 0) -> QueryOptions:
@@ -226,6 +227,7 @@ class LPFClassifier(EntityClassifier):
             ),
             model=self.model,
             unfamiliar=self.unfamiliar,
+            budget=self.budget,
         )
 
 

@@ -44,7 +44,7 @@ def save(folder: Path, fitted: FittedModel, parameters: Mapping[str, Any]) -> No
     plain = json.loads(json.dumps(document, default=_plain))
     model = fitted.artefact
     # The model first, so that the file never names a folder that is not there yet.
-    plain["model"] = save_model(folder, model.config, model.tensors, model.card)
+    plain["model"] = save_model(folder, model.config, model.tensors, model.card, model.tuned)
     write_atomically(folder / FILE, json.dumps(plain, indent=1).encode() + b"\n")
 
 
@@ -61,7 +61,8 @@ def load(folder: Path) -> tuple[FittedModel, dict[str, Any]]:
         predicate = Predicate(PREDICATE, classes.values, tuple(document["prior"]))
         _check_values(path, predicate, artefact.config.head(PREDICATE).values)
         # The version is part of the random stream, so it stays as it was before saving.
-        model = replace(artefact, version="unsaved")
+        tuned = None if artefact.tuned is None else artefact.tuned.in_memory()
+        model = replace(artefact, version="unsaved", tuned=tuned)
         with_claim, warnings = bool(document["with_claim"]), tuple(document["cautions"])
         fitted = FittedModel(classes, Schema((predicate,)), model, with_claim, warnings)
         return fitted, _parameters_from_json(document["parameters"])

@@ -19,7 +19,8 @@ from lpf.cli.options import (
 )
 from lpf.cli.safe_output import one_line
 from lpf.errors import ConfigError
-from lpf.options import LARGEST_SEED
+from lpf.options import LARGEST_SEED, parse_time, shown_time
+from lpf.training.config import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
     from lpf.baselines.language_models import EndpointConfig
@@ -118,6 +119,16 @@ LanguageModelLimit = Annotated[
         show_default=False,
     ),
 ]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        help="Time for the training of lpf_chosen in each fold, such as 90s, 10m or 1h. "
+        f"[dim]\\[default: {shown_time(DEFAULT_BUDGET)}][/dim]",
+        show_default=False,
+    ),
+]
 Workers = Annotated[
     int, typer.Option("--workers", min=0, max=1024, help="Number of processes; 0 is one per core.")
 ]
@@ -162,6 +173,7 @@ def evaluate(
     endpoint: Endpoint = None,
     api_key_env: KeyVariable = None,
     llm_limit: LanguageModelLimit = None,
+    budget: Budget = None,
     workers: Workers = 0,
     keep: Keep = None,
     verbose: Verbose = False,
@@ -200,6 +212,7 @@ def evaluate(
             progress=progress,
             cache=keep,
             options=options,
+            budget=DEFAULT_BUDGET if budget is None else parse_time(budget, "--budget"),
         )
     if as_json:
         from lpf.evaluation import evaluation_document

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from lpf import options
 from lpf.cli.common import parse_time
 from lpf.errors import ConfigError, LPFError
 from lpf.options import DeclaredOption, QueryOptions, options_of
@@ -164,7 +165,8 @@ def _kind(declared: DeclaredOption) -> Any:
     """What Typer parses and checks; times and lists are parsed here."""
     if declared.choices:
         return Literal[declared.choices]
-    return str if declared.kind in (datetime, tuple) else declared.kind
+    is_text = declared.kind in (datetime, tuple) or declared.option.is_time
+    return str if is_text else declared.kind
 
 
 def _taken(declared: DeclaredOption, arguments: dict[str, Any]) -> Any:
@@ -182,6 +184,8 @@ def _taken(declared: DeclaredOption, arguments: dict[str, Any]) -> Any:
         return None
     if declared.kind is datetime:
         return parse_time(value, declared.flag)
+    if declared.option.is_time:
+        return options.parse_time(value, declared.flag)
     if declared.kind is tuple:
         return whole_numbers(value, declared.flag, "whole numbers such as 256,128")
     return value

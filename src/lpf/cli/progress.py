@@ -41,7 +41,7 @@ def training_progress() -> Iterator[TrainingCallbacks]:
     live = Live(display, console=Output(stderr=True), transient=True, refresh_per_second=8)
     # The display redirects both streams to print above itself, so they are made safe again.
     with live, safe_streams():
-        yield TrainingCallbacks(display.reading, display.epoch, display.status)
+        yield TrainingCallbacks(display.reading, display.epoch, display.status, display.tuning)
 
 
 @dataclass
@@ -59,8 +59,11 @@ class TrainingDisplay:
     def reading(self, done: int, total: int) -> None:
         self.done, self.total, self.unit = done, total, "texts"
 
+    def tuning(self, done: int, total: int) -> None:
+        self.done, self.total, self.unit = done, total, "texts, in all passes"
+
     def status(self, step: str) -> None:
-        self.step, self.total, self.running = step, None, ""
+        self.step, self.total, self.running, self.losses = step, None, "", ()
 
     def epoch(self, done: int, total: int, state: StageOneState) -> None:
         self.done, self.total, self.unit = done, total, "epochs"

@@ -80,6 +80,7 @@ def _show_head(output: Console, document: Mapping[str, Any]) -> None:
             ("data", f"{data['name']}: {entities}, {count(data['items'], 'item')}"),
             ("splits", splits or "none: few entities are trained on in folds"),
             ("reader", short_reader(document["reader"])),
+            *_tuning(document["tuning"]),
             *_claims(data["claims"]),
             *_prior(document["prior"]),
             *_model_choice(document),
@@ -116,6 +117,28 @@ def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if choice["verdicts_nll"] is not None:
         compared += f", verdicts without labels {choice['verdicts_nll']:.4f}"
     return [("model", f"{chosen} ({compared})")]
+
+
+def _tuning(tuning: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """The row about the ladder: what was tried, what it brought and what was chosen."""
+    if tuning is None:
+        return []
+    if tuning["not_tried"] is not None:
+        return [("tuning", f"not tried: {tuning['not_tried']}")]
+    lines = [f"untuned: held-out NLL {tuning['untuned_nll']:.4f}"]
+    for rung in tuning["rungs"]:
+        chosen = ", chosen" if rung["name"] == tuning["chosen"] else ""
+        lines.append(f"{rung['name']}: {_rung(rung)}{chosen}")
+    if tuning["chosen"] is None:
+        lines[0] += ", chosen"
+    return [("tuning", "\n".join(lines))]
+
+
+def _rung(rung: Mapping[str, Any]) -> str:
+    minutes = f"{rung['seconds'] / 60:.1f} min"
+    if rung["skipped"] is not None:
+        return f"not tried, it takes about {minutes} and {rung['skipped']} (--budget)"
+    return f"held-out NLL {rung['nll']:.4f}, {rung['difference']}, in {minutes}"
 
 
 def _ignored(options: Sequence[str]) -> list[tuple[str, str]]:
@@ -394,6 +417,7 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
         "reader": trained.config.reader_id,
         "config": run.config.to_dict(),
         "reading": _choice_document(trained.choice),
+        "tuning": _tuning_document(trained),
         "grid": [asdict(tried) for tried in run.tried],
         "seeds": _seed_documents(trained),
         "spread": {
@@ -478,6 +502,20 @@ def _chosen(choice: ModelChoice) -> str:
     if choice.keeps_verdicts:
         return "verdicts without labels"
     return "linear" if choice.is_linear else "networks"
+
+
+def _tuning_document(trained: Trained) -> dict[str, Any] | None:
+    """What the ladder tried; None if the reader has nothing that could be tuned."""
+    choice = trained.reader_choice
+    if choice is None:
+        return None
+    return {
+        **asdict(choice),
+        "rungs": [asdict(one) | {"difference": one.difference} for one in choice.rungs],
+        "told": f"reader: {choice.describe()}",
+        "reader": None if trained.tuned is None else dict(trained.tuned.card),
+        "sha256": None if trained.tuned is None else trained.tuned.digest,
+    }
 
 
 def _seed_documents(trained: Trained) -> list[dict[str, Any]]:

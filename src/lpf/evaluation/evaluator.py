@@ -26,6 +26,7 @@ from lpf.evaluation.data_checks import (
 )
 from lpf.evaluation.evaluation import Evaluation
 from lpf.evaluation.language_model_run import run_language_model
+from lpf.evaluation.method_names import CHOSEN
 from lpf.evaluation.own_method import is_own, own_settings
 from lpf.evaluation.plan import (
     DEFAULT_METHODS,
@@ -49,6 +50,7 @@ from lpf.evaluation.summaries import pooled
 from lpf.ingest import FileOptions
 from lpf.model.zero_label import without_counterpart
 from lpf.reading import stance_is_installed
+from lpf.training.config import DEFAULT_BUDGET
 
 NETWORKS = 7  # seeds of LPF's networks per repetition
 
@@ -68,6 +70,7 @@ def evaluate(
     progress: Progress | None = None,
     cache: str | Path | None = None,
     options: FileOptions | None = None,
+    budget: float = DEFAULT_BUDGET,
 ) -> Evaluation:
     """Compare methods on one data set: accuracy, calibration and speed.
 
@@ -95,6 +98,7 @@ def evaluate(
         progress: Called with (done, total, description of the last result).
         cache: Folder for results, features and models; by default the user's cache folder.
         options: How to read a table, where its content does not say.
+        budget: How many seconds the training of ``lpf_chosen`` may take in each fold.
 
     Raises:
         ConfigError: An argument is out of range, or names something unknown.
@@ -112,6 +116,7 @@ def evaluate(
         model=model,
         estimators=estimators,
         options=options or FileOptions(),
+        budget=budget,
     )
     evaluator = Evaluator.of(plan)
     folder = default_cache() if cache is None else Path(cache)
@@ -245,6 +250,8 @@ class Evaluator:
             return own_settings(method, self.plan.estimators.get(method))
         if method == TRANSFORMER and self.plan.model is not None:
             return checkpoint_settings(self.plan.model)
+        if method == CHOSEN and self.plan.budget != DEFAULT_BUDGET:
+            return (("budget", self.plan.budget),)
         return ()
 
     def evaluation(self, store: ResultStore) -> Evaluation:

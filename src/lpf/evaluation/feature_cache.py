@@ -16,8 +16,10 @@ from lpf.datasets import Dataset
 from lpf.evaluation.spec_datasets import DataSources, eval_dataset, train_dataset
 from lpf.evaluation.specs import EvalSpec, TrainSpec
 from lpf.factors.keys import content_key
-from lpf.reading import Reader, ReadRequest, open_reader
+from lpf.reading import PairReader, Reader, ReadRequest, open_reader
 from lpf.reading.reader import Progress, as_requests
+from lpf.reading.stance import STANCE_WIDTH
+from lpf.reading.tuned import TunedReader, with_tuned
 from lpf.storage.atomic_files import PRIVATE_FILE, private_folder
 from lpf.training import Examples, make_examples
 from lpf.training.examples import features_key, item_requests, read_stored
@@ -38,6 +40,7 @@ class FeatureCache:
         self.folder, self.threads, self.passages = folder, threads, passages
         self.distinct = distinct
         self._readers: dict[bool, Reader] = {}
+        self._tuned: dict[str, Reader] = {}
         self._known: dict[Key, Float32Array] = {}
 
     def examples(self, dataset: Dataset, reader: Reader) -> Examples:
@@ -49,6 +52,18 @@ class FeatureCache:
     def examples_of_changed(self, dataset: Dataset, reader: Reader) -> Examples:
         """Examples of a data set most of whose texts were read before."""
         return make_examples(dataset, self.features(item_requests(dataset), reader))
+
+    def tuned_examples(self, examples: Examples, tuned: TunedReader) -> Examples:
+        """``examples``, which were read with their claims, with the stances of a tuned reader."""
+        reader = with_tuned(self.open_reader(with_claim=True), tuned)
+        assert isinstance(reader, PairReader)
+        assert reader.stance is not None
+        if reader.stance.reader_id not in self._tuned:
+            self._tuned[reader.stance.reader_id] = reader.stance  # opening one takes a second
+        opened = self._tuned[reader.stance.reader_id]
+        stances = self.features(item_requests(examples.dataset), opened)
+        features = np.hstack([examples.features[:, :-STANCE_WIDTH], stances])
+        return replace(examples, features=features)
 
     def features(self, requests: Sequence[ReadRequest], reader: Reader) -> Float32Array:
         """[N, width]. What was not read before is not stored in the folder."""
@@ -148,10 +163,10 @@ class SpecExamples:
 
     @property
     def reader_id(self) -> str:
-        return self._reader.reader_id
+        return self.reader.reader_id
 
     @property
-    def _reader(self) -> Reader:
+    def reader(self) -> Reader:
         """The reader of the training data, which reads all test data too: whether claims are read
         must not depend on which entities have one."""
         return self.feature_cache.reader(self.examples.dataset)
@@ -183,6 +198,6 @@ class SpecExamples:
     def _read(self, eval_spec: EvalSpec) -> Examples:
         test = eval_dataset(eval_spec, self.examples.dataset, self.predicate)
         if not eval_spec.is_changed:
-            return self.feature_cache.examples(test, self._reader)
+            return self.feature_cache.examples(test, self.reader)
         self.test_examples(replace(eval_spec, change=None, top_k=None))  # reads most of the texts
-        return self.feature_cache.examples_of_changed(test, self._reader)
+        return self.feature_cache.examples_of_changed(test, self.reader)

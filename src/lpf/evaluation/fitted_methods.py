@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 
 from lpf.baselines import (
@@ -26,7 +26,9 @@ from lpf.evaluation.model_cache import SharedModels
 from lpf.evaluation.own_method import OwnMethod, is_own
 from lpf.evaluation.specs import Setting, Settings
 from lpf.evaluation.variants import OPTIONS, LpfVariant
+from lpf.reading.tuned import TunedReader
 from lpf.schema import Predicate, Schema
+from lpf.training import Examples
 
 # These use the uniform prior of the paper: a temperature fitted afterwards would also sharpen any
 # other prior.
@@ -83,7 +85,9 @@ class FittedMethods:
         examples = self.examples
         try:
             method = self._method(name, dict(settings))
-            shared = self.models.seconds(name)  # trains what is shared, so not timed here
+            shared = self.models.seconds(
+                name, dict(settings)
+            )  # trains what is shared, so not timed here
             begin = perf_counter()
             fitted = method.fit(
                 examples.train, examples.validation, examples.predicate, examples.train_spec.seed
@@ -111,8 +115,13 @@ class FittedMethods:
             return ZeroLabel(name, self.examples.reader_id)
         if name in OPTIONS:
             circuit = self._flat_circuit if name in FLAT_PRIOR else None
-            return LpfVariant(name, self.models.variant_model(name).runtime, settings, circuit)
+            model = self.models.variant_model(name, settings)
+            read = None if model.tuned is None else partial(self._read, tuned=model.tuned)
+            return LpfVariant(name, model.runtime, settings, circuit, read=read)
         return make_methods(self.models.shared(name), [name])[0]
+
+    def _read(self, examples: Examples, tuned: TunedReader) -> Examples:
+        return self.examples.feature_cache.tuned_examples(examples, tuned)
 
     @cached_property
     def _flat_circuit(self) -> CompiledCircuit:

@@ -7,7 +7,7 @@ time is charged to each method.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,13 +21,15 @@ from lpf.baselines import ItemModels, Shared, needs_of
 from lpf.errors import ArtefactFormatError, StorageError
 from lpf.evaluation.feature_cache import SpecExamples
 from lpf.evaluation.method_names import CHOSEN
-from lpf.evaluation.specs import TrainSpec
+from lpf.evaluation.specs import Setting, TrainSpec
 from lpf.evaluation.variants import DEFAULT_ENSEMBLE, OPTIONS, best_members
 from lpf.model.artefact import load_model
 from lpf.model.runtime import Runtime
+from lpf.reading import Reader
+from lpf.reading.tuned import TunedReader
 from lpf.storage.atomic_files import write_atomically
 from lpf.training import Examples, StageTwoConfig, Trainer, TrainingConfig
-from lpf.training.config import ModelKind
+from lpf.training.config import DEFAULT_BUDGET, ModelKind
 from lpf.training.history import SeedHistory
 
 FORMAT = 1
@@ -39,11 +41,13 @@ Recipe = Literal["networks", "chosen", "published"]
 @dataclass(frozen=True)
 class StudyModel:
     """All seeds of a search as members, best first; a "chosen" model has only those that answer.
-    ``histories`` are in the order of the seeds, ``seconds`` is the time of the whole search."""
+    ``histories`` are in the order of the seeds, ``seconds`` is the time of the whole search.
+    ``tuned`` is the reader of a "chosen" model, if it was tuned."""
 
     runtime: Runtime
     histories: tuple[SeedHistory, ...]
     seconds: float
+    tuned: TunedReader | None = None
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,18 @@ class ModelCache:
         self,
         train_spec: TrainSpec,
         examples: Examples,
-        reader_id: str,
+        reader: Reader,
         predicate: str,
         recipe: Recipe,
+        budget: float = DEFAULT_BUDGET,
     ) -> StudyModel:
+        """``budget`` is that of a "chosen" model."""
         home = self._home(train_spec, recipe)
+        if recipe == "chosen" and budget != DEFAULT_BUDGET:
+            home = home.with_name(f"{home.name}-{budget:g}")
         if not (home / "training.json").is_file():
-            self._train(home, train_spec, examples, reader_id, predicate, recipe)
+            config = replace(_config(recipe, len(train_spec.seeds)), budget=budget)
+            self._train(home, train_spec, examples, reader, predicate, config)
         return _loaded(home)
 
     def load(self, train_spec: TrainSpec) -> StudyModel:
@@ -79,14 +88,15 @@ class ModelCache:
         home: Path,
         train_spec: TrainSpec,
         examples: Examples,
-        reader_id: str,
+        reader: Reader,
         predicate: str,
-        recipe: Recipe,
+        config: TrainingConfig,
     ) -> None:
-        config = _config(recipe, len(train_spec.seeds))
         learned = examples.select(_learned(examples))
         begin = perf_counter()
-        trained = Trainer(learned, reader_id, (predicate,), config, train_spec.seeds).run()
+        trained = Trainer(
+            learned, reader.reader_id, (predicate,), config, train_spec.seeds, reader=reader
+        ).run()
         seconds = perf_counter() - begin
         document: dict[str, Any] = {
             "format": FORMAT,
@@ -131,7 +141,8 @@ def _loaded(home: Path) -> StudyModel:
             f"{path} cannot be read ({error}).",
             hint="Remove the folder it is in and repeat: the model is trained again.",
         ) from error
-    return StudyModel(load_model(home / version).runtime(), histories, seconds)
+    model = load_model(home / version)
+    return StudyModel(model.runtime(), histories, seconds, model.tuned)
 
 
 # Uses the model that is trained exactly as in the paper.
@@ -145,6 +156,7 @@ class SharedModels:
         self.examples, self.model_cache = examples, model_cache
         # As many seeds as LPF's own search.
         self._items = ItemModels(searched=len(examples.train_spec.seeds))
+        self._chosen: dict[float, StudyModel] = {}
 
     @cached_property
     def model(self) -> StudyModel:
@@ -154,14 +166,16 @@ class SharedModels:
     def published(self) -> StudyModel:
         return self._trained("published")
 
-    @cached_property
-    def chosen(self) -> StudyModel:
-        return self._trained("chosen")
+    def chosen(self, budget: float = DEFAULT_BUDGET) -> StudyModel:
+        """What ``lpf train`` chooses with a budget of this many seconds."""
+        if budget not in self._chosen:
+            self._chosen[budget] = self._trained("chosen", budget)
+        return self._chosen[budget]
 
-    def variant_model(self, name: str) -> StudyModel:
+    def variant_model(self, name: str, settings: Mapping[str, Setting] | None = None) -> StudyModel:
         """The model that a variant of LPF uses."""
         if name == CHOSEN:
-            return self.chosen
+            return self.chosen(float((settings or {}).get("budget", DEFAULT_BUDGET)))
         return self.published if name == PUBLISHED else self.model
 
     def shared(self, name: str) -> Shared:
@@ -171,10 +185,10 @@ class SharedModels:
             return Shared(items=self._items)
         return Shared(best_members(self.model.runtime, DEFAULT_ENSEMBLE), items=self._items)
 
-    def seconds(self, name: str) -> float:
+    def seconds(self, name: str, settings: Mapping[str, Setting] | None = None) -> float:
         """Training time of what the method shares; it is trained here if it was not before."""
         if name in OPTIONS:
-            return self.variant_model(name).seconds
+            return self.variant_model(name, settings).seconds
         if needs_of(name) == "networks":
             return self.model.seconds
         if needs_of(name) == "items":
@@ -183,10 +197,10 @@ class SharedModels:
             return self._item_seconds + self._fold_seconds
         return 0.0
 
-    def _trained(self, recipe: Recipe) -> StudyModel:
+    def _trained(self, recipe: Recipe, budget: float = DEFAULT_BUDGET) -> StudyModel:
         spec = self.examples
         return self.model_cache.model(
-            spec.train_spec, spec.examples, spec.reader_id, spec.predicate, recipe
+            spec.train_spec, spec.examples, spec.reader, spec.predicate, recipe, budget
         )
 
     @cached_property

@@ -14,6 +14,7 @@ from lpf.errors import ConfigError
 from lpf.evaluation.method_names import CHOSEN
 from lpf.evaluation.own_method import is_own
 from lpf.ingest import FileOptions
+from lpf.training.config import DEFAULT_BUDGET, TrainingConfig
 
 ALL = "all"
 # Methods that take a minute, not an hour, and that work with every data set.
@@ -44,7 +45,8 @@ class EvaluationPlan:
     networks. ``folds`` apply if the data has no test entities, or if ``resplit`` ignores its
     splits. ``model`` is the transformer to fine-tune, a folder or a name on the hub; by default
     that of the reader. ``estimators`` are own methods given as objects, by method name.
-    ``options`` say how to read a table."""
+    ``options`` say how to read a table. ``budget`` is how many seconds the training of
+    ``lpf_chosen`` may take in each fold."""
 
     data: Path | Dataset
     methods: tuple[str, ...] = DEFAULT_METHODS
@@ -56,9 +58,11 @@ class EvaluationPlan:
     model: str | None = None
     estimators: Mapping[str, object] = field(default_factory=dict)
     options: FileOptions = field(default_factory=FileOptions)
+    budget: float = DEFAULT_BUDGET
 
     def __post_init__(self) -> None:
         self._check_methods()
+        TrainingConfig(budget=self.budget)  # ConfigError if it is out of range
         if not self.seeds or len(set(self.seeds)) != len(self.seeds) or min(self.seeds) < 0:
             raise ConfigError(
                 f"must be different numbers, 0 or above, got {list(self.seeds)}.", field="seeds"

@@ -4,12 +4,12 @@ Settings of a cell: ``member`` (only the member of that rank), ``ensemble`` (num
 members), ``sampler``, ``n_samples``, ``temperature``, ``alpha`` and ``weight_form`` as in
 ``QueryOptions``, ``rho``, ``epsilon`` and ``slope`` instead of the fitted ones, ``fitted=False``
 for robust mode without fitting, ``divide_prior=False`` for a product that counts the prior once per
-item.
+item, ``budget`` for the seconds that the chosen model may be trained for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ DEFAULT_ENSEMBLE = 5
 _MEMBERS = ("member", "ensemble")
 _ROBUST = ("rho", "epsilon", "slope")
 _SWITCHES = ("fitted", "divide_prior")
+_TRAINING = ("budget",)  # of the chosen model
 _QUERY = ("sampler", "n_samples", "temperature", "alpha", "weight_form")
 # The methods that have settings, with their default options.
 OPTIONS: Mapping[str, QueryOptions] = {
@@ -50,16 +51,19 @@ ENSEMBLES = ("lpf_robust", "lpf_chosen", "lpf_learned", "lpf_learned_published")
 
 @dataclass(frozen=True)
 class LpfVariant:
-    """``model`` has all members of the search, best first."""
+    """``model`` has all members of the search, best first. ``read`` gives examples the features of
+    the model's own reader, if it has one."""
 
     name: str
     model: Runtime
     settings: Mapping[str, Setting]
     circuit: CompiledCircuit | None = None
     is_reference: bool = False
+    read: Callable[[Examples], Examples] | None = None
 
     def __post_init__(self) -> None:
-        known = (*_MEMBERS, *_ROBUST, *_SWITCHES, *_QUERY)
+        trained = _TRAINING if self.name == CHOSEN else ()
+        known = (*_MEMBERS, *_ROBUST, *_SWITCHES, *_QUERY, *trained)
         unknown = sorted(self.settings.keys() - set(known))
         if unknown or self.name not in OPTIONS:
             raise ConfigError(
@@ -87,7 +91,8 @@ class LpfVariant:
                 model, {predicate: fit_predicate(model, schema[predicate], extended)}
             )
         model = self._with_numbers(model, predicate)
-        return FittedLpf(Engine(model, schema, self.circuit), predicate, options)
+        engine = Engine(model, schema, self.circuit)
+        return FittedLpf(engine, predicate, options, self.read)
 
     def _model(self) -> Runtime:
         member = self.settings.get("member")

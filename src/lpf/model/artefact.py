@@ -3,7 +3,9 @@
     <version>/config.json          the shape of the networks and the fitted parameters
     <version>/card.json            the model card: training data, metrics, intended use, notes
     <version>/weights.safetensors  the tensors
+    <version>/reader/              the reader that was tuned together with it, if one was
 
+The version does not cover the tuned reader itself, but its hash, which is in ``config.json``.
 Loading reads JSON and raw numbers only, so a model file cannot run code.
 """
 
@@ -23,7 +25,10 @@ from typing import Any, Literal, get_args
 from lpf.errors import ArtefactFormatError, ArtefactHashError, ArtefactTensorError, ConfigError
 from lpf.model.config import ModelConfig
 from lpf.model.runtime import Runtime, check_tensors, fitted_words
-from lpf.reading.fitted_words import FittedWords
+from lpf.reading.fitted_words import FittedWords, with_words, without_words
+from lpf.reading.reader import Reader
+from lpf.reading.tuned import FOLDER as READER_FOLDER
+from lpf.reading.tuned import TunedReader, with_tuned
 from lpf.types import Float32Array
 
 # Which entities a model is scored on, the most independent of its training first.
@@ -222,9 +227,16 @@ class Artefact:
     config: ModelConfig
     card: ModelCard
     tensors: Mapping[str, Float32Array]
+    tuned: TunedReader | None = None
 
     def runtime(self) -> Runtime:
         return Runtime(self.config, self.tensors, self.version)
+
+    def reader(self, reader: Reader) -> Reader:
+        """The variant of ``reader`` that the model was trained with: of its version, and with the
+        words and the tuned stances that are part of the model."""
+        pinned = reader.pinned(without_words(self.config.reader_id))
+        return with_words(with_tuned(pinned, self.tuned), self.words)
 
     @property
     def words(self) -> FittedWords | None:
@@ -233,13 +245,18 @@ class Artefact:
 
 
 def save_model(
-    models: Path, config: ModelConfig, tensors: Mapping[str, Float32Array], card: ModelCard
+    models: Path,
+    config: ModelConfig,
+    tensors: Mapping[str, Float32Array],
+    card: ModelCard,
+    tuned: TunedReader | None = None,
 ) -> str:
     """Write ``models/<version>`` in one step and return the version. A model that is there already
-    is not written again."""
+    is not written again. ``tuned`` is the reader that ``config`` names, if it names one."""
     from safetensors.numpy import save
 
     check_tensors(config, tensors)
+    assert config.tuned_reader == (None if tuned is None else tuned.digest)
     contents = {
         CONFIG_FILE: _canonical({"format": FORMAT, **config.to_dict()}),
         CARD_FILE: _canonical(card.to_dict()),
@@ -247,7 +264,9 @@ def save_model(
     }
     version = _version(contents)
     if not (models / version).exists():
-        _write_folder(models, version, contents)
+        files = {} if tuned is None else tuned.files()
+        reader = {f"{READER_FOLDER}/{name}": content for name, content in files.items()}
+        _write_folder(models, version, contents | reader)
     return version
 
 
@@ -264,7 +283,10 @@ def load_model(folder: Path) -> Artefact:
     config = _parse_config(contents[CONFIG_FILE], folder / CONFIG_FILE)
     card = ModelCard.from_dict(_parse_json(contents[CARD_FILE], folder / CARD_FILE))
     tensors = _parse_tensors(contents[WEIGHTS_FILE], folder / WEIGHTS_FILE, config)
-    return Artefact(version, config, card, tensors)
+    tuned = None
+    if config.tuned_reader is not None:
+        tuned = TunedReader.load(folder / READER_FOLDER, config.tuned_reader)
+    return Artefact(version, config, card, tensors, tuned)
 
 
 def _canonical(document: Mapping[str, Any]) -> bytes:
@@ -285,6 +307,7 @@ def _write_folder(models: Path, version: str, contents: Mapping[str, bytes]) -> 
     staging = Path(tempfile.mkdtemp(prefix=".incoming-", dir=models))
     try:
         for name, content in contents.items():
+            (staging / name).parent.mkdir(mode=0o700, exist_ok=True)
             # For the owner only: a model says something about the texts it was trained on.
             handle = os.open(staging / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:

@@ -258,6 +258,7 @@ class ModelConfig:
 
     ``words`` are the predicates with a regression on words, whose logits are the last features.
     ``claim_alone`` are those with a regression on the claim alone (see ``model.claim_alone``).
+    ``tuned_reader`` is the hash of the reader that was tuned together with the model, if one was.
 
     ``sampling_key`` seeds the random draws of answers. It follows from the seeds, so that another
     wording of the model card does not change what a model answers.
@@ -279,6 +280,7 @@ class ModelConfig:
     head_familiarity: Mapping[str, FamiliarityConfig | None] = field(default_factory=dict)
     words: tuple[str, ...] = ()
     claim_alone: tuple[str, ...] = ()
+    tuned_reader: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("predicates", "seeds", *LISTS_PREDICATES):
@@ -328,7 +330,7 @@ class ModelConfig:
             if head["relevance_start"] is None:
                 del head["relevance_start"]
         added = ("min_credibility", "sampling_key", "familiarity", "head_familiarity")
-        for name in (*added, *LISTS_PREDICATES):
+        for name in (*added, *LISTS_PREDICATES, "tuned_reader"):
             if not document[name]:
                 del document[name]
         return document

@@ -25,11 +25,13 @@ from lpf.factors.convert import ConversionConfig, Converter
 from lpf.factors.keys import item_keys
 from lpf.index.features import known_reader
 from lpf.items import Segments
+from lpf.model.artefact import Artefact
 from lpf.model.familiarity import without_wordless
 from lpf.model.runtime import Runtime
 from lpf.orchestrator.known_facts import canonical_probabilities
 from lpf.reading import Reader, ReadRequest
 from lpf.reading.fitted_words import with_words, without_words
+from lpf.reading.tuned import with_tuned
 from lpf.reading.words import wordless
 from lpf.storage.evidence import DamagedItem, EvidenceStore, StoredEvidence
 from lpf.types import Float32Array, FloatArray
@@ -158,7 +160,7 @@ def replay_deep(
     fields: Mapping[str, Any],
     store: EvidenceStore,
     open_reader: Callable[[], Reader],
-    load_model: Callable[[str], Runtime],
+    load_model: Callable[[str], Artefact],
     circuit: CompiledCircuit | None = None,
 ) -> Replay:
     """``fields`` are those of a record with its blobs filled in; ``circuit`` is the one in use now.
@@ -173,9 +175,10 @@ def replay_deep(
         (one, _texts(fields["record_id"], one["evidence_chain"], store))
         for one in fields.get("related", ())
     ]
-    runtime = load_model(context["versions"]["model"])
-    reader = open_reader().pinned(without_words(context["versions"]["reader"]))
-    again = _Again(_same_reader(fields, with_words(reader, runtime.words)), runtime)
+    model = load_model(context["versions"]["model"])
+    pinned = open_reader().pinned(without_words(context["versions"]["reader"]))
+    reader = with_words(with_tuned(pinned, model.tuned), model.words)
+    again = _Again(_same_reader(fields, reader), model.runtime())
     notes: list[str] = []
     recorded_claim = fields.get("claim_alone")
     if recorded_claim is not None:

@@ -256,7 +256,8 @@ def usable_processors() -> int:
     return os.cpu_count() or 1
 
 
-def open_session(path: Path) -> Any:
+def open_session(model: Path | bytes, name: object = None) -> Any:
+    """``model`` is a file or its content; ``name`` is what errors call the latter."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -265,18 +266,23 @@ def open_session(path: Path) -> Any:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime has many error classes, none of them public
         raise ReaderError(
-            f"onnxruntime {onnxruntime.__version__} cannot open {path}: {error}.",
+            f"onnxruntime {onnxruntime.__version__} cannot open {name or model}: {error}.",
             hint="Upgrade it with `pip install -U onnxruntime`.",
         ) from error
 
 
 def open_tokenizer(path: Path) -> Tokenizer:
+    return parse_tokenizer(path.read_bytes())
+
+
+def parse_tokenizer(content: bytes) -> Tokenizer:
+    """From the content of a tokenizer's file."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer = Tokenizer.from_str(content.decode())
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

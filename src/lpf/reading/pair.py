@@ -88,11 +88,25 @@ class PairReader(Reader):
         inner = self._inner.pinned(plain.removeprefix(NAME).removesuffix(")"))
         if not stance and self._stance is not None:
             return PairReader(inner)  # a model from before there was a stance reader
-        return self if inner is self._inner else PairReader(inner, self._stance)
+        own = self._stance
+        return self._with(inner, None if own is None else own.pinned(stance.removesuffix(")")))
 
     def newest(self) -> Reader:
-        inner = self._inner.newest()
-        return self if inner is self._inner else PairReader(inner, self._stance)
+        own = self._stance
+        return self._with(self._inner.newest(), None if own is None else own.newest())
+
+    @property
+    def stance(self) -> Reader | None:
+        """The reader of stances, if there is one."""
+        return self._stance
+
+    def with_stance(self, stance: Reader) -> PairReader:
+        """The same reader, whose stances are read by ``stance``."""
+        return self._with(self._inner, stance)
+
+    def _with(self, inner: Reader, stance: Reader | None) -> PairReader:
+        is_same = inner is self._inner and stance is self._stance
+        return self if is_same else PairReader(inner, stance)
 
     def count_cut(self, items: Sequence[ReadRequest | str]) -> int:
         return self._inner.count_cut(items)

@@ -10,22 +10,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from lpf.errors import EvidenceError
+from lpf.errors import EvidenceError, ReaderUnavailableError
 from lpf.reading.export import (
     MODEL_FILE,
     STANCE,
     TOKENIZER_FILE,
+    WEIGHTS_FILE,
     EncoderSource,
     export_encoder,
+    genuine_bytes,
     installed_weights,
 )
-from lpf.reading.graph import GRAPH_VERSION, Precision
+from lpf.reading.graph import GRAPH_VERSION, Array, Precision
 from lpf.reading.minilm import (
     CLASS_TOKEN,
     SEPARATOR_TOKEN,
@@ -47,6 +50,7 @@ from lpf.reading.reader import (
     as_requests,
     check_text,
 )
+from lpf.reading.stored_weights import unpack_weights
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -89,11 +93,13 @@ class StanceReader(Reader):
         weights_dir: Path | str | None = None,
         source: EncoderSource = STANCE,
     ) -> None:
-        self._threads = usable_processors() if threads is None else threads
-        check_settings(precision, max_length, self._threads)
+        self.threads = usable_processors() if threads is None else threads
+        check_settings(precision, max_length, self.threads)
         self._export = partial(
             export_encoder, source, cache_dir, precision=precision, weights_dir=weights_dir
         )
+        self.source = source
+        self._weights_dir = weights_dir
         self._max_length = max_length
         self._lock = threading.Lock()
         self._opened: tuple[Any, Tokenizer] | None = None
@@ -117,12 +123,27 @@ class StanceReader(Reader):
         """The session and the tokenizer."""
         with self._lock:
             if self._opened is None:
-                folder = self._export()
-                self._opened = (
-                    open_session(folder / MODEL_FILE),
-                    open_tokenizer(folder / TOKENIZER_FILE),
-                )
+                self._opened = self._load()
             return self._opened
+
+    def _load(self) -> tuple[Any, Tokenizer]:
+        folder = self._export()
+        return open_session(folder / MODEL_FILE), open_tokenizer(folder / TOKENIZER_FILE)
+
+    def weights(self) -> dict[str, Array]:
+        """The weights, for training. ReaderUnavailableError if only an export of them is here."""
+        found = installed_weights(self.source) if self._weights_dir is None else self._weights_dir
+        if found is None:
+            raise ReaderUnavailableError(
+                f"the weights of {self.source.name} are not installed.",
+                hint=self.source.install_hint,
+            )
+        path = Path(found) / WEIGHTS_FILE
+        return unpack_weights(genuine_bytes(path, self.source.weights_sha256, self.source))
+
+    def tokenizer_bytes(self) -> bytes:
+        """The content of the tokenizer's file."""
+        return (self._export() / TOKENIZER_FILE).read_bytes()
 
     def read_many(
         self, items: Sequence[ReadRequest | str], *, progress: Progress | None = None
@@ -168,6 +189,20 @@ class StanceReader(Reader):
         if len(requests) > finished:
             yield len(requests) - finished
 
+    def token_pairs(self, requests: Sequence[ReadRequest]) -> list[Pair]:
+        """One pair per item, which has a claim: the whole text or, of a long one, the passage that
+        shares most with the claim. For training."""
+        found: list[Pair] = []
+        for start in range(0, len(requests), WINDOW):
+            part = list(requests[start : start + WINDOW])
+            pairs, owners = self._pairs(part, list(range(start, start + len(part))))
+            starts = np.searchsorted(owners, np.arange(len(part) + 1))
+            for first, last in pairwise(starts.tolist()):
+                texts = [np.asarray(text, np.int32) for _, text in pairs[first:last]]
+                claim = pairs[first][0]
+                found.append((claim, most_relevant(claim, texts, 1)[0]))
+        return found
+
     def _pairs(
         self, requests: list[ReadRequest], places: list[int]
     ) -> tuple[list[Pair], npt.NDArray[np.intp]]:
@@ -205,7 +240,7 @@ class StanceReader(Reader):
             rows[batch] = session.run(None, _padded([pairs[place] for place in batch]))[0]
 
         lengths = [len(claim) + len(text) + SPECIAL_TOKENS for claim, text in pairs]
-        return run_batches(work, token_batches(lengths), self._threads)
+        return run_batches(work, token_batches(lengths), self.threads)
 
 
 def _padded(pairs: Sequence[Pair]) -> dict[str, npt.NDArray[np.integer]]:
@@ -259,12 +294,12 @@ def combined_passages(rows: Features) -> Features:
 
 
 def most_relevant(
-    claim: Tokens, parts: Sequence[npt.NDArray[np.int32]]
+    claim: Tokens, parts: Sequence[npt.NDArray[np.int32]], count: int = MOST_PASSAGES
 ) -> list[npt.NDArray[np.int32]]:
-    """The ``MOST_PASSAGES`` passages that share most with the claim, in their order. A token that
-    few passages have counts more."""
+    """The ``count`` passages that share most with the claim, in their order. A token that few
+    passages have counts more."""
     wanted = np.unique(np.asarray(claim))
     present = np.stack([np.isin(wanted, part) for part in parts])
     rarity = np.log((1.0 + len(parts)) / (1.0 + present.sum(axis=0)))
-    best = np.argsort(-(present @ rarity), kind="stable")[:MOST_PASSAGES]
+    best = np.argsort(-(present @ rarity), kind="stable")[:count]
     return [parts[place] for place in sorted(best)]

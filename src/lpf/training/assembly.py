@@ -14,6 +14,7 @@ from lpf.model.artefact import HELD_OUT, WARNING_PREFIX, HeldOutData, ModelCard,
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
 from lpf.model.layout import of_members
 from lpf.model.runtime import Runtime
+from lpf.reading.tuned import TunedReader
 from lpf.training.claim_alone import compared_with_claims, fit_claims_alone, with_claims_alone
 from lpf.training.config import TrainingConfig
 from lpf.training.examples import Examples
@@ -29,6 +30,7 @@ from lpf.training.fitting import (
 )
 from lpf.training.history import SeedHistory, ranked, spread
 from lpf.training.model_choice import ModelChoice
+from lpf.training.reader_choice import ReaderChoice
 from lpf.training.stage_two import AggregatorHistory
 from lpf.training.training_warnings import (
     answer_warnings,
@@ -75,6 +77,8 @@ class Trained:
     scores: tuple[HeldOutScores, ...]
     warnings: tuple[str, ...]
     choice: ModelChoice | None = None  # None if the networks were not compared with a linear model
+    reader_choice: ReaderChoice | None = None  # None if there is nothing that could be tuned
+    tuned: TunedReader | None = None  # the model's reader, if it was tuned
 
     @property
     def is_linear(self) -> bool:
@@ -105,7 +109,7 @@ class Trained:
 
     def save(self, models: Path) -> str:
         """Write the model to ``models/<version>`` and return the version."""
-        return save_model(models, self.config, self.tensors, self.card)
+        return save_model(models, self.config, self.tensors, self.card, self.tuned)
 
     def runtime(self) -> Runtime:
         return Runtime(self.config, self.tensors)
@@ -159,6 +163,8 @@ def finish(
     validation_scores: Mapping[Variant, Mapping[str, Scores]] | None = None,
     choice: ModelChoice | None = None,
     aggregator: AggregatorHistory = (),
+    reader_choice: ReaderChoice | None = None,
+    tuned: TunedReader | None = None,
 ) -> Trained:
     """Calibrate the model, score it, collect the warnings and write its card.
 
@@ -209,6 +215,8 @@ def finish(
         warnings=warnings,
         choice=choice,
         aggregator=aggregator,
+        reader_choice=reader_choice,
+        tuned=tuned,
     )
 
 
@@ -223,12 +231,18 @@ def assemble(
     warnings: Sequence[str],
     choice: ModelChoice | None = None,
     aggregator: AggregatorHistory = (),
+    reader_choice: ReaderChoice | None = None,
+    tuned: TunedReader | None = None,
 ) -> Trained:
     """Put a calibrated model and its results together, with a card named after the data set."""
     blank = ModelCard(dataset.name, "", INTENDED, UNSUITABLE)
     model = runtime.config  # one with an added head keeps its key
     trained = Trained(
-        replace(model, sampling_key=model.sampling_key or _sampling_key(model)),
+        replace(
+            model,
+            sampling_key=model.sampling_key or _sampling_key(model),
+            tuned_reader=model.tuned_reader if tuned is None else tuned.digest,
+        ),
         runtime.tensors,
         blank,
         histories,
@@ -237,6 +251,8 @@ def assemble(
         scores,
         tuple(warnings),
         choice,
+        reader_choice,
+        tuned,
     )
     card = replace(
         blank,
@@ -285,6 +301,10 @@ def _card_notes(trained: Trained, config: TrainingConfig) -> Iterator[str]:
         yield f"{about}{note}"
     if trained.choice is not None:
         yield f"model: {trained.choice.describe()}"
+    if trained.reader_choice is not None:
+        yield f"reader: {trained.reader_choice.describe()}"
+    if trained.tuned is not None:
+        yield f"tuned reader: {trained.tuned.describe()}"
     for name, fitted in trained.fitted.items():
         yield from _fitted_notes(name, fitted)
     for warning in trained.warnings:

@@ -41,6 +41,8 @@ MOST_EPOCHS = 100_000
 MOST_IN_BATCH = 1_000_000
 MOST_SEEDS = 1000
 MOST_LAYERS = 16
+LONGEST_BUDGET = 10_000_000  # seconds
+DEFAULT_BUDGET = 600.0  # seconds
 LARGEST_RATE = 10
 LARGEST_WEIGHT = 1000
 
@@ -77,7 +79,9 @@ class TrainingConfig:
     label is learned too (see ``linear`` and ``factors.label_channel``). ``model="networks"``
     follows the paper: always networks, and an item's label counts as its entity's.
     ``aggregator=None`` leaves out the second stage, ``unfamiliar="full"`` the fit that recognises
-    texts unlike the training texts.
+    texts unlike the training texts. Of ``budget`` seconds, those that are left after training on
+    features of the untuned reader are used to tune it (``ladder``); with ``model="networks"``
+    nothing is tuned.
     """
 
     hidden: Annotated[
@@ -123,6 +127,18 @@ class TrainingConfig:
         Unfamiliar,
         Option("How texts unlike the training texts count in robust mode: less, or full.", HOW),
     ] = "less"
+    budget: Annotated[
+        float,
+        Option(
+            "Time for training in all; what is left of it tunes the reader of claims. 0: no "
+            "tuning.",
+            HOW,
+            ge=0,
+            le=LONGEST_BUDGET,
+            metavar="TIME",
+            is_time=True,
+        ),
+    ] = DEFAULT_BUDGET
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
@@ -143,6 +159,7 @@ class TrainingConfig:
             stage_two=StageTwoConfig(weight_decay=0.0, patience=None),
             model="networks",
             unfamiliar="full",
+            budget=0.0,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from lpf.combine.calibration import (
     choose_threshold,
     fit_robust,
     fit_temperature,
+    robust_answers,
 )
 from lpf.combine.learned import LearnedCombiner
 from lpf.datasets import Dataset
@@ -88,6 +89,16 @@ def robust_fit(runtime: Runtime, predicate: Predicate, validation: Examples) -> 
     labelled = labelled_entities(validation, predicate.name)
     factors = _labelled_factors(runtime, predicate, labelled)
     return fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
+
+
+def held_out_answers(runtime: Runtime, predicate: Predicate, validation: Examples) -> FloatArray:
+    """Robust mode's answers about the validation entities labelled with ``predicate`` [E, V]. Its
+    parameters are fitted to these; without the entity's fold, if there are so few that they are
+    cross-fitted."""
+    labelled = labelled_entities(validation, predicate.name)
+    factors = _labelled_factors(runtime, predicate, labelled)
+    fit = fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
+    return robust_answers(factors, fit.parameters) if fit.held_out is None else fit.held_out
 
 
 def _labelled_factors(

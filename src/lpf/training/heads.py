@@ -79,7 +79,7 @@ def train_head(
         name=f"{artefact.card.name} + {predicate}",
         notes=(f"a head added to model {artefact.version}", *trained.card.notes),
     )
-    return replace(trained, card=card)
+    return replace(trained, card=card, tuned=artefact.tuned)
 
 
 def _train(

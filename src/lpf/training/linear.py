@@ -193,14 +193,17 @@ class LinearTrainer:
             return self._whole_rows(name, source)
         if source == VERDICTS:
             return self._verdict_rows(name)
-        labels = self._labels(source, name)
-        places = np.flatnonzero(labels >= 0)
+        labels, places = self._labels(source, name), self.places(name, source)
         rows = RegressionRows(self.scaled[places], labels[places], self._weights(source)[places])
         values = self._values(name)
         shares = training_shares(rows.labels, len(values), rows.weights)
         channel = self._channel(name) if source == "items" else None
         head = head_through(name, values, shares, channel)
         return LinearRows(head, rows, self.examples.segments.owner[places])
+
+    def places(self, name: str, source: LabelSource) -> Places:
+        """The rows of the items that are labelled, for the two sources that do not pool items."""
+        return np.flatnonzero(self._labels(source, name) >= 0)
 
     def _whole_rows(self, name: str, source: LabelSource) -> LinearRows:
         """One row per labelled entity. Robust mode with ρ = 1 and π equal to the prior multiplies
@@ -234,7 +237,7 @@ class LinearTrainer:
         assert self.stance is not None  # without one the source is not offered
         stances = stances_of(self.examples.features, self.stance)
         shares = without_wordless(self._copy_discount, self.examples.wordless)
-        assert shares is not None  # it is None only if no discount is given
+        assert shares is not None  # a discount was given
         segments = self.examples.segments
         cases = occurrences(stances, shares, segments)
         ratios = fit_ratios(cases[entities], labels[entities], prior)
@@ -256,7 +259,8 @@ class LinearTrainer:
             relevance_start=self.stance,
             silent=tuple(verdicts.silent.tolist()),
         )
-        pooled, amounts = self._pool_by_relevance(self.stances(self.examples.features))
+        logits = self.stances(self.examples.features)
+        pooled, amounts = self._pool(self.item_weights(BY_RELEVANCE), logits)
         rows = RegressionRows(
             pooled[entities],
             labels[entities],
@@ -275,28 +279,29 @@ class LinearTrainer:
     @cached_property
     def _pooled(self) -> Float32Array:
         """The mean of each entity's items [E, d]; copies count as one item together."""
-        return self._pool(self._copy_discount, self.scaled)[0]
+        return self._pool(self.item_weights(WHOLE), self.scaled)[0]
 
     @cached_property
     def _pooled_by_relevance(self) -> tuple[Float32Array, FloatArray]:
         """The same, with each item counted by its relevance, and a text without a word not at
         all."""
-        return self._pool_by_relevance(self.scaled)
+        return self._pool(self.item_weights(BY_RELEVANCE), self.scaled)
 
-    def _pool_by_relevance(self, features: Float32Array) -> tuple[Float32Array, FloatArray]:
-        shares = without_wordless(self._relevance, self.examples.wordless)
-        assert shares is not None  # without a stance the source is not offered
-        return self._pool(self._copy_discount * shares, features)
-
-    def _pool(
-        self, discount: FloatArray, features: Float32Array
-    ) -> tuple[Float32Array, FloatArray]:
-        """Sums of each entity's items [E, d], weighted by their exponents, and of the exponents
-        [E]: 1, or less if the items count for less than one item in all."""
+    def _pool(self, weights: FloatArray, features: Float32Array) -> tuple[Float32Array, FloatArray]:
+        """Weighted sums of each entity's ``features`` [E, d], and of the weights [E]: 1, or less if
+        the items count for less than one item in all."""
         segments = self.examples.segments
-        weights = exponents(discount, 1.0, segments)
         pooled = segments.sum(weights[:, None] * features).astype(np.float32)
         return pooled, segments.sum(weights)
+
+    def item_weights(self, source: LabelSource) -> FloatArray:
+        """The weight of each item in its whole entity [N], for the two sources that pool items."""
+        discount = self._copy_discount
+        if source == BY_RELEVANCE:
+            shares = without_wordless(self._relevance, self.examples.wordless)
+            assert shares is not None  # without a stance the source is not offered
+            discount = discount * shares
+        return exponents(discount, 1.0, self.examples.segments)
 
     @property
     def _copy_discount(self) -> FloatArray:

@@ -23,6 +23,7 @@ from lpf.combine.calibration import (
 )
 from lpf.datasets import Split, grouped_folds
 from lpf.errors import ConfigError, DatasetError
+from lpf.metrics import log_losses
 from lpf.model.runtime import Runtime
 from lpf.reading.fitted_words import FittedWords
 from lpf.reading.pair import is_pair, stance_start
@@ -32,12 +33,14 @@ from lpf.training.fitting import (
     FittedParameters,
     Scores,
     class_shares,
+    held_out_answers,
     labelled_factors,
     robust_fit,
     score,
 )
 from lpf.training.lexical import fit_words, with_logits
 from lpf.training.linear import HeldOutFactors, LinearSearch, LinearSettings, LinearTrainer, Places
+from lpf.types import FloatArray
 
 # With fewer validation entities, folds of training and validation entities choose the settings.
 ENOUGH_VALIDATION = 500
@@ -126,16 +129,24 @@ class Refit:
     def _robust(self, name: str) -> CalibrationFit:
         return fit_robust(self._data(name), generator=np.random.default_rng(SUBSETS_SEED))
 
-    def _scores(self, name: str, fit: CalibrationFit) -> Scores:
-        labelled = self._labelled(name)
+    def held_out_answers(self, name: str) -> FloatArray:
+        """Answers about the validation entities that are labelled with the predicate [E, V]."""
+        return self._answers(name, self._robust(name))
+
+    def _answers(self, name: str, fit: CalibrationFit) -> FloatArray:
         answers = fit.held_out
         if answers is None:
             answers = robust_answers(self._data(name), fit.parameters)
-        dataset = self.known.dataset.select(labelled.tolist())
+        dataset = self.known.dataset.select(self._labelled(name).tolist())
+        return answers[dataset.positions("validation")]
+
+    def _scores(self, name: str, fit: CalibrationFit) -> Scores:
+        dataset = self.known.dataset.select(self._labelled(name).tolist())
         places = dataset.positions("validation")
         predicate, train = dataset.schema[name], dataset.labels(name)[dataset.positions("train")]
         shares = class_shares(train, len(predicate.values))
-        return score(answers[places], dataset.select(places.tolist()), predicate, shares)
+        held_out = dataset.select(places.tolist())
+        return score(self._answers(name, fit), held_out, predicate, shares)
 
     def _labelled(self, name: str) -> Places:
         return np.flatnonzero(self.known.dataset.labels(name) >= 0)
@@ -162,6 +173,21 @@ class ChosenModel:
     examples: Examples
     refit: Refit | None = None
 
+    def held_out_losses(self, predicates: Sequence[str]) -> FloatArray:
+        """The log loss of each validation entity, predicate by predicate."""
+        validation = _part(self.examples, "validation")
+        found = []
+        for name in predicates:
+            labels = validation.dataset.labels(name)
+            if self.refit is not None:
+                answers = self.refit.held_out_answers(name)
+            else:
+                answers = held_out_answers(
+                    self.runtime, validation.dataset.schema[name], validation
+                )
+            found.append(log_losses(answers, labels[labels >= 0]))
+        return np.concatenate(found)
+
 
 @dataclass(frozen=True)
 class _Linear:
@@ -176,14 +202,19 @@ class _Linear:
     folds: LinearSearch | None
 
 
-def choose_model(networks: Runtime, examples: Examples, predicates: tuple[str, ...]) -> ChosenModel:
-    """The better of ``networks`` and linear models with as many members."""
+def choose_model(
+    networks: Runtime, examples: Examples, predicates: tuple[str, ...], *, in_folds: bool = True
+) -> ChosenModel:
+    """The better of ``networks`` and linear models with as many members. Without ``in_folds``,
+    validation entities choose the settings even if they are few: the features of training entities
+    come from a reader that knows their labels, so that folds of them say nothing."""
     # Words of claims are used only where the reader reads claims. What a fit has not seen gets no
     # weight, so claims need not be left out of answers too.
     read = examples if is_pair(networks.config.reader_id) else _without_claims(examples)
-    tried = [_best_linear(networks, read, predicates)]
+    tried = [_best_linear(networks, read, predicates, in_folds=in_folds)]
     if (fit := fit_words(_part(read, "train"), predicates)) is not None:
-        tried.append(_best_linear(networks, fit.extend(read), predicates, fit.words))
+        extended = fit.extend(read)
+        tried.append(_best_linear(networks, extended, predicates, fit.words, in_folds=in_folds))
     best, *others = sorted(tried, key=lambda one: one.search_nll)
     refit = None if best.folds is None else _refit(networks, read, best, best.folds)
     choice = ModelChoice(
@@ -204,6 +235,8 @@ def _best_linear(
     examples: Examples,
     predicates: tuple[str, ...],
     words: FittedWords | None = None,
+    *,
+    in_folds: bool,
 ) -> _Linear:
     """With the reader and the members of ``networks``."""
     reader_id = networks.config.reader_id
@@ -212,7 +245,7 @@ def _best_linear(
     validation = _part(examples, "validation")
     search = LinearSearch(validation, [trainer], [np.arange(len(validation.dataset))])
     folds = None
-    if len(validation.dataset) < ENOUGH_VALIDATION:
+    if in_folds and len(validation.dataset) < ENOUGH_VALIDATION:
         folds = _fold_search(examples, predicates, stance, words)
     if folds is None:
         found = {name: search.best_settings(name) for name in predicates}

@@ -1,22 +1,26 @@
 """From a labelled data set to a model: both stages, the search over seeds, and the linear model.
 
-Training takes five steps: train all seeds, select the best as members, compare them with a linear
-model, train the learned aggregator, fit parameters on validation entities. ``assembly.finish``
-turns the result into a model.
+Training takes six steps: train all seeds, select the best as members, compare them with a linear
+model, see if a tuned reader makes it better (``ladder``), train the learned aggregator, fit
+parameters on validation entities. ``assembly.finish`` turns the result into a model.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from lpf.datasets import Dataset, Split, require_trainable
+from lpf.index.vector_folders import FEATURE_CACHES
 from lpf.model.layout import fresh_tensors
 from lpf.model.runtime import Runtime
+from lpf.reading.reader import Reader
 from lpf.training.assembly import Trained, finish, model_config, select_members
 from lpf.training.config import SEVEN_SEEDS, TrainingConfig, check_seeds
-from lpf.training.examples import Examples
+from lpf.training.examples import Examples, Progress
 from lpf.training.fitting import (
     Scores,
     calibrated,
@@ -24,10 +28,12 @@ from lpf.training.fitting import (
     fit_predicate,
     shares_of_training,
 )
+from lpf.training.ladder import RUNGS, FittedReader, Ladder, LadderSteps, ladder_reader
 from lpf.training.lexical import with_logits
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
 from lpf.training.model_choice import ChosenModel, choose_model
-from lpf.training.search import SearchResult, search_id, search_seeds
+from lpf.training.reader_choice import ReaderChoice
+from lpf.training.search import search_id, search_seeds
 from lpf.training.stage_one import EpochCallback, StageOne
 from lpf.training.stage_two import TRAINED_PREFIX, AggregatorHistory, EntityRows, StageTwo
 from lpf.training.threads import one_thread
@@ -36,13 +42,14 @@ from lpf.types import FloatArray, Variant
 # Called with the step that begins, such as "training the learned aggregator".
 StatusCallback = Callable[[str], None]
 # Fields of TrainingConfig that the search over seeds does not depend on.
-AFTER_THE_SEARCH = ("members", "aggregator", "stage_two", "model", "unfamiliar")
+AFTER_THE_SEARCH = ("members", "aggregator", "stage_two", "model", "unfamiliar", "budget")
 
 
 @dataclass(frozen=True)
 class Trainer:
     """One training run on a data set with splits. Searches over seeds are stored in ``folder``
-    (None: not stored) and continued or used again by the same run."""
+    (None: not stored) and continued or used again by the same run. ``reader`` made the features;
+    without it, nothing is tuned. ``spent`` seconds of the budget were used before the run."""
 
     examples: Examples
     reader_id: str
@@ -52,6 +59,10 @@ class Trainer:
     folder: Path | None = None
     on_epoch: EpochCallback | None = None
     on_status: StatusCallback | None = None
+    reader: Reader | None = None
+    spent: float = 0.0
+    on_texts: Progress | None = None
+    on_pairs: Progress | None = None
 
     @property
     def dataset(self) -> Dataset:
@@ -63,12 +74,8 @@ class Trainer:
         check_seeds(self.seeds)
         for predicate in self.predicates:
             require_trainable(labelled_with(self.dataset, predicate), predicate)
-        self._status("training all seeds together")
-        stage = self._stage_one()
-        search = search_seeds(stage, self._search_folder(), self.on_epoch)
-        self._status("choosing the best seeds")
-        runtime = self._best_members(stage, search)
-        chosen = self._choose_model(runtime)
+        best, reader_choice = self._best_reader()
+        chosen = best.chosen
         runtime, aggregator = self._stage_two(chosen.runtime, chosen.examples)
         self._status("fitting on validation entities")
         validation, schema = chosen.examples.split("validation"), self.dataset.schema
@@ -83,7 +90,7 @@ class Trainer:
             # not seen; the refitted model takes it over.
             learned = calibrated(runtime, fitted)
             runtime = with_aggregator_of(runtime, refit.runtime)
-            examples = with_logits(self.examples, runtime.words)
+            examples = with_logits(best.examples, runtime.words)
             fitted = refit.fitted(fitted)
             scores = {"spn": refit.validation_scores(fitted)}
             if runtime.config.aggregator is not None:
@@ -93,24 +100,62 @@ class Trainer:
             examples,
             self.predicates,
             self.config,
-            histories=search.histories,
+            histories=best.histories,
             fitted=fitted,
             validation_scores=scores,
             choice=chosen.choice,
             aggregator=aggregator,
+            reader_choice=reader_choice,
+            tuned=best.tuned,
         )
+
+    def _best_reader(self) -> tuple[FittedReader, ReaderChoice | None]:
+        """A model on features of the untuned reader, or of a tuned one if that is better."""
+        began = time.monotonic()
+        untuned = self._fit(self.examples, self.reader_id)
+        seconds = time.monotonic() - began
+        reader = ladder_reader(self.reader)
+        if reader is None or self.config.model == "networks":
+            return untuned, None
+        ladder = Ladder(
+            reader,
+            self.predicates,
+            partial(self._fit, is_tuned=True),
+            self.config.budget,
+            self.spent + seconds,
+            seconds,
+            self._ladder_folder(),
+            None if self.folder is None else self.folder / FEATURE_CACHES.name,
+            LadderSteps(self.on_status, self.on_texts, self.on_pairs),
+        )
+        return ladder.climb(untuned)
+
+    def _fit(self, examples: Examples, reader_id: str, is_tuned: bool = False) -> FittedReader:
+        """``reader_id`` is that of the reader of the features."""
+        self._status("training all seeds together")
+        stage = self._stage_one(examples, reader_id)
+        search = search_seeds(stage, self._search_folder(reader_id), self.on_epoch)
+        self._status("choosing the best seeds")
+        places = search.order[: self.config.members]
+        networks = Runtime(*select_members(stage.model, search.tensors, places))
+        if self.config.model == "networks":
+            chosen = ChosenModel(networks, None, examples)
+        else:
+            self._status("comparing with linear models")
+            chosen = choose_model(networks, examples, self.predicates, in_folds=not is_tuned)
+        return FittedReader(examples, chosen, search.histories)
 
     @property
     def _shares(self) -> dict[str, FloatArray]:
         return shares_of_training(self.dataset, self.predicates)
 
-    def _stage_one(self) -> StageOne:
-        train = self.examples.rows(self.dataset.positions("train"))
-        validation = self.examples.rows(self.dataset.positions("validation"))
-        features, count = self.examples.features, len(self.seeds)
+    def _stage_one(self, examples: Examples, reader_id: str) -> StageOne:
+        train = examples.rows(self.dataset.positions("train"))
+        validation = examples.rows(self.dataset.positions("validation"))
+        features, count = examples.features, len(self.seeds)
         heads = heads_of(self.dataset, self.predicates, train, self.config)
         return StageOne(
-            model_config(heads, self.config, self.seeds, self.reader_id, features.shape[1]),
+            model_config(heads, self.config, self.seeds, reader_id, features.shape[1]),
             make_material(
                 features,
                 labels_of(self.dataset, self.predicates),
@@ -122,27 +167,31 @@ class Trainer:
             self.seeds,
         )
 
-    def _search_folder(self) -> Path | None:
+    def _search_folder(self, reader_id: str) -> Path | None:
         if self.folder is None:
             return None
         settings = self.config.to_dict()
         return self.folder / search_id(
             data=self.dataset.digest,
-            reader=self.reader_id,
+            reader=reader_id,
             predicates=list(self.predicates),
             config={name: settings[name] for name in settings if name not in AFTER_THE_SEARCH},
             seeds=list(self.seeds),
         )
 
-    def _best_members(self, stage: StageOne, search: SearchResult) -> Runtime:
-        places = search.order[: self.config.members]
-        return Runtime(*select_members(stage.model, search.tensors, places))
-
-    def _choose_model(self, networks: Runtime) -> ChosenModel:
-        if self.config.model == "networks":
-            return ChosenModel(networks, None, self.examples)
-        self._status("comparing with linear models")
-        return choose_model(networks, self.examples, self.predicates)
+    def _ladder_folder(self) -> Path | None:
+        """Depends on everything that decides what is tuned, but not on the budget: what is finished
+        is used again with a larger one."""
+        if self.folder is None:
+            return None
+        return self.folder / search_id(
+            data=self.dataset.digest,
+            reader=self.reader_id,
+            predicates=list(self.predicates),
+            rungs=[asdict(rung) for rung in RUNGS],
+            config={k: v for k, v in self.config.to_dict().items() if k != "budget"},
+            seeds=list(self.seeds),
+        )
 
     def _stage_two(self, runtime: Runtime, examples: Examples) -> tuple[Runtime, AggregatorHistory]:
         """The model with a trained aggregator, if the config asks for one."""

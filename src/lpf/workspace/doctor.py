@@ -412,8 +412,16 @@ def _check_reader(workspace: Workspace, _: bool) -> Iterator[Check]:
         yield Check("reader", "ok", f"{workspace.text_reader.reader_id} opens")
         return
     reader_id, of_model = workspace.reader.reader_id, _reader_id(workspace)
+    tuned = workspace.model.tuned
+    if tuned is not None:
+        try:
+            tuned.files()
+        except LPFError as error:
+            yield Check("reader", "fault", str(error), error.hint or "")
+            return
     if of_model == reader_id:
-        yield Check("reader", "ok", f"{reader_id} opens{_about_stance(reader_id)}")
+        about = _about_stance(reader_id) if tuned is None else f", tuned {tuned.describe()}"
+        yield Check("reader", "ok", f"{reader_id} opens{about}")
         return
     remedy = "set [reader] in lpf.toml to the model's, or use a model of this reader"
     if reads_stance(of_model) and not stance_is_installed():

@@ -55,7 +55,9 @@ class Models:
     def add(self, source: Path) -> str:
         """Check a model folder, copy it into the workspace and return its version."""
         artefact = load_model(source)
-        return save_model(self._folder, artefact.config, artefact.tensors, artefact.card)
+        return save_model(
+            self._folder, artefact.config, artefact.tensors, artefact.card, artefact.tuned
+        )
 
     def save(
         self, config: ModelConfig, tensors: Mapping[str, Float32Array], card: ModelCard

@@ -14,6 +14,7 @@ from lpf.datasets.dataset_file import NO_LABEL, Exclusions
 from lpf.errors import TrainingError
 from lpf.index import FeatureSource
 from lpf.index.copies import checked_similarity
+from lpf.model.artefact import Artefact
 from lpf.reading import Reader
 from lpf.schema import Schema
 from lpf.storage.evidence import EvidenceStore, RowNumbers, StoredEvidence
@@ -54,21 +55,20 @@ def own_examples(
     workspace: Wiring,
     predicates: Sequence[str] = (),
     progress: Progress | None = None,
-    pinned: str | None = None,
+    onto: Artefact | None = None,
 ) -> tuple[Examples, Reader]:
     """The labelled evidence of a workspace about ``predicates`` (none given: all), without splits.
 
     An entity's label is its newest fact with a confidence of at least 0.5, else the value that most
     of its items support; each item's own label is the value that it supports. An entity with
     labelled evidence about several predicates becomes one entity per predicate. Features come from
-    the store; missing ones are read now and stored. The reader is returned too: the one whose ID is
-    ``pinned``, or (None) as the evidence and the settings say. TrainingError if nothing is
-    labelled.
+    the store; missing ones are read now and stored. The reader is returned too: that of the model
+    ``onto``, or (None) as the evidence and the settings say. TrainingError if nothing is labelled.
     """
     from lpf.training import make_examples
 
     collected = _collect(workspace, predicates)
-    reader = workspace.reader_for_training(collected.has_claims, pinned)
+    reader = workspace.reader_for_training(collected.has_claims, onto)
     source = FeatureSource(workspace.evidence, reader.reader_id, reader.width, lambda: reader)
     source.read_missing(progress)
     features = _features(workspace.evidence, source.number, collected, reader.width)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -63,11 +64,13 @@ class TrainingPlan:
 @dataclass(frozen=True)
 class TrainingCallbacks:
     """Functions that are called as training proceeds: ``on_texts`` with the number of texts read
-    and of all texts, ``on_epoch`` after every epoch, ``on_status`` with each step that begins."""
+    and of all texts, ``on_epoch`` after every epoch, ``on_status`` with each step that begins,
+    ``on_pairs`` with the number of texts that the reader was tuned on and of all in all passes."""
 
     on_texts: Progress | None = None
     on_epoch: EpochCallback | None = None
     on_status: StatusCallback | None = None
+    on_pairs: Progress | None = None
 
     def status(self, step: str) -> None:
         if self.on_status is not None:
@@ -125,15 +128,17 @@ def run_training(
     again finds their results."""
     require_torch()
     config = _config(plan)
+    began = time.monotonic()
     callbacks.status("reading the texts")
     circuit = read_circuit(workspace.folder)
-    prepared = prepare(workspace, source, callbacks.on_texts, _pinned(workspace, plan))
+    onto = None if plan.onto is None else workspace.models.load(plan.onto)
+    prepared = prepare(workspace, source, callbacks.on_texts, onto)
     # Parameters are fitted, and answers scored, with the prior that answers will have.
     prepared = prepared.with_priors_of(circuit)
     tried: tuple[GridResult, ...] = ()
     if plan.grid:
         config, tried = _search_grid(workspace, prepared, config, plan, callbacks)
-    trained = _train(workspace, prepared, config, plan, callbacks)
+    trained = _train(workspace, prepared, config, plan, callbacks, time.monotonic() - began)
     if plan.name is not None:
         trained = replace(trained, card=replace(trained.card, name=plan.name))
     return TrainingRun(
@@ -146,14 +151,6 @@ def run_training(
         prepared.reader.uses_claim,
         circuit is not None,
     )
-
-
-def _pinned(workspace: Wiring, plan: TrainingPlan) -> str | None:
-    """The ID of the reader that must be used, because the model that gets a new head was trained
-    with it; None if data and settings decide."""
-    if plan.onto is None:
-        return None
-    return without_words(workspace.models.load(plan.onto).config.reader_id)
 
 
 def require_torch() -> None:
@@ -189,7 +186,9 @@ def _train(
     config: TrainingConfig,
     plan: TrainingPlan,
     callbacks: TrainingCallbacks,
+    spent: float = 0.0,
 ) -> Trained:
+    """``spent`` seconds of the budget are gone."""
     from lpf.training import Trainer, train_small
 
     if plan.onto is not None:
@@ -199,7 +198,19 @@ def _train(
     if prepared.few:
         return train_small(*data, config, _seeds(plan), on_epoch=on_epoch, on_status=on_status)
     folder = workspace.folder / SEARCHES
-    return Trainer(*data, config, _seeds(plan), folder, on_epoch, on_status).run()
+    trainer = Trainer(
+        *data,
+        config,
+        _seeds(plan),
+        folder,
+        on_epoch,
+        on_status,
+        prepared.reader,
+        spent,
+        callbacks.on_texts,
+        callbacks.on_pairs,
+    )
+    return trainer.run()
 
 
 def _train_head(

@@ -12,6 +12,7 @@ from lpf.datasets import Dataset, assign_splits, require_trainable
 from lpf.errors import ConfigError, DatasetError
 from lpf.index.copies import checked_similarity
 from lpf.ingest import FileOptions, read_labelled
+from lpf.model.artefact import Artefact
 from lpf.reading import Reader
 from lpf.schema import Schema
 from lpf.workspace.circuit import with_learned_priors
@@ -64,19 +65,19 @@ def prepare(
     workspace: Wiring,
     source: TrainingSource,
     progress: Progress | None = None,
-    pinned: str | None = None,
+    onto: Artefact | None = None,
 ) -> PreparedData:
-    """Load the data and read its texts: by the reader whose ID is ``pinned``, or (None) as the data
+    """Load the data and read its texts: by the reader of the model ``onto``, or (None) as the data
     and the settings say. DatasetError, TrainingError or ConfigError if it cannot be trained on;
     this is checked before any text of a file or domain is read."""
     if source.what is None:
         source.options.refuse("the workspace's own evidence")
-        examples, reader = own_examples(workspace, source.predicates, progress, pinned)
+        examples, reader = own_examples(workspace, source.predicates, progress, onto)
         dataset, predicates, few = _in_splits(examples.dataset, source.predicates)
         return PreparedData(replace(examples, dataset=dataset), predicates, few, reader)
     dataset, predicates, few = _in_splits(labelled_data(workspace, source), source.predicates)
     has_claims = any(entity.claim is not None for entity in dataset)
-    reader = workspace.reader_for_training(has_claims, pinned)
+    reader = workspace.reader_for_training(has_claims, onto)
     return PreparedData(_read(workspace, dataset, reader, progress), predicates, few, reader)
 
 

@@ -19,7 +19,7 @@ from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
 from lpf.orchestrator import Orchestrator, Parts
 from lpf.reading import Reader, claim_reader, is_pair, open_reader
-from lpf.reading.fitted_words import with_words, without_words, words_width
+from lpf.reading.fitted_words import without_words, words_width
 from lpf.reading.pair import text_part
 from lpf.storage.cache import Cache, open_cache
 from lpf.storage.database import Database
@@ -135,11 +135,11 @@ class Wiring:
             return built
         return claim_reader(self.text_reader) if with_claim else self.text_reader
 
-    def reader_for_training(self, has_claims: bool, pinned: str | None = None) -> Reader:
-        """The reader for data to train on: the one whose ID is ``pinned``, else the newest, with
-        claims if the data has any, unless the setting ``with_claim`` says otherwise."""
-        if pinned is not None:
-            return self.reader_for(is_pair(pinned)).pinned(pinned)
+    def reader_for_training(self, has_claims: bool, onto: Artefact | None = None) -> Reader:
+        """The reader for data to train on: that of the model that gets a head, else the newest,
+        with claims if the data has any, unless the setting ``with_claim`` says otherwise."""
+        if onto is not None:
+            return onto.reader(self.reader_for(is_pair(onto.config.reader_id))).base
         setting = self.settings.reader.with_claim
         if not (has_claims if setting == "auto" else setting):
             return self.reader_for(False).newest()
@@ -178,13 +178,12 @@ class Wiring:
 
     def _pinned(self, reader: Reader) -> Reader:
         """The variant that the active model pins: one from before passages gets a reader that cuts
-        long texts, one with words gets a reader of these words."""
+        long texts, one with words gets a reader of these words, one with a tuned reader gets
+        that."""
         pinned = "" if self.model is None else self.model.config.reader_id
         if self.model is None or not pinned:
             return reader.newest()
-        if reader.reader_id == pinned:
-            return reader
-        return with_words(reader.pinned(without_words(pinned)), self.model.words)
+        return reader if reader.reader_id == pinned else self.model.reader(reader)
 
     def _is_undecided(self) -> bool:
         """True if nothing says yet whether claims are read."""

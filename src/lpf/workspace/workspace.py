@@ -370,7 +370,7 @@ class Workspace(Wiring):
             fields,
             self.evidence,
             lambda: self.reader_for(is_pair(fields["context"]["versions"]["reader"])),
-            lambda version: self.models.load_recorded(version).runtime(),
+            self.models.load_recorded,
             self.background.circuit,
         )
 

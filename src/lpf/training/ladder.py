@@ -1,0 +1,267 @@
+"""The ladder: how far the reader is tuned to the labels, chosen within a stated time.
+
+1. The untuned reader, with a linear model or networks on its features: seconds.
+2. The top layers of the stance reader tuned, then the same: minutes.
+3. All of its layers tuned, then the same: tens of minutes.
+
+Each rung starts from the untuned weights. A rung is started only if the time it will take, which is
+estimated from a few timed batches, is left of the budget. A tuned reader knows the labels of
+training entities, so validation entities alone choose the settings of a model on its features, and
+between the rungs: a tuned reader is used if its NLL is lower by more than one standard error.
+
+What is measured and finished is kept in a folder, so that the same run again, after a kill too,
+takes the same decisions.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from lpf.errors import ReaderUnavailableError
+from lpf.reading.pair import PairReader
+from lpf.reading.reader import Reader, ReadRequest
+from lpf.reading.stance import STANCE_WIDTH, STANCES, StanceReader
+from lpf.reading.tuned import TunedReader, with_tuned
+from lpf.storage.atomic_files import write_atomically
+from lpf.training.examples import Examples, Progress, read_features
+from lpf.training.history import SeedHistory
+from lpf.training.model_choice import ChosenModel
+from lpf.training.reader_choice import ReaderChoice, RungOutcome
+from lpf.training.tuning import STATE, Tuning, TuningSettings, estimated_seconds
+from lpf.training.tuning_data import TuningData, tuning_data
+from lpf.types import Float32Array
+
+# With fewer labelled training entities, tuning made answers worse at every rate that was tried.
+FEWEST_ENTITIES: Final = 1500
+TOP_LAYERS: Final = 3
+SAMPLE: Final = 48  # texts that are read to estimate how long reading takes
+RECORD, DONE = "ladder.json", "tuned.json"
+
+
+@dataclass(frozen=True)
+class Rung:
+    name: str
+    settings: TuningSettings
+
+
+RUNGS: Final = (
+    Rung(f"top {TOP_LAYERS} layers", TuningSettings(layers=TOP_LAYERS)),
+    Rung("all layers", TuningSettings(layers=None)),
+)
+
+
+@dataclass(frozen=True)
+class FittedReader:
+    """A model and the reader that it was chosen for: ``examples`` have its features, without words.
+    ``tuned`` is None for the untuned one. ``histories`` are those of the seeds."""
+
+    examples: Examples
+    chosen: ChosenModel
+    histories: tuple[SeedHistory, ...]
+    tuned: TunedReader | None = None
+
+
+@dataclass
+class LadderRecord:
+    """What the decisions depend on, in seconds: the time before the first rung, one fit on given
+    features, reading all texts, and by rung the estimate and the time that it took."""
+
+    before: float
+    fit: float
+    reading: float
+    estimates: dict[str, float] = field(default_factory=dict)
+    taken: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LadderSteps:
+    """Functions that are called as the ladder is climbed: with the step that begins, and with the
+    texts that are read or the pairs that are tuned on, done and in all."""
+
+    on_status: Callable[[str], None] | None = None
+    on_texts: Progress | None = None
+    on_pairs: Progress | None = None
+
+    def status(self, step: str) -> None:
+        if self.on_status is not None:
+            self.on_status(step)
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """``fit`` chooses a model on the features of a reader, which has the given ID. ``spent``
+    seconds of ``budget`` are gone, ``fit_seconds`` of them for such a fit. ``folder`` keeps what is
+    finished, and ``features`` what tuned readers read (None: nothing is kept)."""
+
+    reader: PairReader
+    predicates: tuple[str, ...]
+    fit: Callable[[Examples, str], FittedReader]
+    budget: float
+    spent: float
+    fit_seconds: float
+    folder: Path | None = None
+    features: Path | None = None
+    steps: LadderSteps = LadderSteps()
+
+    def climb(self, untuned: FittedReader) -> tuple[FittedReader, ReaderChoice]:
+        """The best rung, and what was tried."""
+        try:
+            obstacle, weights = self._obstacle(untuned.examples), self._stance.weights()
+        except ReaderUnavailableError as error:
+            obstacle, weights = str(error).removesuffix("."), {}
+        if obstacle is not None:
+            return untuned, ReaderChoice(not_tried=obstacle)
+        self.steps.status("preparing to tune the reader")
+        data = self._data(untuned.examples)
+        record = self._record(untuned.examples)
+        losses = untuned.chosen.held_out_losses(self.predicates)
+        best, choice = untuned, ReaderChoice(float(losses.mean()))
+        for rung in RUNGS:
+            estimate = self._estimate(record, rung, weights, data)
+            left = self.budget - record.before - sum(record.taken.values())
+            if rung.name not in record.taken and estimate > left:
+                why = f"the budget of {self.budget:g} s is too short"
+                choice = choice.with_rung(RungOutcome(rung.name, estimate, skipped=why))
+                continue
+            fitted = self._climbed(rung, weights, data, untuned.examples, record)
+            tried = fitted.chosen.held_out_losses(self.predicates)
+            outcome = RungOutcome.tried(rung.name, record.taken[rung.name], tried, losses)
+            choice = choice.with_rung(outcome)
+            best = fitted if choice.chosen == rung.name else best
+        return best, choice
+
+    @property
+    def _stance(self) -> StanceReader:
+        stance = self.reader.stance
+        assert isinstance(stance, StanceReader)  # or there would be no ladder
+        return stance
+
+    def _obstacle(self, examples: Examples) -> str | None:
+        """Why there is nothing to tune on, if there is not."""
+        dataset = examples.dataset
+        count = sum(
+            entity.split == "train"
+            and entity.claim is not None
+            and any(name in entity.labels for name in self.predicates)
+            for entity in dataset
+        )
+        if self.budget == 0:
+            return "the budget is 0"
+        if count < FEWEST_ENTITIES:
+            return (
+                f"{count:,} labelled training entities with a claim; below {FEWEST_ENTITIES:,}, "
+                "tuning makes answers worse"
+            )
+        has_claim = np.array([entity.claim is not None for entity in dataset])
+        read = examples.features[:, -len(STANCES) :].any(axis=1)
+        if (read & ~has_claim[examples.segments.owner]).any():
+            return "items of one entity have different claims"
+        return None
+
+    def _data(self, examples: Examples) -> TuningData:
+        train, validation = examples.split("train"), examples.split("validation")
+        assert train is not None  # a data set without them was refused
+        assert validation is not None
+        return tuning_data(train, validation, self.predicates, self._stance)
+
+    def _record(self, examples: Examples) -> LadderRecord:
+        """As it was kept, or with times that are measured now."""
+        path = None if self.folder is None else self.folder / RECORD
+        if path is not None and path.is_file():
+            return LadderRecord(**json.loads(path.read_bytes()))
+        dataset = examples.dataset
+        requests = [
+            ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
+        ]
+        places = np.linspace(0, len(requests) - 1, min(SAMPLE, len(requests))).astype(int)
+        sample = [requests[place] for place in places]
+        self._stance.read_many(sample[:1])  # opens it, which takes a second
+        began = time.monotonic()
+        self._stance.read_many(sample)
+        reading = (time.monotonic() - began) / len(sample) * len(requests)
+        return LadderRecord(self.spent, self.fit_seconds, reading)
+
+    def _keep(self, record: LadderRecord) -> None:
+        if self.folder is not None:
+            write_atomically(self.folder / RECORD, json.dumps(asdict(record), indent=1).encode())
+
+    def _estimate(
+        self,
+        record: LadderRecord,
+        rung: Rung,
+        weights: Mapping[str, Float32Array],
+        data: TuningData,
+    ) -> float:
+        """Seconds for the whole rung: tuning, reading with the tuned reader, and a fit."""
+        if rung.name not in record.estimates:
+            tuning = estimated_seconds(weights, data, rung.settings)
+            record.estimates[rung.name] = tuning + record.reading + record.fit
+            self._keep(record)
+        return record.estimates[rung.name]
+
+    def _climbed(
+        self,
+        rung: Rung,
+        weights: Mapping[str, Float32Array],
+        data: TuningData,
+        examples: Examples,
+        record: LadderRecord,
+    ) -> FittedReader:
+        folder = None if self.folder is None else self.folder / rung.name.replace(" ", "-")
+        tuned, seconds = self._tuned(rung, weights, data, folder, record)
+        began = time.monotonic()
+        reader = with_tuned(self.reader, tuned)
+        assert isinstance(reader, PairReader)
+        assert reader.stance is not None
+        self.steps.status(f"reading the texts again: {rung.name} tuned")
+        stances = read_features(
+            examples.dataset, reader.stance, folder=self.features, progress=self.steps.on_texts
+        )
+        features = np.hstack([examples.features[:, :-STANCE_WIDTH], stances])
+        fitted = self.fit(replace(examples, features=features), reader.reader_id)
+        record.taken.setdefault(rung.name, seconds + time.monotonic() - began)
+        self._keep(record)
+        return replace(fitted, tuned=tuned)
+
+    def _tuned(
+        self,
+        rung: Rung,
+        weights: Mapping[str, Float32Array],
+        data: TuningData,
+        folder: Path | None,
+        record: LadderRecord,
+    ) -> tuple[TunedReader, float]:
+        """The tuned reader and the seconds that tuning took, from ``folder`` if it is finished."""
+        if folder is not None and (folder / DONE).is_file():
+            done = json.loads((folder / DONE).read_bytes())
+            return TunedReader.load(folder, done["reader"]), done["seconds"]
+        minutes = record.estimates[rung.name] / 60
+        self.steps.status(f"tuning the reader: {rung.name}, about {minutes:.1f} min")
+        tuning = Tuning(weights, data, rung.settings, folder)
+        made = {
+            "tuned_on": {"entities": data.entities, "pairs": len(data.pairs)},
+            "predicates": list(self.predicates),
+            "settings": asdict(rung.settings),
+        }
+        tuned = TunedReader.pack(tuning.run(self.steps.on_pairs), self._stance, made)
+        if folder is not None:
+            for name, content in tuned.files().items():
+                write_atomically(folder / name, content)
+            done = {"reader": tuned.digest, "seconds": tuning.seconds}
+            write_atomically(folder / DONE, json.dumps(done).encode())
+            (folder / STATE).unlink(missing_ok=True)
+        return tuned, tuning.seconds
+
+
+def ladder_reader(reader: Reader | None) -> PairReader | None:
+    """``reader`` if it reads stances with weights that can be tuned, else None."""
+    if isinstance(reader, PairReader) and type(reader.stance) is StanceReader:
+        return reader
+    return None

@@ -1,0 +1,178 @@
+"""The ladder: which rungs are tried within a budget, which one wins, and that the same run again
+takes the same decisions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lpf.datasets import assign_splits
+from lpf.reading import PairReader
+from lpf.reading.fitted_words import without_words
+from lpf.training import (
+    Examples,
+    Trained,
+    Trainer,
+    TrainingConfig,
+    ladder,
+    make_examples,
+    read_features,
+)
+from lpf.training.reader_choice import ReaderChoice, RungOutcome
+from tuned_models import coloured, quick_ladder, tiny_reader
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+CONFIG = TrainingConfig(max_epochs=2, hidden=(8,), latent_width=4, aggregator=None, members=1)
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> PairReader:
+    return tiny_reader(tmp_path_factory.mktemp("reader"))
+
+
+@pytest.fixture(scope="module")
+def examples(reader: PairReader) -> Examples:
+    dataset = assign_splits(coloured(80), "verdict", seed=1)
+    return make_examples(dataset, read_features(dataset, reader))
+
+
+def train(
+    examples: Examples,
+    reader: PairReader,
+    folder: Path | None = None,
+    config: TrainingConfig = CONFIG,
+    steps: list[str] | None = None,
+) -> Trained:
+    on_status = None if steps is None else steps.append
+    return Trainer(
+        examples,
+        reader.reader_id,
+        ("verdict",),
+        config,
+        (1,),
+        folder,
+        on_status=on_status,
+        reader=reader,
+    ).run()
+
+
+def tried(gain: float, error: float, name: str = "top") -> RungOutcome:
+    """Losses of two entities whose gains have this mean and standard error."""
+    untuned = np.array([0.5, 0.5])
+    return RungOutcome.tried(name, 1.0, untuned - gain - np.array([-error, error]), untuned)
+
+
+def test_a_rung_is_better_beyond_one_standard_error() -> None:
+    assert tried(0.1, 0.05).gain == pytest.approx(0.1)
+    assert tried(0.1, 0.05).gain_error == pytest.approx(0.05)
+    assert tried(0.1, 0.05).is_better
+    assert not tried(0.1, 0.2).is_better
+    assert not tried(-0.1, 0.0).is_better
+    assert not RungOutcome("top", 9.0, skipped="why").is_better
+
+
+def test_the_lowest_of_the_better_rungs_is_chosen() -> None:
+    start = ReaderChoice(0.5)
+    assert start.with_rung(tried(0.1, 0.2)).chosen is None
+    top = start.with_rung(tried(0.1, 0.01))
+    assert top.chosen == "top"
+    assert top.with_rung(tried(0.05, 0.01, "all")).chosen == "top"
+    assert top.with_rung(tried(0.2, 0.01, "all")).chosen == "all"
+    # Lower, but not beyond chance: the first one stays.
+    assert top.with_rung(tried(0.2, 0.5, "all")).chosen == "top"
+
+
+def test_few_entities_are_not_tuned_on_and_the_card_says_why(
+    examples: Examples, reader: PairReader
+) -> None:
+    trained = train(examples, reader)
+    assert trained.tuned is None
+    assert trained.reader_choice is not None
+    assert trained.reader_choice.rungs == ()
+    assert f"{ladder.FEWEST_ENTITIES:,}" in (trained.reader_choice.not_tried or "")
+    assert any(note.startswith("reader: untuned: ") for note in trained.card.notes)
+
+
+def test_without_a_budget_nothing_is_tuned(
+    examples: Examples, reader: PairReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    trained = train(examples, reader, config=replace(CONFIG, budget=0.0))
+    assert trained.reader_choice == ReaderChoice(not_tried="the budget is 0")
+    only_networks = train(examples, reader, config=replace(CONFIG, model="networks"))
+    assert only_networks.reader_choice is None
+
+
+def test_rungs_that_do_not_fit_into_the_budget_are_not_started(
+    examples: Examples, reader: PairReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    steps: list[str] = []
+    trained = train(examples, reader, tmp_path, replace(CONFIG, budget=0.01), steps)
+    choice = trained.reader_choice
+    assert choice is not None
+    assert [one.nll for one in choice.rungs] == [None, None]
+    assert all(one.skipped and one.seconds > 0.0 for one in choice.rungs)
+    assert choice.chosen is None
+    assert not any(step.startswith("tuning") for step in steps)
+    assert not list(tmp_path.rglob("weights.safetensors"))
+
+
+def test_a_tuned_reader_is_part_of_the_model(
+    examples: Examples, reader: PairReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    steps: list[str] = []
+    trained = train(examples, reader, tmp_path, steps=steps)
+    choice, tuned = trained.reader_choice, trained.tuned
+    assert choice is not None
+    assert tuned is not None
+    assert choice.chosen in [one.name for one in ladder.RUNGS]
+    assert trained.config.tuned_reader == tuned.digest
+    assert tuned.digest[:16] in trained.config.reader_id
+    assert without_words(trained.config.reader_id) != reader.reader_id
+    assert sum(step.startswith("tuning the reader") for step in steps) == 2
+    assert any(tuned.digest in note for note in trained.card.notes)
+    # Validation entities alone chose: the model was not fitted to them.
+    assert trained.scores_on("validation")["verdict"].entities == len(
+        examples.dataset.positions("validation")
+    )
+
+    again: list[str] = []
+    repeated = train(examples, reader, tmp_path, steps=again)
+    assert not any(step.startswith("tuning the reader") for step in again)
+    assert repeated.card == trained.card
+    assert repeated.config == trained.config
+    assert all(np.array_equal(repeated.tensors[k], trained.tensors[k]) for k in trained.tensors)
+
+
+def test_decisions_follow_the_times_that_were_kept(
+    examples: Examples, reader: PairReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    train(examples, reader, tmp_path, replace(CONFIG, budget=0.01))
+    (record,) = tmp_path.rglob(ladder.RECORD)
+    kept = json.loads(record.read_bytes())
+    assert kept["taken"] == {}
+    first, second = (one.name for one in ladder.RUNGS)
+    kept |= {"before": 10.0, "estimates": {first: 20.0, second: 1000.0}}
+    record.write_text(json.dumps(kept))
+    choice = train(examples, reader, tmp_path, replace(CONFIG, budget=60.0)).reader_choice
+    assert choice is not None
+    assert [one.skipped is None for one in choice.rungs] == [True, False]
+    assert choice.chosen == first
+
+
+def test_items_with_different_claims_are_not_tuned_on(
+    examples: Examples, reader: PairReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    first, *rest = examples.dataset.entities
+    dataset = replace(examples.dataset, entities=(replace(first, claim=None), *rest))
+    trained = train(replace(examples, dataset=dataset), reader)
+    assert trained.reader_choice is not None
+    assert "different claims" in (trained.reader_choice.not_tried or "")
