@@ -63,7 +63,7 @@ def coloured(count: int, *, seed: int = 0, own_labels: bool = False) -> Dataset:
 
 def quick_ladder(monkeypatch: pytest.MonkeyPatch, *, always_better: bool = True) -> None:
     """Few entities suffice, tuning takes a second, and a tuned reader is always preferred."""
-    monkeypatch.setattr(ladder, "FEWEST_ENTITIES", 20)
+    monkeypatch.setattr(ladder, "FEWEST_LABELS", 20)
     monkeypatch.setattr(ladder, "RUNGS", QUICK_RUNGS)
     monkeypatch.setattr("lpf.training.trainer.RUNGS", QUICK_RUNGS)
     if always_better:

@@ -287,7 +287,7 @@ def test_the_output_says_why_the_reader_was_not_tuned(
     claims = write_lines(tmp_path / "claims.jsonl", lines(60, claim="All is well."))
     quick = ("--seeds", "1", "--max-epochs", 2, *SMALL[:4], "--no-aggregator", "--no-report")
     shown = flat(lpf("train", claims, *quick))
-    assert f"{ladder.FEWEST_ENTITIES:,}" in shown
+    assert f"{ladder.FEWEST_LABELS:,}" in shown
     document = lpf.json("train", claims, *quick, "--budget", "0")
     assert document["config"]["budget"] == 0.0
     assert document["tuning"]["not_tried"] == "the budget is 0"

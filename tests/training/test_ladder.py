@@ -93,7 +93,7 @@ def test_few_entities_are_not_tuned_on_and_the_card_says_why(
     assert trained.tuned is None
     assert trained.reader_choice is not None
     assert trained.reader_choice.rungs == ()
-    assert f"{ladder.FEWEST_ENTITIES:,}" in (trained.reader_choice.not_tried or "")
+    assert f"{ladder.FEWEST_LABELS:,}" in (trained.reader_choice.not_tried or "")
     assert any(note.startswith("reader: untuned: ") for note in trained.card.notes)
 
 

@@ -24,6 +24,7 @@ from typing import Final
 
 import numpy as np
 
+from lpf.datasets import DatasetEntity
 from lpf.errors import ReaderUnavailableError
 from lpf.reading.pair import PairReader
 from lpf.reading.reader import Reader, ReadRequest
@@ -38,8 +39,8 @@ from lpf.training.tuning import STATE, Tuning, TuningSettings, estimated_seconds
 from lpf.training.tuning_data import TuningData, tuning_data
 from lpf.types import Float32Array
 
-# With fewer labelled training entities, tuning made answers worse at every rate that was tried.
-FEWEST_ENTITIES: Final = 1500
+# With fewer labels, tuning made answers worse at every rate that was tried.
+FEWEST_LABELS: Final = 1500
 TOP_LAYERS: Final = 3
 SAMPLE: Final = 48  # texts that are read to estimate how long reading takes
 RECORD, DONE = "ladder.json", "tuned.json"
@@ -147,23 +148,27 @@ class Ladder:
         """Why there is nothing to tune on, if there is not."""
         dataset = examples.dataset
         count = sum(
-            entity.split == "train"
-            and entity.claim is not None
-            and any(name in entity.labels for name in self.predicates)
+            self._labels(entity)
             for entity in dataset
+            if entity.split == "train" and entity.claim is not None
         )
         if self.budget == 0:
             return "the budget is 0"
-        if count < FEWEST_ENTITIES:
+        if count < FEWEST_LABELS:
             return (
-                f"{count:,} labelled training entities with a claim; below {FEWEST_ENTITIES:,}, "
-                "tuning makes answers worse"
+                f"{count:,} labels of training entities with a claim, or of their items; below "
+                f"{FEWEST_LABELS:,}, tuning makes answers worse"
             )
         has_claim = np.array([entity.claim is not None for entity in dataset])
         read = examples.features[:, -len(STANCES) :].any(axis=1)
         if (read & ~has_claim[examples.segments.owner]).any():
             return "items of one entity have different claims"
         return None
+
+    def _labels(self, entity: DatasetEntity) -> int:
+        """One per item with a label of its own; if there are none, that of the entity."""
+        own = sum(any(name in item.labels for name in self.predicates) for item in entity.evidence)
+        return own or any(name in entity.labels for name in self.predicates)
 
     def _data(self, examples: Examples) -> TuningData:
         train, validation = examples.split("train"), examples.split("validation")
