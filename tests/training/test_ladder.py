@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from lpf.datasets import assign_splits
+from lpf.errors import TrainingError
 from lpf.reading import PairReader
 from lpf.reading.fitted_words import without_words
 from lpf.training import (
@@ -165,6 +166,18 @@ def test_decisions_follow_the_times_that_were_kept(
     assert choice is not None
     assert [one.skipped is None for one in choice.rungs] == [True, False]
     assert choice.chosen == first
+
+
+def test_what_was_kept_is_refused_by_name_if_it_is_damaged(
+    examples: Examples, reader: PairReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    short = replace(CONFIG, budget=0.01)
+    train(examples, reader, tmp_path, short)
+    (record,) = tmp_path.rglob(ladder.RECORD)
+    record.write_text("{")
+    with pytest.raises(TrainingError, match=ladder.RECORD):
+        train(examples, reader, tmp_path, short)
 
 
 def test_items_with_different_claims_are_not_tuned_on(

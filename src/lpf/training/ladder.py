@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 
 from lpf.datasets import DatasetEntity
-from lpf.errors import ReaderUnavailableError
+from lpf.errors import ReaderError, ReaderUnavailableError, TrainingError
 from lpf.reading.pair import PairReader
 from lpf.reading.reader import Reader, ReadRequest
 from lpf.reading.stance import STANCE_WIDTH, STANCES, StanceReader
@@ -113,12 +113,13 @@ class Ladder:
 
     def climb(self, untuned: FittedReader) -> tuple[FittedReader, ReaderChoice]:
         """The best rung, and what was tried."""
-        try:
-            obstacle, weights = self._obstacle(untuned.examples), self._stance.weights()
-        except ReaderUnavailableError as error:
-            obstacle, weights = str(error).removesuffix("."), {}
+        obstacle = self._obstacle(untuned.examples)
         if obstacle is not None:
             return untuned, ReaderChoice(not_tried=obstacle)
+        try:
+            weights = self._stance.weights()
+        except ReaderUnavailableError as error:  # an export of them is enough to read with
+            return untuned, ReaderChoice(not_tried=error.message.removesuffix("."))
         self.steps.status("preparing to tune the reader")
         data = self._data(untuned.examples)
         record = self._record(untuned.examples)
@@ -180,7 +181,10 @@ class Ladder:
         """As it was kept, or with times that are measured now."""
         path = None if self.folder is None else self.folder / RECORD
         if path is not None and path.is_file():
-            return LadderRecord(**json.loads(path.read_bytes()))
+            try:
+                return LadderRecord(**json.loads(path.read_bytes()))
+            except (ValueError, TypeError) as error:
+                raise _damaged(path, error) from error
         dataset = examples.dataset
         requests = [
             ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
@@ -245,8 +249,11 @@ class Ladder:
     ) -> tuple[TunedReader, float]:
         """The tuned reader and the seconds that tuning took, from ``folder`` if it is finished."""
         if folder is not None and (folder / DONE).is_file():
-            done = json.loads((folder / DONE).read_bytes())
-            return TunedReader.load(folder, done["reader"]), done["seconds"]
+            try:
+                done = json.loads((folder / DONE).read_bytes())
+                return TunedReader.load(folder, done["reader"]).in_memory(), done["seconds"]
+            except (ValueError, TypeError, KeyError, ReaderError) as error:
+                raise _damaged(folder / DONE, error) from error
         minutes = record.estimates[rung.name] / 60
         self.steps.status(f"tuning the reader: {rung.name}, about {minutes:.1f} min")
         tuning = Tuning(weights, data, rung.settings, folder)
@@ -255,7 +262,13 @@ class Ladder:
             "predicates": list(self.predicates),
             "settings": asdict(rung.settings),
         }
-        tuned = TunedReader.pack(tuning.run(self.steps.on_pairs), self._stance, made)
+        try:
+            tensors = tuning.run(self.steps.on_pairs)
+        except KeyboardInterrupt:
+            saved = folder is not None and (folder / STATE).exists()
+            how = "continues from what was saved" if saved else "starts again"
+            raise KeyboardInterrupt(f"interrupted while tuning; the same command {how}.") from None
+        tuned = TunedReader.pack(tensors, self._stance, made)
         if folder is not None:
             for name, content in tuned.files().items():
                 write_atomically(folder / name, content)
@@ -263,6 +276,13 @@ class Ladder:
             write_atomically(folder / DONE, json.dumps(done).encode())
             (folder / STATE).unlink(missing_ok=True)
         return tuned, tuning.seconds
+
+
+def _damaged(path: Path, error: Exception) -> TrainingError:
+    return TrainingError(
+        f"{path} is damaged ({error}). Nothing was trained; remove the folder {path.parent} to "
+        "tune again."
+    )
 
 
 def ladder_reader(reader: Reader | None) -> PairReader | None:

@@ -57,9 +57,9 @@ class TuningSettings:
     and tuned stances."""
 
     layers: int | None
-    rate: float = 2e-5
-    head_rate: float = 2e-4
-    passes: int = 2
+    rate: float = 3e-5
+    head_rate: float = 3e-4
+    passes: int = 1
     warm_up: float = 0.1
     weight_decay: float = 0.01
     agreement: float = 0.1
