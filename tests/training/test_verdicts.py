@@ -166,16 +166,16 @@ def test_without_stances_or_verdicts_nothing_changes(monkeypatch: pytest.MonkeyP
     assert not model.choice.keeps_verdicts
 
 
-def test_a_model_replaces_the_verdicts_if_it_is_better_by_a_standard_error() -> None:
+def test_a_model_replaces_the_verdicts_if_it_is_better_by_two_standard_errors() -> None:
     def result(*losses: float) -> dict[str, FoldResult]:
         by_entity = {f"C{place}": loss for place, loss in enumerate(losses)}
         fitted = train_result()
         return {"label": replace(fitted, scores=replace(fitted.scores, losses=by_entity))}
 
     verdicts = result(1.0, 1.0, 1.0, 1.0)
-    # The mean gain is 0.1 and 0.2; in both cases its standard error is 0.15.
-    assert not is_better(result(1.2, 0.6, 1.2, 0.6), verdicts)
-    assert is_better(result(1.1, 0.5, 1.1, 0.5), verdicts)
+    # The mean gain is 0.2 and 0.4; in both cases its standard error is 0.15.
+    assert not is_better(result(1.1, 0.5, 1.1, 0.5), verdicts)
+    assert is_better(result(0.9, 0.3, 0.9, 0.3), verdicts)
 
 
 def train_result() -> FoldResult:

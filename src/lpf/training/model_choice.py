@@ -55,9 +55,9 @@ class ModelChoice:
 
     ``has_words`` is True if the linear model has the logits of words among its features. The one
     that does not (or does) was worse by ``words_gain`` in NLL where settings are chosen; None if
-    words could not be fitted. ``verdicts_nll`` is that of the verdicts without labels, if they
-    replaced the better of the two, which was not better by a standard error; ``linear`` then says
-    so.
+    words could not be fitted. ``verdicts_nll`` is that of the verdicts without labels, or of a fit
+    from them on, if it replaced the better of the two, which was not better by two standard errors;
+    ``linear`` then has its settings, and ``keeps_verdicts`` is True if nothing was fitted at all.
     """
 
     networks_nll: float
@@ -66,24 +66,26 @@ class ModelChoice:
     has_words: bool = False
     words_gain: float | None = None
     verdicts_nll: float | None = None
-
-    @property
-    def keeps_verdicts(self) -> bool:
-        """True if the model is that of the verdicts without labels."""
-        return self.verdicts_nll is not None
+    keeps_verdicts: bool = False
 
     @property
     def is_linear(self) -> bool:
-        return self.keeps_verdicts or self.linear_nll < self.networks_nll
+        return self.verdicts_nll is not None or self.linear_nll < self.networks_nll
 
     def describe(self) -> str:
         """Which model was chosen and why, in one sentence."""
         if self.verdicts_nll is not None:
-            return (
-                f"verdicts without labels, held-out NLL {self.verdicts_nll:.4f}; networks "
-                f"{self.networks_nll:.4f} and linear model {self.linear_nll:.4f} are not better by "
-                "a standard error"
+            chosen = (
+                "verdicts without labels"
+                if self.keeps_verdicts
+                else "linear, from the verdicts without labels on"
             )
+            others = (
+                f"networks {self.networks_nll:.4f} and linear model {self.linear_nll:.4f} are not "
+                "better by two standard errors"
+            )
+            settings = [one.describe(name) for name, one in self.linear.items()]
+            return "; ".join([f"{chosen}, held-out NLL {self.verdicts_nll:.4f}", others, *settings])
         lower, higher = sorted((self.linear_nll, self.networks_nll))
         linear = "linear with words" if self.has_words else "linear"
         chosen, other = (linear, "networks") if self.is_linear else ("networks", linear)

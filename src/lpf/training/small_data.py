@@ -4,13 +4,14 @@ Models are trained without each fold in turn. Their answers about the fold choos
 epochs and the model (networks or linear), fit its parameters and give its scores. The model itself
 is then trained on everything.
 
-Where verdicts can be given without labels, they are kept unless the model is better by a standard
-error: a few labels must not make answers worse.
+Where verdicts can be given without labels, a few labels must not make answers worse. So they are
+kept unless a fit from them on is better by two standard errors, and that one unless any other model
+is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
@@ -41,6 +42,7 @@ from lpf.training.folds import FoldNetworks, Folds
 from lpf.training.linear import (
     VERDICTS,
     HeldOutFactors,
+    LabelSource,
     LinearSearch,
     LinearSettings,
     LinearTrainer,
@@ -53,6 +55,7 @@ from lpf.types import FloatArray
 
 # With fewer, a split has too few entities for early stopping, fitting or scoring.
 FEWEST_FOR_SPLITS = 60
+STANDARD_ERRORS = 2.0  # by which a model must be better than one that needs fewer labels
 
 
 @dataclass(frozen=True)
@@ -95,15 +98,18 @@ def train_small(
     runtime: Runtime | None = None
     if config.model == "best":
         status("comparing with a linear model")
-        linear, linear_results, settings = _train_linear(folds, reader_id, seeds, familiarity)
-        choice = ModelChoice(_mean_nll(results), _mean_nll(linear_results), settings)
+        linear = _train_linear(folds, reader_id, seeds, familiarity)
+        choice = ModelChoice(_mean_nll(results), _mean_nll(linear.results), linear.settings)
         if choice.is_linear:
-            runtime, results = linear, linear_results
-        verdicts = _verdicts(folds, reader_id, seeds)
+            runtime, results = linear.runtime, linear.results
+        verdicts = _from_verdicts(folds, reader_id, seeds)
         if verdicts is not None and not is_better(results, verdicts.results):
             runtime, results = verdicts.runtime, verdicts.results
             choice = replace(
-                choice, linear=verdicts.settings, verdicts_nll=_mean_nll(verdicts.results)
+                choice,
+                linear=verdicts.settings,
+                verdicts_nll=_mean_nll(verdicts.results),
+                keeps_verdicts=verdicts.is_unfitted,
             )
     if runtime is None:
         status("training on everything")
@@ -120,31 +126,38 @@ def train_small(
     )
 
 
-def _train_linear(
-    folds: Folds, reader_id: str, seeds: tuple[int, ...], familiarity: FloatArray | None
-) -> tuple[Runtime, dict[str, FoldResult], dict[str, LinearSettings]]:
-    """A linear model trained on everything, the out-of-fold results, and its settings."""
-    examples = folds.examples
-    stance = stance_start(reader_id, examples.features.shape[1])
-    trainers = [LinearTrainer(examples.select(places), stance) for places in folds.training]
-    search = LinearSearch(examples, trainers, folds.held_out)
-    settings = {name: search.best_settings(name).settings for name in folds.predicates}
-    runtime = LinearTrainer(examples, stance).runtime(settings, seeds, reader_id)
-    heads = {head.name: head for head in runtime.config.predicates}
-    factors = search.factors(settings, seeds, reader_id)
-    return runtime, _fold_results(folds, factors, heads, familiarity), settings
-
-
-class _Verdicts(NamedTuple):
-    """The verdicts without labels as a model, and how they do on all entities."""
+class _Linear(NamedTuple):
+    """A linear model trained on everything, its out-of-fold results, and its settings.
+    ``is_unfitted`` if it is used as it was given."""
 
     runtime: Runtime
     results: dict[str, FoldResult]
     settings: Mapping[str, LinearSettings]
+    is_unfitted: bool = False
 
 
-def _verdicts(folds: Folds, reader_id: str, seeds: tuple[int, ...]) -> _Verdicts | None:
-    """None unless every predicate has them. Nothing is fitted, so there is nothing to hold out."""
+def _train_linear(
+    folds: Folds,
+    reader_id: str,
+    seeds: tuple[int, ...],
+    familiarity: FloatArray | None,
+    sources: Collection[LabelSource] = (),
+) -> _Linear:
+    """Fitted to one of ``sources`` (none given: to any)."""
+    examples = folds.examples
+    stance = stance_start(reader_id, examples.features.shape[1])
+    trainers = [LinearTrainer(examples.select(places), stance) for places in folds.training]
+    search = LinearSearch(examples, trainers, folds.held_out)
+    settings = {name: search.best_settings(name, sources).settings for name in folds.predicates}
+    runtime = LinearTrainer(examples, stance).runtime(settings, seeds, reader_id)
+    heads = {head.name: head for head in runtime.config.predicates}
+    factors = search.factors(settings, seeds, reader_id)
+    return _Linear(runtime, _fold_results(folds, factors, heads, familiarity), settings)
+
+
+def _from_verdicts(folds: Folds, reader_id: str, seeds: tuple[int, ...]) -> _Linear | None:
+    """The verdicts without labels or, if that is better beyond chance, a fit from them on.
+    None unless every predicate has them. Where nothing is fitted, there is nothing to hold out."""
     examples = folds.examples
     trainer = LinearTrainer(examples, stance_start(reader_id, examples.features.shape[1]))
     if any(trainer.verdicts(name) is None for name in folds.predicates):
@@ -152,7 +165,9 @@ def _verdicts(folds: Folds, reader_id: str, seeds: tuple[int, ...]) -> _Verdicts
     settings = {name: LinearSettings(VERDICTS, inf) for name in folds.predicates}
     runtime = trainer.runtime(settings, seeds, reader_id)
     results = {name: unfitted_result(runtime, examples, name) for name in folds.predicates}
-    return _Verdicts(runtime, results, settings)
+    fitted = _train_linear(folds, reader_id, seeds, None, [VERDICTS])
+    given = _Linear(runtime, results, settings, is_unfitted=True)
+    return fitted if is_better(fitted.results, results) else given
 
 
 def unfitted_result(runtime: Runtime, examples: Examples, name: str) -> FoldResult:
@@ -173,7 +188,8 @@ def unfitted_result(runtime: Runtime, examples: Examples, name: str) -> FoldResu
 
 
 def is_better(results: Mapping[str, FoldResult], rival: Mapping[str, FoldResult]) -> bool:
-    """True if the answers about held-out entities are better by more than a standard error."""
+    """True if the answers about held-out entities are better by more than two standard errors. The
+    best of many fits looks good by luck: with one, it was often worse elsewhere."""
     gains = np.array(
         [
             rival[name].scores.losses[entity] - loss
@@ -181,7 +197,7 @@ def is_better(results: Mapping[str, FoldResult], rival: Mapping[str, FoldResult]
             for entity, loss in one.scores.losses.items()
         ]
     )
-    return bool(gains.mean() > gains.std() / np.sqrt(len(gains)))
+    return bool(gains.mean() > STANDARD_ERRORS * gains.std() / np.sqrt(len(gains)))
 
 
 def _familiarity(folds: Folds, reader_id: str) -> FloatArray | None:

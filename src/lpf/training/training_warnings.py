@@ -98,16 +98,19 @@ def size_warnings(predicate: str, entities: int) -> Iterator[str]:
 
 
 def choice_warnings(choice: ModelChoice | None) -> Iterator[str]:
-    if choice is not None and choice.verdicts_nll is not None:
+    if choice is None or not choice.is_linear:
+        return
+    if choice.keeps_verdicts and choice.verdicts_nll is not None:
         yield (
             f"the verdicts without labels are kept (held-out NLL {choice.verdicts_nll:.4f}): what "
-            "was learned from your labels is not better by a standard error (networks "
+            "was learned from your labels is not better by two standard errors (networks "
             f"{choice.networks_nll:.4f}, linear model {choice.linear_nll:.4f}). What is shown "
             "about seeds and epochs is about networks that are not part of the model."
         )
-    elif choice is not None and choice.is_linear:
+    else:
+        nll = choice.linear_nll if choice.verdicts_nll is None else choice.verdicts_nll
         yield (
-            f"the model is linear (held-out NLL {choice.linear_nll:.4f}, networks "
+            f"the model is linear (held-out NLL {nll:.4f}, networks "
             f"{choice.networks_nll:.4f}): what is shown about seeds and epochs is about networks "
             "that are not part of it."
         )
