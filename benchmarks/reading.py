@@ -52,7 +52,7 @@ def make_texts(
 
 
 def run() -> list[Row]:
-    """All rows of this benchmark; takes about eight minutes, five of them for memory."""
+    """All rows of this benchmark; takes about six minutes, three of them for memory."""
     with tempfile.TemporaryDirectory() as cache:
         # Cold starts first: once loaded, torch takes memory and threads of this process.
         return [

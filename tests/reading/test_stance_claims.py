@@ -79,7 +79,7 @@ def test_the_contrast_suite_is_read_as_the_card_says(right: np.ndarray) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_does_not_grow_with_the_number_of_pairs(cache_dir: Path) -> None:
     """10,000 pairs of about 256 tokens, so that most are read in two passages; all lengths differ,
-    as their batches do. Takes about five minutes on two cores."""
+    as their batches do. Takes about six minutes of CPU time."""
     reader = StanceReader(weights_dir=WEIGHTS, cache_dir=cache_dir, precision="int8")
     generator, words = random.Random(3), WORDS.split()
     pairs = [
