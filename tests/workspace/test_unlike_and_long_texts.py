@@ -163,7 +163,8 @@ def test_a_model_from_before_keeps_its_reader_and_reports_cut_texts(tmp_path: Pa
         assert workspace.replay(result.record_id, deep=True).agrees
         # New models are trained with the newest reader; then this one answers.
         assert workspace.reader_for_training(False).reader_id == PLAIN + IN_PASSAGES
-        assert workspace.reader_for_training(False, PLAIN).reader_id == PLAIN
+        onto = workspace.models.load(version)
+        assert workspace.reader_for_training(False, onto).reader_id == PLAIN
         give_model(workspace)
         assert workspace.reader.reader_id == PLAIN + IN_PASSAGES
         assert not any("characters" in note for note in workspace.query("C1", "level").notes)

@@ -1,6 +1,7 @@
 """python -m recipe.package --weights run/weights.safetensors --run run
 
-Store the weights of a run in the package, fill in the card, and pin their hash in lpf.
+Store the weights of a run, or the mean of several, in the package, fill in the card, and pin their
+hash in lpf.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import argparse
 import hashlib
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +41,13 @@ _PIN = re.compile(r'("lpf-stance==[\d.]+",\n\s*)"[^"]*"')
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Store the weights of a run in the package.")
-    parser.add_argument("--weights", required=True, type=Path, help="float32 weights of the run")
+    parser.add_argument(
+        "--weights",
+        required=True,
+        type=Path,
+        action="append",
+        help="float32 weights of a run; given several times, their mean is stored",
+    )
     parser.add_argument("--out", type=Path, default=MODEL, help="folder (default: the package's)")
     parser.add_argument("--tokenizer", type=Path, help="default: that of the sentence encoder")
     parser.add_argument(
@@ -62,10 +70,13 @@ def main(arguments: list[str] | None = None) -> None:
     print(digest)
 
 
-def store(weights: Path, out: Path, tokenizer: Path | None, float16: str | None = None) -> str:
-    """Write weights and tokenizer into ``out``; return the sha-256 of the weights. ValueError if
-    either is not what the reader takes, or if the weights are too large."""
-    tensors = _checked(weights)
+def store(
+    weights: Sequence[Path], out: Path, tokenizer: Path | None, float16: str | None = None
+) -> str:
+    """Write the mean of ``weights`` and the tokenizer into ``out``; return the sha-256 of the
+    weights. ValueError if anything is not what the reader takes, or if it is too large."""
+    runs = [_checked(path) for path in weights]
+    tensors = {name: np.mean([one[name] for one in runs], axis=0) for name in runs[0]}
     halves = {name for name in tensors if float16 and re.search(float16, name)}
     content = pack_weights(tensors, halves)
     if len(content) > LARGEST:

@@ -73,7 +73,7 @@ STANCE = EncoderSource(
     "lpf-stance",
     "lpf_stance",
     "lpf-stance==0.1.0",
-    "a25e86a6bf146461e5db32071b6206580048dfdf9a74aa3efa09aa40403df7af",
+    "8d78343c17af44a60608bc6ac9571a986f146e603095fb2fe0c30e8fde84d4cb",
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     build_pair_model,
     "`pip install ./packages/lpf-stance` in a clone of lpf's repository",

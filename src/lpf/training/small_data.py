@@ -126,7 +126,7 @@ def train_small(
     )
 
 
-class _Linear(NamedTuple):
+class _LinearResult(NamedTuple):
     """A linear model trained on everything, its out-of-fold results, and its settings.
     ``is_unfitted`` if it is used as it was given."""
 
@@ -142,7 +142,7 @@ def _train_linear(
     seeds: tuple[int, ...],
     familiarity: FloatArray | None,
     sources: Collection[LabelSource] = (),
-) -> _Linear:
+) -> _LinearResult:
     """Fitted to one of ``sources`` (none given: to any)."""
     examples = folds.examples
     stance = stance_start(reader_id, examples.features.shape[1])
@@ -152,10 +152,10 @@ def _train_linear(
     runtime = LinearTrainer(examples, stance).runtime(settings, seeds, reader_id)
     heads = {head.name: head for head in runtime.config.predicates}
     factors = search.factors(settings, seeds, reader_id)
-    return _Linear(runtime, _fold_results(folds, factors, heads, familiarity), settings)
+    return _LinearResult(runtime, _fold_results(folds, factors, heads, familiarity), settings)
 
 
-def _from_verdicts(folds: Folds, reader_id: str, seeds: tuple[int, ...]) -> _Linear | None:
+def _from_verdicts(folds: Folds, reader_id: str, seeds: tuple[int, ...]) -> _LinearResult | None:
     """The verdicts without labels or, if that is better beyond chance, a fit from them on.
     None unless every predicate has them. Where nothing is fitted, there is nothing to hold out."""
     examples = folds.examples
@@ -166,7 +166,7 @@ def _from_verdicts(folds: Folds, reader_id: str, seeds: tuple[int, ...]) -> _Lin
     runtime = trainer.runtime(settings, seeds, reader_id)
     results = {name: unfitted_result(runtime, examples, name) for name in folds.predicates}
     fitted = _train_linear(folds, reader_id, seeds, None, [VERDICTS])
-    given = _Linear(runtime, results, settings, is_unfitted=True)
+    given = _LinearResult(runtime, results, settings, is_unfitted=True)
     return fitted if is_better(fitted.results, results) else given
 
 
