@@ -19,6 +19,14 @@ MINILM = "all-MiniLM-L6-v2@53aa51172d142c89;precision=float32;max_length=256;gra
             "sentence-transformers:e5@0123456789abcdef;precision=float32;max_length=512",
             "sentence-transformers:e5 (01234567, max_length=512)",
         ),
+        (
+            f"pair({MINILM})+stance(lpf-stance@8d78343c17af44a6;precision=float32;graph=1)",
+            "all-MiniLM-L6-v2 (53aa5117), with claims, with stances",
+        ),
+        (
+            f"pair({MINILM})+stance(lpf-stance-tuned@8d78343c17af44a6)+words(3;0123456789abcdef)",
+            "all-MiniLM-L6-v2 (53aa5117), with claims, with tuned stances, with words",
+        ),
         ("words@16", "words@16"),
         ("another reader", "another reader"),
         ("", ""),

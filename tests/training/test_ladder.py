@@ -85,6 +85,9 @@ def test_the_lowest_of_the_better_rungs_is_chosen() -> None:
     assert top.with_rung(tried(0.2, 0.01, "all")).chosen == "all"
     # Lower, but not beyond chance: the first one stays.
     assert top.with_rung(tried(0.2, 0.5, "all")).chosen == "top"
+    # A rung that may be better by chance does not stand in the way of one that is better.
+    by_chance = start.with_rung(tried(0.3, 0.4))
+    assert by_chance.with_rung(tried(0.2, 0.01, "all")).chosen == "all"
 
 
 def test_few_entities_are_not_tuned_on_and_the_card_says_why(

@@ -309,7 +309,7 @@ def _cell(content: str | Text) -> Text:
 
 ID = re.compile(
     r"(?P<pair>pair\()?(?P<name>[^\s();]+)@(?P<hash>[0-9a-f]{8,})(?P<rest>(;[^\s();+]+)*)"
-    r"(?(pair)\))(?P<words>\+words\(\d+;[0-9a-f]+\))?"
+    r"(?(pair)\))(?P<stance>\+stance\([^()\s]+\))?(?P<words>\+words\(\d+;[0-9a-f]+\))?"
 )
 USUAL = frozenset({"precision=float32", "max_length=256", "graph=1", "passages=1"})
 
@@ -329,5 +329,8 @@ def _shown(match: re.Match[str]) -> str:
     settings = [setting for setting in match["rest"].split(";") if setting and setting not in USUAL]
     inside = ", ".join([match["hash"][:8], *settings])
     claims = ", with claims" if match["pair"] else ""
+    stances = ", with stances" if match["stance"] else ""
+    if match["stance"] and "tuned@" in match["stance"]:
+        stances = ", with tuned stances"
     words = ", with words" if match["words"] else ""
-    return f"{match['name']} ({inside}){claims}{words}"
+    return f"{match['name']} ({inside}){claims}{stances}{words}"

@@ -115,7 +115,7 @@ def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     chosen = "linear model" if choice["chosen"] == "linear" else choice["chosen"]
     compared = f"held-out NLL: networks {networks:.4f}, linear model {linear:.4f}"
     if choice["verdicts_nll"] is not None:
-        compared += f", from verdicts without labels on {choice['verdicts_nll']:.4f}"
+        compared += f", starting from verdicts without labels {choice['verdicts_nll']:.4f}"
     return [("model", f"{chosen} ({compared})")]
 
 

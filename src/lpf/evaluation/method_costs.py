@@ -108,6 +108,7 @@ def _parts(thing: Any) -> list[Any]:
     return [*slot_values, *vars(thing).values()] if hasattr(thing, "__dict__") else slot_values
 
 
+BUDGET = "budget"
 FIRST_NETWORK: Settings = (("member", 0),)
 SINGLE_QUESTIONS = 15
 
@@ -116,7 +117,9 @@ def method_costs(cell: Cell, fit: Fit, test: Examples, rate: float) -> tuple[Cos
     """Costs, and a note if single questions failed. Single questions and memory are measured only
     for unchanged evidence and the default settings of a method, or its first network."""
     is_own = "source" in dict(cell.settings)
-    changed = cell.settings not in ((), FIRST_NETWORK) and not is_own
+    # How long training may take changes nothing about what is measured here.
+    settings = tuple(one for one in cell.settings if one[0] != BUDGET)
+    changed = settings not in ((), FIRST_NETWORK) and not is_own
     if cell.eval_spec.change is not None or changed:
         return Costs(fit_seconds=fit.seconds, per_second=rate), None
     costs = Costs(fit.seconds, None, rate, stored_bytes(fit.method))

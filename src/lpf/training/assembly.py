@@ -200,7 +200,8 @@ def finish(
             warnings += _split_warnings(runtime, examples, name, config, linear)
         else:
             warnings += small_data_warnings(name, fold_scores[name])
-        warnings += size_warnings(name, fitted[name].robust.entities)
+        if choice is None or not choice.keeps_verdicts:
+            warnings += size_warnings(name, fitted[name].robust.entities)
         labels = examples.dataset.labels(name)
         if fold_scores is None:
             labels = labels[examples.dataset.positions("train")]
@@ -306,7 +307,10 @@ def _card_notes(trained: Trained, config: TrainingConfig) -> Iterator[str]:
     if trained.tuned is not None:
         yield f"tuned reader: {trained.tuned.describe()}"
     for name, fitted in trained.fitted.items():
-        yield from _fitted_notes(name, fitted)
+        if trained.choice is not None and trained.choice.keeps_verdicts:
+            yield f"{name}: nothing was fitted to the labels: the verdicts without labels answer"
+        else:
+            yield from _fitted_notes(name, fitted)
     for warning in trained.warnings:
         yield f"{WARNING_PREFIX}{warning}"
 

@@ -92,8 +92,8 @@ def _compared(scores: Scores, fit: ClaimFit, examples: Examples, name: str) -> S
         for place, entity in enumerate(examples.dataset)
         if entity.entity_id in scores.losses and entity.entity_id in fit.held_out
     ]
-    if not both:
-        return scores
+    if len(both) < len(scores.losses):
+        return scores  # numbers of different entities would stand side by side
     dataset = examples.dataset.select(both)
     labels, names = dataset.labels(name), [entity.entity_id for entity in dataset]
     alone = np.stack([fit.held_out[one] for one in names])

@@ -97,7 +97,7 @@ class LinearSettings:
             BY_RELEVANCE: "whole entities, whose items count by what they say about the claim",
             BY_OCCURRENCE: "whole entities, whose items count by what they say about the claim, "
             "and to which stances occur among them",
-            VERDICTS: "whole entities, from the verdicts without labels on",
+            VERDICTS: "whole entities, starting from the verdicts without labels",
         }[self.source]
         if self.is_without_labels:
             return f"{predicate}: the verdicts without labels"

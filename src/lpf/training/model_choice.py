@@ -27,6 +27,7 @@ from lpf.metrics import log_losses
 from lpf.model.runtime import Runtime
 from lpf.reading.fitted_words import FittedWords
 from lpf.reading.pair import is_pair, stance_start
+from lpf.reading.tuned import NAME as TUNED
 from lpf.training.examples import Examples
 from lpf.training.fitting import (
     SUBSETS_SEED,
@@ -39,7 +40,15 @@ from lpf.training.fitting import (
     score,
 )
 from lpf.training.lexical import fit_words, with_logits
-from lpf.training.linear import HeldOutFactors, LinearSearch, LinearSettings, LinearTrainer, Places
+from lpf.training.linear import (
+    VERDICTS,
+    HeldOutFactors,
+    LabelSource,
+    LinearSearch,
+    LinearSettings,
+    LinearTrainer,
+    Places,
+)
 from lpf.types import FloatArray
 
 # With fewer validation entities, folds of training and validation entities choose the settings.
@@ -56,8 +65,8 @@ class ModelChoice:
     ``has_words`` is True if the linear model has the logits of words among its features. The one
     that does not (or does) was worse by ``words_gain`` in NLL where settings are chosen; None if
     words could not be fitted. ``verdicts_nll`` is that of the verdicts without labels, or of a fit
-    from them on, if it replaced the better of the two, which was not better by two standard errors;
-    ``linear`` then has its settings, and ``keeps_verdicts`` is True if nothing was fitted at all.
+    starting from them, if it replaced the better of the two, which was not better by two standard
+    errors; ``linear`` then has its settings, and ``keeps_verdicts`` is True if nothing was fitted.
     """
 
     networks_nll: float
@@ -78,7 +87,7 @@ class ModelChoice:
             chosen = (
                 "verdicts without labels"
                 if self.keeps_verdicts
-                else "linear, from the verdicts without labels on"
+                else "linear, starting from the verdicts without labels"
             )
             others = (
                 f"networks {self.networks_nll:.4f} and linear model {self.linear_nll:.4f} are not "
@@ -250,7 +259,10 @@ def _best_linear(
     if in_folds and len(validation.dataset) < ENOUGH_VALIDATION:
         folds = _fold_search(examples, predicates, stance, words)
     if folds is None:
-        found = {name: search.best_settings(name) for name in predicates}
+        found = {
+            name: search.best_settings(name, _sources(trainer, name, reader_id))
+            for name in predicates
+        }
     else:
         found = {
             name: folds.best_settings(name, search.best_sources(name, SOURCES_IN_FOLDS))
@@ -260,6 +272,13 @@ def _best_linear(
     runtime = trainer.runtime(settings, networks.config.seeds, reader_id)
     nll = sum(one.nll for one in found.values()) / len(found)
     return _Linear(runtime, settings, nll, examples, folds)
+
+
+def _sources(trainer: LinearTrainer, name: str, reader_id: str) -> tuple[LabelSource, ...]:
+    """All but verdicts without labels, if the reader is tuned: their numbers are for its untuned
+    stances."""
+    offered = trainer.sources(name)
+    return tuple(one for one in offered if one != VERDICTS or TUNED not in reader_id)
 
 
 def _fold_search(

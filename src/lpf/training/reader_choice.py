@@ -64,12 +64,12 @@ class ReaderChoice:
     not_tried: str | None = None
 
     def with_rung(self, rung: RungOutcome) -> ReaderChoice:
-        """With one more rung, which is chosen if it is better than the untuned reader, and than any
-        other rung."""
+        """With one more rung, which is chosen if it is better than the untuned reader, and has a
+        lower NLL than any other rung that is."""
         tried = (*self.rungs, rung)
-        lowest = min((one.nll for one in tried if one.nll is not None), default=None)
-        is_best = rung.is_better and rung.nll == lowest
-        return replace(self, rungs=tried, chosen=rung.name if is_best else self.chosen)
+        better = [one for one in tried if one.is_better]
+        chosen = min(better, key=lambda one: one.nll or 0.0).name if better else None
+        return replace(self, rungs=tried, chosen=chosen)
 
     def describe(self) -> str:
         """Which reader was chosen and why, in one sentence."""

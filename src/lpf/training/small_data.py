@@ -5,8 +5,8 @@ epochs and the model (networks or linear), fit its parameters and give its score
 is then trained on everything.
 
 Where verdicts can be given without labels, a few labels must not make answers worse. So they are
-kept unless a fit from them on is better by two standard errors, and that one unless any other model
-is.
+kept unless a fit starting from them is better by two standard errors, and that one unless any other
+model is.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _train_linear(
 
 
 def _from_verdicts(folds: Folds, reader_id: str, seeds: tuple[int, ...]) -> _LinearResult | None:
-    """The verdicts without labels or, if that is better beyond chance, a fit from them on.
+    """The verdicts without labels or, if that is better beyond chance, a fit starting from them.
     None unless every predicate has them. Where nothing is fitted, there is nothing to hold out."""
     examples = folds.examples
     trainer = LinearTrainer(examples, stance_start(reader_id, examples.features.shape[1]))

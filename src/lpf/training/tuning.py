@@ -14,7 +14,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from lpf.training.pair_encoder import (
     load_pair_encoder,
     pair_encoder_tensors,
 )
+from lpf.training.threads import one_thread
 from lpf.training.tuning_data import Places, TuningData, TuningHead
 from lpf.types import Float32Array
 
@@ -269,14 +269,3 @@ def _freeze_below(network: PairEncoder, layers: int | None) -> int:
         if below or in_layer:
             parameter.requires_grad_(False)
     return first
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Sums of several threads differ in the last digits, and so would the tuned reader."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
