@@ -11,8 +11,14 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 
 def threads() -> set[int]:
-    """The numbers of threads of all BLAS libraries and of torch."""
-    blas = {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+    """The numbers of threads of the BLAS libraries of NumPy and SciPy, and of torch. Others, such as
+    that of faiss, count per calling thread if they are built with OpenMP."""
+    blas = {
+        one["num_threads"]
+        for one in threadpool_info()
+        if one["user_api"] == "blas" and one["threading_layer"] == "pthreads"
+    }
+    assert blas
     return blas | {torch.get_num_threads()}
 
 
