@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 
 def threads() -> set[int]:
-    """The numbers of threads of the BLAS libraries of NumPy and SciPy, and of torch. Others, such as
-    that of faiss, count per calling thread if they are built with OpenMP."""
+    """The numbers of threads of the BLAS libraries of NumPy and SciPy, and of torch. Other ones,
+    such as that of faiss, count per calling thread if they are built with OpenMP."""
     blas = {
         one["num_threads"]
         for one in threadpool_info()
