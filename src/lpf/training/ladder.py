@@ -27,11 +27,11 @@ import numpy as np
 from lpf.datasets import DatasetEntity
 from lpf.errors import ReaderError, ReaderUnavailableError, TrainingError
 from lpf.reading.pair import PairReader
-from lpf.reading.reader import Reader, ReadRequest
+from lpf.reading.reader import Reader
 from lpf.reading.stance import STANCE_WIDTH, STANCES, StanceReader
 from lpf.reading.tuned import TunedReader, with_tuned
 from lpf.storage.atomic_files import write_atomically
-from lpf.training.examples import Examples, Progress, read_features
+from lpf.training.examples import Examples, Progress, item_requests, read_features
 from lpf.training.history import SeedHistory
 from lpf.training.model_choice import ChosenModel
 from lpf.training.reader_choice import ReaderChoice, RungOutcome
@@ -186,9 +186,7 @@ class Ladder:
             except (ValueError, TypeError) as error:
                 raise _damaged(path, error) from error
         dataset = examples.dataset
-        requests = [
-            ReadRequest(item.text, entity.claim) for entity in dataset for item in entity.evidence
-        ]
+        requests = item_requests(dataset)
         places = np.linspace(0, len(requests) - 1, min(SAMPLE, len(requests))).astype(int)
         sample = [requests[place] for place in places]
         self._stance.read_many(sample[:1])  # opens it, which takes a second

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.model.linear_shape import LinearHead
-from lpf.reading.reader import ReadRequest
 from lpf.reading.stance import HIDDEN_WIDTH, STANCE_WIDTH, Pair, StanceReader
-from lpf.training.examples import Examples
+from lpf.training.examples import Examples, item_requests
 from lpf.training.linear import BY_RELEVANCE, WHOLE, LabelSource, LinearSearch, LinearTrainer
 from lpf.training.softmax_regression import SoftmaxRegression, fit_regression
 from lpf.types import Float32Array, FloatArray
@@ -99,9 +98,7 @@ def tuning_data(
     kept = _kept_rows(train)
     owner = train.segments.owner[kept]
     offsets = np.append(np.flatnonzero(np.diff(owner, prepend=-1)), len(kept)).astype(np.intp)
-    requests = [
-        ReadRequest(item.text, entity.claim) for entity in train.dataset for item in entity.evidence
-    ]
+    requests = item_requests(train.dataset)
     return TuningData(
         stance.token_pairs([requests[row] for row in kept]),
         offsets,
