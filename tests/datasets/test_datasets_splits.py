@@ -96,6 +96,40 @@ def test_large_group_stays_together() -> None:
         assert 9 <= len(data.positions(split)) <= 11
 
 
+EVENTS = {  # rumours of nine events, as in a public data set
+    "A": (12, 39, 23), "B": (2, 0, 0), "C": (0, 2, 44), "D": (10, 35, 13), "E": (12, 0, 0),
+    "F": (1, 0, 8), "G": (13, 51, 7), "H": (12, 10, 3), "I": (12, 8, 8),
+}  # fmt: skip
+
+
+def test_few_large_groups_still_give_every_split_every_value() -> None:
+    """Room alone would make a validation split of two events without any "low"."""
+    members = [
+        (event, LEVELS[value])
+        for event, numbers in EVENTS.items()
+        for value, number in enumerate(numbers)
+        for _ in range(number)
+    ]
+    data = dataset([entity(i, value, group=event) for i, (event, value) in enumerate(members)])
+    for number, fold in enumerate(grouped_folds(data, "level", 5, seed=7)):
+        test = set(fold.tolist())
+        in_fold = data.in_splits(["test" if i in test else "train" for i in range(len(data))])
+        split = assign_splits(in_fold, "level", seed=42 + number)
+        assert all(len(splits) == 1 for splits in split_of_groups(split).values())
+        known = [place for place, each in enumerate(split) if each.split != "test"]
+        require_trainable(split.select(known), "level")
+
+
+def test_a_value_of_one_group_stays_where_it_was_placed() -> None:
+    """No move can give it to two splits."""
+    rare = [entity(i, "high", group="rare") for i in range(6)]
+    others = [entity(100 + i, LEVELS[i % 2], group=f"G{i // 3}") for i in range(60)]
+    data = assign_splits(dataset([*rare, *others]), "level", seed=0)
+    assert len({each.split for each in data if each.group_id == "rare"}) == 1
+    with pytest.raises(DatasetError, match="high"):
+        require_trainable(data, "level")
+
+
 @given(
     groups=st.lists(st.lists(st.sampled_from(LEVELS), min_size=1, max_size=6), min_size=1),
     seed=st.integers(0, 2**32),

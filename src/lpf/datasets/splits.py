@@ -39,7 +39,7 @@ def assign_splits(
     given = {entity.split for entity in dataset}
     if given == {None}:
         everyone = np.arange(len(dataset))
-        parts = _parts(dataset, (predicate, *also), everyone, shares, seed)
+        parts = _trainable_parts(dataset, (predicate, *also), everyone, shares, seed)
         return dataset.in_splits([SPLITS[part] for part in parts])
     if None in given:
         raise _partly_assigned(dataset)
@@ -143,16 +143,44 @@ def _parts(
     seed: int,
 ) -> NDArray[np.intp]:
     """Return the part of each entity at ``positions``."""
-    names = _group_names(dataset)
-    numbers: dict[str, int] = {}
-    group = np.array([numbers.setdefault(names[place], len(numbers)) for place in positions])
-    counts = np.concatenate(
-        [_counts(dataset, predicate, positions, group, len(numbers)) for predicate in predicates],
-        axis=1,
-    )
+    group, counts = _group_counts(dataset, predicates, positions)
     generator = np.random.Generator(np.random.PCG64(seed))
     parts: NDArray[np.intp] = place_groups(counts, shares, generator)[group]
     return parts
+
+
+def _trainable_parts(
+    dataset: Dataset,
+    predicates: Sequence[str],
+    positions: NDArray[np.intp],
+    shares: Sequence[float],
+    seed: int,
+) -> NDArray[np.intp]:
+    """The same, but the first part gets two entities of every value and each other part one, if
+    moving groups can give them these."""
+    group, counts = _group_counts(dataset, predicates, positions)
+    generator = np.random.Generator(np.random.PCG64(seed))
+    placed = place_groups(counts, shares, generator)
+    widths = [len(dataset.schema[name].values) + 1 for name in predicates]
+    without_value = np.cumsum(widths) - 1
+    least = np.ones((len(shares), counts.shape[1]), dtype=np.int64)
+    least[0] = LEAST_IN_TRAIN
+    least[np.array(shares) == 0.0] = 0
+    least[:, without_value] = 0
+    parts: NDArray[np.intp] = fill_gaps(placed, counts, shares, least)[group]
+    return parts
+
+
+def _group_counts(
+    dataset: Dataset, predicates: Sequence[str], positions: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the number of the group of each entity at ``positions``, and the entities of each
+    group by value, predicate by predicate."""
+    names = _group_names(dataset)
+    numbers: dict[str, int] = {}
+    group = np.array([numbers.setdefault(names[place], len(numbers)) for place in positions])
+    counts = [_counts(dataset, name, positions, group, len(numbers)) for name in predicates]
+    return group, np.concatenate(counts, axis=1)
 
 
 def _counts(
@@ -181,7 +209,7 @@ def _with_validation(
 ) -> Dataset:
     train = dataset.positions("train")
     share = shares[1] / (shares[0] + shares[1])
-    parts = _parts(dataset, predicates, train, (1.0 - share, share), seed)
+    parts = _trainable_parts(dataset, predicates, train, (1.0 - share, share), seed)
     moved = set(train[parts == 1].tolist())
     splits: list[Split | None] = [
         "validation" if place in moved else entity.split for place, entity in enumerate(dataset)
@@ -258,6 +286,52 @@ def place_groups(
         room[best] -= size
         wanted[best] = [want - count for want, count in zip(wanted[best], row, strict=True)]
     return placed
+
+
+def fill_gaps(
+    placed: NDArray[np.intp],
+    counts: NDArray[np.int64],
+    shares: Sequence[float],
+    least: NDArray[np.int64],
+) -> NDArray[np.intp]:
+    """Return ``placed`` with groups moved until each part has at least ``least`` [P, V] entities of
+    each value, or no move of one group brings it closer to that. Of the moves that help most, the
+    one that leaves the shares closest to those wanted is made."""
+    placed = placed.copy()
+    wanted = np.array(shares)[:, None] * counts.sum(axis=0)
+    while (missing := _missing(placed, counts, least)) > 0:
+        moves: list[tuple[int, float, int, int]] = []
+        have = _placed_counts(placed, counts, len(shares))
+        short = have < least
+        for part in np.flatnonzero(short.any(axis=1)).tolist():
+            for group in np.flatnonzero((counts[:, short[part]] > 0).any(axis=1)).tolist():
+                moved = placed.copy()
+                moved[group] = part
+                error = ((wanted - _placed_counts(moved, counts, len(shares))) ** 2).sum(axis=1)
+                distance = float(sum(e / s for e, s in zip(error, shares, strict=True) if s))
+                moves.append((_missing(moved, counts, least), distance, group, part))
+        best = min(moves, default=(missing, 0.0, 0, 0))
+        if best[0] >= missing:
+            break
+        placed[best[2]] = best[3]
+    return placed
+
+
+def _placed_counts(
+    placed: NDArray[np.intp], counts: NDArray[np.int64], parts: int
+) -> NDArray[np.int64]:
+    """Return the entities of each part and value, [P, V]."""
+    have = np.zeros((parts, counts.shape[1]), dtype=np.int64)
+    np.add.at(have, placed, counts)
+    return have
+
+
+def _missing(
+    placed: NDArray[np.intp], counts: NDArray[np.int64], least: NDArray[np.int64]
+) -> int:
+    """Return how many entities the parts have fewer than ``least``, over all values."""
+    have = _placed_counts(placed, counts, len(least))
+    return int(np.maximum(least - have, 0).sum())
 
 
 def rounded_shares(total: int, shares: Sequence[float]) -> list[int]:
