@@ -137,6 +137,11 @@ def test_a_tuned_reader_is_part_of_the_model(
     assert tuned is not None
     assert choice.chosen in [one.name for one in ladder.RUNGS]
     assert trained.config.tuned_reader == tuned.digest
+    # Networks would learn the features of training entities by heart.
+    assert trained.is_linear
+    assert trained.choice is not None
+    assert trained.choice.networks_nll is None
+    assert steps.count("training all seeds together") == 1
     assert tuned.digest[:16] in trained.config.reader_id
     assert without_words(trained.config.reader_id) != reader.reader_id
     assert sum(step.startswith("tuning the reader") for step in steps) == 2
@@ -163,12 +168,49 @@ def test_decisions_follow_the_times_that_were_kept(
     kept = json.loads(record.read_bytes())
     assert kept["taken"] == {}
     first, second = (one.name for one in ladder.RUNGS)
-    kept |= {"before": 10.0, "estimates": {first: 20.0, second: 1000.0}}
+    kept |= {"before": 10.0, "fit": 4.0, "reading": 6.0}
+    kept |= {"estimates": {first: 20.0, second: 1000.0}}
     record.write_text(json.dumps(kept))
     choice = train(examples, reader, tmp_path, replace(CONFIG, budget=60.0)).reader_choice
     assert choice is not None
     assert [one.skipped is None for one in choice.rungs] == [True, False]
     assert choice.chosen == first
+
+
+def test_a_budget_for_part_of_the_entities_tunes_on_part_of_them(
+    examples: Examples, reader: PairReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    train(examples, reader, tmp_path, replace(CONFIG, budget=0.01))
+    (record,) = tmp_path.rglob(ladder.RECORD)
+    first, second = (one.name for one in ladder.RUNGS)
+    times = {"before": 10.0, "fit": 4.0, "reading": 6.0, "taken": {}}
+    times["estimates"] = {first: 100.0, second: 1e6}
+    record.write_text(json.dumps(times))
+    config = replace(CONFIG, budget=99.0)  # 79 are left for tuning: 75 % of the entities
+    trained = train(examples, reader, tmp_path, config)
+    choice, tuned = trained.reader_choice, trained.tuned
+    assert choice is not None
+    assert tuned is not None
+    assert [one.share for one in choice.rungs] == [0.75, 1.0]
+    entities = round(0.75 * len(examples.dataset.positions("train")))
+    assert tuned.card["tuned_on"]["entities"] == entities
+    assert "75%" in choice.describe()
+    assert list(json.loads(record.read_bytes())["taken"]) == [f"{first} 0.75"]
+    steps: list[str] = []
+    assert train(examples, reader, tmp_path, config, steps).config == trained.config
+    assert not any(step.startswith("tuning the reader") for step in steps)
+    whole = train(examples, reader, tmp_path, replace(CONFIG, budget=1000.0), steps)
+    assert whole.tuned is not None
+    assert whole.tuned.digest != tuned.digest
+
+
+@pytest.mark.parametrize(
+    ("seconds", "whole", "share"),
+    [(50.0, 40.0, 1.0), (39.9, 40.0, 0.95), (20.0, 40.0, 0.5), (1.0, 40.0, 0.0), (-5.0, 0.0, 0.0)],
+)
+def test_what_fits_into_the_time(seconds: float, whole: float, share: float) -> None:
+    assert ladder.affordable_share(seconds, whole) == pytest.approx(share)
 
 
 def test_what_was_kept_is_refused_by_name_if_it_is_damaged(

@@ -64,6 +64,22 @@ def data(examples: Examples, stance: StanceReader) -> TuningData:
     return data_of(examples, stance)
 
 
+def test_a_sample_keeps_whole_entities_with_their_labels(data: TuningData) -> None:
+    sample = data.sample(0.5, np.random.default_rng(3))
+    assert sample.entities == round(0.5 * data.entities)
+    assert len(sample.pairs) == sample.offsets[-1] == len(sample.stances)
+    (head,), (whole,) = sample.heads, data.heads
+    places = {(*claim, 0, *text): row for row, (claim, text) in enumerate(data.pairs)}
+    for row, (claim, text) in enumerate(sample.pairs):
+        before = places[(*claim, 0, *text)]
+        assert head.labels[head.units[row]] == whole.labels[whole.units[before]]
+        assert head.weights[row] == whole.weights[before]
+        assert np.array_equal(sample.stances[row], data.stances[before])
+    owners = np.repeat(np.arange(sample.entities), np.diff(sample.offsets))
+    assert len(set(zip(owners.tolist(), head.units.tolist(), strict=True))) == sample.entities
+    assert data.sample(1.0, np.random.default_rng(3)) is data
+
+
 def test_the_items_of_an_entity_are_pooled_by_relevance(
     data: TuningData, examples: Examples
 ) -> None:

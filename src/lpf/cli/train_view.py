@@ -113,7 +113,10 @@ def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [("model", "networks")]
     networks, linear = choice["networks_nll"], choice["linear_nll"]
     chosen = "linear model" if choice["chosen"] == "linear" else choice["chosen"]
-    compared = f"held-out NLL: networks {networks:.4f}, linear model {linear:.4f}"
+    if networks is None:
+        compared = f"held-out NLL {linear:.4f}; networks are not tried on a tuned reader"
+    else:
+        compared = f"held-out NLL: networks {networks:.4f}, linear model {linear:.4f}"
     if choice["verdicts_nll"] is not None:
         compared += f", starting from verdicts without labels {choice['verdicts_nll']:.4f}"
     return [("model", f"{chosen} ({compared})")]
@@ -138,7 +141,8 @@ def _rung(rung: Mapping[str, Any]) -> str:
     minutes = f"{rung['seconds'] / 60:.1f} min"
     if rung["skipped"] is not None:
         return f"not tried, it takes about {minutes} and {rung['skipped']} (--budget)"
-    return f"held-out NLL {rung['nll']:.4f}, {rung['difference']}, in {minutes}"
+    part = "" if rung["share"] == 1.0 else f" (on {rung['share']:.0%} of the entities: --budget)"
+    return f"held-out NLL {rung['nll']:.4f}, {rung['difference']}, in {minutes}{part}"
 
 
 def _ignored(options: Sequence[str]) -> list[tuple[str, str]]:

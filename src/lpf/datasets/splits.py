@@ -326,9 +326,7 @@ def _placed_counts(
     return have
 
 
-def _missing(
-    placed: NDArray[np.intp], counts: NDArray[np.int64], least: NDArray[np.int64]
-) -> int:
+def _missing(placed: NDArray[np.intp], counts: NDArray[np.int64], least: NDArray[np.int64]) -> int:
     """Return how many entities the parts have fewer than ``least``, over all values."""
     have = _placed_counts(placed, counts, len(least))
     return int(np.maximum(least - have, 0).sum())

@@ -4,10 +4,12 @@
 2. The top layers of the stance reader tuned, then the same: minutes.
 3. All of its layers tuned, then the same: tens of minutes.
 
-Each rung starts from the untuned weights. A rung is started only if the time it will take, which is
-estimated from a few timed batches, is left of the budget. A tuned reader knows the labels of
-training entities, so validation entities alone choose the settings of a model on its features, and
-between the rungs: a tuned reader is used if its NLL is lower by more than one standard error.
+Each rung starts from the untuned weights. The highest is tried first, because it brings the most,
+then the one below it in the time that is left. What a rung takes is estimated from a few timed
+batches; if that is too long, it is tuned on a random part of the entities, unless they would be too
+few. A tuned reader knows the labels of training entities, so validation entities alone choose the
+settings of a model on its features, and between the rungs: a tuned reader is used if its NLL is
+lower by more than one standard error.
 
 What is measured and finished is kept in a folder, so that the same run again, after a kill too,
 takes the same decisions.
@@ -16,6 +18,7 @@ takes the same decisions.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -42,6 +45,7 @@ from lpf.types import Float32Array
 # With fewer labels, tuning made answers worse at every rate that was tried.
 FEWEST_LABELS: Final = 1500
 TOP_LAYERS: Final = 3
+SHARE_STEP: Final = 0.05  # shares of the entities that are tuned on are multiples of this
 SAMPLE: Final = 48  # texts that are read to estimate how long reading takes
 RECORD, DONE = "ladder.json", "tuned.json"
 
@@ -52,9 +56,21 @@ class Rung:
     settings: TuningSettings
 
 
-RUNGS: Final = (
-    Rung(f"top {TOP_LAYERS} layers", TuningSettings(layers=TOP_LAYERS)),
+@dataclass(frozen=True)
+class _Step:
+    """A rung that is tuned on a ``share`` of the entities."""
+
+    rung: Rung
+    share: float
+
+    @property
+    def key(self) -> str:
+        return self.rung.name if self.share == 1.0 else f"{self.rung.name} {self.share:.2f}"
+
+
+RUNGS: Final = (  # in the order in which they are tried
     Rung("all layers", TuningSettings(layers=None)),
+    Rung(f"top {TOP_LAYERS} layers", TuningSettings(layers=TOP_LAYERS)),
 )
 
 
@@ -72,13 +88,19 @@ class FittedReader:
 @dataclass
 class LadderRecord:
     """What the decisions depend on, in seconds: the time before the first rung, one fit on given
-    features, reading all texts, and by rung the estimate and the time that it took."""
+    features, reading all texts, by rung the estimate of tuning on all entities, and by rung and
+    share of the entities the time that everything took."""
 
     before: float
     fit: float
     reading: float
     estimates: dict[str, float] = field(default_factory=dict)
     taken: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def after_tuning(self) -> float:
+        """Reading with the tuned reader, and a fit."""
+        return self.reading + self.fit
 
 
 @dataclass(frozen=True)
@@ -125,17 +147,20 @@ class Ladder:
         record = self._record(untuned.examples)
         losses = untuned.chosen.held_out_losses(self.predicates)
         best, choice = untuned, ReaderChoice(float(losses.mean()))
+        left, labels = self.budget - record.before, self._label_count(untuned.examples)
         for rung in RUNGS:
             estimate = self._estimate(record, rung, weights, data)
-            left = self.budget - record.before - sum(record.taken.values())
-            if rung.name not in record.taken and estimate > left:
+            share = affordable_share(left - record.after_tuning, estimate)
+            if share * labels < FEWEST_LABELS:
                 why = f"the budget of {self.budget:g} s is too short"
-                choice = choice.with_rung(RungOutcome(rung.name, estimate, skipped=why))
+                seconds = estimate + record.after_tuning
+                choice = choice.with_rung(RungOutcome(rung.name, seconds, skipped=why))
                 continue
-            fitted = self._climbed(rung, weights, data, untuned.examples, record)
-            tried = fitted.chosen.held_out_losses(self.predicates)
-            outcome = RungOutcome.tried(rung.name, record.taken[rung.name], tried, losses)
-            choice = choice.with_rung(outcome)
+            step = _Step(rung, share)
+            fitted = self._climbed(step, weights, data, untuned.examples, record)
+            tried, seconds = fitted.chosen.held_out_losses(self.predicates), record.taken[step.key]
+            left -= seconds
+            choice = choice.with_rung(RungOutcome.tried(rung.name, seconds, tried, losses, share))
             best = fitted if choice.chosen == rung.name else best
         return best, choice
 
@@ -147,12 +172,7 @@ class Ladder:
 
     def _obstacle(self, examples: Examples) -> str | None:
         """Why there is nothing to tune on, if there is not."""
-        dataset = examples.dataset
-        count = sum(
-            self._labels(entity)
-            for entity in dataset
-            if entity.split == "train" and entity.claim is not None
-        )
+        dataset, count = examples.dataset, self._label_count(examples)
         if self.budget == 0:
             return "the budget is 0"
         if count < FEWEST_LABELS:
@@ -165,6 +185,14 @@ class Ladder:
         if (read & ~has_claim[examples.segments.owner]).any():
             return "items of one entity have different claims"
         return None
+
+    def _label_count(self, examples: Examples) -> int:
+        """Labels of training entities that have a claim, or of their items."""
+        return sum(
+            self._labels(entity)
+            for entity in examples.dataset
+            if entity.split == "train" and entity.claim is not None
+        )
 
     def _labels(self, entity: DatasetEntity) -> int:
         """One per item with a label of its own; if there are none, that of the entity."""
@@ -206,40 +234,39 @@ class Ladder:
         weights: Mapping[str, Float32Array],
         data: TuningData,
     ) -> float:
-        """Seconds for the whole rung: tuning, reading with the tuned reader, and a fit."""
+        """Seconds of tuning on all entities."""
         if rung.name not in record.estimates:
-            tuning = estimated_seconds(weights, data, rung.settings)
-            record.estimates[rung.name] = tuning + record.reading + record.fit
+            record.estimates[rung.name] = estimated_seconds(weights, data, rung.settings)
             self._keep(record)
         return record.estimates[rung.name]
 
     def _climbed(
         self,
-        rung: Rung,
+        step: _Step,
         weights: Mapping[str, Float32Array],
         data: TuningData,
         examples: Examples,
         record: LadderRecord,
     ) -> FittedReader:
-        folder = None if self.folder is None else self.folder / rung.name.replace(" ", "-")
-        tuned, seconds = self._tuned(rung, weights, data, folder, record)
+        folder = None if self.folder is None else self.folder / step.key.replace(" ", "-")
+        tuned, seconds = self._tuned(step, weights, data, folder, record)
         began = time.monotonic()
         reader = with_tuned(self.reader, tuned)
         assert isinstance(reader, PairReader)
         assert reader.stance is not None
-        self.steps.status(f"reading the texts again: {rung.name} tuned")
+        self.steps.status(f"reading the texts again: {step.rung.name} tuned")
         stances = read_features(
             examples.dataset, reader.stance, folder=self.features, progress=self.steps.on_texts
         )
         features = np.hstack([examples.features[:, :-STANCE_WIDTH], stances])
         fitted = self.fit(replace(examples, features=features), reader.reader_id)
-        record.taken.setdefault(rung.name, seconds + time.monotonic() - began)
+        record.taken.setdefault(step.key, seconds + time.monotonic() - began)
         self._keep(record)
         return replace(fitted, tuned=tuned)
 
     def _tuned(
         self,
-        rung: Rung,
+        step: _Step,
         weights: Mapping[str, Float32Array],
         data: TuningData,
         folder: Path | None,
@@ -252,8 +279,9 @@ class Ladder:
                 return TunedReader.load(folder, done["reader"]).in_memory(), done["seconds"]
             except (ValueError, TypeError, KeyError, ReaderError) as error:
                 raise _damaged(folder / DONE, error) from error
-        minutes = record.estimates[rung.name] / 60
+        rung, minutes = step.rung, step.share * record.estimates[step.rung.name] / 60
         self.steps.status(f"tuning the reader: {rung.name}, about {minutes:.1f} min")
+        data = data.sample(step.share, np.random.default_rng(rung.settings.seed))
         tuning = Tuning(weights, data, rung.settings, folder)
         made = {
             "tuned_on": {"entities": data.entities, "pairs": len(data.pairs)},
@@ -274,6 +302,15 @@ class Ladder:
             write_atomically(folder / DONE, json.dumps(done).encode())
             (folder / STATE).unlink(missing_ok=True)
         return tuned, tuning.seconds
+
+
+def affordable_share(seconds: float, whole: float) -> float:
+    """The share of the entities that can be tuned on in ``seconds``, if all take ``whole``."""
+    if seconds >= whole:
+        return 1.0
+    if seconds <= 0.0:
+        return 0.0
+    return round(SHARE_STEP * math.floor(seconds / whole / SHARE_STEP), 2)
 
 
 def _damaged(path: Path, error: Exception) -> TrainingError:

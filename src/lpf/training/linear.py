@@ -400,12 +400,9 @@ class LinearSearch:
     def best_settings(self, name: str, sources: Collection[LabelSource] = ()) -> FoundSettings:
         """The settings with the lowest held-out NLL, with robust mode fitted to each, from all
         ``sources`` (none given: from every one)."""
-        return self._best_by_source(name, sources)[0]
+        return self.best_by_source(name, sources)[0]
 
-    def best_sources(self, name: str, count: int) -> tuple[LabelSource, ...]:
-        return tuple(one.settings.source for one in self._best_by_source(name)[:count])
-
-    def _best_by_source(
+    def best_by_source(
         self, name: str, sources: Collection[LabelSource] = ()
     ) -> list[FoundSettings]:
         """The best settings of each source, the best source first."""

@@ -9,6 +9,7 @@ validation entity: parameters are fitted to that, and scores are computed from i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -60,7 +61,8 @@ SOURCES_IN_FOLDS = 2  # the best on validation entities; folds choose from these
 @dataclass(frozen=True)
 class ModelChoice:
     """Held-out NLL of networks and linear model, each a mean over the predicates (see
-    ``mean_nll``), and the linear model's settings by predicate. The lower NLL wins.
+    ``mean_nll``), and the linear model's settings by predicate. The lower NLL wins. Networks that
+    were not trained have none.
 
     ``has_words`` is True if the linear model has the logits of words among its features. The one
     that does not (or does) was worse by ``words_gain`` in NLL where settings are chosen; None if
@@ -69,7 +71,7 @@ class ModelChoice:
     errors; ``linear`` then has its settings, and ``keeps_verdicts`` is True if nothing was fitted.
     """
 
-    networks_nll: float
+    networks_nll: float | None
     linear_nll: float
     linear: Mapping[str, LinearSettings]
     has_words: bool = False
@@ -79,10 +81,16 @@ class ModelChoice:
 
     @property
     def is_linear(self) -> bool:
-        return self.verdicts_nll is not None or self.linear_nll < self.networks_nll
+        return (
+            self.verdicts_nll is not None
+            or self.networks_nll is None
+            or self.linear_nll < self.networks_nll
+        )
 
     def describe(self) -> str:
         """Which model was chosen and why, in one sentence."""
+        if self.networks_nll is None:
+            return self._with_settings(f"{self._linear}, held-out NLL {self.linear_nll:.4f}")
         if self.verdicts_nll is not None:
             chosen = (
                 "verdicts without labels"
@@ -96,11 +104,15 @@ class ModelChoice:
             settings = [one.describe(name) for name, one in self.linear.items()]
             return "; ".join([f"{chosen}, held-out NLL {self.verdicts_nll:.4f}", others, *settings])
         lower, higher = sorted((self.linear_nll, self.networks_nll))
-        linear = "linear with words" if self.has_words else "linear"
-        chosen, other = (linear, "networks") if self.is_linear else ("networks", linear)
+        chosen, other = (self._linear, "networks") if self.is_linear else ("networks", self._linear)
         sentence = f"{chosen}, held-out NLL {lower:.4f} against {higher:.4f} of the {other}"
-        if not self.is_linear:
-            return sentence
+        return self._with_settings(sentence) if self.is_linear else sentence
+
+    @property
+    def _linear(self) -> str:
+        return "linear with words" if self.has_words else "linear"
+
+    def _with_settings(self, sentence: str) -> str:
         if self.words_gain is not None:
             without = "without" if self.has_words else "with"
             sentence += f", and lower by {self.words_gain:.4f} than {without} words"
@@ -177,12 +189,14 @@ class Refit:
 @dataclass(frozen=True)
 class ChosenModel:
     """The better model, fitted to training entities. ``examples`` have the features that it takes,
-    those of words included. ``refit`` is the model to use in its place, if there is one."""
+    those of words included. ``refit`` is the model to use in its place, if there is one.
+    ``seconds`` are those that linear models took, without folds."""
 
     runtime: Runtime
     choice: ModelChoice | None  # None if the networks were not compared
     examples: Examples
     refit: Refit | None = None
+    seconds: float = 0.0
 
     def held_out_losses(self, predicates: Sequence[str]) -> FloatArray:
         """The log loss of each validation entity, predicate by predicate."""
@@ -204,124 +218,157 @@ class ChosenModel:
 class _Linear:
     """The best linear model on features without words, or on those with them. ``search_nll`` is the
     mean over the predicates of the NLL that its settings were chosen by, in ``folds`` if there were
-    few validation entities."""
+    few validation entities. ``gain`` is how far it is below that of the other one, if there is
+    one."""
 
     runtime: Runtime
     settings: Mapping[str, LinearSettings]
     search_nll: float
     examples: Examples
     folds: LinearSearch | None
+    seconds: float
+    gain: float | None = None
 
 
-def choose_model(
-    networks: Runtime, examples: Examples, predicates: tuple[str, ...], *, in_folds: bool = True
+def choose_model(networks: Runtime, examples: Examples, predicates: tuple[str, ...]) -> ChosenModel:
+    """The better of ``networks`` and linear models with as many members."""
+    linear = _LinearModels(networks.config.reader_id, networks.config.seeds, predicates)
+    best = linear.best(examples, in_folds=True)
+    refit = None if best.folds is None else linear.refit(examples, best, best.folds)
+    choice = _choice(best, _held_out_nll(networks, examples, predicates), predicates, refit)
+    if choice.is_linear:
+        taken = replace(best.examples, dataset=examples.dataset)
+        return ChosenModel(best.runtime, choice, taken, refit, best.seconds)
+    return ChosenModel(networks, choice, examples, seconds=best.seconds)
+
+
+def choose_linear(
+    reader_id: str, seeds: Sequence[int], examples: Examples, predicates: tuple[str, ...]
 ) -> ChosenModel:
-    """The better of ``networks`` and linear models with as many members. Without ``in_folds``,
-    validation entities choose the settings even if they are few: the features of training entities
-    come from a reader that knows their labels, so that folds of them say nothing."""
-    # Words of claims are used only where the reader reads claims. What a fit has not seen gets no
-    # weight, so claims need not be left out of answers too.
-    read = examples if is_pair(networks.config.reader_id) else _without_claims(examples)
-    tried = [_best_linear(networks, read, predicates, in_folds=in_folds)]
-    if (fit := fit_words(_part(read, "train"), predicates)) is not None:
-        extended = fit.extend(read)
-        tried.append(_best_linear(networks, extended, predicates, fit.words, in_folds=in_folds))
-    best, *others = sorted(tried, key=lambda one: one.search_nll)
-    refit = None if best.folds is None else _refit(networks, read, best, best.folds)
-    choice = ModelChoice(
-        _held_out_nll(networks, examples, predicates),
+    """The best linear model on features of a tuned reader, which knows the labels of training
+    entities. So validation entities choose the settings even if they are few, because folds of
+    training entities say nothing, and there are no networks, which would learn these features by
+    heart."""
+    best = _LinearModels(reader_id, tuple(seeds), predicates).best(examples, in_folds=False)
+    taken = replace(best.examples, dataset=examples.dataset)
+    return ChosenModel(best.runtime, _choice(best, None, predicates), taken, seconds=best.seconds)
+
+
+def _choice(
+    best: _Linear,
+    networks_nll: float | None,
+    predicates: tuple[str, ...],
+    refit: Refit | None = None,
+) -> ModelChoice:
+    return ModelChoice(
+        networks_nll,
         _held_out_nll(best.runtime, best.examples, predicates) if refit is None else refit.nll,
         best.settings,
         best.runtime.words is not None,
-        others[0].search_nll - best.search_nll if others else None,
+        best.gain,
     )
-    if choice.is_linear:
-        taken = replace(best.examples, dataset=examples.dataset)
-        return ChosenModel(best.runtime, choice, taken, refit)
-    return ChosenModel(networks, choice, examples)
 
 
-def _best_linear(
-    networks: Runtime,
-    examples: Examples,
-    predicates: tuple[str, ...],
-    words: FittedWords | None = None,
-    *,
-    in_folds: bool,
-) -> _Linear:
-    """With the reader and the members of ``networks``."""
-    reader_id = networks.config.reader_id
-    stance = stance_start(reader_id, networks.config.encoder.input_width)
-    trainer = LinearTrainer(_part(examples, "train"), stance, words)
-    validation = _part(examples, "validation")
-    search = LinearSearch(validation, [trainer], [np.arange(len(validation.dataset))])
-    folds = None
-    if in_folds and len(validation.dataset) < ENOUGH_VALIDATION:
-        folds = _fold_search(examples, predicates, stance, words)
-    if folds is None:
+@dataclass(frozen=True)
+class _LinearModels:
+    """Linear models with one member per seed, on features of one reader."""
+
+    reader_id: str
+    seeds: tuple[int, ...]
+    predicates: tuple[str, ...]
+
+    def best(self, examples: Examples, *, in_folds: bool) -> _Linear:
+        """Without words or with them."""
+        read = self._read(examples)
+        tried = [self._best(read, None, in_folds)]
+        began = time.monotonic()
+        fit = fit_words(_part(read, "train"), self.predicates)
+        seconds = time.monotonic() - began
+        if fit is not None:
+            tried.append(self._best(fit.extend(read), fit.words, in_folds))
+        best, *others = sorted(tried, key=lambda one: one.search_nll)
+        return replace(
+            best,
+            seconds=seconds + sum(one.seconds for one in tried),
+            gain=others[0].search_nll - best.search_nll if others else None,
+        )
+
+    def refit(self, examples: Examples, best: _Linear, folds: LinearSearch) -> Refit:
+        """``best`` fitted to training and validation entities. ``examples`` have no words."""
+        known = _without_test(self._read(examples))
+        trainer = self._trainer(known)
+        if best.runtime.words is not None:
+            fit = fit_words(known, tuple(best.settings))
+            assert fit is not None  # some of these entities could be fitted to
+            trainer = self._trainer(fit.extend_fitted(known), fit.words)
+        runtime = trainer.runtime(best.settings, self.seeds, self.reader_id)
+        factors = folds.factors(best.settings, self.seeds, self.reader_id)
+        return Refit(runtime, folds.held_out, factors)
+
+    def _read(self, examples: Examples) -> Examples:
+        """Words of claims are used only where the reader reads claims. What a fit has not seen gets
+        no weight, so claims need not be left out of answers too."""
+        return examples if is_pair(self.reader_id) else _without_claims(examples)
+
+    def _trainer(self, examples: Examples, words: FittedWords | None = None) -> LinearTrainer:
+        width = examples.features.shape[1] - (0 if words is None else words.width)
+        return LinearTrainer(examples, stance_start(self.reader_id, width), words)
+
+    def _best(self, examples: Examples, words: FittedWords | None, in_folds: bool) -> _Linear:
+        began = time.monotonic()
+        trainer = self._trainer(_part(examples, "train"), words)
+        validation = _part(examples, "validation")
+        search = LinearSearch(validation, [trainer], [np.arange(len(validation.dataset))])
         found = {
-            name: search.best_settings(name, _sources(trainer, name, reader_id))
-            for name in predicates
+            name: search.best_by_source(name, self._sources(trainer, name))
+            for name in self.predicates
         }
-    else:
-        found = {
-            name: folds.best_settings(name, search.best_sources(name, SOURCES_IN_FOLDS))
-            for name in predicates
-        }
-    settings = {name: one.settings for name, one in found.items()}
-    runtime = trainer.runtime(settings, networks.config.seeds, reader_id)
-    nll = sum(one.nll for one in found.values()) / len(found)
-    return _Linear(runtime, settings, nll, examples, folds)
+        seconds, folds = time.monotonic() - began, None
+        if in_folds and len(validation.dataset) < ENOUGH_VALIDATION:
+            folds = self._fold_search(examples, words)
+        best = {name: one[0] for name, one in found.items()}
+        if folds is not None:
+            best = {
+                name: folds.best_settings(
+                    name, [two.settings.source for two in one[:SOURCES_IN_FOLDS]]
+                )
+                for name, one in found.items()
+            }
+        settings = {name: one.settings for name, one in best.items()}
+        began = time.monotonic()
+        runtime = trainer.runtime(settings, self.seeds, self.reader_id)
+        seconds += time.monotonic() - began
+        nll = sum(one.nll for one in best.values()) / len(best)
+        return _Linear(runtime, settings, nll, examples, folds, seconds)
 
+    def _sources(self, trainer: LinearTrainer, name: str) -> tuple[LabelSource, ...]:
+        """All but verdicts without labels, if the reader is tuned: their numbers are for its
+        untuned stances."""
+        offered = trainer.sources(name)
+        return tuple(one for one in offered if one != VERDICTS or TUNED not in self.reader_id)
 
-def _sources(trainer: LinearTrainer, name: str, reader_id: str) -> tuple[LabelSource, ...]:
-    """All but verdicts without labels, if the reader is tuned: their numbers are for its untuned
-    stances."""
-    offered = trainer.sources(name)
-    return tuple(one for one in offered if one != VERDICTS or TUNED not in reader_id)
-
-
-def _fold_search(
-    examples: Examples,
-    predicates: tuple[str, ...],
-    stance: int | None,
-    words: FittedWords | None,
-) -> LinearSearch | None:
-    """Training and validation entities in folds, without the ``words`` that are fitted to some of
-    them: words are fitted without each fold instead. None if a value's entities are of so few
-    groups that a fold would have all of them."""
-    known = _without_test(examples)
-    first, *others = predicates
-    try:
-        folds = grouped_folds(known.dataset, first, FOLDS, FOLDS_SEED, others)
-    except (ConfigError, DatasetError):
-        return None
-    if words is None:
-        trainers = [LinearTrainer(one, stance) for one in _outside(known, folds)]
-        return LinearSearch(known, trainers, folds)
-    plain = replace(known, features=known.features[:, : -words.width])
-    features, trainers = known.features.copy(), []
-    for places, part in zip(folds, _outside(plain, folds), strict=True):
-        fit = fit_words(part, predicates)
-        if fit is None:
+    def _fold_search(self, examples: Examples, words: FittedWords | None) -> LinearSearch | None:
+        """Training and validation entities in folds, without the ``words`` that are fitted to some
+        of them: words are fitted without each fold instead. None if a value's entities are of so
+        few groups that a fold would have all of them."""
+        known = _without_test(examples)
+        first, *others = self.predicates
+        try:
+            folds = grouped_folds(known.dataset, first, FOLDS, FOLDS_SEED, others)
+        except (ConfigError, DatasetError):
             return None
-        features[known.rows(places)] = with_logits(plain.select(places), fit.words).features
-        trainers.append(LinearTrainer(fit.extend_fitted(part), stance, fit.words))
-    return LinearSearch(replace(known, features=features), trainers, folds)
-
-
-def _refit(networks: Runtime, examples: Examples, best: _Linear, folds: LinearSearch) -> Refit:
-    """``examples`` have no words."""
-    reader_id, seeds = networks.config.reader_id, networks.config.seeds
-    stance = stance_start(reader_id, networks.config.encoder.input_width)
-    known = _without_test(examples)
-    trainer = LinearTrainer(known, stance)
-    if best.runtime.words is not None:
-        fit = fit_words(known, tuple(best.settings))
-        assert fit is not None  # some of these entities could be fitted to
-        trainer = LinearTrainer(fit.extend_fitted(known), stance, fit.words)
-    runtime = trainer.runtime(best.settings, seeds, reader_id)
-    return Refit(runtime, folds.held_out, folds.factors(best.settings, seeds, reader_id))
+        if words is None:
+            trainers = [self._trainer(one) for one in _outside(known, folds)]
+            return LinearSearch(known, trainers, folds)
+        plain = replace(known, features=known.features[:, : -words.width])
+        features, trainers = known.features.copy(), []
+        for places, part in zip(folds, _outside(plain, folds), strict=True):
+            fit = fit_words(part, self.predicates)
+            if fit is None:
+                return None
+            features[known.rows(places)] = with_logits(plain.select(places), fit.words).features
+            trainers.append(self._trainer(fit.extend_fitted(part), fit.words))
+        return LinearSearch(replace(known, features=features), trainers, folds)
 
 
 def _without_claims(examples: Examples) -> Examples:

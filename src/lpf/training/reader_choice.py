@@ -15,7 +15,8 @@ from lpf.types import FloatArray
 class RungOutcome:
     """A rung of the ladder. ``nll`` is the NLL of validation entities and ``gain`` how far it is
     below that of the untuned reader, with its standard error; all are None for a rung that was
-    ``skipped`` for this reason. ``seconds`` are those that it took, or would have taken."""
+    ``skipped`` for this reason. ``seconds`` are those that it took, or would have taken. It was
+    tuned on a ``share`` of the training entities."""
 
     name: str
     seconds: float
@@ -23,15 +24,17 @@ class RungOutcome:
     gain: float | None = None
     gain_error: float | None = None
     skipped: str | None = None
+    share: float = 1.0
 
     @classmethod
     def tried(
-        cls, name: str, seconds: float, losses: FloatArray, untuned: FloatArray
+        cls, name: str, seconds: float, losses: FloatArray, untuned: FloatArray, share: float = 1.0
     ) -> RungOutcome:
         """``losses`` and ``untuned`` are the log losses of the same validation entities."""
         gains = untuned - losses
         error = float(gains.std(ddof=1)) / sqrt(len(gains)) if len(gains) > 1 else np.inf
-        return cls(name, seconds, float(losses.mean()), float(gains.mean()), error)
+        nll, gain = float(losses.mean()), float(gains.mean())
+        return cls(name, seconds, nll, gain, error, share=share)
 
     @property
     def is_better(self) -> bool:
@@ -42,7 +45,8 @@ class RungOutcome:
         """Without times: model cards must not depend on the machine."""
         if self.nll is None:
             return f"{self.name}: not tried, {self.skipped}"
-        return f"{self.name}: held-out NLL {self.nll:.4f}, {self.difference}"
+        part = "" if self.share == 1.0 else f", tuned on {self.share:.0%} of the entities"
+        return f"{self.name}{part}: held-out NLL {self.nll:.4f}, {self.difference}"
 
     @property
     def difference(self) -> str:

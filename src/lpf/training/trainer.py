@@ -31,7 +31,7 @@ from lpf.training.fitting import (
 from lpf.training.ladder import RUNGS, FittedReader, Ladder, LadderSteps, ladder_reader
 from lpf.training.lexical import with_logits
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
-from lpf.training.model_choice import ChosenModel, choose_model
+from lpf.training.model_choice import ChosenModel, choose_linear, choose_model
 from lpf.training.reader_choice import ReaderChoice
 from lpf.training.search import search_id, search_seeds
 from lpf.training.stage_one import EpochCallback, StageOne
@@ -120,17 +120,17 @@ class Trainer:
         ladder = Ladder(
             reader,
             self.predicates,
-            partial(self._fit, is_tuned=True),
+            partial(self._fit_tuned, untuned),
             self.config.budget,
             self.spent + seconds,
-            seconds,
+            untuned.chosen.seconds,
             self._ladder_folder(),
             None if self.folder is None else self.folder / FEATURE_CACHES.name,
             LadderSteps(self.on_status, self.on_texts, self.on_pairs),
         )
         return ladder.climb(untuned)
 
-    def _fit(self, examples: Examples, reader_id: str, is_tuned: bool = False) -> FittedReader:
+    def _fit(self, examples: Examples, reader_id: str) -> FittedReader:
         """``reader_id`` is that of the reader of the features."""
         self._status("training all seeds together")
         stage = self._stage_one(examples, reader_id)
@@ -142,8 +142,15 @@ class Trainer:
             chosen = ChosenModel(networks, None, examples)
         else:
             self._status("comparing with linear models")
-            chosen = choose_model(networks, examples, self.predicates, in_folds=not is_tuned)
+            chosen = choose_model(networks, examples, self.predicates)
         return FittedReader(examples, chosen, search.histories)
+
+    def _fit_tuned(self, untuned: FittedReader, examples: Examples, reader_id: str) -> FittedReader:
+        """On ``examples`` that a tuned reader has read."""
+        self._status("fitting linear models")
+        seeds = untuned.chosen.runtime.config.seeds
+        chosen = choose_linear(reader_id, seeds, examples, self.predicates)
+        return FittedReader(examples, chosen, untuned.histories)
 
     @property
     def _shares(self) -> dict[str, FloatArray]:

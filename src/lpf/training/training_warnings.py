@@ -100,7 +100,13 @@ def size_warnings(predicate: str, entities: int) -> Iterator[str]:
 def choice_warnings(choice: ModelChoice | None) -> Iterator[str]:
     if choice is None or not choice.is_linear:
         return
-    if choice.keeps_verdicts and choice.verdicts_nll is not None:
+    if choice.networks_nll is None:
+        yield (
+            "the model is linear, on features of a tuned reader (held-out NLL "
+            f"{choice.linear_nll:.4f}): what is shown about seeds and epochs is about networks "
+            "that are not part of it."
+        )
+    elif choice.keeps_verdicts and choice.verdicts_nll is not None:
         yield (
             f"the verdicts without labels are kept (held-out NLL {choice.verdicts_nll:.4f}): what "
             "was learned from your labels is not better by two standard errors (networks "

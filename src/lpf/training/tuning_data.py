@@ -84,6 +84,23 @@ class TuningData:
             found.append(current)
         return [self._rows(found[place]) for place in generator.permutation(len(found))]
 
+    def sample(self, share: float, generator: np.random.Generator) -> TuningData:
+        """A random ``share`` of the entities."""
+        if share == 1.0:
+            return self
+        count = round(share * self.entities)
+        entities = np.sort(generator.permutation(self.entities)[:count])
+        rows = self._rows(entities.tolist())
+        sizes = np.diff(self.offsets)[entities]
+        return TuningData(
+            [self.pairs[row] for row in rows],
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
+            self.stances[rows],
+            tuple(
+                replace(one, units=one.units[rows], weights=one.weights[rows]) for one in self.heads
+            ),
+        )
+
     def _rows(self, entities: Sequence[int]) -> Places:
         spans = [np.arange(self.offsets[one], self.offsets[one + 1]) for one in entities]
         return np.concatenate(spans).astype(np.intp)
