@@ -205,6 +205,33 @@ def test_a_budget_for_part_of_the_entities_tunes_on_part_of_them(
     assert whole.tuned.digest != tuned.digest
 
 
+def test_repetitions_with_other_seeds_share_the_tuned_reader(
+    examples: Examples, reader: PairReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    steps: list[str] = []
+
+    def repetition(seed: int) -> Trained:
+        return Trainer(
+            examples,
+            reader.reader_id,
+            ("verdict",),
+            CONFIG,
+            (seed,),
+            on_status=steps.append,
+            reader=reader,
+            tuning=tmp_path / "tuning",
+        ).run()
+
+    first = repetition(1)
+    assert sum(step.startswith("tuning the reader") for step in steps) == len(ladder.RUNGS)
+    steps.clear()
+    second = repetition(2)
+    assert not any(step.startswith("tuning the reader") for step in steps)
+    assert first.config.tuned_reader == second.config.tuned_reader is not None
+    assert first.config.seeds != second.config.seeds
+
+
 @pytest.mark.parametrize(
     ("seconds", "whole", "share"),
     [(50.0, 40.0, 1.0), (39.9, 40.0, 0.95), (20.0, 40.0, 0.5), (1.0, 40.0, 0.0), (-5.0, 0.0, 0.0)],

@@ -61,7 +61,9 @@ class FeatureCache:
         if reader.stance.reader_id not in self._tuned:
             self._tuned[reader.stance.reader_id] = reader.stance  # opening one takes a second
         opened = self._tuned[reader.stance.reader_id]
-        stances = self.features(item_requests(examples.dataset), opened)
+        requests = item_requests(examples.dataset)
+        self._read_stored(requests, opened)
+        stances = self.features(requests, opened)
         features = np.hstack([examples.features[:, :-STANCE_WIDTH], stances])
         return replace(examples, features=features)
 

@@ -33,6 +33,7 @@ from lpf.training.config import DEFAULT_BUDGET, ModelKind
 from lpf.training.history import SeedHistory
 
 FORMAT = 1
+TUNING = "tuning"  # tuned readers, which all repetitions of a fold share
 # "networks": LPF's networks with our corrections. "chosen": what ``lpf train`` chooses, networks or
 # a linear model. "published": exactly as in the paper.
 Recipe = Literal["networks", "chosen", "published"]
@@ -95,7 +96,13 @@ class ModelCache:
         learned = examples.select(_learned(examples))
         begin = perf_counter()
         trained = Trainer(
-            learned, reader.reader_id, (predicate,), config, train_spec.seeds, reader=reader
+            learned,
+            reader.reader_id,
+            (predicate,),
+            config,
+            train_spec.seeds,
+            reader=reader,
+            tuning=self.folder / TUNING,
         ).run()
         seconds = perf_counter() - begin
         document: dict[str, Any] = {

@@ -21,11 +21,13 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from filelock import FileLock
 
 from lpf.datasets import DatasetEntity
 from lpf.errors import ReaderError, ReaderUnavailableError, TrainingError
@@ -33,7 +35,7 @@ from lpf.reading.pair import PairReader
 from lpf.reading.reader import Reader
 from lpf.reading.stance import STANCE_WIDTH, STANCES, StanceReader
 from lpf.reading.tuned import TunedReader, with_tuned
-from lpf.storage.atomic_files import write_atomically
+from lpf.storage.atomic_files import PRIVATE_FILE, private_folder, write_atomically
 from lpf.training.examples import Examples, Progress, item_requests, read_features
 from lpf.training.history import SeedHistory
 from lpf.training.model_choice import ChosenModel
@@ -47,7 +49,7 @@ FEWEST_LABELS: Final = 1500
 TOP_LAYERS: Final = 3
 SHARE_STEP: Final = 0.05  # shares of the entities that are tuned on are multiples of this
 SAMPLE: Final = 48  # texts that are read to estimate how long reading takes
-RECORD, DONE = "ladder.json", "tuned.json"
+RECORD, DONE, LOCK = "ladder.json", "tuned.json", ".lock"
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,19 @@ class Ladder:
         except ReaderUnavailableError as error:  # an export of them is enough to read with
             return untuned, ReaderChoice(not_tried=error.message.removesuffix("."))
         self.steps.status("preparing to tune the reader")
+        with self._alone():
+            return self._best_rung(untuned, weights)
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """Processes that tune on the same data wait for the one that began."""
+        if self.folder is None:
+            return nullcontext()
+        private_folder(self.folder)
+        return FileLock(self.folder / LOCK, mode=PRIVATE_FILE)
+
+    def _best_rung(
+        self, untuned: FittedReader, weights: Mapping[str, Float32Array]
+    ) -> tuple[FittedReader, ReaderChoice]:
         data = self._data(untuned.examples)
         record = self._record(untuned.examples)
         losses = untuned.chosen.held_out_losses(self.predicates)

@@ -47,9 +47,11 @@ AFTER_THE_SEARCH = ("members", "aggregator", "stage_two", "model", "unfamiliar",
 
 @dataclass(frozen=True)
 class Trainer:
-    """One training run on a data set with splits. Searches over seeds are stored in ``folder``
-    (None: not stored) and continued or used again by the same run. ``reader`` made the features;
-    without it, nothing is tuned. ``spent`` seconds of the budget were used before the run."""
+    """One training run on a data set with splits. Searches over seeds and tuned readers are stored
+    in ``folder`` (None: not stored) and continued or used again by the same run. ``tuning``, if
+    given, stores the tuned readers instead, which do not depend on the seeds. ``reader`` made the
+    features; without it, nothing is tuned. ``spent`` seconds of the budget were used before the
+    run."""
 
     examples: Examples
     reader_id: str
@@ -63,6 +65,7 @@ class Trainer:
     spent: float = 0.0
     on_texts: Progress | None = None
     on_pairs: Progress | None = None
+    tuning: Path | None = None
 
     @property
     def dataset(self) -> Dataset:
@@ -117,6 +120,7 @@ class Trainer:
         reader = ladder_reader(self.reader)
         if reader is None or self.config.model == "networks":
             return untuned, None
+        tuning = self._tuning_folder
         ladder = Ladder(
             reader,
             self.predicates,
@@ -125,7 +129,7 @@ class Trainer:
             self.spent + seconds,
             untuned.chosen.seconds,
             self._ladder_folder(),
-            None if self.folder is None else self.folder / FEATURE_CACHES.name,
+            None if tuning is None else tuning / FEATURE_CACHES.name,
             LadderSteps(self.on_status, self.on_texts, self.on_pairs),
         )
         return ladder.climb(untuned)
@@ -186,18 +190,21 @@ class Trainer:
             seeds=list(self.seeds),
         )
 
+    @property
+    def _tuning_folder(self) -> Path | None:
+        return self.folder if self.tuning is None else self.tuning
+
     def _ladder_folder(self) -> Path | None:
         """Depends on everything that decides what is tuned, but not on the budget: what is finished
         is used again with a larger one."""
-        if self.folder is None:
+        if self._tuning_folder is None:
             return None
-        return self.folder / search_id(
+        return self._tuning_folder / search_id(
             data=self.dataset.digest,
             reader=self.reader_id,
             predicates=list(self.predicates),
             rungs=[asdict(rung) for rung in RUNGS],
             config={k: v for k, v in self.config.to_dict().items() if k != "budget"},
-            seeds=list(self.seeds),
         )
 
     def _stage_two(self, runtime: Runtime, examples: Examples) -> tuple[Runtime, AggregatorHistory]:
