@@ -9,7 +9,7 @@ DEMO := $(VENV)/.installed-demo
 DOCS := $(VENV)/.installed-docs
 STANCE := packages/lpf-stance
 SETTINGS := pyproject.toml paper/pyproject.toml constraints.txt $(STANCE)/pyproject.toml \
-	$(STANCE)/src/lpf_stance/model/model.safetensors
+	$(STANCE)/src/lpf_stance/model/model.safetensors $(STANCE)/src/lpf_stance/model/zero_label.json
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
