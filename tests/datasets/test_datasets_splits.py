@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from labelled_data import LEVELS, dataset, entity
 
 from lpf.datasets import SPLITS, Dataset, assign_splits, grouped_folds, require_trainable
-from lpf.datasets.splits import rounded_shares
+from lpf.datasets.splits import DEFAULT_SHARES as SHARES
+from lpf.datasets.splits import place_groups, rounded_shares
 from lpf.errors import ConfigError, DatasetError
 from lpf.schema import Predicate, Schema
 
@@ -120,6 +121,30 @@ def test_few_large_groups_still_give_every_split_every_value() -> None:
         require_trainable(split.select(known), "level")
 
 
+def test_an_empty_test_split_is_not_filled_by_half() -> None:
+    """With three groups, a test split could only have some of the values; none is better."""
+    groups = {"A": (20, 10, 10), "B": (30, 0, 0), "C": (10, 10, 10)}
+    members = [
+        (name, LEVELS[value])
+        for name, numbers in groups.items()
+        for value, number in enumerate(numbers)
+        for _ in range(number)
+    ]
+    entities = [entity(i, value, group=name) for i, (name, value) in enumerate(members)]
+    for seed in range(5):
+        data = assign_splits(dataset(entities), "level", seed=seed)
+        require_trainable(data, "level")
+        assert not len(data.positions("test"))
+
+
+def test_many_rare_values_are_placed_in_little_time() -> None:
+    values = tuple(f"v{number}" for number in range(150))
+    schema = Schema((Predicate("level", values),))
+    entities = tuple(entity(i, values[i % len(values)]) for i in range(4 * len(values)))
+    data = assign_splits(Dataset("rare", schema, entities), "level", seed=0)
+    require_trainable(data, "level")
+
+
 def test_a_value_of_one_group_stays_where_it_was_placed() -> None:
     """No move can give it to two splits."""
     rare = [entity(i, "high", group="rare") for i in range(6)]
@@ -139,9 +164,11 @@ def test_groups_are_never_split(groups: Sequence[Sequence[str]], seed: int) -> N
     entities = [entity(i, value, group=f"G{n}") for i, (n, value) in enumerate(members)]
     data = assign_splits(dataset(entities), "level", seed=seed)
     assert all(len(s) == 1 and None not in s for s in split_of_groups(data).values())
-    sizes = [len(data.positions(split)) for split in SPLITS]
+    counts = np.array([[group.count(level) for level in LEVELS] for group in groups])
+    placed = place_groups(counts, SHARES, np.random.default_rng(seed))
+    sizes = np.bincount(placed, counts.sum(axis=1), minlength=len(SPLITS))
     largest = max(map(len, groups))
-    for size, room in zip(sizes, rounded_shares(len(members), (0.7, 0.15, 0.15)), strict=True):
+    for size, room in zip(sizes, rounded_shares(len(members), SHARES), strict=True):
         assert size <= room + largest
 
 

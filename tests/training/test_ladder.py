@@ -4,11 +4,14 @@ takes the same decisions."""
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from lpf.datasets import assign_splits
 from lpf.errors import TrainingError
@@ -201,8 +204,31 @@ def test_a_budget_for_part_of_the_entities_tunes_on_part_of_them(
     assert train(examples, reader, tmp_path, config, steps).config == trained.config
     assert not any(step.startswith("tuning the reader") for step in steps)
     whole = train(examples, reader, tmp_path, replace(CONFIG, budget=1000.0), steps)
+    assert sum(step.startswith("tuning the reader") for step in steps) == 1
     assert whole.tuned is not None
     assert whole.tuned.digest != tuned.digest
+    # A reader that was tuned on all entities is used whatever the budget is.
+    again = train(examples, reader, tmp_path, config)
+    assert again.tuned is not None
+    assert again.tuned.digest == whole.tuned.digest
+
+
+def test_a_second_process_waits_for_the_first_and_uses_its_reader(
+    examples: Examples, reader: PairReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_ladder(monkeypatch)
+    train(examples, reader, tmp_path, replace(CONFIG, budget=0.01))
+    (record,) = tmp_path.rglob(ladder.RECORD)
+    steps: list[str] = []
+    with FileLock(record.parent / ladder.LOCK):
+        other = Thread(target=train, args=(examples, reader, tmp_path, CONFIG, steps))
+        other.start()
+        while not any(step.startswith("waiting") for step in steps):
+            assert other.is_alive()
+            time.sleep(0.05)
+        assert not any(step.startswith("tuning the reader") for step in steps)
+    other.join()
+    assert any(step.startswith("tuning the reader") for step in steps)
 
 
 def test_repetitions_with_other_seeds_share_the_tuned_reader(

@@ -14,6 +14,7 @@ from lpf.errors import ConfigError, DatasetError
 
 DEFAULT_SHARES = (0.7, 0.15, 0.15)
 LEAST_IN_TRAIN = 2
+TEST = SPLITS.index("test")
 _TOLERANCE = 1e-9
 _NOT_TRAINED = "Nothing was trained."
 _HINT = "Add entities, or remove the splits from the data set to have them assigned again."
@@ -32,7 +33,8 @@ def assign_splits(
     If all entities have a split, it stays; if there is no validation, some training entities
     become validation entities, and ``exclusions`` says so. If no entity has a split, all are
     assigned: groups stay together, and the values of ``predicate`` and of the predicates in
-    ``also`` are stratified as well as the groups allow. DatasetError if only some entities have a
+    ``also`` are stratified as well as the groups allow; where a split would lack a value, groups
+    are moved. DatasetError if only some entities have a
     split.
     """
     _check_shares(shares)
@@ -156,18 +158,26 @@ def _trainable_parts(
     shares: Sequence[float],
     seed: int,
 ) -> NDArray[np.intp]:
-    """The same, but the first part gets two entities of every value and each other part one, if
-    moving groups can give them these."""
+    """Return the part of each entity at ``positions``, with groups moved so that the first part has
+    two entities of every value and each other part one, where that is possible. A third part, test,
+    may stay empty instead."""
     group, counts = _group_counts(dataset, predicates, positions)
     generator = np.random.Generator(np.random.PCG64(seed))
     placed = place_groups(counts, shares, generator)
     widths = [len(dataset.schema[name].values) + 1 for name in predicates]
-    without_value = np.cumsum(widths) - 1
     least = np.ones((len(shares), counts.shape[1]), dtype=np.int64)
     least[0] = LEAST_IN_TRAIN
     least[np.array(shares) == 0.0] = 0
-    least[:, without_value] = 0
-    parts: NDArray[np.intp] = fill_gaps(placed, counts, shares, least)[group]
+    least[:, np.cumsum(widths) - 1] = 0  # entities without a value
+    filled = fill_gaps(placed, counts, shares, least)
+    has_gaps = any(
+        _lacks(counts[filled == part].sum(axis=0).tolist(), least[part].tolist())
+        for part in range(len(shares))
+    )
+    if has_gaps and not (placed == TEST).any():
+        least[TEST:] = 0
+        filled = fill_gaps(placed, counts, shares, least)
+    parts: NDArray[np.intp] = filled[group]
     return parts
 
 
@@ -295,41 +305,53 @@ def fill_gaps(
     least: NDArray[np.int64],
 ) -> NDArray[np.intp]:
     """Return ``placed`` with groups moved until each part has at least ``least`` [P, V] entities of
-    each value, or no move of one group brings it closer to that. Of the moves that help most, the
-    one that leaves the shares closest to those wanted is made."""
-    placed = placed.copy()
-    wanted = np.array(shares)[:, None] * counts.sum(axis=0)
-    while (missing := _missing(placed, counts, least)) > 0:
-        moves: list[tuple[int, float, int, int]] = []
-        have = _placed_counts(placed, counts, len(shares))
-        short = have < least
-        for part in np.flatnonzero(short.any(axis=1)).tolist():
-            for group in np.flatnonzero((counts[:, short[part]] > 0).any(axis=1)).tolist():
-                moved = placed.copy()
-                moved[group] = part
-                error = ((wanted - _placed_counts(moved, counts, len(shares))) ** 2).sum(axis=1)
-                distance = float(sum(e / s for e, s in zip(error, shares, strict=True) if s))
-                moves.append((_missing(moved, counts, least), distance, group, part))
-        best = min(moves, default=(missing, 0.0, 0, 0))
-        if best[0] >= missing:
-            break
-        placed[best[2]] = best[3]
+    each value, or no move of one group brings it closer to that. Of the moves that help most with a
+    value, the one that leaves the shares closest to those wanted is made. Computed with plain
+    Python numbers, like ``place_groups``."""
+    placed, rows, needed = placed.copy(), counts.tolist(), least.tolist()
+    wanted = [[share * total for total in counts.sum(axis=0).tolist()] for share in shares]
+    have = [counts[placed == part].sum(axis=0).tolist() for part in range(len(shares))]
+
+    def cost(part: int, held: Sequence[int]) -> tuple[int, float]:
+        """How many entities a part lacks, and how far it is from what is wanted."""
+        distance = math.fsum((want - n) ** 2 for n, want in zip(held, wanted[part], strict=True))
+        return _lacks(held, needed[part]), distance / shares[part] if shares[part] else 0.0
+
+    def effect(group: int, part: int) -> tuple[int, float, int]:
+        """What moving a group changes in both, over all parts."""
+        changed = _moved(rows[group], have, int(placed[group]), part)
+        pairs = [(cost(place, held), cost(place, have[place])) for place, held in changed.items()]
+        lacks = sum(after[0] - before[0] for after, before in pairs)
+        return lacks, sum(after[1] - before[1] for after, before in pairs), group
+
+    is_better = True
+    while is_better:
+        is_better = False
+        for part, value in np.argwhere(least > 0).tolist():
+            while have[part][value] < needed[part][value]:
+                others = np.flatnonzero((counts[:, value] > 0) & (placed != part)).tolist()
+                lacks, _, group = min((effect(one, part) for one in others), default=(0, 0.0, 0))
+                if lacks >= 0:
+                    break
+                for place, held in _moved(rows[group], have, int(placed[group]), part).items():
+                    have[place] = held
+                placed[group], is_better = part, True
     return placed
 
 
-def _placed_counts(
-    placed: NDArray[np.intp], counts: NDArray[np.int64], parts: int
-) -> NDArray[np.int64]:
-    """Return the entities of each part and value, [P, V]."""
-    have = np.zeros((parts, counts.shape[1]), dtype=np.int64)
-    np.add.at(have, placed, counts)
-    return have
+def _moved(
+    row: Sequence[int], have: Sequence[Sequence[int]], source: int, part: int
+) -> dict[int, list[int]]:
+    """Return what two parts have after a group with ``row`` moves from one to the other."""
+    return {
+        source: [n - moved for n, moved in zip(have[source], row, strict=True)],
+        part: [n + moved for n, moved in zip(have[part], row, strict=True)],
+    }
 
 
-def _missing(placed: NDArray[np.intp], counts: NDArray[np.int64], least: NDArray[np.int64]) -> int:
-    """Return how many entities the parts have fewer than ``least``, over all values."""
-    have = _placed_counts(placed, counts, len(least))
-    return int(np.maximum(least - have, 0).sum())
+def _lacks(have: Sequence[int], least: Sequence[int]) -> int:
+    """Return how many entities a part has fewer than it should, over all values."""
+    return sum(max(0, needed - n) for n, needed in zip(have, least, strict=True))
 
 
 def rounded_shares(total: int, shares: Sequence[float]) -> list[int]:

@@ -1,15 +1,15 @@
 """The ladder: how far the reader is tuned to the labels, chosen within a stated time.
 
 1. The untuned reader, with a linear model or networks on its features: seconds.
-2. The top layers of the stance reader tuned, then the same: minutes.
-3. All of its layers tuned, then the same: tens of minutes.
+2. The top layers of the stance reader tuned, then a linear model: minutes.
+3. All of its layers tuned, then a linear model: tens of minutes.
 
-Each rung starts from the untuned weights. The highest is tried first, because it brings the most,
-then the one below it in the time that is left. What a rung takes is estimated from a few timed
-batches; if that is too long, it is tuned on a random part of the entities, unless they would be too
-few. A tuned reader knows the labels of training entities, so validation entities alone choose the
-settings of a model on its features, and between the rungs: a tuned reader is used if its NLL is
-lower by more than one standard error.
+Each rung starts from the untuned weights. All layers are tried first, because they brought more
+than the top layers wherever both were tried, then the top layers in the time that is left. What a
+rung takes is estimated from a few timed batches; if that is too long, it is tuned on a random part
+of the entities, unless they would be too few. A tuned reader knows the labels of training entities,
+so validation entities alone choose the settings of a model on its features, and between the rungs:
+a tuned reader is used if its NLL is lower by more than one standard error.
 
 What is measured and finished is kept in a folder, so that the same run again, after a kill too,
 takes the same decisions.
@@ -20,14 +20,14 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from lpf.datasets import DatasetEntity
 from lpf.errors import ReaderError, ReaderUnavailableError, TrainingError
@@ -148,12 +148,23 @@ class Ladder:
         with self._alone():
             return self._best_rung(untuned, weights)
 
-    def _alone(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         """Processes that tune on the same data wait for the one that began."""
         if self.folder is None:
-            return nullcontext()
+            yield
+            return
         private_folder(self.folder)
-        return FileLock(self.folder / LOCK, mode=PRIVATE_FILE)
+        lock = FileLock(self.folder / LOCK, mode=PRIVATE_FILE)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            self.steps.status("waiting for another process that tunes on the same data")
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _best_rung(
         self, untuned: FittedReader, weights: Mapping[str, Float32Array]
@@ -166,6 +177,7 @@ class Ladder:
         for rung in RUNGS:
             estimate = self._estimate(record, rung, weights, data)
             share = affordable_share(left - record.after_tuning, estimate)
+            share = 1.0 if rung.name in record.taken else share  # what is finished costs no time
             if share * labels < FEWEST_LABELS:
                 why = f"the budget of {self.budget:g} s is too short"
                 seconds = estimate + record.after_tuning
@@ -325,7 +337,7 @@ def affordable_share(seconds: float, whole: float) -> float:
         return 1.0
     if seconds <= 0.0:
         return 0.0
-    return round(SHARE_STEP * math.floor(seconds / whole / SHARE_STEP), 2)
+    return round(SHARE_STEP * math.floor(seconds / whole / SHARE_STEP + 1e-9), 2)
 
 
 def _damaged(path: Path, error: Exception) -> TrainingError:

@@ -193,7 +193,7 @@ class ChosenModel:
     ``seconds`` are those that linear models took, without folds."""
 
     runtime: Runtime
-    choice: ModelChoice | None  # None if the networks were not compared
+    choice: ModelChoice | None  # None if there are networks only
     examples: Examples
     refit: Refit | None = None
     seconds: float = 0.0

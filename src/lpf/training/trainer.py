@@ -73,7 +73,7 @@ class Trainer:
 
     @one_thread()
     def run(self) -> Trained:
-        """Train a model. Nothing is written except to ``folder``."""
+        """Train a model. Nothing is written except to ``folder`` and ``tuning``."""
         check_seeds(self.seeds)
         for predicate in self.predicates:
             require_trainable(labelled_with(self.dataset, predicate), predicate)
@@ -195,8 +195,9 @@ class Trainer:
         return self.folder if self.tuning is None else self.tuning
 
     def _ladder_folder(self) -> Path | None:
-        """Depends on everything that decides what is tuned, but not on the budget: what is finished
-        is used again with a larger one."""
+        """Depends on everything that decides what is tuned, but not on the budget: a reader that
+        was tuned on all entities is used again with another one. Seeds only change how much time
+        is left, so repetitions that share ``tuning`` take the same decisions."""
         if self._tuning_folder is None:
             return None
         return self._tuning_folder / search_id(
@@ -205,6 +206,7 @@ class Trainer:
             predicates=list(self.predicates),
             rungs=[asdict(rung) for rung in RUNGS],
             config={k: v for k, v in self.config.to_dict().items() if k != "budget"},
+            seeds=None if self.tuning is not None else list(self.seeds),
         )
 
     def _stage_two(self, runtime: Runtime, examples: Examples) -> tuple[Runtime, AggregatorHistory]:

@@ -88,7 +88,7 @@ class TuningData:
         """A random ``share`` of the entities."""
         if share == 1.0:
             return self
-        count = round(share * self.entities)
+        count = max(1, round(share * self.entities))
         entities = np.sort(generator.permutation(self.entities)[:count])
         rows = self._rows(entities.tolist())
         sizes = np.diff(self.offsets)[entities]
