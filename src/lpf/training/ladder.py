@@ -5,8 +5,8 @@
 3. All of its layers tuned, then a linear model: tens of minutes.
 
 Each rung starts from the untuned weights. All layers are tried first, because they brought more
-than the top layers on FEVER (docs/decisions.md), then the top layers in the time that is left. What a
-rung takes is estimated from a few timed batches; if that is too long, it is tuned on a random part
+than the top layers on FEVER, then the top layers in the time that is left. What a rung
+takes is estimated from a few timed batches; if that is too long, it is tuned on a random part
 of the entities, unless they would be too few. A tuned reader knows the labels of training entities,
 so validation entities alone choose the settings of a model on its features, and between the rungs:
 a tuned reader is used if its NLL is lower by more than one standard error.
