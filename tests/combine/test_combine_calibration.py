@@ -14,6 +14,7 @@ from lpf.combine.calibration import (
     fit_robust,
     fit_temperature,
     mean_nll,
+    robust_answers,
 )
 from lpf.combine.robust import CREDIBILITY_BOUNDS, combine_robust
 from lpf.errors import EvidenceError
@@ -341,3 +342,63 @@ def test_an_overconfident_model_is_still_corrected_with_few_entities() -> None:
     assert fit.fitted != "nothing"
     assert fit.parameters.temperature > 1.5
     assert fit.nll_after < fit.nll_before
+
+
+def in_groups(data: LabelledFactors, count: int, misled: int = 0) -> LabelledFactors:
+    """The same in ``count`` groups of about the same size; in ``misled`` of them, evidence points
+    to the next value."""
+    groups = np.arange(len(data.labels)) % count
+    labels = np.where(groups < misled, (data.labels + 1) % VALUES, data.labels)
+    return replace(data, labels=labels, entity_groups=groups.astype(np.intp))
+
+
+def test_evidence_that_holds_in_every_group_is_trusted() -> None:
+    found = fit(in_groups(simulated(200, 3), 8))
+    assert found.groups == 8
+    assert found.parameters.trust >= 0.9
+    assert found.held_out is not None
+
+
+def test_evidence_that_misleads_in_half_of_the_groups_is_not_trusted() -> None:
+    data = in_groups(simulated(200, 3), 8, misled=4)
+    found, independent = fit(data), fit(replace(data, entity_groups=None))
+    assert found.parameters.trust < 0.5
+    assert independent.parameters.trust == 1.0
+    assert independent.groups is None
+    answers = robust_answers(data, found.parameters)
+    assert np.abs(answers - SHARES).max() < 0.25
+    assert found.nll_cross_fitted is not None
+    assert found.nll_cross_fitted < np.log(VALUES) + 0.05
+
+
+def test_one_group_says_nothing_about_trust() -> None:
+    found = fit(in_groups(simulated(100, 3), 1))
+    assert (found.groups, found.parameters.trust, found.held_out) == (1, 1.0, None)
+
+
+def test_trust_multiplies_what_evidence_contributes() -> None:
+    data = simulated(40, 3)
+    full = RobustParameters(1.0, 0.2, 0.1, fitted=True)
+    whole = robust_answers(data, full)
+    assert robust_answers(data, replace(full, trust=0.0)) == pytest.approx(np.tile(SHARES, (40, 1)))
+    half = np.sqrt(whole) / np.sqrt(whole).sum(axis=1, keepdims=True)  # the prior is uniform
+    assert robust_answers(data, replace(full, trust=0.5)) == pytest.approx(half)
+
+
+def test_a_large_group_does_not_decide_the_fit() -> None:
+    """150 entities of one value in one group count like one; the others say items are right."""
+    small = simulated(60, 3, seed=1)
+    groups = np.arange(60) % 6
+    large = simulated(150, 3, seed=2)
+    wrong = replace(large, labels=np.zeros(150, np.intp))
+    joined = LabelledFactors(
+        np.concatenate([small.potential, wrong.potential]),
+        np.concatenate([small.credibility, wrong.credibility]),
+        Segments.of_counts([3] * 210),
+        np.concatenate([small.labels, wrong.labels]),
+        SHARES,
+        np.log(SHARES),
+        entity_groups=np.concatenate([groups, np.full(150, 6)]).astype(np.intp),
+    )
+    by_group, by_entity = fit(joined), fit(replace(joined, entity_groups=None))
+    assert by_group.parameters.temperature < 0.8 * by_entity.parameters.temperature

@@ -300,6 +300,8 @@ def test_parameters_round_trip_through_dict() -> None:
         (lambda: RobustParameters(epsilon=-1e-13), "epsilon"),
         (lambda: RobustParameters(highest=0.0), "highest"),
         (lambda: RobustParameters(highest=1.0), "highest"),
+        (lambda: RobustParameters(trust=1.1), "trust"),
+        (lambda: RobustParameters(trust=-0.1), "trust"),
         (lambda: PaperParameters(alpha=-1.0), "alpha"),
         (lambda: PaperParameters(weight_form="w"), "weight_form"),
     ],
@@ -346,3 +348,20 @@ def test_texts_that_say_enough_leave_nothing_to_silence() -> None:
         for one in (None, np.array([0.1, 0.9]))
     )
     np.testing.assert_array_equal(plain.distribution, silent.distribution)
+
+
+def test_trust_scales_every_contribution() -> None:
+    phi = distributions(3)
+    full = robust(phi, parameters=RobustParameters(1.0, 0.1, 0.2, fitted=True))
+    part = robust(phi, parameters=RobustParameters(1.0, 0.1, 0.2, fitted=True, trust=0.4))
+    np.testing.assert_allclose(part.contributions, 0.4 * full.contributions, atol=1e-12)
+    np.testing.assert_allclose(part.parts["exponent"], 0.4 * full.parts["exponent"], atol=1e-12)
+    scores = part.base[0] + part.contributions.sum(axis=0)
+    expected = np.exp(scores) / np.exp(scores).sum()
+    np.testing.assert_allclose(part.distribution[0], expected, atol=1e-12)
+
+
+def test_evidence_without_trust_cannot_rule_a_value_out() -> None:
+    certain = RobustParameters(rho=0.0, epsilon=0.0, fitted=True, trust=0.0)
+    found = robust(np.array([[1.0, 0.0, 0.0]]), parameters=certain)
+    np.testing.assert_allclose(found.distribution[0], np.full(3, 1 / 3), atol=1e-12)

@@ -339,18 +339,20 @@ def _fitted(fitted: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def parameter_help(numbers: Mapping[str, float | None]) -> Iterator[tuple[str, float, str]]:
-    """Name, value and meaning of each fitted parameter that is given."""
+    """Name, value and meaning of each fitted parameter that is given. Full trust is not worth a
+    line: it is less only if groups are few."""
     meanings = {
         "temperature": _temperature,
         "rho": _rho,
         "epsilon": _epsilon,
         "slope": _slope,
+        "trust": _trust,
         "min_credibility": _min_credibility,
         "learned_temperature": _learned_temperature,
     }
     for name, meaning in meanings.items():
         number = numbers.get(name)
-        if number is not None:
+        if number is not None and (name, number) != ("trust", 1.0):
             yield name, float(number), meaning(float(number))
 
 
@@ -383,6 +385,10 @@ def _slope(number: float) -> str:
     if number < LEAST_SLOPE:
         return "Credibility hardly changes how far an item is trusted."
     return "Items with higher credibility are trusted more; at 1, in proportion to its odds."
+
+
+def _trust(number: float) -> str:
+    return f"Evidence counts {100 * number:.0f} %: it says less about groups not trained on."
 
 
 def _min_credibility(number: float) -> str:

@@ -3,12 +3,13 @@
     Φ'ᵢ = (1-εᵢ)·Φᵢ + εᵢ·π      with probability εᵢ the item carries no information
     λᵢ  = Φ'ᵢ / π                likelihood ratio; its mean under π is 1
     aᵢ  = dᵢ / (1 + (K_eff-1)·ρ) dᵢ = fᵢ·uᵢ/(copies of i), K_eff = Σ dᵢ, ρ: shared error of items
-    P(y | E, F) ∝ P_circuit(y, F) · Π λᵢ(y)^aᵢ
+    P(y | E, F) ∝ P_circuit(y, F) · Π λᵢ(y)^(t·aᵢ)
 
 fᵢ is the item's familiarity: 1 for a text like those the model was trained on, 0 for one unlike all
 of them. uᵢ is its relevance, how much it says about its claim; 1 unless the model was trained with
 it. A head may know what it means that texts say nothing of the claim, the answer s: the unused
-exponent 1 - Σ aᵢ then goes to s/π, divided among the items by how silent they are. With
+exponent 1 - Σ aᵢ then goes to s/π, divided among the items by how silent they are. t is how far
+evidence is trusted as a whole, 1 unless the model was fitted to entities of few groups. With
 ``source_epsilon`` ε_s > 0, a source may be unreliable as a whole: the product over its
 items becomes (1-ε_s)·Π λᵢ^aᵢ + ε_s. If the model was trained with it, the product has one more
 factor Λ(y): which stances occur among the items (see ``occurrence``).
@@ -41,7 +42,8 @@ class RobustParameters:
 
     With a fit, logit εᵢ = logit(epsilon) - slope·(logit credibilityᵢ - centre): ``epsilon`` applies
     to items of typical or unknown credibility, and slope 0 means that credibility has no effect.
-    Credibilities above ``highest``, the highest value in the fit, count as ``highest``.
+    Credibilities above ``highest``, the highest value in the fit, count as ``highest``. ``trust``
+    multiplies what all items contribute.
     """
 
     temperature: float = 1.0
@@ -52,6 +54,7 @@ class RobustParameters:
     fitted: bool = False
     source_epsilon: float = 0.0
     highest: float = CREDIBILITY_BOUNDS[1]
+    trust: float = 1.0
 
     def __post_init__(self) -> None:
         for name, holds, rule in (
@@ -62,6 +65,7 @@ class RobustParameters:
             ("centre", bool(np.isfinite(self.centre)), "finite"),
             ("source_epsilon", 0.0 <= self.source_epsilon < 1.0, "in [0, 1)"),
             ("highest", 0.0 < self.highest < 1.0, "between 0 and 1"),
+            ("trust", 0.0 <= self.trust <= 1.0, "in [0, 1]"),
         ):
             if not holds:
                 raise ConfigError(
@@ -187,7 +191,16 @@ def combine_robust(
         contributions = contributions + occurrence_contributions(
             stances, distinct, segments, ratios
         )
+    if parameters.trust != 1.0:
+        contributions = trusted(contributions, parameters.trust)
+        parts["exponent"] = parameters.trust * parts["exponent"]
     return normalised(log_prior, contributions, segments, parts)
+
+
+def trusted(contributions: FloatArray, trust: float) -> FloatArray:
+    """``trust`` times the contributions [N, V]. Evidence that is not trusted at all does not even
+    rule a value out: 0 * -inf is no number."""
+    return np.zeros_like(contributions) if trust == 0.0 else trust * contributions
 
 
 def item_contributions(

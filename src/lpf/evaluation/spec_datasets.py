@@ -27,9 +27,10 @@ from lpf.errors import ConfigError, DatasetError
 from lpf.evaluation.specs import DomainData, EvalSpec, FileData, TrainSpec
 from lpf.index.ranking import Ranker, RankingConfig, best_first
 from lpf.ingest import FileOptions, read_labelled
+from lpf.metrics.groups import few_groups, group_weights
 from lpf.schema import Schema
 from lpf.storage.values import to_micros
-from lpf.training.material import training_shares
+from lpf.training.fitting import class_shares
 from lpf.types import FloatArray
 
 SPLIT_SEED, FOLD_SEED, SUBSET_SEED = 42, 7, 45
@@ -142,11 +143,12 @@ def _in_fold(dataset: Dataset, predicate: str, data: FileData) -> Dataset:
 
 
 def _with_prior(dataset: Dataset, predicate: str) -> Dataset:
-    """A file does not state how frequent values are; its training entities show it."""
-    train = dataset.labels(predicate)[dataset.positions("train")]
-    known = train[train >= 0]
-    values = dataset.schema[predicate].values
-    shares = training_shares(known, len(values), np.ones(len(known)))
+    """A file does not state how frequent values are; its training entities show it. Those of few
+    groups count less: a new group may have other shares."""
+    train = dataset.select(dataset.positions("train").tolist())
+    groups = few_groups([entity.group_id for entity in train])
+    labels, values = train.labels(predicate), dataset.schema[predicate].values
+    shares = class_shares(labels, len(values), group_weights(labels, groups))
     predicates = tuple(
         replace(one, prior=tuple(shares.tolist())) if one.name == predicate else one
         for one in dataset.schema

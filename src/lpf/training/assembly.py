@@ -37,6 +37,7 @@ from lpf.training.training_warnings import (
     balancing_may_help,
     choice_warnings,
     data_warnings,
+    group_warnings,
     prior_warnings,
     seed_warnings,
     size_warnings,
@@ -202,6 +203,7 @@ def finish(
             warnings += small_data_warnings(name, fold_scores[name])
         if choice is None or not choice.keeps_verdicts:
             warnings += size_warnings(name, fitted[name].robust.entities)
+            warnings += group_warnings(name, fitted[name].robust)
         labels = examples.dataset.labels(name)
         if fold_scores is None:
             labels = labels[examples.dataset.positions("train")]
@@ -361,6 +363,8 @@ def _fitted_notes(name: str, fitted: FittedParameters) -> Iterator[str]:
             "only the temperature was kept" if robust.fitted == "temperature" else "none was kept"
         )
         yield f"{name}: of these, {kept}: the rest made answers on held-out folds worse"
+    if numbers.trust < 1.0:
+        yield f"{name}: trust {numbers.trust:.2f}, since the entities are of {robust.groups} groups"
     if fitted.min_credibility:
         yield f"{name}: items below credibility {fitted.min_credibility:g} are left out"
     if fitted.learned_temperature is not None:

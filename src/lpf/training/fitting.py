@@ -27,6 +27,7 @@ from lpf.engine import Engine
 from lpf.errors import TrainingError
 from lpf.factors.convert import LARGEST_SHIFT, ConversionConfig, Converter, shift_under_noise
 from lpf.metrics import LabelArray
+from lpf.metrics.groups import few_groups
 from lpf.metrics.intervals import LEVEL
 from lpf.model.artefact import HeldOutData, score_place
 from lpf.model.config import PredicateHead
@@ -152,6 +153,7 @@ def labelled_factors(
         np.array(head.silent) if head.silent else None,
         None if ratios is None or start is None else stances_of(examples.features, start),
         ratios,
+        few_groups([entity.group_id for entity in examples.dataset]),
     )
 
 
@@ -290,9 +292,11 @@ def answers(
     return engine.answer(used, predicate, options).distribution
 
 
-def class_shares(labels: LabelArray, values: int) -> FloatArray:
-    """Shares of the values among labels (-1 for none), [V]; one is added to each count."""
-    counts = np.bincount(labels[labels >= 0], minlength=values) + 1.0
+def class_shares(labels: LabelArray, values: int, weights: FloatArray | None = None) -> FloatArray:
+    """Shares of the values among labels (-1 for none), [V], which may have ``weights``; one is
+    added to each count."""
+    known = labels >= 0
+    counts = np.bincount(labels[known], None if weights is None else weights[known], values) + 1.0
     return np.asarray(counts / counts.sum())
 
 

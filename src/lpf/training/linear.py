@@ -25,6 +25,7 @@ from lpf.combine.calibration import fit_robust
 from lpf.combine.occurrence import fit_ratios, log_occurrence, occurrences
 from lpf.combine.robust import copy_discount, exponents
 from lpf.factors.distributions import apply_channel, label_channel, softmax
+from lpf.metrics.groups import few_groups, group_weights
 from lpf.model.config import PredicateHead
 from lpf.model.familiarity import without_wordless
 from lpf.model.layout import words_tensors
@@ -194,7 +195,8 @@ class LinearTrainer:
         if source == VERDICTS:
             return self._verdict_rows(name)
         labels, places = self._labels(source, name), self.places(name, source)
-        rows = RegressionRows(self.scaled[places], labels[places], self._weights(source)[places])
+        weights = self._weights(name, source)[places]
+        rows = RegressionRows(self.scaled[places], labels[places], weights)
         values = self._values(name)
         shares = training_shares(rows.labels, len(values), rows.weights)
         channel = self._channel(name) if source == "items" else None
@@ -213,7 +215,7 @@ class LinearTrainer:
         entities = np.flatnonzero((labels >= 0) & (self.examples.segments.counts > 0))
         predicate = self.examples.dataset.schema[name]
         head = PredicateHead(name, predicate.values, tuple(predicate.prior), trained_rho=1.0)
-        weights = np.ones(len(entities))
+        weights = self._entity_weights(name)[entities]
         if source == WHOLE:
             rows = RegressionRows(self._pooled[entities], labels[entities], weights)
             return LinearRows(head, rows, entities)
@@ -264,7 +266,7 @@ class LinearTrainer:
         rows = RegressionRows(
             pooled[entities],
             labels[entities],
-            np.ones(len(entities)),
+            self._entity_weights(name)[entities],
             amounts[entities],
             (1.0 - amounts[entities])[:, None] * np.log(verdicts.silent),
         )
@@ -365,13 +367,23 @@ class LinearTrainer:
         for weights in drawn / drawn.mean(axis=0):
             yield replace(one.rows, weights=one.rows.weights * weights[one.owners])
 
-    def _weights(self, source: LabelSource) -> FloatArray:
+    def _weights(self, name: str, source: LabelSource) -> FloatArray:
         """Items' own labels count equally; an entity's label counts once, however many items it
         has."""
         counts = np.diff(self.examples.dataset.offsets)
-        if source == "items":
-            return np.ones(int(counts.sum()))
-        return np.repeat(1.0 / np.maximum(counts, 1), counts)
+        shares = self._entity_weights(name)
+        if source != "items":
+            shares = shares / np.maximum(counts, 1)
+        return np.repeat(shares, counts)
+
+    def _entity_weights(self, name: str) -> FloatArray:
+        """What each entity counts [E]: the same, unless they are of few groups."""
+        dataset = self.examples.dataset
+        labels, weights = dataset.labels(name), np.ones(len(dataset))
+        groups, known = few_groups([entity.group_id for entity in dataset]), labels >= 0
+        if groups is not None:
+            weights[known] = group_weights(labels[known], groups[known])
+        return weights
 
     def _channel(self, name: str) -> FloatArray | None:
         own, of_entities = self._labels("items", name), self._labels("entities", name)

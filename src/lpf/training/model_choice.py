@@ -25,6 +25,7 @@ from lpf.combine.calibration import (
 from lpf.datasets import Split, grouped_folds
 from lpf.errors import ConfigError, DatasetError
 from lpf.metrics import log_losses
+from lpf.metrics.groups import few_groups
 from lpf.model.runtime import Runtime
 from lpf.reading.fitted_words import FittedWords
 from lpf.reading.pair import is_pair, stance_start
@@ -235,7 +236,11 @@ def choose_model(networks: Runtime, examples: Examples, predicates: tuple[str, .
     linear = _LinearModels(networks.config.reader_id, networks.config.seeds, predicates)
     best = linear.best(examples, in_folds=True)
     refit = None if best.folds is None else linear.refit(examples, best, best.folds)
-    choice = _choice(best, _held_out_nll(networks, examples, predicates), predicates, refit)
+    nll: float | None = None
+    if refit is None or few_groups([one.group_id for one in refit.known.dataset]) is None:
+        nll = _held_out_nll(networks, examples, predicates)
+    # Otherwise validation entities are of too few groups to choose networks.
+    choice = _choice(best, nll, predicates, refit)
     if choice.is_linear:
         taken = replace(best.examples, dataset=examples.dataset)
         return ChosenModel(best.runtime, choice, taken, refit, best.seconds)

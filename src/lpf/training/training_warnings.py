@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lpf.combine.calibration import FEW_ENTITIES, rough_error
+from lpf.combine.calibration import FEW_ENTITIES, CalibrationFit, rough_error
 from lpf.datasets import Dataset
 from lpf.datasets.leakage import find_leakage
 from lpf.model.artefact import claim_verdict, class_shares_verdict
@@ -97,14 +97,34 @@ def size_warnings(predicate: str, entities: int) -> Iterator[str]:
         )
 
 
+def group_warnings(predicate: str, fit: CalibrationFit) -> Iterator[str]:
+    """Few groups say little about the next one."""
+    if fit.groups is None:
+        return
+    if fit.groups == 1:
+        found = "so nothing is known about how good answers about other groups are"
+    elif fit.parameters.trust == 1.0:
+        found = "what was learned holds between them, but it may not in the next group"
+    else:
+        found = (
+            "and what was learned from some hardly holds in the others, so evidence counts only "
+            f"{fit.parameters.trust:.0%} of what it says"
+        )
+    groups = "1 group" if fit.groups == 1 else f"{fit.groups} groups"
+    yield (
+        f"{predicate}: the labelled entities belong to only {groups} (group_id), {found}. Label "
+        "entities of more groups."
+    )
+
+
 def choice_warnings(choice: ModelChoice | None) -> Iterator[str]:
     if choice is None or not choice.is_linear:
         return
     if choice.networks_nll is None:
         yield (
-            "the model is linear, on features of a tuned reader (held-out NLL "
-            f"{choice.linear_nll:.4f}): what is shown about seeds and epochs is about networks "
-            "that are not part of it."
+            f"the model is linear (held-out NLL {choice.linear_nll:.4f}); networks were not "
+            "compared. What is shown about seeds and epochs is about networks that are not part "
+            "of it."
         )
     elif choice.keeps_verdicts and choice.verdicts_nll is not None:
         yield (
