@@ -16,10 +16,11 @@ from lpf.errors import ConfigError, UnknownPredicateError
 # module, and it should not wait for NumPy.
 STANCE_LOGITS = 3
 OCCURRENCE_CASES = 4  # those of ``combine.occurrence``
+HELD_OUT_COLUMNS = 5  # those of ``model.held_out``
 # Fields of ModelConfig with one entry per predicate, filled in when a model is fitted.
 BY_PREDICATE = (
     *("calibration", "learned_temperature", "calibrated_on", "min_credibility"),
-    "head_familiarity",
+    *("head_familiarity", "held_out"),
 )
 # Fields of ModelConfig that list predicates with tensors of their own, which all members share.
 LISTS_PREDICATES = ("words", "claim_alone")
@@ -247,6 +248,22 @@ class FamiliarityConfig:
 
 
 @dataclass(frozen=True)
+class HeldOutConfig:
+    """How many ``entities`` were held out to tell how sure answers are, and how: ``apart`` from
+    everything else, or ``shared`` with it (see ``model.held_out``)."""
+
+    entities: int
+    kind: Literal["apart", "shared"]
+
+    def __post_init__(self) -> None:
+        _require(self.entities >= 1, f"held_out.entities: must be at least 1: {self.entities!r}.")
+        _require(
+            self.kind in ("apart", "shared"),
+            f"held_out.kind: must be apart or shared, got {self.kind!r}.",
+        )
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """A whole model: ``members`` networks of one shape (an ensemble when more than one).
 
@@ -255,6 +272,9 @@ class ModelConfig:
     fitted on, ``min_credibility`` the credibility below which items are left out of a question.
     ``familiarity`` is None for a model that takes every text at its full weight. A head that was
     added later was trained on other texts: ``head_familiarity`` has its own.
+
+    ``held_out`` says on what is based how sure answers are (``model.held_out``); models from before
+    that was stored have none.
 
     ``words`` are the predicates with a regression on words, whose logits are the last features.
     ``claim_alone`` are those with a regression on the claim alone (see ``model.claim_alone``).
@@ -281,6 +301,7 @@ class ModelConfig:
     words: tuple[str, ...] = ()
     claim_alone: tuple[str, ...] = ()
     tuned_reader: str | None = None
+    held_out: Mapping[str, HeldOutConfig] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("predicates", "seeds", *LISTS_PREDICATES):
@@ -329,7 +350,7 @@ class ModelConfig:
                     del head[name]
             if head["relevance_start"] is None:
                 del head["relevance_start"]
-        added = ("min_credibility", "sampling_key", "familiarity", "head_familiarity")
+        added = ("min_credibility", "sampling_key", "familiarity", "head_familiarity", "held_out")
         for name in (*added, *LISTS_PREDICATES, "tuned_reader"):
             if not document[name]:
                 del document[name]
@@ -350,6 +371,9 @@ class ModelConfig:
             plain["head_familiarity"] = {
                 name: None if one is None else FamiliarityConfig(**one)
                 for name, one in plain.get("head_familiarity", {}).items()
+            }
+            plain["held_out"] = {
+                name: HeldOutConfig(**one) for name, one in plain.get("held_out", {}).items()
             }
             return cls(**plain)
         except (KeyError, TypeError, AttributeError) as error:

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from lpf.errors import ConfigError
-from lpf.model.config import AggregatorConfig, ModelConfig, PredicateHead
+from lpf.model.config import HELD_OUT_COLUMNS, AggregatorConfig, ModelConfig, PredicateHead
 from lpf.reading.fitted_words import LEXICAL_TENSORS, FittedWords
 from lpf.reading.lexical import BUCKETS
 from lpf.reading.pair import claim_part
@@ -24,8 +24,8 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 # What the names of the tensors that all members share begin with.
-FAMILIARITY, WORDS, CLAIM = "familiarity.", "words.", "claim."
-SHARED = (FAMILIARITY, WORDS, CLAIM)
+FAMILIARITY, WORDS, CLAIM, HELD_OUT = "familiarity.", "words.", "claim.", "held_out."
+SHARED = (FAMILIARITY, WORDS, CLAIM, HELD_OUT)
 
 
 def tensor_shapes(config: ModelConfig) -> Shapes:
@@ -35,6 +35,7 @@ def tensor_shapes(config: ModelConfig) -> Shapes:
         **_familiarity_shapes(config),
         **_words_shapes(config),
         **_claim_shapes(config),
+        **_held_out_shapes(config),
     }
 
 
@@ -151,6 +152,13 @@ def _claim_shapes(config: ModelConfig) -> Shapes:
         shapes[f"{CLAIM}{name}.weight"] = (part.stop, values)
         shapes[f"{CLAIM}{name}.bias"] = shapes[f"{CLAIM}{name}.log_shares"] = (values,)
     return shapes
+
+
+def _held_out_shapes(config: ModelConfig) -> Shapes:
+    return {
+        f"{HELD_OUT}{name}": (one.entities, HELD_OUT_COLUMNS)
+        for name, one in config.held_out.items()
+    }
 
 
 def words_tensors(words: FittedWords) -> dict[str, Float32Array]:

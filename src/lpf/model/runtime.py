@@ -27,6 +27,7 @@ from lpf.errors import ArtefactTensorError, EvidenceError, NonFiniteError
 from lpf.model.claim_alone import ClaimAlone
 from lpf.model.config import ModelConfig
 from lpf.model.familiarity import Familiarity
+from lpf.model.held_out import HeldOutAnswers
 from lpf.model.layout import WORDS, of_members, stack_depth, tensor_shapes
 from lpf.reading.fitted_words import LEXICAL_TENSORS, FittedWords, LexicalModel
 from lpf.reading.stance import relevance, stances_of
@@ -231,8 +232,8 @@ def fitted_words(config: ModelConfig, tensors: Tensors) -> FittedWords | None:
 class Runtime:
     """A loaded model: ``encode`` features, get the ``decoder`` of a predicate. ``familiarity``
     gives the weight of each item, None in models from before it existed; ``familiarity_of`` that
-    of one head, which may have its own. ``claim_alone`` are regressions on the claim, by
-    predicate."""
+    of one head, which may have its own. ``claim_alone`` are regressions on the claim and
+    ``held_out`` the answers about held-out entities, by predicate."""
 
     def __init__(self, config: ModelConfig, tensors: Tensors, version: str = "unsaved") -> None:
         check_tensors(config, tensors)
@@ -248,6 +249,10 @@ class Runtime:
         }
         self.words = fitted_words(config, self.tensors)
         self.claim_alone = {name: ClaimAlone.of(self.tensors, name) for name in config.claim_alone}
+        self.held_out = {
+            name: HeldOutAnswers.of(one.kind, len(config.head(name).values), self.tensors, name)
+            for name, one in config.held_out.items()
+        }
         trunk = stack(self.tensors, "encoder.trunk")
         self._trunk, self._output = rectify(trunk, self._output_layer())
         self.decoder = lru_cache(maxsize=None)(self._decoder)

@@ -12,6 +12,7 @@ from pathlib import Path
 from lpf.datasets import Dataset
 from lpf.model.artefact import HELD_OUT, WARNING_PREFIX, HeldOutData, ModelCard, save_model
 from lpf.model.config import DecoderConfig, EncoderConfig, ModelConfig, PredicateHead
+from lpf.model.held_out import HeldOutAnswers
 from lpf.model.layout import of_members
 from lpf.model.runtime import Runtime
 from lpf.reading.tuned import TunedReader
@@ -28,6 +29,7 @@ from lpf.training.fitting import (
     score_splits,
     with_familiarity,
 )
+from lpf.training.held_out import answers_apart, apart, as_given, with_held_out
 from lpf.training.history import SeedHistory, ranked, spread
 from lpf.training.model_choice import ModelChoice
 from lpf.training.reader_choice import ReaderChoice
@@ -180,6 +182,7 @@ def finish(
     runtime = with_claims_alone(runtime, claims)
     if config.unfamiliar == "less":
         runtime = with_familiarity(runtime, examples, everything=in_folds)
+    runtime = with_held_out(runtime, _held_out(runtime, examples, fitted, in_folds))
     if fold_scores is None:
         variants: tuple[Variant, ...] = (
             ("spn",) if runtime.config.aggregator is None else ("spn", "learned")
@@ -221,6 +224,18 @@ def finish(
         reader_choice=reader_choice,
         tuned=tuned,
     )
+
+
+def _held_out(
+    runtime: Runtime, examples: Examples, fitted: Mapping[str, FittedParameters], in_folds: bool
+) -> dict[str, HeldOutAnswers | None]:
+    """By predicate: answers about entities held apart, else those that the fits have."""
+    held = None if in_folds else apart(examples)
+    schema = examples.dataset.schema
+    return {
+        name: one.held_out if held is None else answers_apart(runtime, schema, name, held)
+        for name, one in fitted.items()
+    }
 
 
 def assemble(
@@ -290,10 +305,12 @@ def _describe_data(dataset: Dataset, in_folds: bool) -> str:
     """``ModelCard`` parses this text (``data_name`` and others), so its form must not change."""
     splits = [entity.split for entity in dataset]
     counts = [f"{splits.count(split)} {split}" for split in ("train", "validation", "test")]
+    if not in_folds and None in splits:
+        counts.append(f"{splits.count(None)} held apart")
     use = ", all trained on, judged in folds" if in_folds else f" ({', '.join(counts)})"
     return (
         f"{dataset.name}: {len(dataset)} entities{use}, {int(dataset.offsets[-1])} items; sha256 "
-        f"{dataset.digest[:16]}."
+        f"{(dataset if in_folds else as_given(dataset)).digest[:16]}."
     )
 
 

@@ -23,6 +23,7 @@ from lpf.model.runtime import Runtime
 from lpf.reading.pair import claim_part
 from lpf.training.examples import Examples
 from lpf.training.fitting import HeldOutScores, Scores, class_shares, gain_over
+from lpf.training.held_out import is_learned
 from lpf.training.softmax_regression import (
     PENALTIES,
     RegressionRows,
@@ -113,7 +114,7 @@ def _fit(examples: Examples, part: slice, name: str, *, everything: bool) -> Cla
     dataset = examples.dataset
     claimed = np.array([entity.claim is not None for entity in dataset], bool)
     claimed &= (examples.segments.counts > 0) & (dataset.labels(name) >= 0)
-    is_test = np.array([entity.split == "test" and not everything for entity in dataset], bool)
+    is_test = np.array([not (everything or is_learned(entity)) for entity in dataset], bool)
     known, test = np.flatnonzero(claimed & ~is_test), np.flatnonzero(claimed & is_test)
     if len({dataset.entities[place].claim for place in known}) < 2:
         return None

@@ -32,11 +32,13 @@ from lpf.metrics.intervals import LEVEL
 from lpf.model.artefact import HeldOutData, score_place
 from lpf.model.config import PredicateHead
 from lpf.model.familiarity import Familiarity, fit_familiarity, without_wordless
+from lpf.model.held_out import HeldOutAnswers
 from lpf.model.runtime import Runtime
 from lpf.reading.pair import text_part
 from lpf.reading.stance import relevance, stances_of
 from lpf.schema import Predicate, Schema
 from lpf.training.examples import Examples
+from lpf.training.held_out import held_out_answers, is_learned
 from lpf.types import FloatArray, QueryOptions, Variant
 
 HELD_OUT_SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
@@ -50,12 +52,13 @@ NULL_SEED = 7  # draws the ECE that a perfectly calibrated predictor would have
 @dataclass(frozen=True)
 class FittedParameters:
     """Fitted parameters of one predicate: robust mode's, with the NLL before and after, the
-    temperature of the learned variant (None without an aggregator), and the credibility below which
-    items are left out."""
+    temperature of the learned variant (None without an aggregator), the credibility below which
+    items are left out, and the answers about held-out entities."""
 
     robust: CalibrationFit
     learned_temperature: float | None
     min_credibility: float = 0.0
+    held_out: HeldOutAnswers | None = field(default=None, compare=False, repr=False)
 
 
 def fit_predicate(runtime: Runtime, predicate: Predicate, validation: Examples) -> FittedParameters:
@@ -68,7 +71,17 @@ def fit_predicate(runtime: Runtime, predicate: Predicate, validation: Examples) 
         robust,
         _learned_temperature(runtime, predicate.name, labelled),
         choose_threshold(factors, robust.parameters, generator),
+        shared_answers(robust, factors, labelled.dataset, predicate.name),
     )
+
+
+def shared_answers(
+    fit: CalibrationFit, factors: LabelledFactors, dataset: Dataset, predicate: str
+) -> HeldOutAnswers:
+    """The answers about the entities that the parameters were fitted to; without the entity's fold,
+    if they were cross-fitted."""
+    found = robust_answers(factors, fit.parameters) if fit.held_out is None else fit.held_out
+    return held_out_answers("shared", found, dataset, predicate)
 
 
 def refuse_unstable(runtime: Runtime, predicates: Sequence[str], examples: Examples) -> None:
@@ -92,7 +105,7 @@ def robust_fit(runtime: Runtime, predicate: Predicate, validation: Examples) -> 
     return fit_robust(factors, generator=np.random.default_rng(SUBSETS_SEED))
 
 
-def held_out_answers(runtime: Runtime, predicate: Predicate, validation: Examples) -> FloatArray:
+def validation_answers(runtime: Runtime, predicate: Predicate, validation: Examples) -> FloatArray:
     """Robust mode's answers about the validation entities labelled with ``predicate`` [E, V]. Its
     parameters are fitted to these; without the entity's fold, if there are so few that they are
     cross-fitted."""
@@ -176,8 +189,8 @@ def calibrated(runtime: Runtime, fitted: Mapping[str, FittedParameters]) -> Runt
 def with_familiarity(runtime: Runtime, examples: Examples, *, everything: bool) -> Runtime:
     """The same model, which now also knows how far a text is from the texts it was trained on.
 
-    Fitted to all entities but those of the test split, in folds, or to ``everything``. Entities of
-    one group stay together. A model of very few items stays as it is.
+    Fitted to training and validation entities, in folds, or to ``everything``. Entities of one
+    group stay together. A model of very few items stays as it is.
     """
     part = text_part(runtime.config.reader_id, runtime.config.encoder.input_width)
     fitted = familiarity_of_texts(examples, part, everything=everything)
@@ -201,12 +214,12 @@ def with_head_familiarity(runtime: Runtime, examples: Examples, predicate: str) 
 def familiarity_of_texts(
     examples: Examples, part: slice, *, everything: bool = False
 ) -> Familiarity | None:
-    """Fitted to all entities but those of the test split, or to ``everything``, without the texts
+    """Fitted to training and validation entities, or to ``everything``, without the texts
     that have no word. ``part`` has the features of the text alone. None if there are too few
     texts."""
     dataset = examples.dataset
     names = [entity.group_id or entity.entity_id for entity in dataset]
-    held_back = [not everything and entity.split == "test" for entity in dataset]
+    held_back = [not everything and not is_learned(entity) for entity in dataset]
     places = np.flatnonzero(~np.array(held_back))
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     groups = np.repeat([numbers[name] for name in names], examples.segments.counts)

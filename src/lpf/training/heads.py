@@ -7,7 +7,7 @@ from dataclasses import replace
 from lpf.datasets import require_trainable
 from lpf.errors import TrainingError
 from lpf.model.artefact import Artefact
-from lpf.model.layout import CLAIM, FAMILIARITY, add_predicate
+from lpf.model.layout import CLAIM, FAMILIARITY, HELD_OUT, add_predicate
 from lpf.model.runtime import Runtime
 from lpf.training.assembly import Trained, assemble, most_independent
 from lpf.training.claim_alone import compared_with_claims, fit_claims_alone, with_claims_alone
@@ -20,6 +20,7 @@ from lpf.training.fitting import (
     score_splits,
     with_head_familiarity,
 )
+from lpf.training.held_out import with_held_out
 from lpf.training.history import SeedHistory
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
 from lpf.training.stage_one import EpochCallback, StageOne, best_tensors, histories_of
@@ -54,7 +55,8 @@ def train_head(
     validation = examples.split("validation")
     assert validation is not None  # a data set without it was refused
     fitted = {predicate: fit_predicate(runtime, examples.dataset.schema[predicate], validation)}
-    runtime = _with_earlier_fits(artefact, calibrated(runtime, fitted))
+    runtime = with_held_out(calibrated(runtime, fitted), {predicate: fitted[predicate].held_out})
+    runtime = _with_earlier_fits(artefact, runtime)
     claims = fit_claims_alone(examples, runtime.config.reader_id, (predicate,), everything=False)
     runtime = with_claims_alone(runtime, claims)
     scores = tuple(
@@ -96,9 +98,11 @@ def _train(
     known = {
         name: one
         for name, one in artefact.tensors.items()
-        if not name.startswith((FAMILIARITY, CLAIM))
+        if not name.startswith((FAMILIARITY, CLAIM, HELD_OUT))
     }
-    networks = replace(artefact.config, familiarity=None, head_familiarity={}, claim_alone=())
+    networks = replace(
+        artefact.config, familiarity=None, head_familiarity={}, claim_alone=(), held_out={}
+    )
     model, tensors = add_predicate(networks, known, head, seeds)
     validation = examples.rows(dataset.positions("validation"))
     material = make_material(
@@ -132,5 +136,6 @@ def _with_earlier_fits(artefact: Artefact, runtime: Runtime) -> Runtime:
         familiarity=before.familiarity,
         claim_alone=before.claim_alone,
         head_familiarity={**before.head_familiarity, **now.head_familiarity},
+        held_out={**before.held_out, **now.held_out},
     )
     return Runtime(config, {**artefact.tensors, **runtime.tensors})

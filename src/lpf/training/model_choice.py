@@ -36,11 +36,13 @@ from lpf.training.fitting import (
     FittedParameters,
     Scores,
     class_shares,
-    held_out_answers,
     labelled_factors,
     robust_fit,
     score,
+    shared_answers,
+    validation_answers,
 )
+from lpf.training.held_out import is_learned
 from lpf.training.lexical import fit_words, with_logits
 from lpf.training.linear import (
     VERDICTS,
@@ -148,7 +150,9 @@ class Refit:
     def _fitted(self, name: str, before: FittedParameters) -> FittedParameters:
         data, robust = self._data(name), self._robust(name)
         threshold = choose_threshold(data, robust.parameters, np.random.default_rng(SUBSETS_SEED))
-        return replace(before, robust=robust, min_credibility=threshold)
+        known = self.known.dataset.select(self._labelled(name).tolist())
+        answers = shared_answers(robust, data, known, name)
+        return replace(before, robust=robust, min_credibility=threshold, held_out=answers)
 
     def _robust(self, name: str) -> CalibrationFit:
         return fit_robust(self._data(name), generator=np.random.default_rng(SUBSETS_SEED))
@@ -208,7 +212,7 @@ class ChosenModel:
             if self.refit is not None:
                 answers = self.refit.held_out_answers(name)
             else:
-                answers = held_out_answers(
+                answers = validation_answers(
                     self.runtime, validation.dataset.schema[name], validation
                 )
             found.append(log_losses(answers, labels[labels >= 0]))
@@ -300,7 +304,7 @@ class _LinearModels:
 
     def refit(self, examples: Examples, best: _Linear, folds: LinearSearch) -> Refit:
         """``best`` fitted to training and validation entities. ``examples`` have no words."""
-        known = _without_test(self._read(examples))
+        known = _learned(self._read(examples))
         trainer = self._trainer(known)
         if best.runtime.words is not None:
             fit = fit_words(known, tuple(best.settings))
@@ -356,7 +360,7 @@ class _LinearModels:
         """Training and validation entities in folds, without the ``words`` that are fitted to some
         of them: words are fitted without each fold instead. None if a value's entities are of so
         few groups that a fold would have all of them."""
-        known = _without_test(examples)
+        known = _learned(examples)
         first, *others = self.predicates
         try:
             folds = grouped_folds(known.dataset, first, FOLDS, FOLDS_SEED, others)
@@ -382,8 +386,8 @@ def _without_claims(examples: Examples) -> Examples:
     return replace(examples, dataset=replace(dataset, entities=entities))
 
 
-def _without_test(examples: Examples) -> Examples:
-    return examples.select(np.flatnonzero([entity.split != "test" for entity in examples.dataset]))
+def _learned(examples: Examples) -> Examples:
+    return examples.select(np.flatnonzero([is_learned(entity) for entity in examples.dataset]))
 
 
 def _outside(examples: Examples, folds: Sequence[Places]) -> Iterator[Examples]:

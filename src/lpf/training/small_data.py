@@ -22,6 +22,7 @@ from lpf.combine.calibration import CalibrationFit, fit_robust, robust_answers
 from lpf.combine.robust import RobustParameters
 from lpf.metrics import nll
 from lpf.model.config import PredicateHead
+from lpf.model.held_out import HeldOutAnswers
 from lpf.model.runtime import Runtime
 from lpf.reading.pair import stance_start, text_part
 from lpf.training.assembly import Trained, finish
@@ -39,6 +40,7 @@ from lpf.training.fitting import (
     score,
 )
 from lpf.training.folds import FoldNetworks, Folds
+from lpf.training.held_out import held_out_answers
 from lpf.training.linear import (
     VERDICTS,
     HeldOutFactors,
@@ -60,11 +62,13 @@ STANDARD_ERRORS = 2.0  # by which a model must be better than one that needs few
 
 @dataclass(frozen=True)
 class FoldResult:
-    """Parameters fitted on the out-of-fold factors of one predicate, and the scores of the answers.
-    The parameters of an answer were fitted without its entity, if there are enough entities."""
+    """Parameters fitted on the out-of-fold factors of one predicate, the scores of the answers, and
+    the answers. The parameters of an answer were fitted without its entity, if there are enough
+    entities."""
 
     fit: CalibrationFit
     scores: Scores
+    held_out: HeldOutAnswers | None = None
 
 
 @one_thread()
@@ -120,7 +124,10 @@ def train_small(
         predicates,
         config,
         histories=out_of_fold.histories,
-        fitted={name: FittedParameters(one.fit, None) for name, one in results.items()},
+        fitted={
+            name: FittedParameters(one.fit, None, held_out=one.held_out)
+            for name, one in results.items()
+        },
         fold_scores={name: one.scores for name, one in results.items()},
         choice=choice,
     )
@@ -184,7 +191,8 @@ def unfitted_result(runtime: Runtime, examples: Examples, name: str) -> FoldResu
         held_out=answers,
     )  # fmt: skip
     of_entities = class_shares(labels, len(predicate.values))
-    return FoldResult(fit, score(answers, known.dataset, predicate, of_entities))
+    held_out = held_out_answers("shared", answers, known.dataset, name)
+    return FoldResult(fit, score(answers, known.dataset, predicate, of_entities), held_out)
 
 
 def is_better(results: Mapping[str, FoldResult], rival: Mapping[str, FoldResult]) -> bool:
@@ -252,7 +260,8 @@ def _fold_result(
     answers = robust_answers(data, fit.parameters) if fit.held_out is None else fit.held_out
     # Folds have every value in about the same shares, so those of all entities are theirs.
     of_entities = class_shares(labels, len(predicate.values))
-    return FoldResult(fit, score(answers, known.dataset, predicate, of_entities))
+    held_out = held_out_answers("shared", answers, known.dataset, head.name)
+    return FoldResult(fit, score(answers, known.dataset, predicate, of_entities), held_out)
 
 
 def _mean_nll(results: Mapping[str, FoldResult]) -> float:

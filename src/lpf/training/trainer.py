@@ -28,6 +28,7 @@ from lpf.training.fitting import (
     fit_predicate,
     shares_of_training,
 )
+from lpf.training.held_out import hold_apart
 from lpf.training.ladder import RUNGS, FittedReader, Ladder, LadderSteps, ladder_reader
 from lpf.training.lexical import with_logits
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
@@ -77,6 +78,11 @@ class Trainer:
         check_seeds(self.seeds)
         for predicate in self.predicates:
             require_trainable(labelled_with(self.dataset, predicate), predicate)
+        if self.config.model == "networks":
+            return self._run()
+        return replace(self, examples=hold_apart(self.examples, self.predicates))._run()
+
+    def _run(self) -> Trained:
         best, reader_choice = self._best_reader()
         chosen = best.chosen
         runtime, aggregator = self._stage_two(chosen.runtime, chosen.examples)
