@@ -29,6 +29,7 @@ from lpf.training.config import StageTwoConfig, TrainingConfig
 NOT_IN_CLASSIFIER = {
     *("top_k", "min_credibility", "query_text", "as_of", "fallback"),
     *("seed", "uncertainty_samples", "related_evidence"),
+    *("coverage", "coverage_by_value", "max_risk"),  # arguments of its methods
 }
 
 

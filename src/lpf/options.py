@@ -183,6 +183,7 @@ def out_of_range(where: str, name: str, rule: str, value: object) -> ConfigError
 
 HOW = "How to answer"
 WHICH = "Which evidence counts"
+SURE = "How sure to be"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +195,8 @@ class QueryOptions:
     ``min_credibility``, ``query_text`` and ``as_of`` choose the evidence, before the engine sees
     it. Without a ``min_credibility`` the one that was chosen with the model applies, without a
     ``top_k`` that of the mode (``most_items``); results and records hold the numbers. Records store
-    the options by field name.
+    the options by field name. With a ``coverage``, the answer has a prediction set; with a
+    ``max_risk``, it may be deferred.
     """
 
     variant: Annotated[
@@ -294,6 +296,31 @@ class QueryOptions:
             HOW,
         ),
     ] = False
+    coverage: Annotated[
+        float | None,
+        Option(
+            "Also give the set of values that has the true one for this share of entities; robust "
+            "mode and variant spn only.",
+            SURE,
+            gt=0,
+            lt=1,
+            unset="no set",
+        ),
+    ] = None
+    coverage_by_value: Annotated[
+        bool, Option("Keep the coverage among the entities of each value by itself.", SURE)
+    ] = False
+    max_risk: Annotated[
+        float | None,
+        Option(
+            "Defer the answer unless at most this share of answers so sure is wrong; robust mode "
+            "and variant spn only.",
+            SURE,
+            gt=0,
+            lt=1,
+            unset="always answer",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         check_options(self, "options")
@@ -323,7 +350,10 @@ class QueryOptions:
         if self.mode == "robust":
             yield ("alpha", "weight_form"), "applies in paper mode only"
         else:
-            yield ("related_evidence", "without_claim_prior"), "applies in robust mode only"
+            yield (
+                ("related_evidence", "without_claim_prior", "coverage", "max_risk"),
+                "applies in robust mode only",
+            )
         if self.variant == "learned":
             yield (
                 ("alpha", "weight_form", "sampler", "n_samples"),
@@ -333,6 +363,12 @@ class QueryOptions:
                 ("related_evidence", "without_claim_prior"),
                 "does not apply to the variant 'learned', which does not use the circuit",
             )
+            yield (
+                ("coverage", "max_risk"),
+                "does not apply to the variant 'learned': how sure it is was not measured",
+            )
+        if self.coverage is None:
+            yield ("coverage_by_value",), "applies with a coverage only"
         sampler = self.sampler or ("mean" if self.mode == "robust" else "plain")
         if sampler in DRAWS_NOTHING:
             yield ("n_samples",), f"does not apply to the sampler {sampler!r}, which draws none"

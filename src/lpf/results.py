@@ -13,6 +13,7 @@ import numpy as np
 
 from lpf.errors import MissingPackageError
 from lpf.items import Items
+from lpf.sureness import Decision, PredictionSet, TrackRecord, joined
 from lpf.types import ColumnKind, FloatArray, QueryOptions
 
 if TYPE_CHECKING:
@@ -203,6 +204,10 @@ class QueryResult:
     ``claim_alone`` [V] is one more part of that sum if the question asked for an answer
     ``without_claim_prior``: log share - log P(value | claim), which takes out what the claim alone
     gives away; else None.
+
+    ``prediction_set`` is there if the question asked for a ``coverage``, ``decision`` if it gave a
+    ``max_risk``. ``track_record`` says how often answers as sure were right; None if the model does
+    not know, or if the answer is not based on evidence in robust mode.
     """
 
     entity_id: str
@@ -229,11 +234,19 @@ class QueryResult:
     related: tuple[RelatedEvidence, ...] = ()
     threshold: Threshold = "given"
     claim_alone: FloatArray | None = None
+    prediction_set: PredictionSet | None = None
+    decision: Decision | None = None
+    track_record: TrackRecord | None = None
 
     @property
     def has_answer(self) -> bool:
         """False if no item and no fact counts."""
         return self.source != "none"
+
+    @property
+    def is_deferred(self) -> bool:
+        """True if the answer is not sure enough for the ``max_risk`` of the question."""
+        return self.decision is not None and not self.decision.answered
 
     @property
     def log_prior(self) -> FloatArray | None:
@@ -317,6 +330,9 @@ class QueryResult:
             "confidence": self.confidence,
             "source": self.source,
             "method": self.method,
+            "prediction_set": _plain(self.prediction_set),
+            "decision": _plain(self.decision),
+            "track_record": _plain(self.track_record),
             "variant": self.options.variant,
             "mode": self.options.mode,
             "min_credibility": self.options.min_credibility,
@@ -441,8 +457,10 @@ class QueryResults(list[QueryResult]):
         Columns: ``entity_id``, ``predicate``, ``claim`` (None if the items have none, or different
         ones), ``top_value``, ``confidence``, one ``p_<value>`` per value (NaN for predicates that
         do not have it), ``source``, ``method``, ``items`` (evidence items used), ``conflict``,
-        ``as_of``, ``asked_at``, ``record_id`` and ``notes``. Without an answer ``top_value`` is
-        None and ``confidence`` NaN. MissingPackageError if pandas is not installed.
+        ``as_of``, ``asked_at``, ``record_id``, ``set`` (the values of the prediction set, if one
+        was asked for), ``deferred`` (why the answer is deferred, if it is) and ``notes``. Without
+        an answer ``top_value`` is None and ``confidence`` NaN. MissingPackageError if pandas is
+        not installed.
         """
         values = list(dict.fromkeys(value for result in self for value in result.values))
         rows = [answer_cells(result, values) for result in self]
@@ -484,6 +502,8 @@ def answer_columns(values: Iterable[str]) -> dict[str, ColumnKind]:
         "as_of": "time",
         "asked_at": "time",
         "record_id": "text",
+        "set": "text",
+        "deferred": "text",
         "notes": "text",
     }
 
@@ -495,7 +515,10 @@ def answer_cells(result: QueryResult, values: Iterable[str]) -> list[object]:
         *(result.entity_id, result.predicate, result.claim, result.top_value, result.confidence),
         *(distribution.get(value) for value in values),
         *(result.source, result.method, len(result.evidence_chain), result.conflict),
-        *(result.as_of_time, result.asked_at, result.record_id, "\n".join(result.notes)),
+        *(result.as_of_time, result.asked_at, result.record_id),
+        None if result.prediction_set is None else joined(result.prediction_set.values),
+        result.decision.why if result.decision is not None and result.is_deferred else None,
+        "\n".join(result.notes),
     ]
 
 
@@ -515,6 +538,10 @@ def _entropy(rows: FloatArray) -> FloatArray:
 def _fact(used: FactUsed) -> dict[str, Any]:
     fields = {name: getattr(used, name) for name in FactUsed.__slots__}
     return {**fields, "timestamp": _iso(used.timestamp)}
+
+
+def _plain(part: PredictionSet | Decision | TrackRecord | None) -> dict[str, Any] | None:
+    return None if part is None else part.to_dict()
 
 
 def _counts(left_out: LeftOut | None) -> dict[str, int] | None:

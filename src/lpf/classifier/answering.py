@@ -20,6 +20,7 @@ from lpf.errors import TrainingError
 from lpf.factors.keys import content_key
 from lpf.index.copies import copy_groups
 from lpf.items import Segments
+from lpf.metrics.prediction_sets import never_empty, sets, surprise
 from lpf.model.artefact import Artefact
 from lpf.reading.words import has_words, wordless
 from lpf.results import NO_WORDS, UNFAMILIAR_BELOW, UNLIKE
@@ -136,6 +137,29 @@ class EntityBatch:
         if self._has_evidence.any():
             answers[self._has_evidence] = self._answers(fitted, options).distribution
         return answers
+
+    def sets(self, fitted: FittedModel, options: QueryOptions, by_value: bool) -> NDArray[np.bool_]:
+        """Prediction sets with the coverage of ``options``, [E, V]."""
+        assert options.coverage is not None  # the caller gives one
+        held = fitted.engine.held_out(PREDICATE, "coverage")
+        surprises = surprise(self.distribution(fitted, options))
+        members = never_empty(sets(surprises, held.cutoffs(options.coverage, by_value)), surprises)
+        members[~self._has_evidence] = True
+        return members
+
+    def decisions(
+        self, fitted: FittedModel, options: QueryOptions
+    ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """Which entities get an answer with the ``max_risk`` of ``options`` [E], and the most
+        probable class of each [E]."""
+        assert options.max_risk is not None  # the caller gives one
+        held = fitted.engine.held_out(PREDICATE, "max_risk")
+        distribution = self.distribution(fitted, options)
+        best, cutoff = distribution.argmax(axis=1), held.deferral_cutoff(options.max_risk)
+        if cutoff is None:
+            return np.zeros(len(best), bool), best
+        sure = surprise(distribution).min(axis=1) < cutoff
+        return np.asarray(sure & held.seen[best] & self._has_evidence), best
 
     def uncertainty(self, fitted: FittedModel, options: QueryOptions) -> Uncertainty:
         """Each field [E]. The prior is all aleatoric: it is the same in every draw."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lpf.classifier import saving
@@ -135,6 +136,30 @@ class LPFClassifier(EntityClassifier):
         the prior."""
         fitted = self._require_fitted()
         return self._batch(X, fitted).distribution(fitted, self._options())
+
+    def predict_set(
+        self, X: Iterable[EntityLike], coverage: float = 0.9, *, by_value: bool = False
+    ) -> NDArray[np.bool_]:
+        """Prediction sets [E, V], columns as in ``classes_``: at least the share ``coverage`` of
+        entities like the held-out ones have their class in their set; with ``by_value``, of those
+        of each class by itself. An entity without evidence has all classes in its set. ConfigError
+        if the classifier does not know how sure it is: fit it again."""
+        fitted = self._require_fitted()
+        options = replace(self._options(), coverage=coverage)
+        return self._batch(X, fitted).sets(fitted, options, by_value)
+
+    def predict_selective(
+        self, X: Iterable[EntityLike], max_risk: float = 0.05
+    ) -> NDArray[np.object_]:
+        """The most probable class of each entity [E], or None where it is deferred: with 95 %
+        confidence at most the share ``max_risk`` of the classes that are given is wrong. All are
+        deferred if that cannot be reached. ConfigError as for ``predict_set``."""
+        fitted = self._require_fitted()
+        options = replace(self._options(), max_risk=max_risk)
+        answered, best = self._batch(X, fitted).decisions(fitted, options)
+        chosen = fitted.classes.array.astype(object)[best]
+        chosen[~answered] = None
+        return np.asarray(chosen)
 
     def explain(self, X: Iterable[EntityLike]) -> list[Explanation]:
         """What each item contributed to the answer: one explanation per entity of X."""

@@ -42,6 +42,7 @@ from lpf.results import (
     unfamiliar_places,
 )
 from lpf.storage.values import from_micros
+from lpf.sureness import Decision, PredictionSet, TrackRecord
 from lpf.types import FloatArray
 
 NAT = 1.0 / math.log(2.0)  # in bits
@@ -87,6 +88,8 @@ def show_answer(
         output.print(indented(Text(f"claim: {claim}")))
     for line in _basis(result):
         output.print(indented(Text(one_line(line), style="dim")))
+    for line in _sureness(result):
+        output.print(indented(Text(one_line(line))))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
     output.print()
@@ -111,7 +114,62 @@ def _verdict(result: QueryResult) -> str:
     """The top value and its probability; the prior alone is not an answer."""
     if result.top_value is None or result.confidence is None:
         return NO_ANSWER
-    return f"{result.top_value}, {percent(result.confidence)}"
+    answer = f"{result.top_value}, {percent(result.confidence)}"
+    return f"deferred (would be {answer})" if result.is_deferred else answer
+
+
+def _sureness(result: QueryResult) -> Iterator[str]:
+    """How far the answer may be relied on, why it is deferred, and its prediction set."""
+    decision, chosen, known = result.decision, result.prediction_set, result.track_record
+    if decision is not None:
+        yield "; ".join([_decided(decision, known), *([] if known is None else known.caveats)])
+        if decision.help is not None:
+            yield f"what would help: {decision.help}"
+    elif known is not None:
+        yield known.sentence
+    if chosen is not None:
+        meaning = _meaning(result, chosen)
+        yield f"{_share(chosen.coverage)} set: {', '.join(chosen.values)} ({meaning})"
+
+
+def _decided(decision: Decision, known: TrackRecord | None) -> str:
+    risk = f"a risk of at most {_share(decision.max_risk)}"
+    if not decision.answered:
+        return f"deferred: {decision.why} (asked for {risk})"
+    if decision.answered_share is None:
+        return f"answered at {risk}: the known fact is certain enough"
+    about = "" if known is None or known.apart else "about "
+    return (
+        f"answered at {risk}, with {about}{_share(decision.confidence)} confidence; "
+        f"{_share(decision.answered_share)} of held-out entities get an answer"
+    )
+
+
+def _meaning(result: QueryResult, chosen: PredictionSet) -> str:
+    """What the prediction set promises, and on what it is based."""
+    if chosen.cutoffs is None:
+        if result.source == "canonical":
+            return "by the confidence of the known fact"
+        return f"all values: there is no evidence about {result.predicate} itself"
+    known = result.track_record
+    assert known is not None  # cutoffs come from held-out entities
+    each = " of each value" if chosen.by_value else ""
+    if None in chosen.cutoffs.values():
+        least = math.ceil(chosen.coverage / (1.0 - chosen.coverage) - 1e-9)
+        return (
+            f"{known.entities} held-out entities are too few to leave any value out; at least "
+            f"{least}{each} are needed"
+        )
+    least_share = "at least" if known.apart else "about"
+    return (
+        f"has the true value for {least_share} {_share(chosen.coverage)} of entities{each} like "
+        f"the {known.entities:,} held-out ones"
+    )
+
+
+def _share(number: float) -> str:
+    """0.995 as 99.5 %."""
+    return f"{100 * number:.3g} %"
 
 
 def _basis(result: QueryResult) -> list[str]:

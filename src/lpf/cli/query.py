@@ -33,6 +33,7 @@ def register(app: typer.Typer) -> None:
     command(
         app,
         "lpf query C0001 compliance_level",
+        "lpf query C0001 --coverage 0.95 --max-risk 0.05",
         "lpf query C0001 --mode paper --alpha 2 --json",
     )(with_options(QueryOptions)(query))
 
@@ -56,7 +57,7 @@ def query(
     """Ask what is true of an entity: a probability for every value, and where it comes from.
 
     Defaults can be changed in lpf.toml, section query. The exit code is 4 if there is no answer: no
-    item and no fact counts.
+    item and no fact counts, or it is deferred.
     """
     if full and as_json:
         raise ConfigError(
@@ -74,7 +75,7 @@ def query(
         print_document(result.to_dict())
     else:
         _show(result, items, damaged, full=full, verbose=verbose)
-    if not result.has_answer:
+    if not result.has_answer or result.is_deferred:
         raise typer.Exit(EXIT_NO_ANSWER)
 
 

@@ -31,6 +31,7 @@ from lpf.factors.keys import feature_keys
 from lpf.items import Items, Segments
 from lpf.model.claim_alone import ClaimAlone
 from lpf.model.familiarity import without_wordless
+from lpf.model.held_out import HeldOutAnswers
 from lpf.model.runtime import Runtime
 from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.schema import Schema
@@ -231,6 +232,21 @@ class Engine:
             field="options.without_claim_prior",
             hint="Leave the option out, or train a model on entities with different claims.",
         )
+
+    def held_out(self, predicate: str, option: str) -> HeldOutAnswers:
+        """What the model knows of held-out entities. ConfigError about ``option``, which needs it,
+        if it knows nothing, or if the circuit, which answered them, does not cover the
+        predicate."""
+        known = self.runtime.held_out.get(predicate)
+        if known is not None and self.background.covers(predicate):
+            return known
+        why = f"the circuit does not cover {predicate!r}"
+        hint = "Leave the option out."
+        if known is None:
+            why = f"model {self.runtime.version} has no answers about held-out entities for "
+            why += f"{predicate!r}: it was not trained on labels, or by an earlier version"
+            hint = "Train again ('lpf train'), or leave the option out."
+        raise ConfigError(f"{why}. Nothing was answered.", field=option, hint=hint)
 
     def factors(
         self,

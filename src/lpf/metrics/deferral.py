@@ -50,7 +50,7 @@ def deferral_cutoff(
         return None
     order = np.argsort(surprises, kind="stable")
     ordered = surprises[order]
-    errors = np.cumsum(~right[order])
+    errors = np.cumsum(~right[order], dtype=np.intp)
     # Answers that are equally sure are given together or not at all.
     ends = np.flatnonzero(np.append(ordered[1:] > ordered[:-1], True))
     chances = chance_of_few_errors(errors[ends], ends + 1, max_risk)

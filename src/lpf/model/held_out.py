@@ -59,8 +59,15 @@ class HeldOutAnswers:
         cls, kind: HeldOutKind, values: int, tensors: Mapping[str, Float32Array], predicate: str
     ) -> HeldOutAnswers:
         labels, top, label_surprise, top_surprise, groups = tensors[f"{HELD_OUT}{predicate}"].T
-        whole = [column.astype(np.intp) for column in (labels, top, groups)]
-        return cls(kind, values, *whole[:2], label_surprise, top_surprise, whole[2])
+        return cls(
+            kind,
+            values,
+            labels.astype(np.intp),
+            top.astype(np.intp),
+            label_surprise,
+            top_surprise,
+            groups.astype(np.intp),
+        )
 
     def tensors(self, predicate: str) -> dict[str, Float32Array]:
         columns = (self.labels, self.top, self.label_surprise, self.top_surprise, self.groups)

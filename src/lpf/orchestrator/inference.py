@@ -153,6 +153,9 @@ class Inference:
         ConfigError if the model cannot do what they ask for."""
         if options.without_claim_prior and self._engine is not None:
             self._engine.claim_alone(predicate)  # refuses what it cannot do
+        for name in ("coverage", "max_risk"):
+            if getattr(options, name) is not None and self._engine is not None:
+                self._engine.held_out(predicate, f"options.{name}")
         if options.min_credibility is not None:
             return options, "given"
         if options.query_text is None and options.as_of is None:

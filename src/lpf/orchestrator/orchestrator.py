@@ -15,6 +15,7 @@ from lpf.index.retrieve import EvidenceIndex
 from lpf.ledger.records import Draft, Receipt
 from lpf.ledger.writer import Ledger
 from lpf.orchestrator.inference import Inference, Question
+from lpf.orchestrator.judging import judge
 from lpf.orchestrator.known_facts import FactPolicy, canonical_probabilities, staleness_micros
 from lpf.orchestrator.recording import Contexts, draft_of
 from lpf.results import FactUsed, QueryResult
@@ -62,6 +63,8 @@ class Orchestrator:
         self._clock = clock
         self._latest = (parts.ledger.newest_time or 0) if parts.ledger else 0
         self._schema = parts.schema
+        self._background = parts.background
+        self._held_out = {} if parts.engine is None else parts.engine.runtime.held_out
         self._stale = {one.name: staleness_micros(one) for one in parts.schema}
         self._inference = Inference(
             schema=parts.schema,
@@ -93,6 +96,7 @@ class Orchestrator:
         result = self._canonical(question)
         if result is None:
             result = self._inference.answer([question])[0]
+        self._judge([result])
         self._note_clock([result])
         result.stages["canonical"] = 1e3 * looked
         self._record(result, begun, audit)
@@ -129,6 +133,7 @@ class Orchestrator:
         ]
         looked = perf_counter() - begun
         results = self._answer_all(all_questions)
+        self._judge(results)
         self._note_clock(results)
         self._record_many(results, begun, looked, audit)
         return results
@@ -173,6 +178,11 @@ class Orchestrator:
             answers = self._inference.answer([questions[place] for place in chosen])
             results.update(zip(chosen, answers, strict=True))
         return [results[place] for place in range(len(questions))]
+
+    def _judge(self, results: Sequence[QueryResult]) -> None:
+        for result in results:
+            covered = self._background.covers(result.predicate)
+            judge(result, self._held_out.get(result.predicate) if covered else None)
 
     def _note_clock(self, results: Sequence[QueryResult]) -> None:
         """Records stay in order by their numbers, but their times are wrong if the clock was set

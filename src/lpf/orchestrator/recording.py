@@ -83,6 +83,10 @@ def draft_of(result: QueryResult, context: Context, asked_by: str | None = None)
         fields["notes"] = list(result.notes)
     if result.uncertainty is not None:
         fields["uncertainty"] = dict(result.uncertainty)
+    if result.prediction_set is not None:
+        fields["prediction_set"] = result.prediction_set.to_dict()
+    if result.decision is not None:
+        fields["decision"] = result.decision.to_dict()
     if result.evidence is not None:
         fields |= _chain(result.evidence, context.by_source, blobs)
     texts: tuple[QueryText, ...] = ()
@@ -183,16 +187,19 @@ def shared_options(options: QueryOptions) -> QueryOptions:
 
 def hyperparameters(options: QueryOptions) -> dict[str, Any]:
     """The options as stored in a context. Query text and ``as_of`` belong to the record itself.
-    Records without ``related_evidence`` or ``without_claim_prior``, among them all of earlier
+    Records without ``related_evidence`` or another of the last ones, among them all of earlier
     versions, did not use them."""
     document = asdict(options) | {"top_k": options.most_items}
-    used = {
+    used: dict[str, Any] = {
         "related_evidence": options.uses_related,
         "without_claim_prior": options.without_claim_prior,
+        "coverage": options.coverage,
+        "coverage_by_value": options.coverage_by_value,
+        "max_risk": options.max_risk,
     }
     for name in ("query_text", "as_of", *used):
         del document[name]
-    return document | {name: True for name, is_used in used.items() if is_used}
+    return document | {name: value for name, value in used.items() if value}
 
 
 class Contexts:

@@ -27,13 +27,16 @@ from lpf.index.features import known_reader
 from lpf.items import Segments
 from lpf.model.artefact import Artefact
 from lpf.model.familiarity import without_wordless
+from lpf.model.held_out import HeldOutAnswers
 from lpf.model.runtime import Runtime
+from lpf.orchestrator.judging import is_sure_enough, values_of_set
 from lpf.orchestrator.known_facts import canonical_probabilities
 from lpf.reading import Reader, ReadRequest
 from lpf.reading.fitted_words import with_words, without_words
 from lpf.reading.tuned import with_tuned
 from lpf.reading.words import wordless
 from lpf.storage.evidence import DamagedItem, EvidenceStore, StoredEvidence
+from lpf.sureness import by_probability
 from lpf.types import Float32Array, FloatArray
 
 # How far float32 products may differ if the networks run on batches of another shape.
@@ -45,7 +48,8 @@ VECTOR_TOLERANCE = 1e-3
 @dataclass(frozen=True)
 class Replay:
     """What a record says and what was recomputed. ``exact`` means bit for bit. ``faults`` say what
-    is wrong with the stored vectors that new questions would use."""
+    is wrong with the stored vectors that new questions would use, or with the record's prediction
+    set or deferral."""
 
     record_id: str
     recorded: Mapping[str, float]
@@ -64,7 +68,8 @@ class Replay:
 
     @property
     def agrees(self) -> bool:
-        """The answer is the same, and so are the stored vectors."""
+        """The answer is the same, its set and deferral follow from it, and the stored vectors are
+        those of the texts."""
         return self.same_answer and not self.faults
 
     @property
@@ -88,7 +93,49 @@ def as_replay(
 ) -> Replay:
     values = fields["context"]["values"]
     recomputed = dict(zip(values, distribution.tolist(), strict=True))
-    return Replay(fields["record_id"], fields["distribution"], recomputed, deep, tuple(notes))
+    faults = judging_faults(fields)
+    return Replay(
+        fields["record_id"], fields["distribution"], recomputed, deep, tuple(notes), faults
+    )
+
+
+def judging_faults(
+    fields: Mapping[str, Any], held: HeldOutAnswers | None = None
+) -> tuple[str, ...]:
+    """What is wrong with the prediction set and the deferral of a record, given its distribution.
+    With the model's held-out answers, their cutoffs are computed again."""
+    values = tuple(fields["context"]["values"])
+    probabilities = np.array([fields["distribution"][value] for value in values])
+    faults = []
+    recorded, decision = fields.get("prediction_set"), fields.get("decision")
+    if recorded is not None:
+        expected: Sequence[str] = values
+        if recorded["cutoffs"] is not None:
+            cutoffs = [_infinite(recorded["cutoffs"][value]) for value in values]
+            expected = values_of_set(values, probabilities, cutoffs)
+            if held is not None:
+                again = held.cutoffs(recorded["coverage"], recorded["by_value"]).tolist()
+                if again != cutoffs:
+                    faults.append(
+                        "the prediction set of the record has other cutoffs than its model"
+                    )
+        elif fields["method"] == "canonical":
+            by_value = dict(zip(values, probabilities.tolist(), strict=True))
+            expected = by_probability(by_value, recorded["coverage"])
+        if list(expected) != recorded["values"]:
+            faults.append("the prediction set does not follow from the answer")
+    if decision is not None and "evidence_chain" in fields and decision["reachable"]:
+        cutoff = _infinite(decision["cutoff"])
+        unseen = "value_never_seen" in decision["reasons"]
+        if decision["answered"] != (is_sure_enough(probabilities, cutoff) and not unseen):
+            faults.append("whether the answer was given or deferred does not follow from it")
+        if held is not None and held.deferral_cutoff(decision["max_risk"]) != cutoff:
+            faults.append("the deferral has another cutoff than the model of the record")
+    return tuple(faults)
+
+
+def _infinite(number: float | None) -> float:
+    return np.inf if number is None else number
 
 
 def recombined(fields: Mapping[str, Any], factors: Mapping[str, Any] | None) -> FloatArray:
@@ -190,14 +237,15 @@ def replay_deep(
         fields = {**fields, "base": (as_row(fields["base"]) + taken_out).tolist()}
     if not texts:
         replayed = as_replay(fields, recombined(fields, None), deep=True, notes=notes)
-        return replace(replayed, faults=again.changed_vectors(store))
+        return replace(replayed, faults=replayed.faults + again.changed_vectors(store))
     if fields["method"] == "learned":
         distribution = again.learned(context, texts)
     else:
         factors = again.factors(context["predicate"], context, fields["factors"], texts)
         distribution = recombined(fields, factors)
     replayed = as_replay(fields, distribution, deep=True, notes=notes)
-    return replace(replayed, faults=again.changed_vectors(store))
+    faults = judging_faults(fields, again.held_out(context["predicate"]))
+    return replace(replayed, faults=faults + again.changed_vectors(store))
 
 
 def _with_related(
@@ -361,6 +409,9 @@ class _Again:
         features = self._features(texts)
         known = self._runtime.claim_alone[predicate]
         return np.asarray(known.taken_out(features, Segments.one(len(features)))[0])
+
+    def held_out(self, predicate: str) -> HeldOutAnswers | None:
+        return self._runtime.held_out.get(predicate)
 
     def _model(self, context: Mapping[str, Any]) -> Runtime:
         return self._runtime.member(0) if context["members"] == "best" else self._runtime
