@@ -421,7 +421,7 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
         "active": outcome.active,
         "name": trained.card.name,
         "report": None if outcome.report is None else str(outcome.report),
-        "data": _data_document(run),
+        "data": _data_document(run, _held_apart(trained)),
         "predicates": list(run.predicates),
         "prior": _prior_document(run),
         "reader": trained.config.reader_id,
@@ -446,9 +446,17 @@ def training_document(outcome: TrainingOutcome) -> dict[str, Any]:
     }
 
 
-def _data_document(run: TrainingRun) -> dict[str, Any]:
+def _held_apart(trained: Trained) -> int:
+    """How many validation entities were used for nothing but how sure answers are."""
+    held_out = trained.config.held_out.values()
+    return max((one.entities for one in held_out if one.kind == "apart"), default=0)
+
+
+def _data_document(run: TrainingRun, held_apart: int) -> dict[str, Any]:
     dataset = run.dataset
-    counts = {split: len(dataset.positions(split)) for split in SPLITS}
+    counts: dict[str, int] = {split: len(dataset.positions(split)) for split in SPLITS}
+    counts["validation"] -= held_apart
+    counts["held apart"] = held_apart
     return {
         "name": dataset.name,
         "entities": len(dataset),

@@ -97,7 +97,9 @@ def is_sure_enough(probabilities: FloatArray, cutoff: float) -> bool:
 def _out_of_reach(held: HeldOutAnswers, max_risk: float) -> Decision:
     """What can be reached instead, and what would help."""
     needed, smallest = fewest_without_error(max_risk), held.smallest_risk
-    entities = "held-out entities" if held.independent == len(held) else "groups of them"
+    entities = "held-out entities"
+    if held.independent < len(held):
+        entities = f"groups of {entities}"
     if held.independent < needed:
         advice = (
             f"at least {needed:,} {entities} answered right are needed to show it, and the model "
