@@ -220,3 +220,16 @@ def _joined(parts: Sequence[tuple[NDArray[np.bool_] | None, int]]) -> NDArray[np
     return np.concatenate(
         [np.zeros(count, np.bool_) if marks is None else marks for marks, count in parts]
     )
+
+
+def jensen_shannon(rows: FloatArray) -> float:
+    """Divergence of K distributions [K, V] from their mean, as a share of the largest possible."""
+    largest = np.log(min(rows.shape))
+    if largest == 0.0:
+        return 0.0
+    return max(0.0, float((_entropy(rows.mean(axis=0)) - _entropy(rows).mean()) / largest))
+
+
+def _entropy(rows: FloatArray) -> FloatArray:
+    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
+    return np.asarray(-(rows * logs).sum(axis=-1))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lpf.errors import MissingPackageError
-from lpf.items import Items
-from lpf.sureness import Decision, PredictionSet, TrackRecord, joined
+from lpf.items import Items, jensen_shannon
+from lpf.sureness import Decision, PredictionSet, TrackRecord, joined, plain
 from lpf.types import ColumnKind, FloatArray, QueryOptions
 
 if TYPE_CHECKING:
@@ -205,9 +205,8 @@ class QueryResult:
     ``without_claim_prior``: log share - log P(value | claim), which takes out what the claim alone
     gives away; else None.
 
-    ``prediction_set`` is there if the question asked for a ``coverage``, ``decision`` if it gave a
-    ``max_risk``. ``track_record`` says how often answers as sure were right; None if the model does
-    not know, or if the answer is not based on evidence in robust mode.
+    ``prediction_set`` answers a ``coverage``, ``decision`` a ``max_risk``; ``track_record`` says how
+    often answers as sure were right, if the model knows.
     """
 
     entity_id: str
@@ -330,9 +329,9 @@ class QueryResult:
             "confidence": self.confidence,
             "source": self.source,
             "method": self.method,
-            "prediction_set": _plain(self.prediction_set),
-            "decision": _plain(self.decision),
-            "track_record": _plain(self.track_record),
+            "prediction_set": plain(self.prediction_set),
+            "decision": plain(self.decision),
+            "track_record": plain(self.track_record),
             "variant": self.options.variant,
             "mode": self.options.mode,
             "min_credibility": self.options.min_credibility,
@@ -458,9 +457,8 @@ class QueryResults(list[QueryResult]):
         ones), ``top_value``, ``confidence``, one ``p_<value>`` per value (NaN for predicates that
         do not have it), ``source``, ``method``, ``items`` (evidence items used), ``conflict``,
         ``as_of``, ``asked_at``, ``record_id``, ``set`` (the values of the prediction set, if one
-        was asked for), ``deferred`` (why the answer is deferred, if it is) and ``notes``. Without
-        an answer ``top_value`` is None and ``confidence`` NaN. MissingPackageError if pandas is
-        not installed.
+        was asked for), ``deferred`` (why, if it is) and ``notes``. Without an answer ``top_value``
+        is None and ``confidence`` NaN. MissingPackageError if pandas is not installed.
         """
         values = list(dict.fromkeys(value for result in self for value in result.values))
         rows = [answer_cells(result, values) for result in self]
@@ -522,26 +520,9 @@ def answer_cells(result: QueryResult, values: Iterable[str]) -> list[object]:
     ]
 
 
-def jensen_shannon(rows: FloatArray) -> float:
-    """Divergence of K distributions [K, V] from their mean, as a share of the largest possible."""
-    largest = np.log(min(rows.shape))
-    if largest == 0.0:
-        return 0.0
-    return max(0.0, float((_entropy(rows.mean(axis=0)) - _entropy(rows).mean()) / largest))
-
-
-def _entropy(rows: FloatArray) -> FloatArray:
-    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
-    return np.asarray(-(rows * logs).sum(axis=-1))
-
-
 def _fact(used: FactUsed) -> dict[str, Any]:
     fields = {name: getattr(used, name) for name in FactUsed.__slots__}
     return {**fields, "timestamp": _iso(used.timestamp)}
-
-
-def _plain(part: PredictionSet | Decision | TrackRecord | None) -> dict[str, Any] | None:
-    return None if part is None else part.to_dict()
 
 
 def _counts(left_out: LeftOut | None) -> dict[str, int] | None:

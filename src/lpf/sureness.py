@@ -135,6 +135,11 @@ class TrackRecord:
         return {**{name: getattr(self, name) for name in fields}, "caveats": list(self.caveats)}
 
 
+def plain(part: PredictionSet | Decision | TrackRecord | None) -> dict[str, Any] | None:
+    """Plain data for JSON."""
+    return None if part is None else part.to_dict()
+
+
 def by_probability(distribution: Mapping[str, float], coverage: float) -> tuple[str, ...]:
     """The most probable values that together have at least the probability ``coverage``."""
     ordered = sorted(distribution, key=distribution.__getitem__, reverse=True)

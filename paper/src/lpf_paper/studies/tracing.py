@@ -20,7 +20,7 @@ from lpf.datasets import DatasetEntity, DatasetItem
 from lpf.domains import perfect_answers
 from lpf.engine import Answers
 from lpf.evaluation import EvalSpec, TrainSpec
-from lpf.results import jensen_shannon
+from lpf.items import jensen_shannon
 from lpf.storage import write_atomically
 from lpf.training import Examples
 from lpf.types import FloatArray
