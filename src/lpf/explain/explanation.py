@@ -205,12 +205,14 @@ def averaged_parts(potential: FloatArray) -> FloatArray:
 
 
 def conflicts(
-    potential: FloatArray | None, sources: GroupArray
+    potential: FloatArray | None, sources: GroupArray | None
 ) -> tuple[float | None, float | None]:
     """How much items contradict each other, and how much sources do: the Jensen-Shannon divergence
-    of what they say, an item without a source being one of its own."""
+    of what they say, an item without a source being one of its own (None: not known)."""
     if potential is None or len(potential) < 2:
         return None, None
+    if sources is None:
+        return jensen_shannon(potential), None
     names = np.where(sources >= 0, sources, sources.max(initial=0) + 1 + np.arange(len(sources)))
     _, groups, sizes = np.unique(names, return_inverse=True, return_counts=True)
     if len(sizes) < 2:

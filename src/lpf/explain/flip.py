@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpf.explain.explanation import Flip
 from lpf.explain.recombination import Places, Recombination
@@ -19,6 +20,7 @@ from lpf.types import FloatArray
 
 MOST_EXACT: Final = 12
 MOST_PUT_BACK: Final = 64  # larger sets are not thinned out
+TIE: Final = 1e-9
 
 
 def smallest_flip(
@@ -49,7 +51,7 @@ def _by_trial(items: Recombination, top: int, count: int) -> Places | None:
     for size in range(1, count + 1):
         sets = [np.array(chosen) for chosen in combinations(range(count), size)]
         answers = items.answers([np.delete(everyone, chosen) for chosen in sets])
-        changed = np.flatnonzero(answers.argmax(axis=1) != top)
+        changed = np.flatnonzero(_is_other(answers, top))
         if len(changed):
             return sets[int(changed[answers[changed, top].argmin()])]
     return None
@@ -99,4 +101,10 @@ def _thinned(items: Recombination, top: int, removed: Places) -> Places:
 
 def _changes(items: Recombination, top: int, removed: Places, count: int) -> bool:
     left = np.delete(np.arange(count), removed)
-    return int(items.answers([left])[0].argmax()) != top
+    return bool(_is_other(items.answers([left]), top)[0])
+
+
+def _is_other(answers: FloatArray, top: int) -> NDArray[np.bool_]:
+    """True for answers [S, V] in which another value is more probable than ``top``. A tie, such as
+    that of an even prior when no item is left, is no other answer."""
+    return np.asarray(answers.max(axis=1) > answers[:, top] + TIE)

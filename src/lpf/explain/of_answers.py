@@ -71,7 +71,7 @@ class LearnedItems:
 
 
 @dataclass(frozen=True, eq=False)
-class _Answered:
+class Answered:
     """What is needed of a result or a record. ``log_prior`` [V] is that of the circuit alone,
     ``base`` [V] what the items multiply, ``related`` what evidence about each predicate adds [V].
     ``fixed`` are the numbers that belong to the model: shares, silent, ratios."""
@@ -94,6 +94,7 @@ class _Answered:
     learned: Recombination | None = None
     record_id: str | None = None
     notes: tuple[str, ...] = ()
+    knows_sources: bool = True
 
     @property
     def alone(self) -> FloatArray:
@@ -108,9 +109,14 @@ def explain_result(
     result: QueryResult, engine: Engine | None, background: Background
 ) -> AnswerExplanation:
     """Explain a live answer."""
+    return explained(with_engine(answered_of(result, background), result, engine))
+
+
+def answered_of(result: QueryResult, background: Background) -> Answered:
+    """A result without its items."""
     log_prior = background.log_prior(result.predicate)
     base = result.log_prior
-    answered = _Answered(
+    return Answered(
         result.entity_id,
         result.predicate,
         result.values,
@@ -125,15 +131,13 @@ def explain_result(
         record_id=result.record_id,
         notes=result.notes,
     )
-    items = result.evidence
+
+
+def with_engine(answered: Answered, result: QueryResult, engine: Engine | None) -> Answered:
+    """With the items of the result, and the numbers of the model that they were combined with."""
+    items, options = result.evidence, result.options
     if items is None or not len(items) or engine is None:
-        return _explained(answered)
-    return _explained(_with_engine(answered, items, engine, result.options))
-
-
-def _with_engine(
-    answered: _Answered, items: Items, engine: Engine, options: QueryOptions
-) -> _Answered:
+        return answered
     found = replace(answered, ids=tuple(items.ids), items=items)
     if answered.method == "learned":
         posteriors = engine.posteriors(items, options)
@@ -158,7 +162,7 @@ def explain_record(fields: Mapping[str, Any]) -> AnswerExplanation:
     context, factors = fields["context"], fields.get("factors")
     log_prior = as_row(context["log_prior"])
     claim_alone = fields.get("claim_alone")
-    answered = _Answered(
+    answered = Answered(
         fields["entity_id"],
         fields["predicate"],
         tuple(context["values"]),
@@ -174,16 +178,16 @@ def explain_record(fields: Mapping[str, Any]) -> AnswerExplanation:
         notes=tuple(fields.get("notes", ())),
     )
     if factors is None:
-        return _explained(answered)
-    return _explained(_with_factors(answered, context, factors, fields["evidence_chain"]))
+        return explained(answered)
+    return explained(_with_factors(answered, context, factors, fields["evidence_chain"]))
 
 
 def _with_factors(
-    answered: _Answered,
+    answered: Answered,
     context: Mapping[str, Any],
     factors: Mapping[str, Any],
     chain: Sequence[Sequence[str]],
-) -> _Answered:
+) -> Answered:
     def given(name: str, dtype: type = np.float64) -> Any:
         return np.array(factors[name], dtype) if name in factors else None
 
@@ -221,10 +225,17 @@ def _with_factors(
         if "occurrence_ratios" in context
         else None,
     }
-    return replace(answered, ids=ids, items=items, parameters=parameters, fixed=fixed)
+    return replace(
+        answered,
+        ids=ids,
+        items=items,
+        parameters=parameters,
+        fixed=fixed,
+        knows_sources=sources is not None,
+    )
 
 
-def _explained(answered: _Answered) -> AnswerExplanation:
+def explained(answered: Answered) -> AnswerExplanation:
     items = answered.items
     parts = tuple(_parts(answered))
     if items is None:
@@ -240,11 +251,15 @@ def _explained(answered: _Answered) -> AnswerExplanation:
     )
     item_parts = _item_parts(answered.ids, items, added, without, weights)
     return _explanation(
-        answered, parts, item_parts, flip, conflicts(items.potential, items.sources)
+        answered,
+        parts,
+        item_parts,
+        flip,
+        conflicts(items.potential, items.sources if answered.knows_sources else None),
     )
 
 
-def _learned(answered: _Answered, items: Items) -> AnswerExplanation:
+def _learned(answered: Answered, items: Items) -> AnswerExplanation:
     weights = [Weight(float(weight)) for weight in items.weight]
     with np.errstate(divide="ignore"):
         answer = np.log(answered.probabilities)
@@ -264,7 +279,7 @@ def _learned(answered: _Answered, items: Items) -> AnswerExplanation:
     return _explanation(answered, (together,), parts, flip)
 
 
-def recombination_of(answered: _Answered, items: Items) -> Recombination:
+def recombination_of(answered: Answered, items: Items) -> Recombination:
     """The items of an answer with factors, to be combined again."""
     potential = items.potential
     assert potential is not None  # only the variant learned has none
@@ -298,7 +313,7 @@ def _paper_weight(items: Items, parameters: PaperParameters) -> FloatArray:
     return credibility_weight(items.mean_sigma, parameters)
 
 
-def _added(answered: _Answered, items: Items) -> tuple[FloatArray, list[Weight]]:
+def _added(answered: Answered, items: Items) -> tuple[FloatArray, list[Weight]]:
     """What each item adds to the logarithm of each value [K, V], and its weight."""
     potential, segments = items.potential, Segments.one(len(items))
     assert potential is not None
@@ -366,7 +381,7 @@ def _item_parts(
     )
 
 
-def _parts(answered: _Answered) -> list[Part]:
+def _parts(answered: Answered) -> list[Part]:
     """All but the items."""
     if answered.method == "average":
         return []  # the prior plays no part in an average
@@ -396,7 +411,7 @@ def _parts(answered: _Answered) -> list[Part]:
 
 
 def _explanation(
-    answered: _Answered,
+    answered: Answered,
     parts: tuple[Part, ...],
     items: tuple[ItemPart, ...],
     flip: Flip | None = None,
