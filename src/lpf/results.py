@@ -205,8 +205,8 @@ class QueryResult:
     ``without_claim_prior``: log share - log P(value | claim), which takes out what the claim alone
     gives away; else None.
 
-    ``prediction_set`` answers a ``coverage``, ``decision`` a ``max_risk``; ``track_record`` tells how
-    often answers as sure were right, if the model knows.
+    ``prediction_set`` answers a ``coverage``, ``decision`` a ``max_risk``. ``track_record`` tells
+    how often answers as sure were right, if the model knows.
     """
 
     entity_id: str

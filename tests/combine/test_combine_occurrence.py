@@ -109,3 +109,14 @@ def test_expectation_maximisation_finds_the_table_that_made_the_labels() -> None
     prior = np.bincount(labels) / len(labels)
     found = fit_ratios(cases, labels, prior) * prior
     np.testing.assert_allclose(found, table, atol=0.06)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_stay_within_what_the_ratios_allow(seed: int) -> None:
+    """While items are faded in, Λ stays between the smallest and the largest ratio, so no part is
+    out of proportion."""
+    drawn = np.random.default_rng(seed)
+    stances, ratios = drawn_stances(seed, 6), drawn.gamma(2.0, 0.5, (4, 3))
+    parts = occurrence_contributions(stances, np.ones(6), Segments.one(6), ratios)
+    span = np.log(ratios.max(axis=0)) - np.log(ratios.min(axis=0))
+    assert (np.abs(parts) <= 2.0 * span + np.abs(np.log(ratios)).max(axis=0)).all()

@@ -13,27 +13,31 @@ from lpf.metrics.groups import (
 
 
 def test_groups_are_numbered_if_they_are_few() -> None:
-    found = few_groups(["a", "b", "a", None, None])
+    found = few_groups(["a", "b", "a", None, *["b"] * 11])
     assert found is not None
-    assert found.tolist() == [0, 1, 0, 2, 3]
+    assert found.tolist() == [0, 1, 0, 2, *[1] * 11]
 
 
 def test_a_name_is_not_confused_with_an_entity_without_group() -> None:
-    found = few_groups([None, 0, 0, "0"])
+    found = few_groups([None, *[0] * 12, *["0"] * 12])
     assert found is not None
     assert len(set(found.tolist())) == 3
 
 
 def test_entities_without_groups_are_not_few_groups() -> None:
     assert few_groups([None] * 10) is None
-    assert few_groups(["a", "b", "c"]) is None  # one entity each
     assert few_groups([]) is None
 
 
+def test_small_groups_are_not_few() -> None:
+    assert few_groups(["a", "b", "c"] * 4) is None
+    assert few_groups(["a", "b", "c"] * 5) is not None
+
+
 def test_many_groups_are_not_few() -> None:
-    names = [f"group {place // 2}" for place in range(2 * FEW_GROUPS)]
+    names = [f"group {place // 6}" for place in range(6 * FEW_GROUPS)]
     assert few_groups(names) is None
-    assert few_groups(names[2:]) is not None
+    assert few_groups(names[6:]) is not None
 
 
 def test_equal_labels_within_groups_count_once() -> None:

@@ -17,6 +17,7 @@ from lpf.datasets import assign_splits
 from lpf.errors import TrainingError
 from lpf.reading import PairReader
 from lpf.reading.fitted_words import without_words
+from lpf.reading.tuned import TunedReader, with_tuned
 from lpf.training import (
     Examples,
     Trained,
@@ -140,19 +141,18 @@ def test_a_tuned_reader_is_part_of_the_model(
     assert tuned is not None
     assert choice.chosen in [one.name for one in ladder.RUNGS]
     assert trained.config.tuned_reader == tuned.digest
-    # Networks would learn the features of training entities by heart.
     assert trained.is_linear
     assert trained.choice is not None
     assert trained.choice.networks_nll is None
     assert steps.count("training all seeds together") == 1
     assert tuned.digest[:16] in trained.config.reader_id
     assert without_words(trained.config.reader_id) != reader.reader_id
-    assert sum(step.startswith("tuning the reader") for step in steps) == 2
+    assert sum(step.startswith("tuning the reader") for step in steps) == 2 * len(ladder.RUNGS)
     assert any(tuned.digest in note for note in trained.card.notes)
-    # Validation entities alone chose: the model was not fitted to them.
-    assert trained.scores_on("validation")["verdict"].entities == len(
-        examples.dataset.positions("validation")
-    )
+    # Both halves together are all that is known, and no test entity.
+    known = np.flatnonzero([entity.split != "test" for entity in examples.dataset])
+    assert tuned.card["tuned_on"]["entities"] == len(known)
+    assert len(tuned.card["halves"]) == 2
 
     again: list[str] = []
     repeated = train(examples, reader, tmp_path, steps=again)
@@ -196,15 +196,15 @@ def test_a_budget_for_part_of_the_entities_tunes_on_part_of_them(
     assert choice is not None
     assert tuned is not None
     assert [one.share for one in choice.rungs] == [0.75, 1.0]
-    entities = round(0.75 * len(examples.dataset.positions("train")))
-    assert tuned.card["tuned_on"]["entities"] == entities
+    parts = ladder.halves(examples.dataset)
+    assert tuned.card["tuned_on"]["entities"] == sum(round(0.75 * len(one)) for one in parts)
     assert "75%" in choice.describe()
     assert list(json.loads(record.read_bytes())["taken"]) == [f"{first} 0.75"]
     steps: list[str] = []
     assert train(examples, reader, tmp_path, config, steps).config == trained.config
     assert not any(step.startswith("tuning the reader") for step in steps)
     whole = train(examples, reader, tmp_path, replace(CONFIG, budget=1000.0), steps)
-    assert sum(step.startswith("tuning the reader") for step in steps) == 1
+    assert sum(step.startswith("tuning the reader") for step in steps) == 2
     assert whole.tuned is not None
     assert whole.tuned.digest != tuned.digest
     # A reader that was tuned on all entities is used whatever the budget is.
@@ -250,7 +250,7 @@ def test_repetitions_with_other_seeds_share_the_tuned_reader(
         ).run()
 
     first = repetition(1)
-    assert sum(step.startswith("tuning the reader") for step in steps) == len(ladder.RUNGS)
+    assert sum(step.startswith("tuning the reader") for step in steps) == 2 * len(ladder.RUNGS)
     steps.clear()
     second = repetition(2)
     assert not any(step.startswith("tuning the reader") for step in steps)
@@ -287,3 +287,52 @@ def test_items_with_different_claims_are_not_tuned_on(
     trained = train(replace(examples, dataset=dataset), reader)
     assert trained.reader_choice is not None
     assert "different claims" in (trained.reader_choice.not_tried or "")
+
+
+def test_halves_keep_groups_together_and_leave_out_test_entities(examples: Examples) -> None:
+    dataset = examples.dataset
+    first, second = ladder.halves(dataset)
+    known = np.flatnonzero([entity.split != "test" for entity in dataset])
+    assert sorted([*first, *second]) == known.tolist()
+    assert abs(len(first) - len(second)) <= 1
+    entities = tuple(
+        replace(entity, group_id=f"G{place // 5}") for place, entity in enumerate(dataset)
+    )
+    grouped = replace(dataset, entities=entities)
+    first, second = ladder.halves(grouped)
+    names = [{entities[place].group_id for place in half} for half in (first, second)]
+    assert not names[0] & names[1]
+    assert ladder.halves(grouped)[0].tolist() == first.tolist()
+
+
+def test_known_entities_are_read_by_the_half_that_does_not_know_them(
+    examples: Examples, reader: PairReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What each text was read with follows from the readers that are kept beside the record."""
+    quick_ladder(monkeypatch)
+    seen: list[Examples] = []
+    choose = ladder.Ladder.climb
+
+    def watched(self: ladder.Ladder, untuned: ladder.FittedReader) -> object:
+        fit = self.fit
+        watching = replace(self, fit=lambda read, name: (seen.append(read), fit(read, name))[1])
+        return choose(watching, untuned)
+
+    monkeypatch.setattr(ladder.Ladder, "climb", watched)
+    train(examples, reader, tmp_path)
+    (record,) = tmp_path.rglob(ladder.RECORD)
+    first, second = ladder.halves(examples.dataset)
+    rung = ladder.RUNGS[0].name.replace(" ", "-")
+    for places, knows in ((first, "second-half"), (second, "first-half")):
+        folder = record.parent / f"{rung}-{knows}"
+        done = json.loads((folder / ladder.DONE).read_bytes())
+        tuned = TunedReader.load(folder, done["reader"])
+        stance = with_tuned(reader, tuned)
+        assert isinstance(stance, PairReader)
+        assert stance.stance is not None
+        dataset = examples.dataset.select(places.tolist())
+        expected = read_features(dataset, stance.stance)
+        rows = examples.rows(places)
+        np.testing.assert_allclose(
+            seen[0].features[rows, -expected.shape[1] :], expected, atol=1e-5
+        )

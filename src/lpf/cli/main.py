@@ -14,6 +14,7 @@ from lpf.cli import (
     entities,
     evaluate,
     evidence,
+    explain,
     facts,
     ingest,
     ledger,
@@ -26,7 +27,7 @@ from lpf.cli.exits import ErrorReportingGroup, InterruptibleTyper
 from lpf.cli.plugins import PluginGroup
 from lpf.version import __version__
 
-COMMANDS = (demo, initialise, ingest, train, query, batch, entities, evaluate, doctor)
+COMMANDS = (*(demo, initialise, ingest, train, query, explain, batch, entities, evaluate, doctor),)
 GROUPS = (facts, evidence, ledger, models, domains)  # commands with subcommands; help has them last
 
 

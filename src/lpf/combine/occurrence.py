@@ -33,7 +33,12 @@ _WEIGHTS: Final = 0.5 * _QUADRATURE[1]
 def occurrences(stances: FloatArray, discount: FloatArray, segments: Segments) -> FloatArray:
     """P(k) [E, 4] of the cases of ``CASES``. ``stances`` [N, 3] are the chances that an item
     supports the claim, refutes it, or is neutral."""
-    absent = np.exp(segments.sum(_log_absent(stances, discount)))
+    return cases_of(np.exp(segments.sum(log_absent(stances, discount))))
+
+
+def cases_of(absent: FloatArray) -> FloatArray:
+    """P(k) [E, 4] from the chances [E, 3] that no item takes either stance, none supports, and none
+    refutes."""
     nothing, no_support, no_refutation = absent.T
     both = 1.0 - no_support - no_refutation + nothing
     cases = np.stack([nothing, no_refutation - nothing, no_support - nothing, both], axis=1)
@@ -69,26 +74,29 @@ def occurrence_contributions(
 ) -> FloatArray:
     """Each item's part of log Λ [N, V]; those of an entity add up to it.
 
-    They are Aumann-Shapley values: while all items are faded in together, an item gets what log Λ
-    gains through it. What log Λ is before that is divided in proportion to ``discount``.
+    They are Aumann-Shapley values: while all items are faded in together, from saying nothing to
+    their stances, an item gets what log Λ gains through it. What log Λ is before that is divided in
+    proportion to ``discount``.
     """
-    logs = _log_absent(stances, discount)
-    sums = segments.sum(logs)
     none, supports, refutes, both = np.moveaxis(ratios, -2, 0)
-    # Λ = both + absent · change, so its slope along each of the three sums is simple.
+    # Λ = both + absent · change, so its slope along each of the three products is simple.
     change = np.stack([none - supports - refutes + both, refutes - both, supports - both], axis=-2)
-    absent = np.exp(_NODES[:, None, None] * sums)
-    likelihood = np.maximum((absent[:, :, None, :] @ change)[:, :, 0] + both, LEAST)
-    # Summed along the first axis, whose order does not depend on E: a replay gives the same bits.
-    weighted = _WEIGHTS[:, None, None, None] * absent[..., None] / likelihood[:, :, None, :]
-    mean_slope = weighted.sum(axis=0) * change
-    parts = (logs[:, None, :] @ mean_slope[segments.owner])[:, 0]
+    parts = np.zeros((len(stances), ratios.shape[-1]))
+    # The chances that an item is not neutral, supports, and refutes.
+    taken = np.stack([1.0 - stances[:, 2], stances[:, 0], stances[:, 1]], axis=1)
+    for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True):
+        left = np.maximum(1.0 - node * taken, LEAST)
+        absent = np.exp(segments.sum(discount[:, None] * np.log(left)))
+        likelihood = np.maximum((absent[:, None, :] @ change)[:, 0] + both, LEAST)
+        mean_slope = absent[:, :, None] * change / likelihood[:, None, :]
+        slope = -discount[:, None] * taken / left
+        parts += weight * (slope[:, None, :] @ mean_slope[segments.owner])[:, 0]
     rest = log_occurrence(stances, discount, segments, ratios) - segments.sum(parts)
     share = discount / np.maximum(segments.sum(discount), LEAST)[segments.owner]
     return np.asarray(parts + share[:, None] * rest[segments.owner])
 
 
-def _log_absent(stances: FloatArray, discount: FloatArray) -> FloatArray:
+def log_absent(stances: FloatArray, discount: FloatArray) -> FloatArray:
     """dᵢ · log P of (neither stance, no support, no refutation) [N, 3]."""
     absent = np.stack([stances[:, 2], 1.0 - stances[:, 0], 1.0 - stances[:, 1]], axis=1)
     return np.asarray(discount[:, None] * np.log(np.maximum(absent, LEAST)))

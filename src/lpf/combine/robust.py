@@ -73,7 +73,12 @@ class RobustParameters:
                 )
 
     def to_dict(self) -> dict[str, float]:
-        return {name: float(value) for name, value in asdict(self).items()}
+        """Without ``trust`` if it is full, so that records stay as they were before there was
+        any."""
+        numbers = {name: float(value) for name, value in asdict(self).items()}
+        if self.trust == 1.0:
+            del numbers["trust"]
+        return numbers
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, float]) -> RobustParameters:

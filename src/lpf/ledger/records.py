@@ -23,6 +23,11 @@ _SET_BY_LEDGER = ("record_id", "format")
 _MOST_KNOWN_BLOBS = 10_000
 
 
+def is_record_id(text: str) -> bool:
+    """Return True for a text of the form of a record ID."""
+    return _RECORD_ID.fullmatch(text) is not None
+
+
 def record_id(seq: int) -> str:
     """``INF00000042``: eight digits, or more if needed."""
     return f"INF{seq:08d}"

@@ -3,8 +3,8 @@
 Entities of one group, such as rumours about one event, share more than their texts. If there are
 few groups, their entities must not count as independent: probabilities fitted to them would be sure
 about groups that nobody has seen. Each then gets the weight 1/(1 + (n - 1)·r) of Kish's design
-effect, n being the size of its group and r how alike the labels within groups are. With many groups
-all entities have the weight 1.
+effect, n being the size of its group and r how alike the labels within groups are. With many or
+small groups all entities have the weight 1.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from lpf.types import FloatArray
 
 # With fewer groups, means over them are known too badly to take their entities as independent.
 FEW_GROUPS = 30
+LARGE_GROUPS = 5  # entities on average; pairs or triples are nearly independent
 
 Groups = NDArray[np.intp]
 
 
 def few_groups(names: Sequence[Hashable | None]) -> Groups | None:
     """The number of each entity's group [E], given its name (None: a group of its own). None unless
-    the groups are few and have several entities."""
+    the groups are few and large."""
     numbers: dict[Hashable, int] = {}
     groups = np.array(
         [
@@ -33,7 +34,8 @@ def few_groups(names: Sequence[Hashable | None]) -> Groups | None:
         ],
         dtype=np.intp,
     )
-    return groups if len(numbers) < min(FEW_GROUPS, len(groups)) else None
+    are_large = len(groups) >= LARGE_GROUPS * max(1, len(numbers))
+    return groups if are_large and len(numbers) < FEW_GROUPS else None
 
 
 def group_weights(labels: NDArray[np.intp], groups: Groups | None) -> FloatArray:

@@ -6,7 +6,7 @@ list of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from time import perf_counter
@@ -52,6 +52,7 @@ _FALLBACKS = {
     "average": "the circuit does not cover this predicate: the items' factors were averaged",
     "learned": "the circuit does not cover this predicate: learned weights were used",
 }
+ASSUMED = "assumed"  # the source of a fact that is only supposed
 NO_CLAIM = "no item has a claim: there was nothing to take out of the answer"
 FACTS_UNUSED = "known facts were not used: only the circuit can take them into account"
 
@@ -66,7 +67,8 @@ class Question:
 
     If evidence about related predicates counts, ``base`` [V] is what the circuit says with the
     known facts, ``related`` what that evidence adds, and ``log_prior`` [V] the sum. ``notes`` say
-    what could not be read.
+    what could not be read. ``assumed`` are values of other predicates that count as certain facts
+    for this question only.
     """
 
     entity_id: str
@@ -84,6 +86,7 @@ class Question:
     log_prior: FloatArray | None = None
     notes: tuple[str, ...] = ()
     threshold: Threshold = "given"
+    assumed: Mapping[str, str] = field(default_factory=dict)
 
 
 class Inference:
@@ -217,7 +220,11 @@ class Inference:
         related = self._related[predicate]
         for question in questions:
             rows = self._facts.of_entity(question.entity_id, question.as_of) if related else []
-            rows = [row for row in rows if row[0] in related]
+            rows = [row for row in rows if row[0] in related and row[0] not in question.assumed]
+            rows += [
+                (name, value, 1.0, question.as_of, ASSUMED, 0)
+                for name, value in question.assumed.items()
+            ]
             if question.own is not None and question.options.mode == "robust":
                 rows.append((predicate, *question.own))
             if rows:

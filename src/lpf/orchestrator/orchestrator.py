@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import attrgetter
@@ -101,6 +101,46 @@ class Orchestrator:
         result.stages["canonical"] = 1e3 * looked
         self._record(result, begun, audit)
         return result
+
+    def suppose(
+        self,
+        entity_id: str,
+        predicate: str,
+        options: QueryOptions = DEFAULT_OPTIONS,
+        facts: Mapping[str, str] | None = None,
+    ) -> QueryResult:
+        """The answer if ``facts``, values of other predicates, were certain. It is not recorded.
+        ConfigError for a fact about the predicate itself, which would be the answer, and for one
+        that the circuit cannot take into account."""
+        assumed = dict(facts or {})
+        known = self._schema[predicate]
+        for name, value in assumed.items():
+            if value not in self._schema[name].index:
+                raise UnknownValueError(
+                    f"{name!r} has no value {value!r}; it has {list(self._schema[name].values)}. "
+                    "Nothing was computed."
+                )
+            if name == predicate:
+                raise ConfigError(
+                    f"{name!r} is the predicate that the question is about, so {value!r} would be "
+                    "the answer. Nothing was computed; assume a fact about another predicate.",
+                    field="facts",
+                )
+            if name not in self._schema.related(predicate):
+                raise ConfigError(
+                    f"{name!r} and {predicate!r} are not declared as related, so a fact about one "
+                    "says nothing about the other. Nothing was computed.",
+                    field="facts",
+                    hint="Declare the relation in lpf.toml, and run 'lpf facts learn'.",
+                )
+        timestamp = self._clock()
+        as_of = timestamp if options.as_of is None else to_micros(options.as_of)
+        row = self._facts.canonical(entity_id, predicate, as_of)
+        options, threshold = self._inference.with_threshold(options, predicate)
+        question = Question(
+            entity_id, known, options, timestamp, as_of, row, threshold=threshold, assumed=assumed
+        )
+        return self._canonical(question) or self._inference.answer([question])[0]
 
     def query_many(
         self,

@@ -7,9 +7,13 @@
 Each rung starts from the untuned weights. All layers are tried first, because they brought more
 than the top layers on FEVER, then the top layers in the time that is left. What a rung
 takes is estimated from a few timed batches; if that is too long, it is tuned on a random part
-of the entities, unless they would be too few. A tuned reader knows the labels of training entities,
-so validation entities alone choose the settings of a model on its features, and between the rungs:
-a tuned reader is used if its NLL is lower by more than one standard error.
+of the entities, unless they would be too few.
+
+A tuned reader knows the labels that it was tuned to, so the features that it reads there say more
+than those of new texts will. Therefore two readers are tuned, each on half of the training and
+validation entities (groups stay together), and each reads the other half. What is fitted to these
+features holds for new texts, which are read with the mean of the two readers' weights. A tuned
+reader is used if the NLL of known entities is lower by more than one standard error.
 
 What is measured and finished is kept in a folder, so that the same run again, after a kill too,
 takes the same decisions.
@@ -20,7 +24,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -29,19 +34,21 @@ from typing import Final
 import numpy as np
 from filelock import FileLock, Timeout
 
-from lpf.datasets import DatasetEntity
+from lpf.datasets import Dataset, DatasetEntity
 from lpf.errors import ReaderError, ReaderUnavailableError, TrainingError
 from lpf.reading.pair import PairReader
 from lpf.reading.reader import Reader
 from lpf.reading.stance import STANCE_WIDTH, STANCES, StanceReader
-from lpf.reading.tuned import TunedReader, with_tuned
+from lpf.reading.stored_weights import unpack_weights
+from lpf.reading.tuned import WEIGHTS_FILE, TunedReader, with_tuned
 from lpf.storage.atomic_files import PRIVATE_FILE, private_folder, write_atomically
 from lpf.training.examples import Examples, Progress, item_requests, read_features
+from lpf.training.held_out import is_learned
 from lpf.training.history import SeedHistory
 from lpf.training.model_choice import ChosenModel
 from lpf.training.reader_choice import ReaderChoice, RungOutcome
 from lpf.training.tuning import STATE, Tuning, TuningSettings, estimated_seconds
-from lpf.training.tuning_data import TuningData, tuning_data
+from lpf.training.tuning_data import Places, TuningData, tuning_data
 from lpf.types import Float32Array
 
 # With fewer labels, tuning made answers worse at every rate that was tried.
@@ -50,6 +57,8 @@ TOP_LAYERS: Final = 3
 SHARE_STEP: Final = 0.05  # shares of the entities that are tuned on are multiples of this
 SAMPLE: Final = 48  # texts that are read to estimate how long reading takes
 RECORD, DONE, LOCK = "ladder.json", "tuned.json", ".lock"
+HALVES: Final = ("first half", "second half")
+HALVES_SEED: Final = 0
 
 
 @dataclass(frozen=True)
@@ -173,6 +182,7 @@ class Ladder:
         record = self._record(untuned.examples)
         losses = untuned.chosen.held_out_losses(self.predicates)
         best, choice = untuned, ReaderChoice(float(losses.mean()))
+        in_folds = untuned.chosen.refit is not None
         left, labels = self.budget - record.before, self._label_count(untuned.examples)
         for rung in RUNGS:
             estimate = self._estimate(record, rung, weights, data)
@@ -185,9 +195,14 @@ class Ladder:
                 continue
             step = _Step(rung, share)
             fitted = self._climbed(step, weights, data, untuned.examples, record)
-            tried, seconds = fitted.chosen.held_out_losses(self.predicates), record.taken[step.key]
+            seconds = record.taken[step.key]
             left -= seconds
-            choice = choice.with_rung(RungOutcome.tried(rung.name, seconds, tried, losses, share))
+            if in_folds and fitted.chosen.refit is not None:
+                tried = fitted.chosen.known_losses(self.predicates)
+                compared = untuned.chosen.known_losses(self.predicates)
+            else:
+                tried, compared = fitted.chosen.held_out_losses(self.predicates), losses
+            choice = choice.with_rung(RungOutcome.tried(rung.name, seconds, tried, compared, share))
             best = fitted if choice.chosen == rung.name else best
         return best, choice
 
@@ -226,11 +241,14 @@ class Ladder:
         own = sum(any(name in item.labels for name in self.predicates) for item in entity.evidence)
         return own or any(name in entity.labels for name in self.predicates)
 
-    def _data(self, examples: Examples) -> TuningData:
-        train, validation = examples.split("train"), examples.split("validation")
-        assert train is not None  # a data set without them was refused
-        assert validation is not None
-        return tuning_data(train, validation, self.predicates, self._stance)
+    def _data(self, examples: Examples) -> tuple[TuningData, ...]:
+        """Of the two halves."""
+        validation = examples.split("validation")
+        assert validation is not None  # a data set without them was refused
+        return tuple(
+            tuning_data(examples.select(places), validation, self.predicates, self._stance)
+            for places in halves(examples.dataset)
+        )
 
     def _record(self, examples: Examples) -> LadderRecord:
         """As it was kept, or with times that are measured now."""
@@ -259,11 +277,12 @@ class Ladder:
         record: LadderRecord,
         rung: Rung,
         weights: Mapping[str, Float32Array],
-        data: TuningData,
+        data: Sequence[TuningData],
     ) -> float:
         """Seconds of tuning on all entities."""
         if rung.name not in record.estimates:
-            record.estimates[rung.name] = estimated_seconds(weights, data, rung.settings)
+            seconds = [estimated_seconds(weights, half, rung.settings) for half in data]
+            record.estimates[rung.name] = sum(seconds)
             self._keep(record)
         return record.estimates[rung.name]
 
@@ -271,43 +290,79 @@ class Ladder:
         self,
         step: _Step,
         weights: Mapping[str, Float32Array],
-        data: TuningData,
+        data: Sequence[TuningData],
         examples: Examples,
         record: LadderRecord,
     ) -> FittedReader:
-        folder = None if self.folder is None else self.folder / step.key.replace(" ", "-")
-        tuned, seconds = self._tuned(step, weights, data, folder, record)
+        pairs = [self._tuned(step, place, weights, half, record) for place, half in enumerate(data)]
+        seconds = sum(taken for _, taken in pairs)
         began = time.monotonic()
-        reader = with_tuned(self.reader, tuned)
-        assert isinstance(reader, PairReader)
-        assert reader.stance is not None
+        whole = self._joined([half for half, _ in pairs], step)
+        features = examples.features.copy()
+        dataset, known = examples.dataset, halves(examples.dataset)
+        # Each reader reads the half that it was not tuned on.
+        read = [
+            (pairs[1][0], known[0]),
+            (pairs[0][0], known[1]),
+            (whole, np.setdiff1d(np.arange(len(dataset)), np.concatenate(known))),
+        ]
         self.steps.status(f"reading the texts again: {step.rung.name} tuned")
-        stances = read_features(
-            examples.dataset, reader.stance, folder=self.features, progress=self.steps.on_texts
-        )
-        features = np.hstack([examples.features[:, :-STANCE_WIDTH], stances])
-        fitted = self.fit(replace(examples, features=features), reader.reader_id)
+        for tuned, places in read:
+            if len(places):
+                stance = self._pair_reader(tuned).stance
+                assert stance is not None
+                features[examples.rows(places), -STANCE_WIDTH:] = read_features(
+                    dataset.select(places.tolist()),
+                    stance,
+                    folder=self.features,
+                    progress=self.steps.on_texts,
+                )
+        fitted = self.fit(replace(examples, features=features), self._pair_reader(whole).reader_id)
         record.taken.setdefault(step.key, seconds + time.monotonic() - began)
         self._keep(record)
-        return replace(fitted, tuned=tuned)
+        return replace(fitted, tuned=whole)
+
+    def _pair_reader(self, tuned: TunedReader) -> PairReader:
+        reader = with_tuned(self.reader, tuned)
+        assert isinstance(reader, PairReader)
+        return reader
+
+    def _joined(self, both: Sequence[TunedReader], step: _Step) -> TunedReader:
+        """The reader for new texts: the mean of both halves' weights."""
+        first, second = (unpack_weights(one.files()[WEIGHTS_FILE]) for one in both)
+        mean = {name: (first[name] + second[name]) / 2 for name in first}
+        on = [one.card["tuned_on"] for one in both]
+        made = {
+            "tuned_on": {name: sum(one[name] for one in on) for name in on[0]},
+            "halves": [one.digest for one in both],
+            "predicates": list(self.predicates),
+            "settings": asdict(step.rung.settings),
+        }
+        return TunedReader.pack(mean, self._stance, made)
 
     def _tuned(
         self,
         step: _Step,
+        place: int,
         weights: Mapping[str, Float32Array],
         data: TuningData,
-        folder: Path | None,
         record: LadderRecord,
     ) -> tuple[TunedReader, float]:
-        """The tuned reader and the seconds that tuning took, from ``folder`` if it is finished."""
+        """The reader tuned on one half, and the seconds that it took; from its folder if it is
+        finished."""
+        folder = None
+        if self.folder is not None:
+            folder = self.folder / f"{step.key} {HALVES[place]}".replace(" ", "-")
         if folder is not None and (folder / DONE).is_file():
             try:
                 done = json.loads((folder / DONE).read_bytes())
                 return TunedReader.load(folder, done["reader"]).in_memory(), done["seconds"]
             except (ValueError, TypeError, KeyError, ReaderError) as error:
                 raise _damaged(folder / DONE, error) from error
-        rung, minutes = step.rung, step.share * record.estimates[step.rung.name] / 60
-        self.steps.status(f"tuning the reader: {rung.name}, about {minutes:.1f} min")
+        rung, minutes = step.rung, step.share * record.estimates[step.rung.name] / 60 / len(HALVES)
+        self.steps.status(
+            f"tuning the reader: {rung.name}, {HALVES[place]}, about {minutes:.1f} min"
+        )
         data = data.sample(step.share, np.random.default_rng(rung.settings.seed))
         tuning = Tuning(weights, data, rung.settings, folder)
         made = {
@@ -329,6 +384,27 @@ class Ladder:
             write_atomically(folder / DONE, json.dumps(done).encode())
             (folder / STATE).unlink(missing_ok=True)
         return tuned, tuning.seconds
+
+
+def halves(dataset: Dataset) -> tuple[Places, Places]:
+    """The positions of the training and validation entities in two halves. Groups stay together;
+    the same entities are always divided in the same way."""
+    known = [place for place, entity in enumerate(dataset) if is_learned(entity)]
+    entities = [dataset.entities[place] for place in known]
+    names = [
+        f"entity {one.entity_id}" if one.group_id is None else f"group {one.group_id}"
+        for one in entities
+    ]
+    sizes = Counter(names)
+    groups = sorted(sizes)
+    side, filled = {}, [0, 0]
+    for place in np.random.default_rng(HALVES_SEED).permutation(len(groups)).tolist():
+        smaller = int(filled[1] < filled[0])
+        side[groups[place]] = smaller
+        filled[smaller] += sizes[groups[place]]
+    which = np.array([side[name] for name in names], dtype=np.intp)
+    places = np.array(known, dtype=np.intp)
+    return places[which == 0], places[which == 1]
 
 
 def affordable_share(seconds: float, whole: float) -> float:

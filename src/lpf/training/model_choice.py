@@ -157,6 +157,13 @@ class Refit:
     def _robust(self, name: str) -> CalibrationFit:
         return fit_robust(self._data(name), generator=np.random.default_rng(SUBSETS_SEED))
 
+    def known_losses(self, name: str) -> FloatArray:
+        """The log losses of all entities labelled with the predicate, whose fold was not fitted to,
+        [E]."""
+        fit, data = self._robust(name), self._data(name)
+        answers = robust_answers(data, fit.parameters) if fit.held_out is None else fit.held_out
+        return log_losses(answers, data.labels)
+
     def held_out_answers(self, name: str) -> FloatArray:
         """Answers about the validation entities that are labelled with the predicate [E, V]."""
         return self._answers(name, self._robust(name))
@@ -218,6 +225,11 @@ class ChosenModel:
             found.append(log_losses(answers, labels[labels >= 0]))
         return np.concatenate(found)
 
+    def known_losses(self, predicates: Sequence[str]) -> FloatArray:
+        """The log loss of each training and validation entity, predicate by predicate, in folds."""
+        assert self.refit is not None  # only asked for if there are folds
+        return np.concatenate([self.refit.known_losses(name) for name in predicates])
+
 
 @dataclass(frozen=True)
 class _Linear:
@@ -238,7 +250,7 @@ class _Linear:
 def choose_model(networks: Runtime, examples: Examples, predicates: tuple[str, ...]) -> ChosenModel:
     """The better of ``networks`` and linear models with as many members."""
     linear = _LinearModels(networks.config.reader_id, networks.config.seeds, predicates)
-    best = linear.best(examples, in_folds=True)
+    best = linear.best(examples)
     refit = None if best.folds is None else linear.refit(examples, best, best.folds)
     nll: float | None = None
     if refit is None or few_groups([one.group_id for one in refit.known.dataset]) is None:
@@ -254,13 +266,14 @@ def choose_model(networks: Runtime, examples: Examples, predicates: tuple[str, .
 def choose_linear(
     reader_id: str, seeds: Sequence[int], examples: Examples, predicates: tuple[str, ...]
 ) -> ChosenModel:
-    """The best linear model on features of a tuned reader, which knows the labels of training
-    entities. So validation entities choose the settings even if they are few, because folds of
-    training entities say nothing, and there are no networks, which would learn these features by
-    heart."""
-    best = _LinearModels(reader_id, tuple(seeds), predicates).best(examples, in_folds=False)
+    """The best linear model on features of a tuned reader. Networks are not trained on them: it
+    would take too long."""
+    linear = _LinearModels(reader_id, tuple(seeds), predicates)
+    best = linear.best(examples)
+    refit = None if best.folds is None else linear.refit(examples, best, best.folds)
     taken = replace(best.examples, dataset=examples.dataset)
-    return ChosenModel(best.runtime, _choice(best, None, predicates), taken, seconds=best.seconds)
+    choice = _choice(best, None, predicates, refit)
+    return ChosenModel(best.runtime, choice, taken, refit, best.seconds)
 
 
 def _choice(
@@ -286,15 +299,15 @@ class _LinearModels:
     seeds: tuple[int, ...]
     predicates: tuple[str, ...]
 
-    def best(self, examples: Examples, *, in_folds: bool) -> _Linear:
+    def best(self, examples: Examples) -> _Linear:
         """Without words or with them."""
         read = self._read(examples)
-        tried = [self._best(read, None, in_folds)]
+        tried = [self._best(read, None)]
         began = time.monotonic()
         fit = fit_words(_part(read, "train"), self.predicates)
         seconds = time.monotonic() - began
         if fit is not None:
-            tried.append(self._best(fit.extend(read), fit.words, in_folds))
+            tried.append(self._best(fit.extend(read), fit.words))
         best, *others = sorted(tried, key=lambda one: one.search_nll)
         return replace(
             best,
@@ -323,7 +336,7 @@ class _LinearModels:
         width = examples.features.shape[1] - (0 if words is None else words.width)
         return LinearTrainer(examples, stance_start(self.reader_id, width), words)
 
-    def _best(self, examples: Examples, words: FittedWords | None, in_folds: bool) -> _Linear:
+    def _best(self, examples: Examples, words: FittedWords | None) -> _Linear:
         began = time.monotonic()
         trainer = self._trainer(_part(examples, "train"), words)
         validation = _part(examples, "validation")
@@ -333,7 +346,7 @@ class _LinearModels:
             for name in self.predicates
         }
         seconds, folds = time.monotonic() - began, None
-        if in_folds and len(validation.dataset) < ENOUGH_VALIDATION:
+        if len(validation.dataset) < ENOUGH_VALIDATION:
             folds = self._fold_search(examples, words)
         best = {name: one[0] for name, one in found.items()}
         if folds is not None:

@@ -29,7 +29,7 @@ from lpf.training.fitting import (
     shares_of_training,
 )
 from lpf.training.held_out import hold_apart
-from lpf.training.ladder import RUNGS, FittedReader, Ladder, LadderSteps, ladder_reader
+from lpf.training.ladder import HALVES, RUNGS, FittedReader, Ladder, LadderSteps, ladder_reader
 from lpf.training.lexical import with_logits
 from lpf.training.material import heads_of, labelled_with, labels_of, make_material
 from lpf.training.model_choice import ChosenModel, choose_linear, choose_model
@@ -211,6 +211,7 @@ class Trainer:
             reader=self.reader_id,
             predicates=list(self.predicates),
             rungs=[asdict(rung) for rung in RUNGS],
+            parts=HALVES,
             config={k: v for k, v in self.config.to_dict().items() if k != "budget"},
             seeds=None if self.tuning is not None else list(self.seeds),
         )

@@ -10,6 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lpf.errors import CacheUnavailableError, ConfigError, StoreDamagedError
+from lpf.explain import (
+    AnswerExplanation,
+    Changes,
+    NewText,
+    explain_record,
+    explain_result,
+    supposed,
+)
+from lpf.factors.keys import content_key
 from lpf.index.near_names import similar_entities
 from lpf.index.vector_folders import VectorFolders
 from lpf.ingest import (
@@ -28,7 +37,9 @@ from lpf.ledger import erase_query_texts
 from lpf.ledger.formats import DISCLOSURE_FORMAT
 from lpf.model.zero_label import ZeroLabelNumbers
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
-from lpf.reading import claim_reader, is_pair, open_reader
+from lpf.reading import ReadRequest, claim_reader, is_pair, open_reader
+from lpf.reading.pair import text_part
+from lpf.reading.words import wordless
 from lpf.results import QueryResult, QueryResults
 from lpf.schema import Schema
 from lpf.storage.evidence import DamagedItem, StoredEvidence
@@ -129,6 +140,67 @@ class Workspace(Wiring):
         self._add_claims([result])
         self._add_similar([result])
         return result
+
+    def explain(
+        self,
+        entity_id: str,
+        predicate: str | None = None,
+        options: QueryOptions | None = None,
+        audit: AuditMode = "sync",
+    ) -> AnswerExplanation:
+        """Answer a question, record the answer, and take it apart: what prior, facts and every item
+        add to it, the answer without each item, and what would change it."""
+        return self.explain_result(self.query(entity_id, predicate, options, audit))
+
+    def explain_result(self, result: QueryResult) -> AnswerExplanation:
+        """Take an answer of this workspace apart."""
+        return explain_result(result, self.engine, self.background)
+
+    def explain_record(self, record_id: str) -> AnswerExplanation:
+        """Take a recorded answer apart, from the record alone: with the numbers of that time."""
+        return explain_record(self.records.expand(self.records.get(record_id)))
+
+    def what_if(
+        self,
+        entity_id: str,
+        predicate: str | None = None,
+        changes: Changes | None = None,
+        options: QueryOptions | None = None,
+    ) -> AnswerExplanation:
+        """The answer if ``changes`` were so, taken apart. Nothing is stored or recorded."""
+        supposing = changes or Changes()
+        name = self.predicate(predicate)
+        chosen = options or self.settings.query
+        result = self.orchestrator.suppose(entity_id, name, chosen, supposing.facts)
+        self._add_claims([result])
+        reader_id, width = self._reader_id_and_width
+        return supposed(
+            result,
+            self.engine,
+            self.background,
+            supposing,
+            self._new_texts(supposing.add, result.claim or self.default_claim()),
+            self.settings.index.copy_similarity or None,
+            text_part(reader_id, width),
+        )
+
+    def _new_texts(self, texts: Sequence[str], claim: str | None) -> list[NewText]:
+        """Texts as the model reads them, with the claim of the other items."""
+        if not texts:
+            return []
+        reader = self.reader
+        given = claim if reader.uses_claim else None
+        rows = reader.read_many([ReadRequest(text, given) for text in texts])
+        blank = wordless(texts)
+        return [
+            NewText(
+                f"new-{place + 1}",
+                rows[place],
+                content_key(text, given),
+                is_wordless=blank is not None and bool(blank[place]),
+            )
+            for place, text in enumerate(texts)
+        ]
 
     def query_many(
         self,

@@ -1,0 +1,182 @@
+"""``lpf explain``: why an answer is what it is, and what if something were different."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpf.cli.common import (
+    AsJson,
+    WorkspaceFolder,
+    command,
+    open_workspace,
+    print_document,
+    warn_of_damage,
+)
+from lpf.cli.options import AskedBy, fields_as_given, with_options
+from lpf.errors import ConfigError
+from lpf.options import QueryOptions
+
+if TYPE_CHECKING:
+    from lpf.explain import AnswerExplanation, Changes
+    from lpf.storage.seals import DamagedItem
+    from lpf.workspace import Workspace
+
+
+def register(app: typer.Typer) -> None:
+    command(
+        app,
+        "lpf explain S10",
+        "lpf explain INF00000001 --json",
+        "lpf explain S10 --drop S10_E001 --credibility S10_E002=0.9",
+        'lpf explain S10 --add "The last delivery was complete."',
+    )(with_options(QueryOptions)(explain))
+
+
+def explain(
+    asked: Annotated[str, typer.Argument(metavar="ENTITY|RECORD", help="Entity or record ID.")],
+    predicate: Annotated[
+        str | None, typer.Argument(help="Predicate name; not needed if the schema has only one.")
+    ] = None,
+    *,
+    given: Mapping[str, Any],
+    between: Annotated[
+        str | None,
+        typer.Option(metavar="VALUE,VALUE", help="Explain one value against another one."),
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option(metavar="ID,...", help="What if these items were left out?")
+    ] = None,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID=NUMBER", help="What if this item counted so many times as much?"),
+    ] = None,
+    credibility: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID=NUMBER", help="What if this item had another credibility?"),
+    ] = None,
+    fact: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PREDICATE=VALUE", help="What if this were known for certain?"),
+    ] = None,
+    add: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="What if there were this text, too?")
+    ] = None,
+    asked_by: AskedBy = None,
+    workspace: WorkspaceFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show why an answer is what it is: what prior, facts and each item add to it in bits, the
+    answer without each item, and what it would take to change it.
+
+    With an entity, the question is asked and recorded. With a record, the recorded answer is
+    explained from the record alone. With --drop, --weight, --credibility, --fact or --add, which
+    may be repeated, the answer under these changes is compared with the real one; it is not
+    recorded.
+    """
+    from lpf.explain import Changes
+    from lpf.ledger.records import is_record_id
+
+    changes = Changes(
+        tuple(name for name in (drop or "").split(",") if name),
+        {name: _number("--weight", name, text) for name, text in _pairs("--weight", weight)},
+        {
+            name: _number("--credibility", name, text)
+            for name, text in _pairs("--credibility", credibility)
+        },
+        dict(_pairs("--fact", fact)),
+        tuple(add or ()),
+    )
+    is_record = is_record_id(asked)
+    if is_record and changes:
+        raise ConfigError(
+            "is about a record, which stays as it is. Nothing was computed.",
+            field="what if",
+            hint="Name the entity instead, to see what the answer would be now.",
+        )
+    with open_workspace(workspace, asked_by) as space, fields_as_given(QueryOptions, given):
+        options = replace(space.settings.query, **given)
+        if is_record:
+            found = space.explain_record(asked)
+        elif changes:
+            found = space.what_if(asked, predicate, changes, options)
+        else:
+            found = space.explain(asked, predicate, options)
+        actual = None
+        if changes:
+            actual = space.what_if(asked, predicate, None, options)
+        values = _values(between, found)
+        texts = {} if as_json else _texts(space, found, changes)
+    if as_json:
+        document = found.to_dict() | {"sentences": _sentences(found, values)}
+        print_document(document if actual is None else {"now": actual.to_dict(), "then": document})
+    else:
+        _show(found, actual, values, texts)
+
+
+def _sentences(found: AnswerExplanation, values: tuple[str, str] | None) -> list[str]:
+    from lpf.explain.sentences import contrast, sentences
+
+    lines = sentences(found)
+    if values is not None:
+        lines[0] = contrast(found, *values)
+    return lines
+
+
+def _values(between: str | None, found: AnswerExplanation) -> tuple[str, str] | None:
+    if between is None:
+        return None
+    names = between.split(",")
+    if len(names) != 2 or names[0] == names[1] or any(n not in found.values for n in names):
+        raise ConfigError(
+            f"must be two different values of {list(found.values)}, got {between!r}. Nothing was "
+            "shown.",
+            field="--between",
+        )
+    return names[0], names[1]
+
+
+def _pairs(option: str, given: Sequence[str] | None) -> list[tuple[str, str]]:
+    pairs = []
+    for text in given or ():
+        name, equals, value = text.rpartition("=") if option != "--fact" else text.partition("=")
+        if not equals or not name or not value:
+            raise ConfigError(
+                f"must be NAME=VALUE, got {text!r}. Nothing was computed.", field=option
+            )
+        pairs.append((name, value))
+    return pairs
+
+
+def _number(option: str, name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"{name!r} needs a number, got {text!r}. Nothing was computed.", field=option
+        ) from error
+
+
+def _texts(workspace: Workspace, found: AnswerExplanation, changes: Changes) -> dict[str, str]:
+    """Texts by evidence ID; an erased one is missing."""
+    damaged: list[DamagedItem] = []
+    stored = workspace.evidence.get_many([item.name for item in found.items], damaged)
+    warn_of_damage(damaged)
+    texts = {name: one.evidence.text_content for name, one in stored.items()}
+    texts |= {one.evidence_id: f"(not shown: {one.reason})" for one in damaged}
+    return texts | {f"new-{place + 1}": text for place, text in enumerate(changes.add)}
+
+
+def _show(
+    found: AnswerExplanation,
+    actual: AnswerExplanation | None,
+    values: tuple[str, str] | None,
+    texts: Mapping[str, str],
+) -> None:
+    from lpf.cli.explain_view import show_explanation
+    from lpf.cli.terminal import console
+
+    show_explanation(console(), found, actual, values, _sentences(found, values), texts)

@@ -1,0 +1,20 @@
+"""Why an answer is what it is, and what would change it."""
+
+from lpf.explain.explanation import AnswerExplanation, Flip, ItemPart, Part, Weight
+from lpf.explain.of_answers import explain_record, explain_result
+from lpf.explain.sentences import sentences
+from lpf.explain.what_if import Changes, NewText, supposed
+
+__all__ = [
+    "AnswerExplanation",
+    "Changes",
+    "Flip",
+    "ItemPart",
+    "NewText",
+    "Part",
+    "Weight",
+    "explain_record",
+    "explain_result",
+    "sentences",
+    "supposed",
+]

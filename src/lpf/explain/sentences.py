@@ -1,0 +1,158 @@
+"""An explanation in plain English: why this value rather than the next one, and what would change
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lpf.explain.explanation import AnswerExplanation, ItemPart, Part
+
+EQUAL_ODDS = 1.1
+LEAST_BITS = 0.05  # less than this is not worth a word
+MOST_NAMED = 3
+LITTLE = 0.5  # an item that counts less than this share of what it could is worth a reason
+KIND_NAMES = {
+    "prior": "the prior",
+    "facts": "known facts",
+    "related": "evidence about {name}",
+    "claim": "what the claim alone gives away",
+    "together": "what items only say together",
+}
+
+
+def sentences(explanation: AnswerExplanation) -> list[str]:
+    """The whole explanation, the most important first."""
+    value, *others = explanation.ranked
+    if explanation.method == "canonical":
+        return [f"{value} because a known fact says so ({explanation.parts[0].name})."]
+    if not explanation.items and not any(
+        part.kind in ("facts", "related") for part in explanation.parts
+    ):
+        return ["Nothing counts for or against any value: this is the prior."]
+    if not others:
+        return [f"{value} is the only value."]
+    lines = [contrast(explanation, value, others[0])]
+    lines += little_weight(explanation.items)
+    flip = change_of_answer(explanation)
+    return [*lines, flip] if flip else lines
+
+
+def contrast(explanation: AnswerExplanation, value: str, against: str) -> str:
+    """Why ``value`` rather than ``against``."""
+    parts = [(part, bits) for part, bits in explanation.between(value, against)]
+    pro = [one for one in parts if one[1] > LEAST_BITS]
+    con = [one for one in parts if one[1] < -LEAST_BITS]
+    total = explanation.log_odds(value, against)
+    times = 2.0 ** abs(total) if abs(total) < 50 else float("inf")
+    if times < EQUAL_ODDS:
+        return _undecided(value, against, pro, con)
+    if total < 0:
+        value, against, pro, con = against, value, _negated(con), _negated(pro)
+    sentence = f"{value} rather than {against}, {_times(times)} as likely"
+    reasons = _named(pro, positive=True)
+    if reasons:
+        sentence += f", because of {reasons}"
+    if con:
+        sentence += f"; against it: {_named(con, positive=False)}"
+    return f"{sentence}."
+
+
+def _undecided(
+    value: str,
+    against: str,
+    pro: Sequence[tuple[Part, float]],
+    con: Sequence[tuple[Part, float]],
+) -> str:
+    sentence = f"{value} and {against} are about equally likely"
+    sides = [(value, pro, True), (against, con, False)]
+    reasons = [f"for {name} {_named(side, positive=up)}" for name, side, up in sides if side]
+    return f"{sentence}: {'; '.join(reasons)}." if reasons else f"{sentence}."
+
+
+def _negated(parts: Sequence[tuple[Part, float]]) -> list[tuple[Part, float]]:
+    return [(part, -bits) for part, bits in parts]
+
+
+def _times(times: float) -> str:
+    if times > 1e6:
+        return "more than a million times"
+    if times < 9.5:
+        return f"{times:.1f} times"
+    return f"{float(f'{times:.2g}'):,.0f} times"
+
+
+def _named(parts: Sequence[tuple[Part, float]], *, positive: bool) -> str:
+    """The strongest parts with their bits: "E002 (+3.1 bits) and E001 (+2.2)"."""
+    order = sorted(parts, key=lambda one: one[1], reverse=positive)
+    shown = [
+        f"{name_of(part)} ({bits:+.1f}{' bits' if place == 0 else ''})"
+        for place, (part, bits) in enumerate(order[:MOST_NAMED])
+    ]
+    left = order[MOST_NAMED:]
+    if left:
+        rest = sum(bits for _, bits in left)
+        more = "1 other" if len(left) == 1 else f"{len(left)} others"
+        shown.append(f"{more} ({rest:+.1f})")
+    return joined(shown)
+
+
+def joined(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def name_of(part: Part) -> str:
+    """What a sentence calls the part."""
+    if part.kind == "item":
+        return part.name
+    if part.kind == "facts":
+        return f"the known fact {part.name}" if "," not in part.name else f"facts ({part.name})"
+    return KIND_NAMES[part.kind].format(name=part.name)
+
+
+def little_weight(items: Sequence[ItemPart]) -> Iterator[str]:
+    """One sentence for each of the first items that counts little, and why."""
+    told = 0
+    for item in items:
+        reason = reason_for_weight(item)
+        if reason and told < MOST_NAMED:
+            told += 1
+            yield f"{item.name} counts little because {reason}."
+
+
+def reason_for_weight(item: ItemPart) -> str:
+    """Why an item counts little; empty if it does not."""
+    weight, reasons = item.weight, []
+    if item.wordless:
+        return "it has no words"
+    if weight.copies is not None and weight.copies <= LITTLE and item.copies_of:
+        named = joined(item.copies_of[:MOST_NAMED])
+        more = len(item.copies_of) - MOST_NAMED
+        reasons.append(f"it repeats {named}{f' and {more} more' if more > 0 else ''}")
+    if weight.familiarity is not None and weight.familiarity <= LITTLE:
+        reasons.append("it is unlike the texts that the model was trained on")
+    if weight.relevance is not None and weight.relevance <= LITTLE:
+        reasons.append("it says little about the claim")
+    if weight.doubt is not None and weight.doubt >= LITTLE:
+        known = item.credibility is not None
+        reasons.append("its credibility is low" if known else "such items often say nothing")
+    if weight.trust is not None and weight.trust <= LITTLE:
+        reasons.append("what was learned hardly holds in other groups")
+    return joined(reasons)
+
+
+def change_of_answer(explanation: AnswerExplanation) -> str:
+    """What it would take to change the answer by leaving out items; empty without items."""
+    flip = explanation.flip
+    if not explanation.items:
+        return ""
+    if flip is None:
+        if explanation.method == "learned" and explanation.items[0].without is None:
+            return ""
+        return f"The answer stays {explanation.ranked[0]} whichever items are left out."
+    count = len(flip.evidence_ids)
+    if count == 1:
+        return f"Without {flip.evidence_ids[0]} the answer would be {flip.value}."
+    named = joined(flip.evidence_ids[:6])
+    more = f" and {count - 6} more" if count > 6 else ""
+    limit = "" if flip.is_smallest else " (fewer may be enough)"
+    return f"Without these {count} items the answer would be {flip.value}{limit}: {named}{more}."

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from test_recombination import robust_items
+
+from lpf.combine import RobustParameters
+from lpf.explain.flip import MOST_EXACT, smallest_flip
+from lpf.explain.recombination import RobustItems
+
+VALUES = ("a", "b", "c", "d")
+
+
+def brute_force(items: RobustItems, count: int) -> int | None:
+    """The size of the smallest set whose removal changes the answer."""
+    everyone = np.arange(count)
+    top = int(items.answers([everyone])[0].argmax())
+    for size in range(1, count + 1):
+        for removed in combinations(range(count), size):
+            left = np.delete(everyone, np.array(removed))
+            rest = items.answers([left])[0]
+            if rest.max() > rest[top] + 1e-9:
+                return size
+    return None
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_it_is_the_smallest_set(seed: int) -> None:
+    count = 1 + seed % 7
+    items = robust_items(seed, count)
+    combined = items.combined()
+    ids = [f"E{place}" for place in range(count)]
+    answer = combined.distribution[0]
+    found = smallest_flip(items, answer, combined.contributions, ids, VALUES[: len(answer)])
+    expected = brute_force(items, count)
+    assert (None if found is None else len(found.evidence_ids)) == expected
+    if found is not None:
+        assert found.is_smallest
+        left = np.array([place for place in range(count) if ids[place] not in found.evidence_ids])
+        rest = items.answers([left.astype(np.intp)])[0]
+        assert VALUES[int(rest.argmax())] == found.value != VALUES[int(answer.argmax())]
+
+
+def many(count: int, against: int) -> RobustItems:
+    """Equal items for the first value, and some against it."""
+    even = np.log(np.full(2, 0.5))
+    potential = np.tile([0.7, 0.3], (count, 1))
+    potential[:against] = [0.3, 0.7]
+    plain = RobustParameters(rho=0.0, epsilon=0.0, fitted=True)
+    return RobustItems(potential, np.full(count, np.nan), np.full(2, 0.5), even, even, plain)
+
+
+@pytest.mark.parametrize(("count", "against"), [(MOST_EXACT + 8, 6), (301, 120), (40, 0)])
+def test_of_many_items_an_upper_bound_that_works(count: int, against: int) -> None:
+    items = many(count, against)
+    combined = items.combined()
+    ids = [f"E{place}" for place in range(count)]
+    found = smallest_flip(
+        items, combined.distribution[0], combined.contributions, ids, ("first", "second")
+    )
+    if not against:
+        assert found is None  # what is left is the prior, which is even
+        return
+    assert found is not None
+    assert found.value == "second"
+    # Items are equal, so removing the balance of both sides gives a tie, and one more changes it.
+    assert len(found.evidence_ids) in (count - 2 * against, count - 2 * against + 1)
+    assert not found.is_smallest
+
+
+def test_without_items_or_with_one_value_there_is_nothing_to_remove() -> None:
+    items = many(3, 0)
+    nothing = np.empty((0, 2))
+    assert smallest_flip(items, np.array([0.7, 0.3]), nothing, [], ("a", "b")) is None
