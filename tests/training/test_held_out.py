@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from training_examples import LEVEL, OUTCOME, SMALL, made_up
 
-from lpf.datasets import Dataset
+from lpf.datasets import Dataset, assign_splits
 from lpf.metrics.prediction_sets import sets, surprise
 from lpf.training import Examples, TrainingConfig, train_small
 from lpf.training.fitting import answers
@@ -196,6 +196,34 @@ def test_sets_of_trained_models_cover_new_entities(monkeypatch: pytest.MonkeyPat
     found_by_value = np.mean(by_value, axis=0)  # k = 28 to 37 of 30 to 40 entities: 0.9 to 0.935
     assert (found_by_value > 0.87).all(), found_by_value
     assert (found_by_value < 0.96).all(), found_by_value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("entities", "few"), [(45, True), (150, False)])
+def test_sets_from_shared_entities_cover_about_as_many(entities: int, few: bool) -> None:
+    """From held-out folds: not exact, since folds chose settings and the model is fitted to all."""
+    covered: dict[float, list[float]] = {0.8: [], 0.9: []}
+    for seed in range(25):
+        given = made_up(entities + 500, items=1, noise=2.2, seed=seed, splits=False)
+        learned = given.select(np.arange(entities))
+        asked = given.select(np.arange(entities, entities + 500))
+        if few:
+            trained = train_small(learned, "made-up", ("level",), QUICK, (1,))
+        else:
+            dataset = assign_splits(learned.dataset, "level", seed=seed)
+            learned = replace(learned, dataset=dataset)
+            trained = Trainer(learned, "made-up", ("level",), QUICK, (1,)).run()
+        runtime = trained.runtime()
+        assert runtime.held_out["level"].kind == "shared"
+        asked = with_logits(asked, runtime.words)
+        labels = asked.dataset.labels("level")
+        found = surprise(answers(runtime, asked.dataset.schema, "level", asked, QueryOptions()))
+        for coverage, shares in covered.items():
+            members = sets(found, runtime.held_out["level"].cutoffs(coverage, False))
+            shares.append(members[np.arange(500), labels].mean())
+    print(entities, {coverage: round(float(np.mean(one)), 3) for coverage, one in covered.items()})
+    for coverage, shares in covered.items():
+        assert abs(np.mean(shares) - coverage) < 0.04, (coverage, np.mean(shares))
 
 
 def test_training_needs_no_apart_entities_for_few_epochs() -> None:
