@@ -1,5 +1,5 @@
 """Coverage and risk on real files: answers of a regression on words about entities that it was not
-fitted to, computed once per file.
+fitted to, and verdicts without labels, computed once per file.
 
 Held-out and asked entities are drawn from these answers again and again. What is tested holds for
 any answers, so it does not matter that a better method would give better ones.
@@ -17,11 +17,13 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import betabinom
 
+from lpf.baselines import ZERO_LABEL, ZeroLabel
 from lpf.datasets import grouped_folds
 from lpf.ingest import read_labelled
 from lpf.metrics.deferral import deferral_cutoff
 from lpf.metrics.prediction_sets import cutoff, cutoffs_by_value, sets, surprise
-from lpf.training import Examples, make_examples
+from lpf.reading import open_reader, stance_is_installed
+from lpf.training import Examples, make_examples, read_features
 from lpf.training.held_out import held_out_answers
 from lpf.training.lexical import VIEWS, entity_logits, fit_lexical
 
@@ -54,13 +56,16 @@ class Answers:
         return self.surprises[np.arange(len(self.labels)), self.labels]
 
 
-@cache
-def answers(name: str) -> Answers:
+def rows_of(name: str) -> list[dict]:
     path = SHARED_DATA / f"{name}.jsonl"
     if not path.is_file():
         pytest.skip(f"{path.name} is not there: the public data sets are not part of the project")
-    rows = [json.loads(line) for line in path.read_text().split("\n")[:MOST] if line]
-    examples = made(rows, name)
+    return [json.loads(line) for line in path.read_text().split("\n")[:MOST] if line]
+
+
+@cache
+def answers(name: str) -> Answers:
+    examples = made(rows_of(name), name)
     dataset = examples.dataset
     predicate = next(iter(dataset.schema)).name
     values = len(dataset.schema[predicate].values)
@@ -147,7 +152,34 @@ def test_entities_of_new_groups_are_covered(name: str) -> None:
 def test_the_risk_is_kept_in_95_of_100_repetitions(name: str, share: float) -> None:
     """The risk is ``share`` of that without deferral. Held-out entities are drawn with replacement,
     so all answers are the population that they are drawn from, and its risk is known."""
-    found, generator = answers(name), np.random.default_rng(4)
+    keep_risk(name, answers(name), share)
+
+
+@pytest.mark.skipif(not stance_is_installed(), reason="lpf-stance is not installed")
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize("name", ["fever_dev_sr", "fever_symmetric"])
+def test_the_risk_of_verdicts_without_labels_is_kept(name: str, share: float) -> None:
+    """Where words alone say nothing."""
+    keep_risk(name, verdicts(name), share)
+
+
+@cache
+def verdicts(name: str) -> Answers:
+    """What is answered without labels, about 400 entities."""
+    reader = open_reader(threads=1, with_claim=True)
+    examples = made(rows_of(name)[:400], name)
+    dataset = examples.dataset
+    examples = make_examples(dataset, read_features(dataset, reader))
+    predicate = next(iter(dataset.schema)).name
+    method = ZeroLabel(ZERO_LABEL, reader.reader_id).fit(examples, examples, predicate, 0)
+    found = method.predict_proba(examples)
+    labels = dataset.labels(predicate)
+    return Answers(found, labels, np.arange(len(labels)))
+
+
+def keep_risk(name: str, found: Answers, share: float) -> None:
+    """At least 95 times in 100."""
+    generator = np.random.default_rng(4)
     sure = found.surprises.min(axis=1)
     right = found.distribution.argmax(axis=1) == found.labels
     max_risk = float(share * (1.0 - right.mean()))
