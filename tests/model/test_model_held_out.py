@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,3 +128,11 @@ def test_a_value_that_no_entity_has_is_not_seen() -> None:
         *(True, True, True),
         False,
     ]
+
+
+def test_it_can_be_pickled_after_use() -> None:
+    held = answers(60)
+    wanted = held.cutoffs(0.9, True), held.deferral_cutoff(0.3)
+    again = pickle.loads(pickle.dumps(held))
+    assert np.array_equal(again.cutoffs(0.9, True), wanted[0])
+    assert again.deferral_cutoff(0.3) == wanted[1]

@@ -245,7 +245,7 @@ class Engine:
         if known is None:
             why = f"model {self.runtime.version} has no answers about held-out entities for "
             why += f"{predicate!r}: it was not trained on labels, or by an earlier version"
-            hint = "Train again ('lpf train'), or leave the option out."
+            hint = "Train again on labelled entities ('lpf train'), or leave the option out."
         raise ConfigError(f"{why}. Nothing was answered.", field=option, hint=hint)
 
     def factors(

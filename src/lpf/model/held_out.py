@@ -8,7 +8,7 @@ entities.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -77,6 +77,10 @@ class HeldOutAnswers:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without its caches, which cannot be pickled."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def right(self) -> NDArray[np.bool_]:
