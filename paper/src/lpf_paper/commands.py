@@ -1,4 +1,4 @@
-"""``lpf experiment paper``: the paper's experimental part, run and reported."""
+"""``lpf experiment``: the paper's experimental part, or its theorems alone, run and reported."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from lpf.cli import AsJson, Keep, Workers, command, group, print_document
 
 if TYPE_CHECKING:
+    from lpf_paper.document import Experiment
     from lpf_paper.experiment import ExperimentRun
 
 
@@ -56,6 +57,44 @@ def paper(
     Results are stored one by one. After an interruption the same command continues where it
     stopped; if everything is there, it only writes the report again.
     """
+    _run_studies(quick, report, data, study, workers, keep, as_json, list_studies=list_studies)
+
+
+@command(
+    app,
+    "lpf experiment theorems --quick",
+    "lpf experiment theorems --report theorems-report",
+)
+def theorems(
+    quick: Quick = False,
+    report: ReportFolder = Path("experiment-report"),
+    workers: Workers = 0,
+    keep: Keep = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the paper's theorems and propositions by computing them.
+
+    Each gets its bound as stated, a corrected one where that is wrong, what was measured, and a
+    verdict. The same as: lpf experiment paper --study theorems.
+    """
+    experiment = _run_studies(quick, report, None, ["theorems"], workers, keep, as_json)
+    if experiment is not None and not as_json:
+        for finding in experiment.studies[0].findings[1:]:
+            typer.echo(f"  - {finding}")
+
+
+def _run_studies(
+    quick: bool,
+    report: Path,
+    data: list[Path] | None,
+    study: list[str] | None,
+    workers: int,
+    keep: Path | None,
+    as_json: bool,
+    *,
+    list_studies: bool = False,
+) -> Experiment | None:
+    """None if they were only listed."""
     from lpf.workspace import require_torch
 
     require_torch()
@@ -76,17 +115,18 @@ def paper(
         )
         if list_studies:
             _list(run, as_json)
-            return
+            return None
         experiment = run()
     from lpf_paper.report import write_experiment_report
 
     page = write_experiment_report(experiment, report)
     if as_json:
         print_document(experiment.to_dict())
-        return
+        return experiment
     for sentence in (*experiment.warnings, *experiment.summary):
         typer.echo(f"· {sentence}")
     typer.echo(f"Report: {page}")
+    return experiment
 
 
 def _list(run: ExperimentRun, as_json: bool) -> None:

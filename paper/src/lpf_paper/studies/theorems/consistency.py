@@ -177,10 +177,10 @@ def _figure(found: tuple[Curve, ...], answers: dict[str, list[float]]) -> Figure
     return Figure(
         "theorems_consistency",
         "P2: items that all support one value",
-        "All items support the value, and yet the answer need not become certain.",
+        "The probability of that value. It need not approach 1.",
         "lines",
         "Items",
-        "Probability of the value",
+        "Probability",
         tuple(
             Series(
                 one.title,

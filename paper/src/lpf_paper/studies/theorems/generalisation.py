@@ -242,9 +242,10 @@ def _table(runs: Sequence[TrainedAggregator]) -> Table:
         "Compliance, LPF-Learned as published. New entities are worded differently from those in "
         f"training, which is part of the gap. The aggregator has {last.parameters:,} parameters; "
         f"effective ones for an L2 penalty of {PENALTY:g}. Held out: the data set's own "
-        f"{last.own_entities} test entities. The paper's numbers are of {claimed_entities:,.0f} entities and a "
-        "smaller network. Neither bound accounts for an encoder that was trained on the same "
-        "entities, or for a number of parameters that is measured after training.",
+        f"{last.own_entities} test entities. The paper's numbers are of "
+        f"{claimed_entities:,.0f} entities and a smaller network. Neither bound accounts for an "
+        "encoder that was trained on the same entities, or for a number of parameters that is "
+        "measured after training.",
         columns,
         tuple(
             Row(
@@ -307,22 +308,21 @@ def _figure(runs: Sequence[TrainedAggregator]) -> Figure:
 
 
 def _effective_figure(runs: Sequence[TrainedAggregator]) -> Figure:
-    penalties = tuple(10.0**power for power in range(-7, 0))
+    powers = tuple(float(power) for power in range(-7, 0))
     return Figure(
         "theorems_effective",
         "T3: effective parameters by L2 penalty",
         "Of the learned aggregator, from its Fisher information on the training entities. The "
         f"paper's penalty is {PENALTY:g}.",
         "lines",
-        "L2 penalty",
+        "L2 penalty, as a power of ten",
         "Effective parameters",
         tuple(
             Series(
                 f"{run.entities} entities",
-                penalties,
-                tuple(effective_parameters(run.eigenvalues, penalty) for penalty in penalties),
+                powers,
+                tuple(effective_parameters(run.eigenvalues, 10.0**power) for power in powers),
             )
             for run in runs
         ),
-        log_x=True,
     )

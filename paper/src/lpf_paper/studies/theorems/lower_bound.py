@@ -29,8 +29,12 @@ from lpf_paper.studies.theorems.trained import (
 
 SHARES, PERFECT = "class_shares", "perfect_reader"
 SEED = 1
+INSTEAD = (
+    "It is the log loss that has a lower bound for every predictor, the entropy of the labels "
+    "given the evidence. ECE has an upper one: at most sqrt(excess log loss / 2)."
+)
 TITLES = {
-    SHARES: "Always the class shares",
+    SHARES: "Class shares",
     PERFECT: "Perfect reader",
     PAPER: "LPF-SPN, paper mode",
     BEST: "LPF-SPN, paper's best",
@@ -99,15 +103,14 @@ def lower_bound_statement(networks: TrainedNetworks) -> CheckedStatement:
         "T4, lower bound on ECE",
         "Every predictor has an ECE of at least c1 x (mean entropy of its answers / entropy of "
         "the labels) + c2 x (conflict between items).",
-        "It is the log loss that has a lower bound for every predictor, the entropy of the labels "
-        "given the evidence. ECE has an upper one: at most sqrt(excess log loss / 2).",
+        INSTEAD if kept else "",
         f"Always answering the class shares has an ECE of {shares.ece.ece:.4f} and an entropy "
-        f"ratio of {shares.entropy_ratio:.3f}, so that c1 would have to be 0. The perfect reader has an ECE "
-        f"of {perfect.ece.ece:.4f} (chance alone gives {perfect.ece.chance:.4f}) at a ratio of "
-        f"{perfect.entropy_ratio:.3f}. The paper's own ECE of {own:.3f} lies below its lower bound "
-        f"of {lower:.3f}. No predictor's log loss is below {perfect.loss:.4f}, the perfect "
-        f"reader's.",
-        verdict_of(stated=not refuted, corrected=kept),
+        f"ratio of {shares.entropy_ratio:.3f}, so that c1 would have to be 0. The perfect reader "
+        f"has an ECE of {perfect.ece.ece:.4f} (chance alone gives {perfect.ece.chance:.4f}) at a "
+        f"ratio of {perfect.entropy_ratio:.3f}. The paper's own ECE of {own:.3f} lies below its "
+        f"lower bound of {lower:.3f}. No predictor's log loss is below {perfect.loss:.4f}, the "
+        f"perfect reader's.",
+        verdict_of(stated=not refuted, corrected=None),
         (_table(found),),
         (_figure(found),),
     )

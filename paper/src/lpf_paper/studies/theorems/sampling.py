@@ -280,8 +280,8 @@ def _variance_figure(sampled: SampledFactors) -> Figure:
     x = tuple(float(samples) for samples in SAMPLES)
     return Figure(
         "theorems_variance",
-        "P1: largest variance of a factor by number of samples",
-        "Over all items and values.",
+        "P1: largest variance by number of samples",
+        "Of a sampled factor, over all items and values.",
         "lines",
         "Samples",
         "Variance",

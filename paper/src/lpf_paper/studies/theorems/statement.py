@@ -20,8 +20,9 @@ RISK = 1.0 - CONFIDENCE
 
 @dataclass(frozen=True)
 class CheckedStatement:
-    """``stated`` and ``corrected`` are bounds in words, ``corrected`` empty if none is needed or
-    none exists. ``measured`` is a sentence with the figures, without the verdict."""
+    """``stated`` is the bound in words. ``corrected`` is the same claim with a bound that holds, or
+    for a claim that does not hold what holds instead; it is empty if there is none. ``measured`` is
+    a sentence with the figures, without the verdict."""
 
     name: str
     title: str
@@ -34,13 +35,16 @@ class CheckedStatement:
 
     @property
     def sentence(self) -> str:
-        correction = f" Correction: {self.corrected}" if self.corrected else ""
-        return f"{self.title}: {self.verdict}. {self.measured}{correction}"
+        begin = f"{self.title}: {self.verdict}. {self.measured}"
+        if not self.corrected:
+            return begin
+        what = "What holds instead" if self.verdict == "does not hold" else "Correction"
+        return f"{begin} {what}: {self.corrected}"
 
 
 def verdict_of(*, stated: bool, corrected: bool | None) -> Verdict:
     """From whether every measurement kept the stated and the corrected bound. ``corrected`` is
-    None if there is no correction."""
+    None if no correction saves the claim."""
     if stated:
         return "holds"
     return "holds with this correction" if corrected else "does not hold"
@@ -49,7 +53,7 @@ def verdict_of(*, stated: bool, corrected: bool | None) -> Verdict:
 COLUMNS = (
     Column("verdict", "Verdict", "word"),
     Column("stated", "As stated", "text"),
-    Column("corrected", "Corrected", "text"),
+    Column("corrected", "Corrected, or what holds instead", "text"),
     Column("measured", "Measured", "text"),
 )
 
