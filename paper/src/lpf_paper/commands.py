@@ -10,7 +10,6 @@ import typer
 from lpf.cli import AsJson, Keep, Workers, command, group, print_document
 
 if TYPE_CHECKING:
-    from lpf_paper.document import Experiment
     from lpf_paper.experiment import ExperimentRun
 
 
@@ -77,10 +76,7 @@ def theorems(
     Each gets its bound as stated, a corrected one where that is wrong, what was measured, and a
     verdict. The same as: lpf experiment paper --study theorems.
     """
-    experiment = _run_studies(quick, report, None, ["theorems"], workers, keep, as_json)
-    if experiment is not None and not as_json:
-        for finding in experiment.studies[0].findings[1:]:
-            typer.echo(f"  - {finding}")
+    _run_studies(quick, report, None, ["theorems"], workers, keep, as_json, all_findings=True)
 
 
 def _run_studies(
@@ -93,8 +89,9 @@ def _run_studies(
     as_json: bool,
     *,
     list_studies: bool = False,
-) -> Experiment | None:
-    """None if they were only listed."""
+    all_findings: bool = False,
+) -> None:
+    """``all_findings`` prints those of every study, not only the first of each."""
     from lpf.workspace import require_torch
 
     require_torch()
@@ -115,18 +112,18 @@ def _run_studies(
         )
         if list_studies:
             _list(run, as_json)
-            return None
+            return
         experiment = run()
     from lpf_paper.report import write_experiment_report
 
     page = write_experiment_report(experiment, report)
     if as_json:
         print_document(experiment.to_dict())
-        return experiment
-    for sentence in (*experiment.warnings, *experiment.summary):
+        return
+    findings = [one for study in experiment.studies for one in study.findings]
+    for sentence in (*experiment.warnings, *(findings if all_findings else experiment.summary)):
         typer.echo(f"· {sentence}")
     typer.echo(f"Report: {page}")
-    return experiment
 
 
 def _list(run: ExperimentRun, as_json: bool) -> None:

@@ -161,41 +161,40 @@ def calibration_statement(networks: TrainedNetworks, quick: bool) -> CheckedStat
         "For items that are independent given the value, with the prior divided out, weight 1 and "
         "log factors off by at most h: ECE is at most tanh(items x h / 2). It grows with the "
         "items, and is 0 for exact factors.",
-        _measured(item_ece, constant, trained, broken, runs),
+        _deciding(broken),
+        _details(item_ece, constant, trained, runs),
         verdict_of(stated=not broken, corrected=kept),
         (_trained_table(trained, constant), _corrected_table(runs, entities)),
         (_figure(curves, limits),),
     )
 
 
-def _measured(
+def _deciding(broken: Sequence[tuple[str, int, float, float]]) -> str:
+    if not broken:
+        return "No combination of calibrated items was found that exceeds the stated bound."
+    name, items, ece, limit = max(broken, key=lambda one: one[2] - one[3])
+    return (
+        f"{name}, {items} of them and each exactly calibrated, give the paper's product an ECE of "
+        f"{ece:.3f}; the bound is {limit:.3f}."
+    )
+
+
+def _details(
     item_ece: float,
     constant: float,
     trained: Mapping[str, TrainedCalibration],
-    broken: Sequence[tuple[str, int, float, float]],
     runs: Mapping[int, CorrectedRun],
 ) -> str:
     own = stated_bound(item_ece, constant, 5.0)
     claimed = printed("theory_numbers", "T1 bound").value
-    paper = trained[PAPER]
-    begin = (
+    paper, most = trained[PAPER], max(runs)
+    return (
         f"With the paper's numbers and five items the bound is {own:.1%}, not {claimed:.1%}, and "
         f"no ECE exceeds 100 %. Trained networks in paper mode have an ECE of {paper.items:.1%} "
-        f"for single items and {paper.answer:.1%} for the answer."
-    )
-    most = max(runs)
-    corrected = (
-        f"With independent items whose log factors are off by {LOG_ERROR:g}, the corrected product "
-        f"of {most} items has an ECE of {runs[most].ece.ece:.3f} (chance alone gives "
-        f"{runs[most].ece.chance:.3f}; the corrected bound is "
-        f"{corrected_bound(most, LOG_ERROR):.3f})."
-    )
-    if not broken:
-        return f"{begin} {corrected}"
-    name, items, ece, limit = max(broken, key=lambda one: one[2] - one[3])
-    return (
-        f"{begin} {name} ({items}), all calibrated: the paper's product has an ECE of {ece:.3f}, "
-        f"the bound is {limit:.3f}. {corrected}"
+        f"for single items and {paper.answer:.1%} for the answer. With independent items whose log "
+        f"factors are off by {LOG_ERROR:g}, the corrected product of {most} items has an ECE of "
+        f"{runs[most].ece.ece:.3f} (chance alone gives {runs[most].ece.chance:.3f}; the corrected "
+        f"bound is {corrected_bound(most, LOG_ERROR):.3f})."
     )
 
 

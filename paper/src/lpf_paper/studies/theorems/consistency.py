@@ -136,14 +136,15 @@ def consistency_statement() -> CheckedStatement:
         "P2",
         "P2, consistency of the product",
         "If all items support a value and their weights approach 1, its probability approaches 1 "
-        "as items are added.",
+        "as items are added (the proof takes each item to be almost certain by itself).",
         "If the sum of weight x log ratio, for the value against each other one, grows without "
         "limit. Weights of 1 are not needed; support that fades is not enough.",
-        f"{most:,} items of {SUPPORT:g} give {answers['equal'][-1]:.4f}, with weight 0.4 "
-        f"{answers['weighted'][-1]:.4f}. {most:,} items that all support the value, the i-th "
-        f"with a log ratio of 1/i², give {fading:.4f} (the limit is {FADING_LIMIT:.4f}). Circuit, "
-        f"product and hand calculation differ by at most {difference:.0e}. Robust mode is not "
-        f"meant to become certain: with a shared error of {RobustParameters().rho:g} it stops at "
+        f"{most:,} items that all support a value, the i-th with a log ratio of 1/i², give "
+        f"{fading:.4f} (the limit is {FADING_LIMIT:.4f}); {most:,} items of {SUPPORT:g} give "
+        f"{answers['equal'][-1]:.4f}.",
+        f"With weight 0.4 they give {answers['weighted'][-1]:.4f}. Circuit, product and hand "
+        f"calculation differ by at most {difference:.0e}. Robust mode is not meant to become "
+        f"certain: with a shared error of {RobustParameters().rho:g} it stops at "
         f"{robust_end.limit:.4f}.",
         verdict_of(stated=fading >= CERTAIN, corrected=kept),
         (_table(found, answers),),

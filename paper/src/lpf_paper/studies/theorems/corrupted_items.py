@@ -182,13 +182,13 @@ def corruption_statement(networks: TrainedNetworks) -> CheckedStatement:
         "For LPF-SPN: at most 2 tanh(r / 4), where r adds up, over the corrupted items, the range "
         "of the change of weight x log factor. It grows with the number of corrupted items, not "
         "with its square root. For LPF-Learned there is no such bound.",
+        f"One flipped item of {flipped.items}, with the others cancelling each other, moves the "
+        f"answer by {flipped.distance:.2f}; T5 allows {flipped.stated:.2f}.",
         f"The printed bound of {claimed:.0%} is above {LARGEST:.0%}, the largest distance there "
-        f"is. One flipped item of {flipped.items}, with the others cancelling each other, moves "
-        f"the answer by {flipped.distance:.2f}; T5 allows {flipped.stated:.2f}. Trained networks "
-        f"with half of {ITEMS} items replaced, mean L1: {named} (the paper: {measured:.2f}). The "
-        f"share of answers that move by more than T5 allows is at most "
-        f"{max(above.values()):.1%} at any level ({_worst(above)}). The corrected "
-        f"bound was {'kept by every answer' if kept else 'broken'}.",
+        f"is. Trained networks with half of {ITEMS} items replaced, mean L1: {named} (the paper: "
+        f"{measured:.2f}). The share of answers that move by more than T5 allows is at most "
+        f"{max(above.values()):.1%} at any level ({_worst(above)}). The corrected bound was "
+        f"{'kept by every answer' if kept else 'broken'}.",
         verdict_of(stated=stated, corrected=kept),
         (_table(networks, found),),
         (_figure(found),),

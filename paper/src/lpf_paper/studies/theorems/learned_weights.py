@@ -233,16 +233,17 @@ def optimality_statement(networks: TrainedNetworks) -> CheckedStatement:
         "The aggregator minimises the expected log loss if and only if weights are proportional "
         "to the informativeness of the items, that is, to the derivative of log p in each code.",
         INSTEAD if is_reached else "",
-        f"The printed condition is met by any weights: the derivative in an item's code is its "
-        f"weight times the same vector (checked on {CHECKS} random weights, largest difference "
-        f"{spread:.0e}). By hand, two items that are right in {ACCURACIES[0]:.0%} and "
-        f"{ACCURACIES[1]:.0%}: the best weight of the first is {free:.3f} if the decoder's scale "
-        f"is free (in proportion to the log-odds: {world.proportional_weight:.3f}), but "
-        f"{frozen:.3f} with a decoder that was trained on single items and frozen, as in the "
-        f"paper. Trained, {ITEMS} items: log loss {losses.learned:.4f} with the learned weights, "
-        f"{losses.equal:.4f} with equal ones and {losses.proportional:.4f} with weights "
-        f"proportional to how far each factor lowers the entropy; their ranks correlate by "
-        f"{losses.correlation:.2f}.",
+        f"With two items that are right in {ACCURACIES[0]:.0%} and {ACCURACIES[1]:.0%} and a "
+        f"decoder that was trained on single items and frozen, as in the paper, the best weight of "
+        f"the first is {frozen:.3f}; in proportion to what they say it would be "
+        f"{world.proportional_weight:.3f}.",
+        f"If the decoder's scale is free, the best weight is {free:.3f}. The printed condition is "
+        f"met by any weights: the derivative in an item's code is its weight times the same vector "
+        f"(checked on {CHECKS} random weights, largest difference {spread:.0e}). Trained, {ITEMS} "
+        f"items: log loss {losses.learned:.4f} with the learned weights, {losses.equal:.4f} with "
+        f"equal ones and {losses.proportional:.4f} with weights proportional to how far each "
+        f"factor lowers the entropy; learned weights and that correlate by "
+        f"{losses.correlation:.2f} in rank.",
         verdict_of(stated=is_frozen_too and spread > 1e-3, corrected=None),
         (_losses_table(losses),),
         (_weights_figure(world),),
@@ -257,13 +258,15 @@ def contradiction_statement(networks: TrainedNetworks) -> CheckedStatement:
         "If two items have opposite codes, their consistency is low, which reduces both weights.",
         "",
         f"Two items with opposite codes still share a weight of 1 (to {found.total:.0e}), so both "
-        f"cannot be reduced; what shrinks the aggregate is that their mean is near 0, with any "
-        f"weights. Nothing trains the consistency to be low for contradictions: it was "
-        f"{found.contradicting:.3f} for them and {found.alike:.3f} for two equal items, and lower "
-        f"in {found.lower:.0%} of the pairs. One item of five, turned around, goes from a weight "
-        f"of {found.before.weight:.3f} to {found.after.weight:.3f}, from a quality of "
-        f"{found.before.quality:.3f} to {found.after.quality:.3f}, and from a consistency of "
-        f"{found.before.consistency:.3f} to {found.after.consistency:.3f}.",
+        f"cannot be reduced, and their consistency was lower than that of two equal items in "
+        f"{found.lower:.0%} of the pairs only.",
+        f"Nothing trains the consistency to be low for contradictions: its mean was "
+        f"{found.contradicting:.3f} for them and {found.alike:.3f} for equal items. The aggregate "
+        f"shrinks because the mean of opposite codes is near 0, with any weights. One item of "
+        f"five, turned around, goes from a weight of {found.before.weight:.3f} to "
+        f"{found.after.weight:.3f}, from a quality of {found.before.quality:.3f} to "
+        f"{found.after.quality:.3f}, and from a consistency of {found.before.consistency:.3f} to "
+        f"{found.after.consistency:.3f}.",
         verdict_of(stated=found.total > 1e-6 and found.lower >= 0.95, corrected=None),
         (_reaction_table(found),),
     )

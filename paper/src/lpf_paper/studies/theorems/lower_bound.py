@@ -104,12 +104,12 @@ def lower_bound_statement(networks: TrainedNetworks) -> CheckedStatement:
         "Every predictor has an ECE of at least c1 x (mean entropy of its answers / entropy of "
         "the labels) + c2 x (conflict between items).",
         INSTEAD if kept else "",
-        f"Always answering the class shares has an ECE of {shares.ece.ece:.4f} and an entropy "
-        f"ratio of {shares.entropy_ratio:.3f}, so that c1 would have to be 0. The perfect reader "
-        f"has an ECE of {perfect.ece.ece:.4f} (chance alone gives {perfect.ece.chance:.4f}) at a "
-        f"ratio of {perfect.entropy_ratio:.3f}. The paper's own ECE of {own:.3f} lies below its "
-        f"lower bound of {lower:.3f}. No predictor's log loss is below {perfect.loss:.4f}, the "
-        f"perfect reader's.",
+        f"Always answering the class shares has an ECE of {shares.ece.ece:.4f} at the highest "
+        f"entropy ratio, {shares.entropy_ratio:.3f}, so that c1 would have to be 0.",
+        f"The perfect reader has an ECE of {perfect.ece.ece:.4f} (chance alone gives "
+        f"{perfect.ece.chance:.4f}) at a ratio of {perfect.entropy_ratio:.3f}. The paper's own "
+        f"ECE of {own:.3f} lies below its lower bound of {lower:.3f}. No predictor's expected log "
+        f"loss is below {perfect.loss:.4f}, the perfect reader's.",
         verdict_of(stated=not refuted, corrected=None),
         (_table(found),),
         (_figure(found),),

@@ -126,11 +126,12 @@ def sample_size_statement(networks: TrainedNetworks, quick: bool) -> CheckedStat
         "factors of variance s², V values and a risk d; ECE falls as 1 / sqrt(items).",
         INSTEAD if kept and calibrated else "",
         f"{MANY} calibrated items that say nothing give the paper's product an ECE of "
-        f"{silent:.3f}; T6 allows {allowed:.3f}. The paper's own fit has a floor of "
+        f"{silent:.3f}; T6 allows {allowed:.3f}.",
+        f"The paper's own fit has a floor of "
         f"{printed('theory_numbers', 'T6 fit_floor').value:.2f} (from its table we get "
-        f"{published.slope:.3f} / sqrt(items) + {published.floor:.3f}, R² {published.r2:.3f}), so "
-        f"that no number of items gives 5 %, where T6 promises {ceil(limit**2 / 0.05**2):,} are "
-        f"enough. Trained, from {COUNTS[0]} to {COUNTS[-1]} items: {_ranges(curves, fits)}. Exact "
+        f"{published.slope:.3f} / sqrt(items) + {published.floor:.3f}, R² {published.r2:.3f}): no "
+        f"number of items gives 5 %, where T6 says that {ceil(limit**2 / 0.05**2):,} are enough. "
+        f"Trained, from {COUNTS[0]} to {COUNTS[-1]} items: {_ranges(curves, fits)}. Exact "
         f"factors: ECE {last.ece.ece:.4f} with {COUNTS[-1]} items (chance alone "
         f"{last.ece.chance:.4f}), error rate {last.error:.4f} (bound {last.bound:.3f}).",
         verdict_of(stated=silent <= allowed, corrected=None),

@@ -102,12 +102,13 @@ def _error_bound(networks: TrainedNetworks, sampled: SampledFactors) -> CheckedS
         "With probability 1 - d the largest error of a factor is at most "
         "sqrt(log(2V/d) / (2M)), for V values and M samples; said of both variants.",
         "" if moved else "For LPF-SPN with independent samples only: LPF-Learned draws none.",
-        f"The bound ({hoeffding(16, sampled.truth.shape[1]):.3f} for 16 samples) was exceeded by "
-        f"{worst:.2%} of the factors, at most 5 % are allowed; the mean error was "
-        f"{sampled.mean_error(16):.4f} (the paper: "
-        f"{printed('monte_carlo_error', '16', 'mean_error').value:.3f}) and falls as M to the "
-        f"power {slope:.2f} (R² {fit:.3f}). Another seed moves the answers of LPF-Learned by "
-        f"{moved:g}.",
+        f"The bound was exceeded by {worst:.2%} of the factors, at most 5 % are allowed; another "
+        f"seed moves the answers of LPF-Learned by {moved:g}.",
+        f"With 16 samples the mean error was {sampled.mean_error(16):.4f} (the paper: "
+        f"{printed('monte_carlo_error', '16', 'mean_error').value:.3f}) and the bound is "
+        f"{hoeffding(16, sampled.truth.shape[1]):.3f}. The error falls as M to the power "
+        f"{slope:.2f} (R² {fit:.3f}; the paper has "
+        f"{printed('theory_numbers', 'T2 fit_r2').value:.2f}).",
         verdict_of(stated=worst <= RISK and moved > 0.0, corrected=worst <= RISK),
         (_error_table(sampled),),
         (_error_figure(sampled),),
@@ -123,10 +124,11 @@ def _variance_bound(sampled: SampledFactors) -> CheckedStatement:
         "P1, variance of sampled factors",
         "The variance of an average of M samples is at most 1 / (4M).",
         "",
-        f"The largest variance of any item and value was {worst:.0%} of the bound. On average it "
-        f"was {ratio:.2f} times the variance of one draw divided by 16. The paper's standard "
-        f"error of {printed('monte_carlo_standard_error', '16', 'standard_error').value:.3f} for "
-        f"16 samples is the largest possible; the typical one is "
+        f"The largest variance of any item and value was {worst:.0%} of the bound.",
+        f"On average it was {ratio:.2f} times the variance of one draw divided by 16. The paper's "
+        "standard error of "
+        f"{printed('monte_carlo_standard_error', '16', 'standard_error').value:.3f} for 16 samples "
+        f"is the largest possible; the typical one is "
         f"{sqrt(float(sampled.variance.mean()) / 16):.4f}.",
         verdict_of(stated=worst <= 1.0, corrected=None),
     )
@@ -144,10 +146,10 @@ def _limit(networks: TrainedNetworks, sampled: SampledFactors) -> CheckedStateme
         "",
         f"With 64 samples {coverage:.1%} of the factors were within 1.96 standard errors of the "
         f"integral (a normal error has 95 %), and one draw has a variance of at most "
-        f"{largest:.3f}. The remark that the product smooths the noise depends on the weights: "
-        f"with 16 samples the standard deviation of a factor is {noise['factor']:.4f}, that of an "
-        f"answer {noise['weighted']:.4f} with the paper's weights and {noise['plain']:.4f} with "
-        "weight 1.",
+        f"{largest:.3f}.",
+        f"The remark that the product smooths the noise depends on the weights: with 16 samples "
+        f"the standard deviation of a factor is {noise['factor']:.4f}, that of an answer "
+        f"{noise['weighted']:.4f} with the paper's weights and {noise['plain']:.4f} with weight 1.",
         verdict_of(stated=0.9 <= coverage <= 1.0 and largest <= 0.25, corrected=None),
         (),
         (_variance_figure(sampled),),

@@ -21,21 +21,22 @@ RISK = 1.0 - CONFIDENCE
 @dataclass(frozen=True)
 class CheckedStatement:
     """``stated`` is the bound in words. ``corrected`` is the same claim with a bound that holds, or
-    for a claim that does not hold what holds instead; it is empty if there is none. ``measured`` is
-    a sentence with the figures, without the verdict."""
+    for a claim that does not hold what holds instead; it is empty if there is none. ``deciding`` is
+    one sentence with the figures that decide, ``details`` are sentences with all others."""
 
     name: str
     title: str
     stated: str
     corrected: str
-    measured: str
+    deciding: str
+    details: str
     verdict: Verdict
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
 
     @property
     def sentence(self) -> str:
-        begin = f"{self.title}: {self.verdict}. {self.measured}"
+        begin = f"{self.title}: {self.verdict}. {self.deciding}"
         if not self.corrected:
             return begin
         what = "What holds instead" if self.verdict == "does not hold" else "Correction"
@@ -69,7 +70,7 @@ def verdict_table(statements: Sequence[CheckedStatement]) -> Table:
             Row(
                 one.name,
                 one.title,
-                (one.verdict, one.stated, one.corrected or None, one.measured),
+                (one.verdict, one.stated, one.corrected or None, f"{one.deciding} {one.details}"),
                 "ours" if one.verdict == "holds" else "rival",
             )
             for one in statements

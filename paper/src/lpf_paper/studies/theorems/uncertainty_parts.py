@@ -146,7 +146,10 @@ def uncertainty_statement(networks: TrainedNetworks) -> CheckedStatement:
     best = unbiased(variance_parts(networks, MOST).epistemic, MOST)
     is_unbiased = abs(unbiased(few.epistemic, DRAWS[0]) / best - 1.0) <= CLOSE
     is_of_answer = paper.gap <= EXACT and moved > 0.0
-    beside = printed("uncertainty_parts", "lpf_paper_best", "total").value
+    chosen = reference[BEST]
+    total, epistemic = (
+        printed("uncertainty_parts", BEST, column).value for column in ("total", "epistemic")
+    )
     return CheckedStatement(
         "T7",
         "T7, parts of the uncertainty",
@@ -155,14 +158,16 @@ def uncertainty_statement(networks: TrainedNetworks) -> CheckedStatement:
         "It holds for the mean of the draws, by definition, in variance and in entropy. The "
         "answer of LPF-SPN is another one, so that a gap remains, and LPF-Learned draws nothing to "
         "split. With M draws the epistemic variance must be multiplied by M / (M - 1).",
-        f"For the mean of the draws the largest error was {errors.variance:.0e} in variance and "
-        f"{errors.entropy:.0e} in entropy, which only shows that it is an identity. The answer in "
-        f"paper mode has a variance of {paper.own:.4f} (the paper: {beside:.3f}); its parts add up "
-        f"to {paper.total:.4f}, the gap is {paper.gap:.4f} on average in variance and "
-        f"{paper.entropy_gap:.4f} nats in entropy. With {DRAWS[0]} draws the epistemic variance is "
+        f"The answer with the paper's best settings has a variance of {chosen.own:.4f}, its parts "
+        f"add up to {chosen.total:.4f}; for the mean of the draws the sum is exact to "
+        f"{max(errors.variance, errors.entropy):.0e}, and another seed moves LPF-Learned by "
+        f"{moved:g}.",
+        f"Of the sum {chosen.epistemic:.4f} is epistemic (the paper: {epistemic:.3f} of "
+        f"{total:.3f}). The gap is {chosen.gap:.4f} on average in variance and "
+        f"{chosen.entropy_gap:.4f} nats in entropy; in paper mode {paper.gap:.4f} and "
+        f"{paper.entropy_gap:.4f}. With {DRAWS[0]} draws the epistemic variance is "
         f"{few.epistemic / best:.2f} of its value with {MOST:,}, and "
-        f"{unbiased(few.epistemic, DRAWS[0]) / best:.2f} after the correction. Another seed moves "
-        f"LPF-Learned by {moved:g}.",
+        f"{unbiased(few.epistemic, DRAWS[0]) / best:.2f} after the correction.",
         verdict_of(stated=is_exact and is_of_answer, corrected=is_exact and is_unbiased),
         (_parts_table(reference), _draws_table(by_draws, best)),
         (_figure(by_draws, best),),

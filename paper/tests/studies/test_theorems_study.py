@@ -33,7 +33,15 @@ def made_statement(name: str, verdict: Any, corrected: str = "") -> CheckedState
     shown = Table(f"of_{name}", name, "", (Column("x", "x"),), (Row("a", "a", (Value(1.0),)),))
     figure = Figure(f"of_{name}", name, "", "lines", "x", "y", (Series("a", (1.0,), (2.0,)),))
     return CheckedStatement(
-        name, f"{name}, a bound", "As stated.", corrected, "Seen.", verdict, (shown,), (figure,)
+        name,
+        f"{name}, a bound",
+        "As stated.",
+        corrected,
+        "Seen.",
+        "Often.",
+        verdict,
+        (shown,),
+        (figure,),
     )
 
 
@@ -87,7 +95,7 @@ def test_every_statement_has_a_row_and_a_sentence(
         "holds with this correction",
         "As stated.",
         "Less.",
-        "Seen.",
+        "Seen. Often.",
     )
     assert_can_be_shown(shown)
 
