@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from figure_words import assert_readable, drawn
 from made_answers import keep_made
+from matplotlib.figure import Figure as DrawnFigure
 from study_checks import assert_can_be_shown, line, table
 from typer.testing import CliRunner
 
@@ -24,6 +26,8 @@ from lpf_paper.studies.theorems.theorems_study import (
     study_result,
 )
 from lpf_paper.studies.theorems.trained import TrainedNetworks
+
+__all__ = ["drawn"]  # the fixture
 
 PLAN = quick_plan()
 NAMES = [*(f"T{number}" for number in range(1, 8)), *(f"P{number}" for number in range(1, 6))]
@@ -125,10 +129,13 @@ def test_the_command_is_the_study(tmp_path: Path, made: list[TrainedNetworks]) -
 
 
 @pytest.mark.slow
-def test_the_quick_study_finds_what_holds(tmp_path: Path) -> None:
+def test_the_quick_study_finds_what_holds(tmp_path: Path, drawn: list[DrawnFigure]) -> None:
     experiment = ExperimentRun(PLAN, tmp_path, "lpf experiment theorems --quick", only=(NAME,))()
     (shown,) = experiment.studies
     assert_can_be_shown(shown)
+    assert len(drawn) == len(shown.figures) == 12
+    for figure in drawn:
+        assert_readable(figure)
     verdicts = table(shown, "theorems_verdicts")
     assert [row.name for row in verdicts.rows] == NAMES
     assert {row.name: row.cells[0] for row in verdicts.rows} == {
