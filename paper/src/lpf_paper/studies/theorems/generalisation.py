@@ -24,7 +24,7 @@ from lpf_paper.studies.theorems.trained import LEARNED, TrainedNetworks, trainin
 PENALTY = 1e-4  # the paper's L2 penalty
 ITEMS = 5
 AGREEMENT = 1e-3  # the most that gradients' answers may differ from lpf's
-SEEDS = tuple(range(1, 11))
+SEEDS = tuple(range(1, 201))
 
 
 def stated_term(loss: float, entities: int, parameters: float, risk: float = RISK) -> float:
@@ -176,7 +176,8 @@ def generalisation_statement(networks: TrainedNetworks) -> CheckedStatement:
     table = LookupTable(parameters, entities)
     simulated = [table.simulated_error(seed) for seed in SEEDS]
     last = runs[-1]
-    is_refuted = table.test_error > table.stated
+    exceeded = float(np.mean([error > table.stated for error in simulated]))
+    is_refuted = exceeded > RISK
     kept = all(run.test_error <= run.corrected for run in runs) and (
         table.test_error <= corrected_term(0.0, entities, parameters)
     )
@@ -193,8 +194,9 @@ def generalisation_statement(networks: TrainedNetworks) -> CheckedStatement:
         f"and N it is above {corrected_term(0.0, entities, parameters):.1f} and says nothing; "
         "entities that are held out say more.",
         f"A look-up table with {parameters:,} parameters and {entities:,} entities has a training "
-        f"error of 0 and a test error of {table.test_error:.4f}, above the bound of "
-        f"{table.stated:.4f}; trained, the gap was above the bound at {broken} of {len(runs)} "
+        f"error of 0 and a test error of {table.test_error:.4f} on average, the bound is "
+        f"{table.stated:.4f}, exceeded in {exceeded:.0%} of {len(SEEDS)} draws (5 % are allowed); "
+        f"trained, the gap was above the bound at {broken} of {len(runs)} "
         f"sizes.",
         f"The printed {claimed:.3f} is the second term alone, for {entities:,} entities: our "
         f"calculation gives {stated_term(number['train_loss'], entities, parameters):.3f}. "
