@@ -42,10 +42,10 @@ SHEET: Final = "case_file.css"
 TITLE_CHARACTERS: Final = 300
 NAME_CHARACTERS: Final = 80
 CONFLICTS = (
-    (0.02, "they agree"),
-    (0.15, "they mostly agree"),
-    (0.4, "they disagree"),
-    (1.1, "they contradict each other"),
+    (0.02, "The items agree"),
+    (0.15, "The items mostly agree"),
+    (0.4, "The items disagree"),
+    (1.1, "The items contradict each other"),
 )
 HOW_TO_READ = (
     "Each bar adds to the odds where the one above it ended; the last one is the answer. One bit "
@@ -114,7 +114,7 @@ def _probabilities(case: CaseContent) -> Iterator[str]:
     ]
     if case.prediction_set is not None:
         names = ", ".join(_name(one) for one in case.prediction_set) or "no value"
-        parts.append(f"<p>Values that the evidence does not rule out: {names}.</p>")
+        parts.append(f"<p>Prediction set (✓), the values that are not ruled out: {names}.</p>")
     yield section("Probabilities", *parts)
 
 
@@ -135,7 +135,11 @@ def why(case: CaseContent, prefix: str) -> Iterator[str]:
         return
     value, against = pair
     first, second = _name(value), _name(against)
-    intro = f"<p>What speaks for {first} and against {second}. {shown(HOW_TO_READ)}</p>"
+    only_two = ""
+    if len(explanation.values) > 2:
+        rest = 1.0 - sum(sorted(explanation.probabilities.tolist())[-2:])
+        only_two = f" Other values have {share(max(rest, 0.0))} and are left out of these numbers."
+    intro = f"<p>What speaks for {first} and against {second}. {HOW_TO_READ}{only_two}</p>"
     chart = waterfall(rows, value, against)
     numbers = waterfall_table(rows, value, against)
     body = f'<div class="why"><div>{chart}</div><div>{numbers}</div></div>'
@@ -147,8 +151,8 @@ def _conflict(explanation: AnswerExplanation) -> Iterator[str]:
     if conflict is None:
         return
     words = next(words for limit, words in CONFLICTS if conflict < limit)
-    between = "" if sources is None else f"; sources among each other: {sources:.2f}"
-    yield paragraph(f"Do the items agree? {words} (conflict {conflict:.2f} of 1{between}).")
+    between = "" if sources is None else f"; between sources {sources:.2f}"
+    yield paragraph(f"{words} (conflict {conflict:.2f} of 1{between}).")
 
 
 def _flip(explanation: AnswerExplanation) -> Iterator[str]:

@@ -37,7 +37,7 @@ def _card(case: CaseContent, group: ItemGroup, place: str) -> str:
         names = ", ".join(isolated(beginning(one.name, NAME_CHARACTERS)) for one in copies)
         facts.append(("copies", f"{names}: together with this item they count once"))
     lines = "".join(f"<div><dt>{name}</dt><dd>{words}</dd></div>\n" for name, words in facts)
-    shade = " silent" if group.says_nothing else ""
+    shade = _shade(group)
     kind = "gone" if text.text is None else "words"
     return (
         f'<article class="card{shade}" id="{place}">\n<h3>'
@@ -45,6 +45,12 @@ def _card(case: CaseContent, group: ItemGroup, place: str) -> str:
         f'<span class="bits">{_badge(explanation, group)}</span></h3>\n'
         f'<p class="{kind}" dir="auto">{_words(text)}</p>\n<dl>\n{lines}</dl>\n</article>\n'
     )
+
+
+def _shade(group: ItemGroup) -> str:
+    if group.says_nothing:
+        return " silent"
+    return " contrary" if group.bits is not None and group.bits < 0 else ""
 
 
 def _badge(explanation: AnswerExplanation, group: ItemGroup) -> str:
@@ -115,10 +121,10 @@ def weight_reasons(weight: Weight, *, wordless: bool = False) -> Iterator[str]:
     if weight.copies is not None and weight.copies < FULL:
         yield f"one of {round(1 / weight.copies)} copies ({weight.copies:.2f})"
     if weight.relevance is not None and weight.relevance < FULL:
-        how = (
-            "says little about the claim" if weight.relevance < 0.5 else "not only about the claim"
+        little = (
+            "says little about the claim" if weight.relevance < 0.5 else "relevance to the claim"
         )
-        yield f"{how} ({weight.relevance:.2f})"
+        yield f"{little} ({weight.relevance:.2f})"
     if weight.shared is not None and weight.shared < FULL:
         yield f"may share its errors with other items ({weight.shared:.2f})"
     if weight.trust is not None and weight.trust < FULL:

@@ -10,6 +10,7 @@ from lpf.report.page import PageColumn, PageRow, table
 from lpf.report.waterfall import share
 
 NAME_CHARACTERS = 80
+IN_SET = '<span aria-hidden="true">✓</span><span class="unseen">in the prediction set</span>'
 SIDE, MARGIN = 180, 34  # of the reliability diagram, in pixels
 
 
@@ -22,7 +23,7 @@ def value_bars(
     rows = []
     for place, (value, probability) in enumerate(zip(values, probabilities, strict=True)):
         chosen = ' class="chosen"' if place == best else ""
-        mark = "" if kept is None else f"<td>{'in the set' if value in kept else ''}</td>"
+        mark = "" if kept is None else f"<td>{IN_SET if value in kept else ''}</td>"
         rows.append(
             f'<tr{chosen}><th scope="row">{isolated(beginning(value, NAME_CHARACTERS))}</th>'
             f'<td class="bar">{bar(probability, "for" if place == best else "quiet")}</td>'

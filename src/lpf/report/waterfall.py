@@ -23,15 +23,11 @@ LABEL_CHARACTERS: Final = 90
 NAME_CHARACTERS: Final = 60
 ROW, TOP, BOTTOM = 36, 40, 40  # heights in pixels
 LEAST_SPAN: Final = 2.0  # bits
-PROBABILITIES: Final = {
-    "0.1 %": 0.001,
-    "1 %": 0.01,
-    "10 %": 0.1,
-    "50 %": 0.5,
-    "90 %": 0.9,
-    "99 %": 0.99,
-    "99.9 %": 0.999,
-}
+# Marks on the axis above, the most useful first: the others appear where there is room.
+MARKS: Final = (
+    0.5, 0.9, 0.1, 0.99, 0.01, 0.999, 0.001, 0.75, 0.25, 0.9999, 0.0001, 0.97, 0.03,
+)  # fmt: skip
+MARK_DISTANCE: Final = 14.0  # percent of the width
 Placer = Callable[[float], float]  # from bits to percent of the chart's width
 TICKS: Final = 6
 
@@ -252,19 +248,29 @@ def _axes(
     """Probability above, bits below. ``first`` and ``second`` are the names of the values."""
     bottom = height - BOTTOM
     yield f'<text class="axis" y="11">probability of {shown(beginning(first, 24))}</text>\n'
-    for word, probability in PROBABILITIES.items():
-        at = math.log2(probability / (1.0 - probability))
-        if low < at < high:
-            middle = place(at)
-            even = ' class="even"' if probability == 0.5 else ' class="grid"'
-            yield f'<line{even} x1="{middle:.2f}%" x2="{middle:.2f}%" y1="32" y2="{bottom + 4}"/>'
-            yield f'<text class="tick" x="{middle:.2f}%" y="27">{word}</text>\n'
+    for at, probability in _marks(place, low, high):
+        kind = "even" if probability == 0.5 else "grid"
+        yield f'<line class="{kind}" x1="{at:.2f}%" x2="{at:.2f}%" y1="32" y2="{bottom + 4}"/>'
+        yield f'<text class="tick" x="{at:.2f}%" y="27">{100 * probability:g} %</text>\n'
     step = _tick_step(high - low)
     for number in range(math.ceil(low / step), math.floor(high / step) + 1):
         at, word = place(number * step), bits_text(number * step, 0 if step >= 1 else 1)
         yield f'<text class="tick" x="{at:.2f}%" y="{bottom + 16}">{word}</text>\n'
-    towards = f"← {beginning(second, 20)}    bits    {beginning(first, 20)} →"
-    yield f'<text class="tick" x="50%" y="{bottom + 33}">{shown(towards)}</text>\n'
+    under = bottom + 34
+    yield f'<text class="axis" y="{under}">← {shown(beginning(second, 20))}</text>'
+    yield f'<text class="tick" x="50%" y="{under}">bits</text>'
+    yield f'<text class="axis end" x="100%" y="{under}">{shown(beginning(first, 20))} →</text>\n'
+
+
+def _marks(place: Placer, low: float, high: float) -> list[tuple[float, float]]:
+    """Probabilities with their places, none too near to another one or to the edge."""
+    chosen: list[tuple[float, float]] = []
+    for probability in MARKS:
+        at = place(math.log2(probability / (1.0 - probability)))
+        is_inside = low < math.log2(probability / (1.0 - probability)) < high
+        if is_inside and all(abs(at - other) >= MARK_DISTANCE for other, _ in chosen):
+            chosen.append((at, probability))
+    return chosen
 
 
 def _tick_step(span: float) -> float:
