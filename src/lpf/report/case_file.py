@@ -96,9 +96,11 @@ def _parts(case: CaseContent) -> Iterator[str]:
     yield from map(paragraph, case.sentences)
     yield from _probabilities(case)
     yield from _notes(case.explanation)
-    yield from why(case, "item")
+    figure = waterfall_figure(case)
+    if figure:
+        yield section("Why", figure, *_conflict(case.explanation))
     yield from _flip(case.explanation)
-    yield from cards(case, "item")
+    yield from cards(case)
     yield from _facts(case)
     yield from _related(case)
     yield from _model(case.model)
@@ -125,25 +127,25 @@ def _notes(explanation: AnswerExplanation) -> Iterator[str]:
         yield f"{heading}\n{lines}</aside>"
 
 
-def why(case: CaseContent, prefix: str) -> Iterator[str]:
-    """The waterfall with its table. ``prefix`` begins the ids of the evidence cards."""
+def waterfall_figure(case: CaseContent, about: str = "") -> str:
+    """The waterfall next to its table, with a sentence on how to read them. Empty if there is
+    nothing to take apart: no answer, or only one value. ``about`` begins the table's caption."""
     explanation = case.explanation
     pair = rivals(explanation)
     ids = [item.name for item in explanation.items]
     rows = steps(explanation, texts_by_id(case.texts, ids))
     if pair is None or not rows or not case.has_answer:
-        return
+        return ""
     value, against = pair
-    first, second = _name(value), _name(against)
     only_two = ""
     if len(explanation.values) > 2:
         rest = 1.0 - sum(sorted(explanation.probabilities.tolist())[-2:])
         only_two = f" Other values have {share(max(rest, 0.0))} and are left out of these numbers."
-    intro = f"<p>What speaks for {first} and against {second}. {HOW_TO_READ}{only_two}</p>"
+    what = f"What speaks for {_name(value)} and against {_name(against)}."
     chart = waterfall(rows, value, against)
-    numbers = waterfall_table(rows, value, against)
-    body = f'<div class="why"><div>{chart}</div><div>{numbers}</div></div>'
-    yield section("Why", intro, body, *_conflict(explanation))
+    numbers = waterfall_table(rows, value, against, about)
+    figure = f'<div class="why"><div>{chart}</div><div>{numbers}</div></div>'
+    return f"<p>{what} {HOW_TO_READ}{only_two}</p>\n{figure}"
 
 
 def _conflict(explanation: AnswerExplanation) -> Iterator[str]:
@@ -285,7 +287,7 @@ def _proof(proof: CaseProof | None) -> Iterator[str]:
         parts = [paragraph(f"There is no proof yet. {proof.why_not}")]
     else:
         pairs += [
-            ("checkpoint", f"{proof.size:,} records, signed {proof.signed_at}"),
+            ("checkpoint", f"the first {proof.size:,} records, signed {proof.signed_at}"),
             ("root of the checkpoint", proof.root),
         ]
         parts = list(_verification(proof))

@@ -17,14 +17,13 @@ NAME_CHARACTERS: Final = 80
 FULL: Final = 0.995  # a share of the weight that is shown as 1.00 explains nothing
 
 
-def cards(case: CaseContent, prefix: str) -> Iterator[str]:
-    """A section with all items, those that count most first. ``prefix`` begins their ids."""
+def cards(case: CaseContent) -> Iterator[str]:
+    """A section with all items, those that count most first. Their ids on the page are ``item-1``
+    and so on."""
     groups = item_groups(case.explanation)
     if not groups:
         return
-    body = "".join(
-        _card(case, group, f"{prefix}-{number}") for number, group in enumerate(groups, 1)
-    )
+    body = "".join(_card(case, group, f"item-{number}") for number, group in enumerate(groups, 1))
     yield section("Evidence", f'<div class="cards">\n{body}</div>')
 
 

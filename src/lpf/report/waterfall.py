@@ -153,8 +153,9 @@ def _group_name(ids: Sequence[str]) -> str:
     return name if not copies else f"{name} and {copies} {'copy' if copies == 1 else 'copies'}"
 
 
-def waterfall_table(rows: Sequence[Step], value: str, against: str) -> str:
-    """The numbers of the chart as a table."""
+def waterfall_table(rows: Sequence[Step], value: str, against: str, about: str = "") -> str:
+    """The numbers of the chart as a table. ``about`` begins its caption, where a page has several
+    of them."""
     columns = (
         PageColumn("part", "name"),
         PageColumn("adds, bits"),
@@ -170,7 +171,8 @@ def waterfall_table(rows: Sequence[Step], value: str, against: str) -> str:
     lines.append(
         PageRow(["answer", bits_text(last), bits_text(last), share(chance(last))], is_selected=True)
     )
-    caption = f"{first} against {second}; the probability counts only these two"
+    what = f"{about}: " if about else ""
+    caption = f"{what}{first} against {second}; the probability counts only these two"
     return table(caption, columns, lines)
 
 
