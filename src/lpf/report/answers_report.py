@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lpf.report.case_content import CaseContent, case_of_result, texts_by_id
-from lpf.report.case_file import NAME_CHARACTERS, SHEET, answer_sentence, waterfall_figure
+from lpf.report.case_file import (
+    HOW_TO_READ,
+    NAME_CHARACTERS,
+    SHEET,
+    answer_sentence,
+    waterfall_figure,
+)
 from lpf.report.foreign_text import beginning, shown
 from lpf.report.page import (
     PageColumn,
@@ -129,6 +135,8 @@ def _parts(content: AnswersContent) -> Iterator[str]:
     names, counts = [one.name for one in bins], [one.count for one in bins]
     yield section("Confidence", paragraph(ABOUT), histogram(names, counts, links))
     yield section("Values", _values(content))
+    examples = f"Why each answer is what it is. {HOW_TO_READ}"
+    yield section("Examples", paragraph(examples))
     for one, link in zip(bins, links, strict=True):
         if link:
             yield section(f"{one.name} sure", *map(_example, one.examples), id=link)
@@ -179,7 +187,8 @@ def _example(case: CaseContent) -> str:
     claims = [("claim", beginning(claim, TEXT_CHARACTERS)) for claim in case.claims]
     record = explanation.record_id
     pairs = [*claims, *texts, *([] if record is None else [("record", record)])]
+    figure = waterfall_figure(case, heading)
     return (
         f'<article class="example">\n<h3 dir="auto">{shown(heading)}</h3>\n'
-        f"<p>{answer_sentence(case)}</p>\n{waterfall_figure(case, heading)}\n{definitions(pairs)}\n</article>"
+        f"<p>{answer_sentence(case)}</p>\n{figure}\n{definitions(pairs)}\n</article>"
     )

@@ -128,8 +128,9 @@ def _notes(explanation: AnswerExplanation) -> Iterator[str]:
 
 
 def waterfall_figure(case: CaseContent, about: str = "") -> str:
-    """The waterfall next to its table, with a sentence on how to read them. Empty if there is
-    nothing to take apart: no answer, or only one value. ``about`` begins the table's caption."""
+    """The waterfall next to its table. Empty if there is nothing to take apart: no answer, or only
+    one value. ``about`` begins the table's caption where a page has several of them; how to read
+    them is then said elsewhere."""
     explanation = case.explanation
     pair = rivals(explanation)
     ids = [item.name for item in explanation.items]
@@ -137,15 +138,16 @@ def waterfall_figure(case: CaseContent, about: str = "") -> str:
     if pair is None or not rows or not case.has_answer:
         return ""
     value, against = pair
-    only_two = ""
+    intro = f"What speaks for {_name(value)} and against {_name(against)}."
+    caption = f"{about}{': ' if about else ''}{_short(value)} against {_short(against)}"
     if len(explanation.values) > 2:
         rest = 1.0 - sum(sorted(explanation.probabilities.tolist())[-2:])
-        only_two = f" Other values have {share(max(rest, 0.0))} and are left out of these numbers."
-    what = f"What speaks for {_name(value)} and against {_name(against)}."
-    chart = waterfall(rows, value, against)
-    numbers = waterfall_table(rows, value, against, about)
+        caption += "; the probability counts only these two"
+        intro += f" Other values have {share(max(rest, 0.0))} and are left out of these numbers."
+    how = "" if about else f" {HOW_TO_READ}"
+    chart, numbers = waterfall(rows, value, against), waterfall_table(rows, caption)
     figure = f'<div class="why"><div>{chart}</div><div>{numbers}</div></div>'
-    return f"<p>{what} {HOW_TO_READ}{only_two}</p>\n{figure}"
+    return f"<p>{intro}{how}</p>\n{figure}"
 
 
 def _conflict(explanation: AnswerExplanation) -> Iterator[str]:

@@ -153,27 +153,21 @@ def _group_name(ids: Sequence[str]) -> str:
     return name if not copies else f"{name} and {copies} {'copy' if copies == 1 else 'copies'}"
 
 
-def waterfall_table(rows: Sequence[Step], value: str, against: str, about: str = "") -> str:
-    """The numbers of the chart as a table. ``about`` begins its caption, where a page has several
-    of them."""
+def waterfall_table(rows: Sequence[Step], caption: str) -> str:
+    """The numbers of the chart as a table."""
     columns = (
         PageColumn("part", "name"),
         PageColumn("adds, bits"),
         PageColumn("so far, bits"),
         PageColumn("probability"),
     )
-    first, second = (beginning(one, NAME_CHARACTERS) for one in (value, against))
     lines = [
         PageRow([row.name, bits_text(row.bits), bits_text(row.after), share(chance(row.after))])
         for row in rows
     ]
-    last = rows[-1].after
-    lines.append(
-        PageRow(["answer", bits_text(last), bits_text(last), share(chance(last))], is_selected=True)
-    )
-    what = f"{about}: " if about else ""
-    caption = f"{what}{first} against {second}; the probability counts only these two"
-    return table(caption, columns, lines)
+    total = bits_text(rows[-1].after)
+    answer = ["answer", total, total, share(chance(rows[-1].after))]
+    return table(caption, columns, [*lines, PageRow(answer, is_selected=True)])
 
 
 def waterfall(rows: Sequence[Step], value: str, against: str) -> str:
