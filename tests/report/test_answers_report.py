@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 from page_outline import Outline
+from test_case_file import NASTY, Structure, whole_case
 
-from lpf.report.answers_report import answers_content, answers_report
+from lpf.report.answers_report import (
+    AnswersContent,
+    ConfidenceBin,
+    ValueCount,
+    answers_content,
+    answers_report,
+)
+from lpf.report.foreign_text import HIDDEN
 from lpf.results import QueryResult
 from lpf.workspace import Workspace
 from workspaces import add, evidence, make
@@ -69,3 +77,14 @@ def test_a_report_without_any_answer(workspace: Workspace) -> None:
     assert (content.bins, content.without_answer) == ((), 1)
     assert "No question has an answer" in answers_report(content)
     Outline(answers_report(answers_content(workspace, [])))
+
+
+def test_no_element_of_the_report_comes_from_data() -> None:
+    def page(names: str) -> str:
+        case = whole_case(names)
+        one = ConfidenceBin(0.5, 0.6, 1, (case,))
+        value = ValueCount(names.format("level"), names.format("low"), 1, 0.55)
+        return answers_report(AnswersContent((one,), (value,), 2), names.format("title"))
+
+    assert Structure(page("{}" + NASTY)).elements == Structure(page("{}")).elements
+    assert not HIDDEN.search(page("{}" + NASTY))
