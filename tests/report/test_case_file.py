@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from page_outline import Outline
 
+from lpf.circuits import Variable, dump_circuit, prior_circuit
 from lpf.cli.safe_output import CONTROLS
 from lpf.explain import AnswerExplanation, Flip, ItemPart, Part, Weight
 from lpf.ledger import check_bundle
@@ -38,6 +39,7 @@ from lpf.report.waterfall import MOST_ITEMS, bits_text, chance, item_groups, riv
 from lpf.storage.facts import NewFact
 from lpf.types import QueryOptions
 from lpf.workspace import Workspace
+from lpf.workspace.circuit import CIRCUIT_FILE
 from workspaces import TEXTS, add, days_ago, evidence, make
 
 MODES = {
@@ -101,6 +103,52 @@ def test_every_kind_of_answer_has_a_page(workspace: Workspace, entity: str, mode
         name: text.text for name, text in case.texts.items()
     }
     Outline(case_file(record))
+
+
+def assert_steps_add_up(case: CaseContent) -> None:
+    rows = steps(case.explanation, {})
+    pair = rivals(case.explanation)
+    assert pair is not None
+    assert sum(row.bits for row in rows) == pytest.approx(case.explanation.log_odds(*pair))
+    assert bits_text(rows[-1].after) in Outline(case_file(case)).cells
+
+
+def test_an_averaged_answer_has_no_bar_for_the_prior(tmp_path: Path) -> None:
+    with make(tmp_path / "space") as space:
+        outcome = space.schema["outcome"]
+        alone = prior_circuit([Variable(outcome.name, outcome.values)], {"outcome": outcome.prior})
+        (space.folder / CIRCUIT_FILE).write_text(dump_circuit(alone), encoding="utf-8")
+        result = space.query("C0001", "level", QueryOptions(fallback="average"))
+        assert result.method == "average"
+        case = case_of_result(space, result)
+        assert {row.kind for row in steps(case.explanation, {})} == {"item"}
+        assert_steps_add_up(case)
+        assert_steps_add_up(case_of_record(space, str(result.record_id)))
+
+
+def test_facts_and_related_evidence_have_bars_and_tables(tmp_path: Path) -> None:
+    pairs = [("high", "clean")] * 30 + [("low", "qualified")] * 30
+    known = [
+        NewFact(f"K{number:03d}", predicate, value, days_ago(400))
+        for number, pair in enumerate(pairs)
+        for predicate, value in zip(("level", "outcome"), pair, strict=True)
+    ]
+    with make(tmp_path / "space") as space:
+        space.facts.add(known)
+        space.learn_circuit()
+        add(space, evidence("C0002", 2, predicate="outcome", evidence_id="C0002_O1")[:1])
+        space.facts.add([NewFact("C0001", "outcome", "clean", days_ago(3), 0.8, "the register")])
+        fact = case_of_result(space, space.query("C0001", "level"))
+        related = case_of_result(space, space.query("C0002", "level"))
+        record = case_of_record(space, str(related.explanation.record_id))
+        for case, kind in ((fact, "facts"), (related, "related"), (record, "related")):
+            assert kind in {row.kind for row in steps(case.explanation, {})}
+            assert_steps_add_up(case)
+        assert "the register" in case_file(fact)
+        for case in (related, record):
+            assert case.related[0].items == ("C0002_O1",)
+            assert case.texts["C0002_O1"].text is not None
+            assert str(case.texts["C0002_O1"].text) in case_file(case)
 
 
 def test_items_have_their_text_as_a_tooltip_and_on_a_card(workspace: Workspace) -> None:

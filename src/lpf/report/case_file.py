@@ -47,6 +47,13 @@ CONFLICTS = (
     (0.4, "The items disagree"),
     (1.1, "The items contradict each other"),
 )
+METHODS = {
+    "spn": "items combined in the circuit",
+    "learned": "items combined with learned weights",
+    "average": "items averaged",
+    "canonical": "a known fact answers",
+    "prior": "nothing counts",
+}
 HOW_TO_READ = (
     "Each bar adds to the odds where the one above it ended; the last one is the answer. One bit "
     "doubles the odds, two bits make them four times as high."
@@ -143,7 +150,8 @@ def waterfall_figure(case: CaseContent, about: str = "") -> str:
     if len(explanation.values) > 2:
         rest = 1.0 - sum(sorted(explanation.probabilities.tolist())[-2:])
         caption += "; the probability counts only these two"
-        intro += f" Other values have {share(max(rest, 0.0))} and are left out of these numbers."
+        if rest > 0.0:
+            intro += f" Other values have {share(rest)} and are left out of these numbers."
     how = "" if about else f" {HOW_TO_READ}"
     chart, numbers = waterfall(rows, value, against), waterfall_table(rows, caption)
     figure = f'<div class="why"><div>{chart}</div><div>{numbers}</div></div>'
@@ -276,7 +284,7 @@ def _question(case: CaseContent) -> Iterator[str]:
         pairs.append(("description", case.description))
     pairs += [("claim", claim) for claim in case.claims]
     pairs += case.question
-    pairs.append(("how answered", f"{explanation.method}, {explanation.mode} mode"))
+    pairs.append(("how", f"{METHODS[explanation.method]}, {explanation.mode} mode"))
     yield section("Question", definitions([(name, beginning(one, 1000)) for name, one in pairs]))
 
 

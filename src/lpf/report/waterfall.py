@@ -128,7 +128,11 @@ def steps(explanation: AnswerExplanation, texts: Mapping[str, str]) -> tuple[Ste
 def _part_name(part: Part) -> str:
     """A prior, the claim alone and what only shows together have names of their own."""
     name = beginning(part.name, LABEL_CHARACTERS)
-    words = {"prior": "before any evidence", "facts": f"known: {name}", "related": f"about {name}"}
+    words = {
+        "prior": "before any evidence",
+        "facts": f"known: {name}",
+        "related": f"evidence about {name}",
+    }
     return words.get(part.kind, name)
 
 
@@ -172,7 +176,7 @@ def waterfall_table(rows: Sequence[Step], caption: str) -> str:
 
 def waterfall(rows: Sequence[Step], value: str, against: str) -> str:
     """The chart, for a page that has ``case_file.css``."""
-    low, high = _range(rows)
+    (low, high), marked = _range(rows)
 
     def place(bits: float) -> float:
         return 100.0 * (min(max(bits, low), high) - low) / (high - low)
@@ -185,7 +189,7 @@ def waterfall(rows: Sequence[Step], value: str, against: str) -> str:
     )
     body = "".join(
         [
-            *_axes(place, low, high, height, first, second),
+            *_axes(place, *marked, height, first, second),
             *(_row(row, position, place) for position, row in enumerate(rows)),
             _answer(rows[-1].after, len(rows), place),
         ]
@@ -241,7 +245,8 @@ def _link(at: float, top: int, height: int) -> str:
 def _axes(
     place: Placer, low: float, high: float, height: int, first: str, second: str
 ) -> Iterator[str]:
-    """Probability above, bits below. ``first`` and ``second`` are the names of the values."""
+    """Probability above, bits below, with marks from ``low`` to ``high``. ``first`` and ``second``
+    are the names of the values."""
     bottom = height - BOTTOM
     yield f'<text class="axis" y="11">probability of {shown(beginning(first, 24))}</text>\n'
     for at, probability in _marks(place, low, high):
@@ -275,20 +280,20 @@ def _tick_step(span: float) -> float:
     )
 
 
-def _range(rows: Sequence[Step]) -> tuple[float, float]:
-    """From the lowest to the highest odds, with room at the sides. What is ruled out reaches the
-    edge."""
+def _range(rows: Sequence[Step]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """From the lowest to the highest odds, with room at the sides; and the part of it that has
+    marks. What is ruled out reaches the edge, which then has none."""
     reached = [0.0, *(row.after for row in rows)]
     finite = [bits for bits in reached if math.isfinite(bits)]
     low, high = min(finite), max(finite)
     missing = max(LEAST_SPAN - (high - low), 0.0)
     low, high = low - missing / 2, high + missing / 2
     room = 0.09 * (high - low)
-    ruled_out = 3.0 * room
+    marked = (low - room, high + room)
     return (
-        low - (ruled_out if -math.inf in reached else room),
-        high + (ruled_out if math.inf in reached else room),
-    )
+        (marked[0] - (4 * room if -math.inf in reached else 0.0)),
+        (marked[1] + (4 * room if math.inf in reached else 0.0)),
+    ), marked
 
 
 def chance(bits: float) -> float:
