@@ -112,7 +112,7 @@ def _parts(case: CaseContent) -> Iterator[str]:
     yield from _related(case)
     yield from _model(case.model)
     yield from _question(case)
-    yield from _proof(case.proof)
+    yield from _proof(case.proof, case.explanation.record_id)
     yield f"<footer>{shown(PRIVACY)}</footer>"
 
 
@@ -288,9 +288,12 @@ def _question(case: CaseContent) -> Iterator[str]:
     yield section("Question", definitions([(name, beginning(one, 1000)) for name, one in pairs]))
 
 
-def _proof(proof: CaseProof | None) -> Iterator[str]:
+def _proof(proof: CaseProof | None, record_id: str | None) -> Iterator[str]:
     if proof is None:
-        yield section("Record", paragraph("This answer has no record in the ledger."))
+        missing = "This answer has no record in the ledger."
+        if record_id is not None:
+            missing = f"The proof of {record_id} was not looked up, or the record is being written."
+        yield section("Record", paragraph(missing))
         return
     pairs = [("record", proof.record_id), ("hash of the record", proof.leaf)]
     if proof.root is None:
