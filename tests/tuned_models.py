@@ -22,8 +22,8 @@ VALUES = ("yes", "no")
 SCHEMA = Schema((Predicate("verdict", VALUES),))
 COLOURS = ("red", "blue", "green", "white")
 QUICK_RUNGS = (
-    Rung("top layers", TuningSettings(layers=1, rate=1e-3, head_rate=1e-3, passes=1)),
-    Rung("all layers", TuningSettings(layers=None, rate=1e-3, head_rate=1e-3, passes=1)),
+    Rung("two passes", TuningSettings(rate=1e-3, head_rate=1e-3, passes=2)),
+    Rung("one pass", TuningSettings(rate=1e-3, head_rate=1e-3, passes=1)),
 )
 
 

@@ -86,6 +86,9 @@ COPIED = [
     ("best_settings", "compliance", "n_samples", 16),
     ("ece_by_items", "2", "lpf_paper", 0.334),
     ("monte_carlo_error", "64", "bound", 0.193),
+    ("monte_carlo_standard_error", "128", "standard_error", 0.044),
+    ("theory_numbers", "T4 label_entropy_bits", "value", 1.399),
+    ("theory_numbers", "T6 fit_floor", "value", 0.120),
     ("uncertainty_parts", "lpf_learned_published", "epistemic", 0.088),
 ]
 

@@ -161,6 +161,7 @@ BASE: dict[str, list[str]] = {
     "train": ["missing.jsonl"],
     "query": ["C0001", "level"],
     "batch": ["questions.jsonl", "out.jsonl"],
+    "report": ["questions.jsonl", "--html", "report.html"],
     "entities": [],
     "rank": ["level", "ranked.csv"],
     "evaluate": ["missing.jsonl"],

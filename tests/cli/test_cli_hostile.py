@@ -168,6 +168,13 @@ def batch_files(at: Place) -> list[Case]:
     return [(0, [good, "-"]), (0, [good, str(at.files / f"out{P}")]), (2, [wrong, "-"])]
 
 
+def report_files(at: Place) -> list[Case]:
+    question = json.dumps({"entity_id": ENTITY, "predicate": LEVEL})
+    wrong = at.file("wrong.jsonl", json.dumps({"entity_id": P, "predicate": P}))
+    page = ["--html", str(at.files / f"page{P}"), "--title", P]
+    return [(0, [at.file("good.jsonl", question), *page]), (2, [wrong, *page])]
+
+
 def own_domain(at: Place) -> list[Case]:
     return [(0, ["compliance"]), (2, [at.file("d.toml", f"name = {json.dumps(P)}\n")]), (2, [P])]
 
@@ -196,6 +203,7 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
         (2, [ENTITY, f"--{P}"]),
     ],
     "batch": batch_files,
+    "report": report_files,
     "entities": lambda at: [(0, []), (2, ["--predicate", P])],
     "rank": lambda at: [
         (0, [LEVEL, str(at.files / f"ranked{P}.csv")]),

@@ -178,7 +178,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path, killed_by: signal.Sign
         "from small_specs import TRAIN_SPEC, Cell, EvalSpec\n"
         "class Endless:\n"
         "    def fit(self, X, y):\n"
-        "        print(os.getpid(), flush=True)\n"
+        "        os.write(1, b'%d\\n' % os.getpid())\n"  # at once: workers must not mix
         "        time.sleep(600)\n"
         "    def predict_proba(self, X): ...\n"
         "specs = [replace(TRAIN_SPEC, seed=seed) for seed in (1, 2)]\n"

@@ -23,7 +23,7 @@ from lpf.types import Float32Array
 from tuned_models import coloured, tiny_reader
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-SETTINGS = TuningSettings(layers=None, rate=1e-3, head_rate=1e-3, passes=1, batch_tokens=400)
+SETTINGS = TuningSettings(rate=1e-3, head_rate=1e-3, passes=1, batch_tokens=400)
 
 
 @pytest.fixture(scope="module")
@@ -176,13 +176,11 @@ def test_tuning_starts_from_the_best_regression_on_untuned_features(
         assert float(agreeing.loss(everything)) == pytest.approx(loss, abs=2e-3)
 
 
-def test_tuning_lowers_the_loss_and_leaves_lower_layers_alone(
-    data: TuningData, weights: dict[str, Float32Array]
-) -> None:
+def test_tuning_lowers_the_loss(data: TuningData, weights: dict[str, Float32Array]) -> None:
     (head,) = data.heads
     blank = LinearHead(np.zeros_like(head.start.weight), np.zeros(2))
     untrained = replace(data, heads=(replace(head, start=blank),))
-    top = Tuning(weights, untrained, replace(SETTINGS, layers=1, dropout=0.0, passes=3))
+    top = Tuning(weights, untrained, replace(SETTINGS, dropout=0.0, passes=3))
     everything = np.arange(len(data.pairs))
     with torch.no_grad():
         before = float(top.loss(everything))
@@ -191,10 +189,7 @@ def test_tuning_lowers_the_loss_and_leaves_lower_layers_alone(
     with torch.no_grad():
         assert float(top.loss(everything)) < before
     assert seen[-1] == (3 * len(data.pairs), 3 * len(data.pairs))
-    changed = {name for name in tensors if not np.array_equal(tensors[name], weights[name])}
-    assert changed
-    assert not any(name.startswith(("embeddings", "encoder.layer.0")) for name in changed)
-    assert "hidden.weight" in changed
+    assert not np.array_equal(tensors["hidden.weight"], weights["hidden.weight"])
 
 
 def test_all_layers_but_no_embedding_table_are_tuned(
@@ -226,7 +221,7 @@ def test_a_stopped_run_continues_with_the_same_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tuning, "SAVE_SECONDS", 0.0)
-    settings = replace(SETTINGS, layers=1, passes=2, batch_tokens=250)
+    settings = replace(SETTINGS, passes=2, batch_tokens=250)
     whole = Tuning(weights, data, settings).run()
     with pytest.raises(KeyboardInterrupt):
         Tuning(weights, data, settings, tmp_path).run(stop_after(4))

@@ -1,4 +1,4 @@
-"""``lpf experiment paper``: the paper's experimental part, run and reported."""
+"""``lpf experiment``: the paper's experimental part, or its theorems alone, run and reported."""
 
 from __future__ import annotations
 
@@ -56,6 +56,42 @@ def paper(
     Results are stored one by one. After an interruption the same command continues where it
     stopped; if everything is there, it only writes the report again.
     """
+    _run_studies(quick, report, data, study, workers, keep, as_json, list_studies=list_studies)
+
+
+@command(
+    app,
+    "lpf experiment theorems --quick",
+    "lpf experiment theorems --report theorems-report",
+)
+def theorems(
+    quick: Quick = False,
+    report: ReportFolder = Path("experiment-report"),
+    workers: Workers = 0,
+    keep: Keep = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the paper's theorems and propositions by computing them.
+
+    Each gets its bound as stated, a corrected one where that is wrong, what was measured, and a
+    verdict. The same as: lpf experiment paper --study theorems.
+    """
+    _run_studies(quick, report, None, ["theorems"], workers, keep, as_json, all_findings=True)
+
+
+def _run_studies(
+    quick: bool,
+    report: Path,
+    data: list[Path] | None,
+    study: list[str] | None,
+    workers: int,
+    keep: Path | None,
+    as_json: bool,
+    *,
+    list_studies: bool = False,
+    all_findings: bool = False,
+) -> None:
+    """``all_findings`` prints those of every study, not only the first of each."""
     from lpf.workspace import require_torch
 
     require_torch()
@@ -84,7 +120,8 @@ def paper(
     if as_json:
         print_document(experiment.to_dict())
         return
-    for sentence in (*experiment.warnings, *experiment.summary):
+    findings = [one for study in experiment.studies for one in study.findings]
+    for sentence in (*experiment.warnings, *(findings if all_findings else experiment.summary)):
         typer.echo(f"· {sentence}")
     typer.echo(f"Report: {page}")
 

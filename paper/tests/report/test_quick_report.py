@@ -32,7 +32,7 @@ def is_filled(table: Table) -> bool:
 
 @pytest.mark.slow
 def test_no_panel_is_empty(experiment: Experiment) -> None:
-    assert len(experiment.studies) == 10
+    assert len(experiment.studies) == 11
     for study in experiment.studies:
         assert study.findings, study.name
         assert study.tables, study.name

@@ -264,7 +264,7 @@ def batch(
         lines = _lines(space, source, options, predicate)
         bad = [line for line in lines if line.error is not None]
         if bad and not skip_bad:
-            raise _refusal(source or "", bad, len(lines))
+            raise refusal(source or "", bad, len(lines))
         answerer = BatchAnswerer(
             space,
             replace(space.settings.query, **given),
@@ -344,7 +344,7 @@ def answers_file(target: str, *, held_back: bool) -> Iterator[IO[bytes]]:
         sys.stdout.flush()
 
 
-def _refusal(source: str, bad: Sequence[BatchLine], total: int) -> InputFileError:
+def refusal(source: str, bad: Sequence[BatchLine], total: int) -> InputFileError:
     name = "standard input" if source == STANDARD else source
     shown = "".join(f"\n  line {line.number}: {line.error}" for line in bad[:PROBLEMS_SHOWN])
     more = f"\n  and {len(bad) - PROBLEMS_SHOWN} more" if len(bad) > PROBLEMS_SHOWN else ""

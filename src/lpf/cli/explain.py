@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,6 +23,7 @@ from lpf.options import QueryOptions
 
 if TYPE_CHECKING:
     from lpf.explain import AnswerExplanation, Changes
+    from lpf.results import QueryResult
     from lpf.storage.seals import DamagedItem
     from lpf.workspace import Workspace
 
@@ -65,6 +67,10 @@ def explain(
     add: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="What if there were this text, too?")
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the case file: one page to keep or print."),
+    ] = None,
     asked_by: AskedBy = None,
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
@@ -97,24 +103,60 @@ def explain(
             field="what if",
             hint="Name the entity instead, to see what the answer would be now.",
         )
+    if html is not None and changes:
+        raise ConfigError(
+            "shows an answer that is on record, and what if is not. Nothing was computed.",
+            field="--html",
+        )
     with open_workspace(workspace, asked_by) as space, fields_as_given(QueryOptions, given):
         options = replace(space.settings.query, **given)
+        actual, result = None, None
         if is_record:
             found = space.explain_record(asked)
         elif changes:
             found = space.what_if(asked, predicate, changes, options)
-        else:
-            found = space.explain(asked, predicate, options)
-        actual = None
-        if changes:
             actual = space.what_if(asked, predicate, None, options)
+        else:
+            result = space.query(asked, predicate, options)
+            found = space.explain_result(result)
         values = _values(between, found)
         texts = {} if as_json else _texts(space, found, changes)
+        if html is not None:
+            _write_case_file(space, html, asked, result, found)
     if as_json:
         document = found.to_dict() | {"sentences": _sentences(found, values)}
+        document |= {} if html is None else {"html": str(html)}
         print_document(document if actual is None else {"now": actual.to_dict(), "then": document})
     else:
         _show(found, actual, values, texts)
+        if html is not None:
+            _say_written(html)
+
+
+def _write_case_file(
+    workspace: Workspace,
+    path: Path,
+    asked: str,
+    result: QueryResult | None,
+    found: AnswerExplanation,
+) -> None:
+    """Of a live answer or, without a result, of the record ``asked``."""
+    from lpf.report.case_content import case_of_record, case_of_result
+    from lpf.report.case_file import case_file
+    from lpf.storage.atomic_files import write_atomically
+
+    lines = _sentences(found, None)
+    if result is None:
+        case = case_of_record(workspace, asked, sentences=lines, explanation=found)
+    else:
+        case = case_of_result(workspace, result, sentences=lines, explanation=found)
+    write_atomically(path, case_file(case).encode())
+
+
+def _say_written(path: Path) -> None:
+    from lpf.cli.terminal import console
+
+    console().print(f"  case file  {path}", markup=False)
 
 
 def _sentences(found: AnswerExplanation, values: tuple[str, str] | None) -> list[str]:

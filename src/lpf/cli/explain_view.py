@@ -43,6 +43,8 @@ def show_explanation(
     verdict = f"{value}, {percent(max(found.probabilities))}"
     head = one_line(f"{found.entity_id} · {found.predicate}: ")
     output.print(Text.assemble(head, (one_line(verdict), "bold")))
+    if found.claim is not None:
+        output.print(indented(Text(one_line(f"claim: {found.claim}"))))
     if actual is not None:
         output.print(indented(Text(one_line(_change(found, actual)), style="yellow")))
     output.print()
@@ -98,7 +100,7 @@ def _show_waterfall(
         chance = 1.0 / (1.0 + 2.0**-total) if abs(total) < 1000 else float(total > 0)
         cells += [percent(chance), start_of(_text(part, texts))]
         rows.append(cells)
-    columns = ["", "bits", *([" " * 3] if wide else []), "then", "text"]
+    columns = ["", "bits", *([" " * (2 * HALF + 1)] if wide else []), "then", "text"]
     title = f"From even odds: +1 bit doubles the odds of {value} against {against}"
     body = table(columns, rows, right=("bits", "then"), flexible="text")
     print_table(output, title, body)
@@ -132,8 +134,8 @@ def _bar(bits: float, largest: float) -> Text:
     share = 1.0 if math.isinf(bits) else 0.0 if math.isnan(bits) else abs(bits) / largest
     length = round(HALF * share)
     if bits < 0:
-        return Text(f"{'░' * length:>{HALF}}│{'':{HALF}}", "red")
-    return Text(f"{'':{HALF}}│{'█' * length:<{HALF}}", "green")
+        return Text(f"{'░' * length:>{HALF}}│", "red")
+    return Text(f"{'':{HALF}}│{'█' * length}", "green")
 
 
 def _show_items(output: Console, found: AnswerExplanation, values: tuple[str, str]) -> None:
@@ -174,6 +176,7 @@ def _product(item: ItemPart) -> str:
         (weight.relevance, "relevance"),
         (weight.shared, "shared errors"),
         (weight.trust, "trust"),
+        (weight.given, "as supposed"),
     )
     shown = [f"{name} {x:.2f}" for x, name in factors if x is not None and abs(x - 1.0) > 0.005]
     return " × ".join(shown)

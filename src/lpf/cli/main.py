@@ -20,6 +20,7 @@ from lpf.cli import (
     ledger,
     models,
     query,
+    report,
     train,
 )
 from lpf.cli import init as initialise
@@ -27,7 +28,10 @@ from lpf.cli.exits import ErrorReportingGroup, InterruptibleTyper
 from lpf.cli.plugins import PluginGroup
 from lpf.version import __version__
 
-COMMANDS = (*(demo, initialise, ingest, train, query, explain, batch, entities, evaluate, doctor),)
+COMMANDS = (
+    *(demo, initialise, ingest, train, query, explain),
+    *(batch, report, entities, evaluate, doctor),
+)
 GROUPS = (facts, evidence, ledger, models, domains)  # commands with subcommands; help has them last
 
 

@@ -43,9 +43,9 @@ class Weight:
     """Why an item counts as much as it does: ``total`` is the product of the others, each 1 if it
     changes nothing. ``copies`` is 1/(number of copies), ``familiarity`` how like the training
     texts it is, ``relevance`` how much it says about its claim, ``shared`` what is left because
-    items share their errors, and ``trust`` how far evidence is trusted as a whole. ``doubt`` is
-    the chance that the item says nothing, which flattens what it says; it is not part of the
-    product. None: the answer does not weigh items by it.
+    items share their errors, ``trust`` how far evidence is trusted as a whole, and ``given`` the
+    weight that was supposed. ``doubt`` is the chance that the item says nothing, which flattens
+    what it says; it is not part of the product. None: the answer does not weigh items by it.
     """
 
     total: float
@@ -54,6 +54,7 @@ class Weight:
     relevance: float | None = None
     shared: float | None = None
     trust: float | None = None
+    given: float | None = None
     doubt: float | None = None
 
     def to_dict(self) -> dict[str, float | None]:
@@ -92,7 +93,7 @@ class AnswerExplanation:
     first. For any two values, what they add to the log odds sums to those of ``probabilities``
     [V]. ``flip`` is the smallest set of items whose removal changes the answer; None if no removal
     does. ``conflict`` is how much the items contradict each other (0 to 1), ``source_conflict`` how
-    much the sources do.
+    much the sources do. ``claim`` is what the answer is about, if all items have the same.
     """
 
     entity_id: str
@@ -108,6 +109,7 @@ class AnswerExplanation:
     source_conflict: float | None = None
     record_id: str | None = None
     notes: tuple[str, ...] = ()
+    claim: str | None = None
 
     @property
     def ranked(self) -> tuple[str, ...]:
@@ -139,6 +141,7 @@ class AnswerExplanation:
             "entity_id": self.entity_id,
             "predicate": self.predicate,
             "record_id": self.record_id,
+            "claim": self.claim,
             "distribution": shares,
             "method": self.method,
             "mode": self.mode,

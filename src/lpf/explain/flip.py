@@ -19,7 +19,8 @@ from lpf.explain.recombination import Places, Recombination
 from lpf.types import FloatArray
 
 MOST_EXACT: Final = 12
-MOST_PUT_BACK: Final = 64  # larger sets are not thinned out
+FEW: Final = 7
+MOST_PUT_BACK: Final = 16  # larger sets are not thinned out
 TIE: Final = 1e-9
 
 
@@ -47,13 +48,18 @@ def smallest_flip(
 
 def _by_trial(items: Recombination, top: int, count: int) -> Places | None:
     """Of the smallest sets, the one after which the answer is the least probable."""
-    everyone = np.arange(count)
-    for size in range(1, count + 1):
-        sets = [np.array(chosen) for chosen in combinations(range(count), size)]
-        answers = items.answers([np.delete(everyone, chosen) for chosen in sets])
+    everyone = frozenset(range(count))
+    sizes = range(1, count + 1)
+    # One call for all sizes costs less than several, unless there are many sets.
+    for some in [sizes] if count <= FEW else [[size] for size in sizes]:
+        sets = [chosen for size in some for chosen in combinations(range(count), size)]
+        left = [np.array(sorted(everyone.difference(chosen)), dtype=np.intp) for chosen in sets]
+        answers = items.answers(left)
         changed = np.flatnonzero(_is_other(answers, top))
         if len(changed):
-            return sets[int(changed[answers[changed, top].argmin()])]
+            sizes_found = np.array([len(sets[place]) for place in changed])
+            best = changed[sizes_found == sizes_found.min()]
+            return np.array(sets[int(best[answers[best, top].argmin()])])
     return None
 
 

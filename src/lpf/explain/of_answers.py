@@ -95,6 +95,7 @@ class Answered:
     record_id: str | None = None
     notes: tuple[str, ...] = ()
     knows_sources: bool = True
+    given: FloatArray | None = None
 
     @property
     def alone(self) -> FloatArray:
@@ -326,11 +327,17 @@ def _added(answered: Answered, items: Items) -> tuple[FloatArray, list[Weight]]:
     recombination = recombination_of(answered, items)
     assert isinstance(recombination, RobustItems)
     combined = recombination.combined()
-    return combined.contributions, _robust_weights(recombination, combined.parts)
+    return combined.contributions, _robust_weights(recombination, combined.parts, answered.given)
 
 
-def _robust_weights(items: RobustItems, parts: Mapping[str, FloatArray]) -> list[Weight]:
+def _robust_weights(
+    items: RobustItems, parts: Mapping[str, FloatArray], given: FloatArray | None
+) -> list[Weight]:
+    """``given`` [K] are the weights that were supposed; the familiarity of ``items`` has them."""
     trust, total = items.parameters.trust, parts["exponent"]
+    familiarity = items.familiarity
+    if familiarity is not None and given is not None:
+        familiarity = familiarity / np.where(given > 0.0, given, 1.0)
     discount = parts["discount"]
     with np.errstate(invalid="ignore", divide="ignore"):
         shared = np.where(discount > 0.0, total / discount / (trust or 1.0), 1.0)
@@ -338,15 +345,15 @@ def _robust_weights(items: RobustItems, parts: Mapping[str, FloatArray]) -> list
     count = len(total)
     columns: list[list[float] | list[None]] = [
         [None] * count if one is None else one.tolist()
-        for one in (items.familiarity, items.relevance)
+        for one in (familiarity, items.relevance, given)
     ]
     rows = zip(
         total.tolist(), copies.tolist(), *columns, shared.tolist(), parts["epsilon"].tolist(),
         strict=True,
     )  # fmt: skip
     return [
-        Weight(weight, copy, familiar, relevant, share, trust, doubt)
-        for weight, copy, familiar, relevant, share, doubt in rows
+        Weight(weight, copy, familiar, relevant, share, trust, supposed, doubt)
+        for weight, copy, familiar, relevant, supposed, share, doubt in rows
     ]
 
 

@@ -217,7 +217,7 @@ def _answered_again(
     weighted = recombination_of(found, changed)
     assert isinstance(weighted, RobustItems)  # checked above
     probabilities: FloatArray = weighted.combined().distribution[0]
-    return explained(replace(found, probabilities=probabilities))
+    return explained(replace(found, probabilities=probabilities, given=weights))
 
 
 def _factors(

@@ -6,13 +6,15 @@ are called ``parts`` or ``contents``.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+from hashlib import sha256
 from importlib.resources import files
 from typing import Literal
 
 from lpf.report.drawing import Drawing, css_variables
+from lpf.report.foreign_text import shown
 
 Kind = Literal["name", "word", "number", "long"]
 
@@ -35,22 +37,34 @@ class PageRow:
 
 
 def text(plain: str) -> str:
-    """Plain text escaped for HTML."""
-    return escape(plain, quote=True)
+    """Plain text escaped for HTML, with control characters made visible."""
+    return shown(plain)
 
 
-def make_page(title: str, parts: Iterable[str], contents: str = "") -> str:
+def make_page(
+    title: str, parts: Iterable[str], contents: str = "", *, sheet: str | None = None
+) -> str:
     """A complete document. ``contents`` is shown next to the parts on wide screens, and below the
-    title on narrow ones."""
+    title on narrow ones.
+
+    ``sheet`` is the name of a style sheet in this package that the page uses besides ``page.css``.
+    Such a page shows texts of others, so browsers are told to run no script, load nothing and use
+    no style but these sheets.
+    """
     body = "\n".join(parts)
+    style = f"\n{css_variables()}{_style('page.css')}"
+    policy = ""
+    if sheet is not None:
+        style += _style(sheet)
+        policy = _policy(style)
     heading = f"<h1>{text(title)}</h1>\n"
     opening = f"<body>\n<main>\n{heading}"
     if contents:
         opening = f'<body class="with-contents">\n{heading}{contents}\n<main>\n'
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{policy}'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(title)}</title>\n<style>\n{css_variables()}{_style()}</style>\n</head>\n"
+        f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n"
         f"{opening}{body}\n</main>\n</body>\n</html>\n"
     )
 
@@ -147,8 +161,15 @@ def _figure(drawing: Drawing) -> str:
     )
 
 
-def _style() -> str:
-    return files("lpf.report").joinpath("page.css").read_text(encoding="utf-8")
+def _style(name: str) -> str:
+    return files("lpf.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(style: str) -> str:
+    """Allows this content of the element ``style``, by its hash, and nothing else."""
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    rules = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return f'<meta http-equiv="Content-Security-Policy" content="{rules}">\n'
 
 
 def percent(share: float) -> str:

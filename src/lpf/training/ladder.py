@@ -1,12 +1,11 @@
 """The ladder: how far the reader is tuned to the labels, chosen within a stated time.
 
 1. The untuned reader, with a linear model or networks on its features: seconds.
-2. The top layers of the stance reader tuned, then a linear model: minutes.
-3. All of its layers tuned, then a linear model: tens of minutes.
+2. All layers of the stance reader tuned in one pass over the labels, then a linear model: minutes.
+3. The same in two or three passes: tens of minutes.
 
-Each rung starts from the untuned weights. All layers are tried first, because they brought more
-than the top layers on FEVER, then the top layers in the time that is left. What a rung
-takes is estimated from a few timed batches; if that is too long, it is tuned on a random part
+Tuning starts from the untuned weights, with as many passes as there is time for. What a pass takes
+is estimated from a few timed batches; if even one is too long, the reader is tuned on a random part
 of the entities, unless they would be too few.
 
 A tuned reader knows the labels that it was tuned to, so the features that it reads there say more
@@ -53,7 +52,6 @@ from lpf.types import Float32Array
 
 # With fewer labels, tuning made answers worse at every rate that was tried.
 FEWEST_LABELS: Final = 1500
-TOP_LAYERS: Final = 3
 SHARE_STEP: Final = 0.05  # shares of the entities that are tuned on are multiples of this
 SAMPLE: Final = 48  # texts that are read to estimate how long reading takes
 RECORD, DONE, LOCK = "ladder.json", "tuned.json", ".lock"
@@ -79,9 +77,10 @@ class _Step:
         return self.rung.name if self.share == 1.0 else f"{self.rung.name} {self.share:.2f}"
 
 
-RUNGS: Final = (  # in the order in which they are tried
-    Rung("all layers", TuningSettings(layers=None)),
-    Rung(f"top {TOP_LAYERS} layers", TuningSettings(layers=TOP_LAYERS)),
+RUNGS: Final = (  # the first for which there is time; the last one for a part of the entities, too
+    Rung("three passes", TuningSettings(6e-5, 6e-4, passes=3)),
+    Rung("two passes", TuningSettings(1e-4, 1e-3, passes=2)),
+    Rung("one pass", TuningSettings(1.5e-4, 1.5e-3, passes=1)),
 )
 
 
@@ -99,13 +98,13 @@ class FittedReader:
 @dataclass
 class LadderRecord:
     """What the decisions depend on, in seconds: the time before the first rung, one fit on given
-    features, reading all texts, by rung the estimate of tuning on all entities, and by rung and
-    share of the entities the time that everything took."""
+    features, reading all texts, the estimate of tuning on all entities once, and by rung and share
+    of the entities the time that everything took."""
 
     before: float
     fit: float
     reading: float
-    estimates: dict[str, float] = field(default_factory=dict)
+    one_pass: float | None = None
     taken: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -185,10 +184,11 @@ class Ladder:
         in_folds = untuned.chosen.refit is not None
         left, labels = self.budget - record.before, self._label_count(untuned.examples)
         for rung in RUNGS:
-            estimate = self._estimate(record, rung, weights, data)
+            estimate = rung.settings.passes * self._pass_seconds(record, weights, data)
             share = affordable_share(left - record.after_tuning, estimate)
             share = 1.0 if rung.name in record.taken else share  # what is finished costs no time
-            if share * labels < FEWEST_LABELS:
+            least = FEWEST_LABELS / labels if rung == RUNGS[-1] else 1.0
+            if share < least:
                 why = f"the budget of {self.budget:g} s is too short"
                 seconds = estimate + record.after_tuning
                 choice = choice.with_rung(RungOutcome(rung.name, seconds, skipped=why))
@@ -196,7 +196,6 @@ class Ladder:
             step = _Step(rung, share)
             fitted = self._climbed(step, weights, data, untuned.examples, record)
             seconds = record.taken[step.key]
-            left -= seconds
             if in_folds and fitted.chosen.refit is not None:
                 tried = fitted.chosen.known_losses(self.predicates)
                 compared = untuned.chosen.known_losses(self.predicates)
@@ -204,6 +203,7 @@ class Ladder:
                 tried, compared = fitted.chosen.held_out_losses(self.predicates), losses
             choice = choice.with_rung(RungOutcome.tried(rung.name, seconds, tried, compared, share))
             best = fitted if choice.chosen == rung.name else best
+            break  # shorter tuning brought less
         return best, choice
 
     @property
@@ -272,19 +272,18 @@ class Ladder:
         if self.folder is not None:
             write_atomically(self.folder / RECORD, json.dumps(asdict(record), indent=1).encode())
 
-    def _estimate(
+    def _pass_seconds(
         self,
         record: LadderRecord,
-        rung: Rung,
         weights: Mapping[str, Float32Array],
         data: Sequence[TuningData],
     ) -> float:
-        """Seconds of tuning on all entities."""
-        if rung.name not in record.estimates:
-            seconds = [estimated_seconds(weights, half, rung.settings) for half in data]
-            record.estimates[rung.name] = sum(seconds)
+        """Seconds of one pass over all entities."""
+        if record.one_pass is None:
+            once = replace(RUNGS[-1].settings, passes=1)
+            record.one_pass = sum(estimated_seconds(weights, half, once) for half in data)
             self._keep(record)
-        return record.estimates[rung.name]
+        return record.one_pass
 
     def _climbed(
         self,
@@ -359,7 +358,9 @@ class Ladder:
                 return TunedReader.load(folder, done["reader"]).in_memory(), done["seconds"]
             except (ValueError, TypeError, KeyError, ReaderError) as error:
                 raise _damaged(folder / DONE, error) from error
-        rung, minutes = step.rung, step.share * record.estimates[step.rung.name] / 60 / len(HALVES)
+        rung = step.rung
+        assert record.one_pass is not None  # the share was computed from it
+        minutes = step.share * rung.settings.passes * record.one_pass / 60 / len(HALVES)
         self.steps.status(
             f"tuning the reader: {rung.name}, {HALVES[place]}, about {minutes:.1f} min"
         )

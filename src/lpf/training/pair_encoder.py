@@ -103,15 +103,13 @@ class PairEncoder(nn.Module):
         states: Tensor = self.dropout(self.norm(found))
         return states
 
-    def upper(
-        self, states: Tensor, batch: PairBatch, first: int = 0, last: int | None = None
-    ) -> Tensor:
-        """The states after all layers from ``first`` on, or after those before ``last``."""
+    def upper(self, states: Tensor, batch: PairBatch) -> Tensor:
+        """The states after all layers."""
         within = torch.arange(batch.ids.shape[1]) < batch.lengths[:, None]
         mask = torch.zeros(within.shape, dtype=states.dtype).masked_fill_(~within, -1e9)
         if torch.is_autocast_enabled("cpu"):
             mask = mask.to(torch.bfloat16)
-        for layer in self.layers[first:last]:
+        for layer in self.layers:
             states = layer(states, mask[:, None, None, :])
         return states
 

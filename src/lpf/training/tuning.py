@@ -1,4 +1,4 @@
-"""Tuning: the pair encoder's top layers, or all of them, are trained further on a user's labels.
+"""Tuning: the pair encoder is trained further on a user's labels.
 
 AdamW at a low rate with a warm-up and a decay to 0, bfloat16 products, one thread. Tuning starts
 from the best regression on untuned features, so the first gradients already come from what the
@@ -28,7 +28,6 @@ from lpf.reading.stance import STANCE_WIDTH
 from lpf.storage.atomic_files import atomic_file, private_folder
 from lpf.training.pair_encoder import (
     PairBatch,
-    PairEncoder,
     load_pair_encoder,
     pair_encoder_tensors,
 )
@@ -51,14 +50,12 @@ TuningProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """What a tuned reader depends on, besides data and untuned weights. ``layers`` are the top ones
-    that are tuned (None: all); word and position embeddings never are: words that few texts have
-    keep the meaning they came with. ``agreement`` is the weight of the divergence between untuned
-    and tuned stances."""
+    """What a tuned reader depends on, besides data and untuned weights. Word and position
+    embeddings are not tuned: words that few texts have keep the meaning they came with.
+    ``agreement`` is the weight of the divergence between untuned and tuned stances."""
 
-    layers: int | None
-    rate: float = 3e-5
-    head_rate: float = 3e-4
+    rate: float = 6e-5
+    head_rate: float = 6e-4
     passes: int = 1
     warm_up: float = 0.1
     weight_decay: float = 0.01
@@ -84,7 +81,6 @@ class Tuning:
             self.network = load_pair_encoder(tensors, dropout=settings.dropout)
             self.heads = nn.ModuleList(_linear(one) for one in data.heads)
         self.network.freeze_embeddings()
-        self.first = _freeze_below(self.network, settings.layers)
         tuned = [one for one in self.network.parameters() if one.requires_grad]
         self.optimiser = torch.optim.AdamW(
             [
@@ -150,13 +146,10 @@ class Tuning:
         """Of whole entities at ``rows``: cross-entropy per unit, and the divergence of stances."""
         batch = PairBatch.of([self.data.pairs[row] for row in rows])
         with torch.autocast("cpu", torch.bfloat16):
-            self.network.eval()
-            with torch.set_grad_enabled(self.first == 0):
-                states = self.network.embedded(batch)
-                states = self.network.upper(states, batch, 0, self.first)
+            self.network.eval()  # no dropout of embeddings, which are not tuned
+            states = self.network.embedded(batch)
             self.network.train()
-            states = self.network.upper(states, batch, self.first)
-            hidden, stances = self.network.head(states, batch)
+            hidden, stances = self.network.head(self.network.upper(states, batch), batch)
         hidden, stances = hidden.float(), stances.float()
         features = torch.cat([hidden, stances], dim=1)
         untuned = torch.from_numpy(self.data.stances[rows])
@@ -256,16 +249,3 @@ def _linear(head: TuningHead) -> nn.Linear:
         layer.weight.copy_(torch.tensor(weight.T))
         layer.bias.copy_(torch.tensor(bias))
     return layer
-
-
-def _freeze_below(network: PairEncoder, layers: int | None) -> int:
-    """The number of the first layer that is tuned."""
-    if layers is None or layers >= len(network.layers):
-        return 0
-    first = len(network.layers) - layers
-    for name, parameter in network.named_parameters():
-        below = name.startswith(("words", "places", "segments", "norm"))
-        in_layer = name.startswith("layers.") and int(name.split(".")[1]) < first
-        if below or in_layer:
-            parameter.requires_grad_(False)
-    return first

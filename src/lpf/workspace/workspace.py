@@ -154,11 +154,14 @@ class Workspace(Wiring):
 
     def explain_result(self, result: QueryResult) -> AnswerExplanation:
         """Take an answer of this workspace apart."""
-        return explain_result(result, self.engine, self.background)
+        found = explain_result(result, self.engine, self.background)
+        return replace(found, claim=result.claim)
 
     def explain_record(self, record_id: str) -> AnswerExplanation:
         """Take a recorded answer apart, from the record alone: with the numbers of that time."""
-        return explain_record(self.records.expand(self.records.get(record_id)))
+        found = explain_record(self.records.expand(self.records.get(record_id)))
+        claims = set(self.evidence.claims({item.name for item in found.items}, []).values())
+        return replace(found, claim=claims.pop() if len(claims) == 1 else None)
 
     def what_if(
         self,
@@ -174,7 +177,7 @@ class Workspace(Wiring):
         result = self.orchestrator.suppose(entity_id, name, chosen, supposing.facts)
         self._add_claims([result])
         reader_id, width = self._reader_id_and_width
-        return supposed(
+        found = supposed(
             result,
             self.engine,
             self.background,
@@ -183,6 +186,7 @@ class Workspace(Wiring):
             self.settings.index.copy_similarity or None,
             text_part(reader_id, width),
         )
+        return replace(found, claim=result.claim)
 
     def _new_texts(self, texts: Sequence[str], claim: str | None) -> list[NewText]:
         """Texts as the model reads them, with the claim of the other items."""

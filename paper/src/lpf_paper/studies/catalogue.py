@@ -13,6 +13,7 @@ from lpf_paper.studies.knobs import PaperKnobsStudy
 from lpf_paper.studies.provenance import ProvenanceStudy
 from lpf_paper.studies.robustness import RobustnessStudy
 from lpf_paper.studies.study import Study
+from lpf_paper.studies.theorems.theorems_study import TheoremsStudy
 from lpf_paper.studies.transfer import TransferStudy
 
 
@@ -29,6 +30,7 @@ def all_studies(plan: ExperimentPlan) -> list[Study]:
         TransferStudy(),
         CopyingStudy(),
         ProvenanceStudy(),
+        TheoremsStudy(),
     ]
     return [*studies, FilesStudy()] if plan.files else studies
 

@@ -1,0 +1,1 @@
+"""The theorems and propositions of the paper, each computed: does its bound hold?"""
