@@ -120,15 +120,16 @@ def explain(
             result = space.query(asked, predicate, options)
             found = space.explain_result(result)
         values = _values(between, found)
+        lines = [*_sureness(result), *_sentences(found, values)]
         texts = {} if as_json else _texts(space, found, changes)
         if html is not None:
-            _write_case_file(space, html, asked, result, found)
+            _write_case_file(space, html, asked, result, found, lines)
     if as_json:
-        document = found.to_dict() | {"sentences": _sentences(found, values)}
+        document = found.to_dict() | {"sentences": lines}
         document |= {} if html is None else {"html": str(html)}
         print_document(document if actual is None else {"now": actual.to_dict(), "then": document})
     else:
-        _show(found, actual, values, texts)
+        _show(found, actual, values, lines, texts)
         if html is not None:
             _say_written(html)
 
@@ -139,13 +140,13 @@ def _write_case_file(
     asked: str,
     result: QueryResult | None,
     found: AnswerExplanation,
+    lines: Sequence[str],
 ) -> None:
     """Of a live answer or, without a result, of the record ``asked``."""
     from lpf.report.case_content import case_of_record, case_of_result
     from lpf.report.case_file import case_file
     from lpf.storage.atomic_files import write_atomically
 
-    lines = _sentences(found, None)
     if result is None:
         case = case_of_record(workspace, asked, sentences=lines, explanation=found)
     else:
@@ -157,6 +158,21 @@ def _say_written(path: Path) -> None:
     from lpf.cli.terminal import console
 
     console().print(f"  case file  {path}", markup=False)
+
+
+def _sureness(result: QueryResult | None) -> list[str]:
+    """Why the answer is deferred, its prediction set, and how far it may be relied on."""
+    if result is None:
+        return []
+    decision, chosen, known = result.decision, result.prediction_set, result.track_record
+    lines = []
+    if decision is not None and result.is_deferred:
+        lines.append(f"Deferred: {decision.why}.")
+    if chosen is not None:
+        lines.append(f"{100 * chosen.coverage:g} % set: {', '.join(chosen.values)}.")
+    if known is not None:
+        lines.append(f"{known.sentence}.")
+    return lines
 
 
 def _sentences(found: AnswerExplanation, values: tuple[str, str] | None) -> list[str]:
@@ -216,9 +232,10 @@ def _show(
     found: AnswerExplanation,
     actual: AnswerExplanation | None,
     values: tuple[str, str] | None,
+    lines: Sequence[str],
     texts: Mapping[str, str],
 ) -> None:
     from lpf.cli.explain_view import show_explanation
     from lpf.cli.terminal import console
 
-    show_explanation(console(), found, actual, values, _sentences(found, values), texts)
+    show_explanation(console(), found, actual, values, lines, texts)

@@ -136,7 +136,6 @@ def case_of_result(
     result: QueryResult,
     *,
     sentences: Sequence[str] = (),
-    prediction_set: tuple[str, ...] | None = None,
     explanation: AnswerExplanation | None = None,
     with_proof: bool = True,
 ) -> CaseContent:
@@ -160,7 +159,7 @@ def case_of_result(
         explanation,
         result.has_answer,
         tuple(sentences),
-        prediction_set,
+        None if result.prediction_set is None else result.prediction_set.values,
         _description(workspace, result.predicate),
         _texts(workspace, chain),
         tuple(
@@ -188,7 +187,6 @@ def case_of_record(
     record_id: str,
     *,
     sentences: Sequence[str] = (),
-    prediction_set: tuple[str, ...] | None = None,
     explanation: AnswerExplanation | None = None,
     with_proof: bool = True,
 ) -> CaseContent:
@@ -211,7 +209,7 @@ def case_of_record(
         explanation,
         fields["method"] != "prior",
         tuple(sentences),
-        prediction_set,
+        tuple(fields["prediction_set"]["values"]) if "prediction_set" in fields else None,
         _description(workspace, fields["predicate"]),
         _texts(workspace, chain),
         tuple(
