@@ -313,7 +313,7 @@ class QueryOptions:
     max_risk: Annotated[
         float | None,
         Option(
-            "Defer the answer unless at most this share of answers so sure is wrong; robust mode "
+            "Defer the answer unless at most this share of such answers is wrong; robust mode "
             "and variant spn only.",
             SURE,
             gt=0,

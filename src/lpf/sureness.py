@@ -23,7 +23,7 @@ IN_WORDS: Mapping[Reason, str] = {
     "contradicting_evidence": "contradicting evidence",
     "too_little_evidence": "too little evidence",
     "uncertain_fact": "the known fact is not certain enough",
-    "risk_out_of_reach": "no answer of this model can be shown to be wrong so rarely",
+    "risk_out_of_reach": "this model cannot be shown to keep a risk this low",
 }
 # From these shares of right answers on, an answer may be relied on, or should be checked.
 RELIABLE, DOUBTFUL = 0.9, 0.7
@@ -125,7 +125,7 @@ class TrackRecord:
             "unreliable": "Do not rely on it",
         }[self.verdict]
         told = (
-            f"{word}: of {self.nearest} held-out entities answered about this surely, "
+            f"{word}: of {self.nearest} held-out entities answered with about this confidence, "
             f"{100 * self.right / self.nearest:.0f} % were answered right"
         )
         return "; ".join([told, *self.caveats])

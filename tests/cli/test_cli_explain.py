@@ -32,11 +32,11 @@ def test_what_if_has_both_answers_and_records_none(lpf) -> None:
     assert document["then"]["record_id"] is document["now"]["record_id"] is None
     weighted = lpf.json(
         *("explain", "C0001", "level", "--weight", "C0001_E001=0.5"),
-        *("--credibility", "C0001_E002=0.2", "--add", "One more text."),
+        *("--credibility", "C0001_E002=0.7", "--add", "One more text."),
     )
     by_name = {one["name"]: one for one in weighted["then"]["items"]}
     assert by_name["C0001_E001"]["weight"]["given"] == 0.5
-    assert by_name["C0001_E002"]["credibility"] == 0.2
+    assert by_name["C0001_E002"]["credibility"] == 0.7
     assert "new-1" in by_name
     assert lpf.json("query", "C0001", "level")["audit_ptr"] == "INF00000001"
 
@@ -68,6 +68,15 @@ def test_what_makes_no_sense_is_refused(lpf, words: list[str]) -> None:
 def test_a_record_cannot_be_supposed_otherwise(lpf) -> None:
     lpf("explain", "C0001", "level")
     assert lpf.error("explain", "INF00000001", "--drop", "C0001_E001")
+    assert lpf.error("explain", "INF00000001", "level")
+    assert lpf.error("explain", "INF00000001", "--mode", "paper")
+
+
+def test_a_record_shows_the_text_that_was_read(lpf) -> None:
+    lpf("explain", "C0001", "level")
+    lpf("evidence", "edit", "C0001_E001", "--text", "Another text altogether.")
+    assert "Another text" not in lpf("explain", "INF00000001").stdout
+    assert "Another text" in lpf("explain", "C0001", "level").stdout
 
 
 def test_a_narrow_terminal_shows_every_number(lpf) -> None:

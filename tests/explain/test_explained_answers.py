@@ -124,12 +124,15 @@ def test_weight_zero_is_no_item_and_weight_one_changes_nothing(workspace: Worksp
 
 
 def test_another_credibility_counts_as_if_it_were_stored(workspace: Workspace) -> None:
-    changes = Changes(credibility={"C0002_E001": 0.1, "C0002_E002": None})
+    changes = Changes(credibility={"C0002_E001": 0.6, "C0002_E002": None})
     found = workspace.what_if("C0002", "level", changes)
     by_name = {item.name: item for item in found.items}
-    assert by_name["C0002_E001"].credibility == 0.1
+    assert by_name["C0002_E001"].credibility == 0.6
     assert by_name["C0002_E002"].credibility is None
-    assert by_name["C0002_E001"].weight.doubt == pytest.approx(0.9)  # nothing was fitted
+    assert by_name["C0002_E001"].weight.doubt == pytest.approx(0.4)  # nothing was fitted
+    # Below the minimum credibility a question leaves an item out.
+    below = workspace.what_if("C0002", "level", Changes(credibility={"C0002_E001": 0.1}))
+    assert "C0002_E001" not in [item.name for item in below.items]
 
 
 def test_nothing_is_recorded_or_stored(workspace: Workspace) -> None:
@@ -155,10 +158,28 @@ def test_changes_that_make_no_sense_are_refused(
         workspace.what_if("C0001", "level", changes)
 
 
-def test_weights_need_robust_mode(workspace: Workspace) -> None:
-    changes = Changes(weights={"C0001_E001": 0.5})
+@pytest.mark.parametrize(
+    "changes",
+    [Changes(weights={"C0001_E001": 0.5}), Changes(credibility={"C0001_E001": 0.9})],
+)
+@pytest.mark.parametrize("mode", ["paper", "learned"])
+def test_weights_and_credibility_need_robust_mode(
+    workspace: Workspace, changes: Changes, mode: str
+) -> None:
     with pytest.raises(ConfigError):
-        workspace.what_if("C0001", "level", changes, QueryOptions.paper())
+        workspace.what_if("C0001", "level", changes, MODES[mode])
+
+
+def test_a_weight_of_zero_is_not_called_unfamiliar(workspace: Workspace) -> None:
+    found = workspace.what_if("C0001", "level", Changes(weights={"C0001_E001": 0.0}))
+    item = next(one for one in found.items if one.name == "C0001_E001")
+    assert item.weight.given == item.weight.total == 0.0
+    assert item.weight.familiarity in (None, 1.0)
+
+
+def test_texts_added_where_nothing_was_known_have_no_note_of_that(workspace: Workspace) -> None:
+    found = workspace.what_if("nobody", "level", Changes(add=(TEXTS[3],)))
+    assert not any("no evidence" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

@@ -74,3 +74,22 @@ def test_without_items_or_with_one_value_there_is_nothing_to_remove() -> None:
     items = many(3, 0)
     nothing = np.empty((0, 2))
     assert smallest_flip(items, np.array([0.7, 0.3]), nothing, [], ("a", "b")) is None
+
+
+@pytest.mark.parametrize("rho", [0.5, 1.0])
+def test_items_that_say_more_alone_are_found(rho: float) -> None:
+    """One strong item against the answer and many that say nothing: they share its errors away."""
+    potential = np.tile([0.5, 0.5], (MOST_EXACT + 2, 1))
+    potential[0] = [0.02, 0.98]
+    prior = np.log(np.array([0.75, 0.25]))
+    shared = RobustParameters(rho=rho, epsilon=0.0, fitted=True)
+    unknown = np.full(len(potential), np.nan)
+    items = RobustItems(potential, unknown, np.full(2, 0.5), prior, prior, shared)
+    combined = items.combined()
+    ids = [f"E{place}" for place in range(len(potential))]
+    found = smallest_flip(
+        items, combined.distribution[0], combined.contributions, ids, ("first", "second")
+    )
+    assert found is not None
+    assert found.value == "second"
+    assert "E0" not in found.evidence_ids

@@ -122,6 +122,8 @@ def _sureness(result: QueryResult) -> Iterator[str]:
     """How far the answer may be relied on, why it is deferred, and its prediction set."""
     decision, chosen, known = result.decision, result.prediction_set, result.track_record
     if decision is not None:
+        if known is not None and known.unlike and decision.answered:
+            yield known.sentence
         yield "; ".join([_decided(decision, known), *([] if known is None else known.caveats)])
         if decision.help is not None:
             yield f"what would help: {decision.help}"
@@ -154,11 +156,11 @@ def _meaning(result: QueryResult, chosen: PredictionSet) -> str:
     known = result.track_record
     assert known is not None  # cutoffs come from held-out entities
     each = " of each value" if chosen.by_value else ""
-    if None in chosen.cutoffs.values():
+    if all(one is None for one in chosen.cutoffs.values()):
         least = math.ceil(chosen.coverage / (1.0 - chosen.coverage) - 1e-9)
         return (
             f"{known.entities} held-out entities are too few to leave any value out; at least "
-            f"{least}{each} are needed"
+            f"{least}{each} are needed, each of a group of its own"
         )
     least_share = "at least" if known.apart else "about"
     return (

@@ -17,6 +17,7 @@ from lpf.cli.common import (
     print_document,
     warn_of_damage,
 )
+from lpf.cli.exits import EXIT_NO_ANSWER
 from lpf.cli.options import AskedBy, fields_as_given, with_options
 from lpf.errors import ConfigError
 from lpf.options import QueryOptions
@@ -103,6 +104,16 @@ def explain(
             field="what if",
             hint="Name the entity instead, to see what the answer would be now.",
         )
+    if is_record and (predicate is not None or given):
+        raise ConfigError(
+            "a record has its predicate and its options already. Nothing was computed.",
+            field="predicate" if predicate is not None else "options",
+            hint="Give the record ID alone, or name the entity to ask again.",
+        )
+    if changes and given.keys() & {"coverage", "coverage_by_value", "max_risk"}:
+        raise ConfigError(
+            "sets and deferral are about real answers. Nothing was computed.", field="what if"
+        )
     if html is not None and changes:
         raise ConfigError(
             "shows an answer that is on record, and what if is not. Nothing was computed.",
@@ -121,7 +132,7 @@ def explain(
             found = space.explain_result(result)
         values = _values(between, found)
         lines = [*_sureness(result), *_sentences(found, values)]
-        texts = {} if as_json else _texts(space, found, changes)
+        texts = {} if as_json else _texts(space, found, changes, is_record=is_record)
         if html is not None:
             _write_case_file(space, html, asked, result, found, lines)
     if as_json:
@@ -132,6 +143,8 @@ def explain(
         _show(found, actual, values, lines, texts)
         if html is not None:
             _say_written(html)
+    if result is not None and (result.is_deferred or not result.has_answer):
+        raise typer.Exit(EXIT_NO_ANSWER)
 
 
 def _write_case_file(
@@ -155,19 +168,18 @@ def _write_case_file(
 
 
 def _say_written(path: Path) -> None:
+    from lpf.cli.safe_output import one_line
     from lpf.cli.terminal import console
 
-    console().print(f"  case file  {path}", markup=False)
+    console().print(one_line(f"  case file  {path}"), markup=False)
 
 
 def _sureness(result: QueryResult | None) -> list[str]:
     """Why the answer is deferred, its prediction set, and how far it may be relied on."""
     if result is None:
         return []
-    decision, chosen, known = result.decision, result.prediction_set, result.track_record
+    chosen, known = result.prediction_set, result.track_record
     lines = []
-    if decision is not None and result.is_deferred:
-        lines.append(f"Deferred: {decision.why}.")
     if chosen is not None:
         lines.append(f"{100 * chosen.coverage:g} % set: {', '.join(chosen.values)}.")
     if known is not None:
@@ -218,8 +230,16 @@ def _number(option: str, name: str, text: str) -> float:
         ) from error
 
 
-def _texts(workspace: Workspace, found: AnswerExplanation, changes: Changes) -> dict[str, str]:
-    """Texts by evidence ID; an erased one is missing."""
+def _texts(
+    workspace: Workspace, found: AnswerExplanation, changes: Changes, *, is_record: bool
+) -> dict[str, str]:
+    """Texts by evidence ID; an erased one is missing. Those of a record are the versions that were
+    read."""
+    if is_record:
+        from lpf.report.case_content import texts_of_record
+
+        assert found.record_id is not None  # it was asked for by its ID
+        return texts_of_record(workspace, found.record_id)
     damaged: list[DamagedItem] = []
     stored = workspace.evidence.get_many([item.name for item in found.items], damaged)
     warn_of_damage(damaged)

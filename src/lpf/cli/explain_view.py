@@ -41,10 +41,14 @@ def show_explanation(
     compare, by default the most probable ones."""
     value, *others = found.ranked
     verdict = f"{value}, {percent(max(found.probabilities))}"
+    if found.deferred is not None:
+        verdict = f"deferred (would be {verdict})"
     head = one_line(f"{found.entity_id} · {found.predicate}: ")
     output.print(Text.assemble(head, (one_line(verdict), "bold")))
     if found.claim is not None:
         output.print(indented(Text(one_line(f"claim: {found.claim}"))))
+    if found.deferred is not None:
+        output.print(indented(Text(one_line(f"deferred: {found.deferred}"))))
     if actual is not None:
         output.print(indented(Text(one_line(_change(found, actual)), style="yellow")))
     output.print()
@@ -93,7 +97,8 @@ def _show_waterfall(
     largest = max((abs(bits) for _, bits in parts if math.isfinite(bits)), default=0.0) or 1.0
     wide = output.width >= BARS_FROM
     for part, bits in parts:
-        total += bits
+        # Once a part rules a value out, no other brings it back.
+        total = total if math.isinf(total) or math.isnan(bits) else total + bits
         cells: list[str | Text] = [_label(part), number(bits, "+.2f")]
         if wide:
             cells.append(_bar(bits, largest))

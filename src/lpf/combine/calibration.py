@@ -236,7 +236,7 @@ def fit_robust(
         fitted, held_out = _cross_fitted(data, generator)
         if data.entity_groups is not None:
             trust = _chosen_trust(data, held_out)
-            held_out = _at_trust(data, held_out, trust)
+            held_out = _without_own_trust(data, held_out)
     parameters, converged = _maximise(subsets, fitted)
     parameters = replace(parameters, trust=trust)
     return CalibrationFit(
@@ -271,6 +271,18 @@ def _chosen_trust(data: LabelledFactors, held_out: FloatArray) -> float:
         return weighted_mean(change, weights) + DOUBT * error
 
     return min(TRUSTS, key=pessimistic)
+
+
+def _without_own_trust(data: LabelledFactors, held_out: FloatArray) -> FloatArray:
+    """``held_out`` [E, V], each at the trust that the other groups suggest."""
+    assert data.entity_groups is not None  # otherwise there is no trust to choose
+    found = held_out.copy()
+    for group in np.unique(data.entity_groups):
+        own = np.flatnonzero(data.entity_groups == group)
+        others = np.flatnonzero(data.entity_groups != group)
+        trust = _chosen_trust(data.select(others), held_out[others])
+        found[own] = _at_trust(data.select(own), held_out[own], trust)
+    return found
 
 
 def _at_trust(data: LabelledFactors, answers: FloatArray, trust: float) -> FloatArray:

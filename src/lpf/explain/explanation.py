@@ -94,6 +94,7 @@ class AnswerExplanation:
     [V]. ``flip`` is the smallest set of items whose removal changes the answer; None if no removal
     does. ``conflict`` is how much the items contradict each other (0 to 1), ``source_conflict`` how
     much the sources do. ``claim`` is what the answer is about, if all items have the same.
+    ``deferred`` says why the answer was deferred; None if it was given.
     """
 
     entity_id: str
@@ -110,6 +111,7 @@ class AnswerExplanation:
     record_id: str | None = None
     notes: tuple[str, ...] = ()
     claim: str | None = None
+    deferred: str | None = None
 
     @property
     def ranked(self) -> tuple[str, ...]:
@@ -142,6 +144,7 @@ class AnswerExplanation:
             "predicate": self.predicate,
             "record_id": self.record_id,
             "claim": self.claim,
+            "deferred": self.deferred,
             "distribution": shares,
             "method": self.method,
             "mode": self.mode,

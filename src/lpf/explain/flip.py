@@ -2,7 +2,9 @@
 
 Up to twelve items, all sets are tried, the smallest first. Beyond that, items are removed in the
 order of what they say for the answer against each other value, the fewest that suffice are found by
-bisection, and items whose removal was not needed are put back. That set may not be the smallest.
+bisection, and items whose removal was not needed are put back. If none suffice, only the items that
+say most for another value are kept. That set may not be the smallest, and none found is no proof
+that there is none.
 """
 
 from __future__ import annotations
@@ -74,7 +76,25 @@ def _by_order(items: Recombination, top: int, added: FloatArray) -> Places | Non
         most = int((support > 0.0).sum())  # removing the others helps the answer
         found = _fewest(items, top, order, most if best is None else min(most, len(best) - 1))
         best = best if found is None else found
-    return None if best is None else _thinned(items, top, best)
+    if best is None:
+        best = _all_but_strongest(items, top, added)
+    return None if best is None else _thinned(items, top, best, len(added))
+
+
+def _all_but_strongest(items: Recombination, top: int, added: FloatArray) -> Places | None:
+    """All items but the one, two, four ... that say most for another value; items that share their
+    errors can say more alone than together."""
+    count = len(added)
+    for rival in range(added.shape[1]):
+        if rival == top:
+            continue
+        with np.errstate(invalid="ignore"):
+            support = np.nan_to_num(added[:, rival] - added[:, top])
+        order = np.argsort(support, kind="stable")
+        for left in (2**power for power in reversed(range(int(np.log2(count)) + 1))):
+            if left < count and _changes(items, top, order[: count - left], count):
+                return order[: count - left]
+    return None
 
 
 def _fewest(items: Recombination, top: int, order: Places, most: int) -> Places | None:
@@ -92,11 +112,10 @@ def _fewest(items: Recombination, top: int, order: Places, most: int) -> Places 
     return order[:high]
 
 
-def _thinned(items: Recombination, top: int, removed: Places) -> Places:
+def _thinned(items: Recombination, top: int, removed: Places, count: int) -> Places:
     """Without the items whose removal was not needed, the weakest first."""
     if len(removed) > MOST_PUT_BACK:
         return np.sort(removed)
-    count = len(items.without_each())
     kept = removed
     for place in removed[::-1]:
         fewer = kept[kept != place]

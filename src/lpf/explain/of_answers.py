@@ -33,6 +33,7 @@ from lpf.explain.recombination import (
 from lpf.items import Items, Segments
 from lpf.orchestrator.replay import as_row
 from lpf.results import Method, QueryResult
+from lpf.sureness import IN_WORDS
 from lpf.types import FloatArray, Posteriors, QueryOptions
 
 NO_MODEL = (
@@ -96,6 +97,8 @@ class Answered:
     notes: tuple[str, ...] = ()
     knows_sources: bool = True
     given: FloatArray | None = None
+    familiarity: FloatArray | None = None
+    deferred: str | None = None
 
     @property
     def alone(self) -> FloatArray:
@@ -131,6 +134,7 @@ def answered_of(result: QueryResult, background: Background) -> Answered:
         result.claim_alone,
         record_id=result.record_id,
         notes=result.notes,
+        deferred=result.decision.why if result.decision and result.is_deferred else None,
     )
 
 
@@ -177,6 +181,7 @@ def explain_record(fields: Mapping[str, Any]) -> AnswerExplanation:
         None if claim_alone is None else as_row(claim_alone),
         record_id=fields["record_id"],
         notes=tuple(fields.get("notes", ())),
+        deferred=_deferred(fields.get("decision")),
     )
     if factors is None:
         return explained(answered)
@@ -327,20 +332,23 @@ def _added(answered: Answered, items: Items) -> tuple[FloatArray, list[Weight]]:
     recombination = recombination_of(answered, items)
     assert isinstance(recombination, RobustItems)
     combined = recombination.combined()
-    return combined.contributions, _robust_weights(recombination, combined.parts, answered.given)
+    given = answered.given
+    familiarity = recombination.familiarity if given is None else answered.familiarity
+    weights = _robust_weights(recombination, combined.parts, given, familiarity)
+    return combined.contributions, weights
 
 
 def _robust_weights(
-    items: RobustItems, parts: Mapping[str, FloatArray], given: FloatArray | None
+    items: RobustItems,
+    parts: Mapping[str, FloatArray],
+    given: FloatArray | None,
+    familiarity: FloatArray | None,
 ) -> list[Weight]:
-    """``given`` [K] are the weights that were supposed; the familiarity of ``items`` has them."""
+    """``given`` [K] are the weights that were supposed, and ``familiarity`` [K] is without them."""
     trust, total = items.parameters.trust, parts["exponent"]
-    familiarity = items.familiarity
-    if familiarity is not None and given is not None:
-        familiarity = familiarity / np.where(given > 0.0, given, 1.0)
     discount = parts["discount"]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shared = np.where(discount > 0.0, total / discount / (trust or 1.0), 1.0)
+    effective = max(float(discount.sum()) - 1.0, 0.0)
+    shared = np.full(len(total), 1.0 / (1.0 + effective * items.parameters.rho))
     copies = 1.0 / items.copy_counts
     count = len(total)
     columns: list[list[float] | list[None]] = [
@@ -437,4 +445,12 @@ def _explanation(
         *found,
         answered.record_id,
         answered.notes,
+        deferred=answered.deferred,
     )
+
+
+def _deferred(decision: Mapping[str, Any] | None) -> str | None:
+    """Why a recorded answer was deferred; None if it was not."""
+    if decision is None or decision["answered"]:
+        return None
+    return ", ".join(IN_WORDS[reason] for reason in decision["reasons"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lpf.explain.explanation import AnswerExplanation, ItemPart, Part
+from lpf.explain.flip import MOST_EXACT
 
 EQUAL_ODDS = 1.1
 LEAST_BITS = 0.05  # less than this is not worth a word
@@ -39,6 +40,11 @@ def sentences(explanation: AnswerExplanation) -> list[str]:
 
 def contrast(explanation: AnswerExplanation, value: str, against: str) -> str:
     """Why ``value`` rather than ``against``."""
+    first, second = (
+        explanation.probabilities[explanation.values.index(one)] for one in (value, against)
+    )
+    if first == second == 0.0:
+        return f"{value} and {against} are both ruled out."
     parts = [(part, bits) for part, bits in explanation.between(value, against)]
     pro = [one for one in parts if one[1] > LEAST_BITS]
     con = [one for one in parts if one[1] < -LEAST_BITS]
@@ -124,6 +130,8 @@ def reason_for_weight(item: ItemPart) -> str:
     weight, reasons = item.weight, []
     if item.wordless:
         return "it has no words"
+    if weight.given is not None and weight.given <= LITTLE:
+        return "it was given little weight"
     if weight.copies is not None and weight.copies <= LITTLE and item.copies_of:
         named = joined(item.copies_of[:MOST_NAMED])
         more = len(item.copies_of) - MOST_NAMED
@@ -148,6 +156,8 @@ def change_of_answer(explanation: AnswerExplanation) -> str:
     if flip is None:
         if explanation.method == "learned" and explanation.items[0].without is None:
             return ""
+        if len(explanation.items) > MOST_EXACT:
+            return "No items were found whose removal would change the answer."
         return f"The answer stays {explanation.ranked[0]} whichever items are left out."
     count = len(flip.evidence_ids)
     if count == 1:

@@ -102,14 +102,15 @@ def supposed(
     if not changes.names and not added:
         return explained(answered if items is None else with_engine(answered, result, engine))
     if result.source == "canonical" or engine is None:
-        raise ConfigError(
-            f"a known fact answers the question about {result.entity_id!r}, so items change "
-            "nothing. Nothing was computed."
-            if engine is not None
-            else "there is no model to read texts with. Nothing was computed.",
-            field="changes",
-        )
-    changed = _changed(items, changes, added, engine, copy_similarity, text_part)
+        why = "there is no model to read texts with"
+        if engine is not None:
+            why = (
+                f"a known fact answers the question about {result.entity_id!r}, whatever items say"
+            )
+        raise ConfigError(f"{why}. Nothing was computed.", field="changes")
+    least = result.options.min_credibility or 0.0
+    changed = _changed(items, changes, added, engine, copy_similarity, text_part, least)
+    answered = replace(answered, notes=() if items is None else answered.notes, deferred=None)
     if not len(changed):
         return explained(replace(answered, probabilities=np.exp(answered.alone), method="spn"))
     return _answered_again(answered, result, changed, engine, changes)
@@ -122,18 +123,21 @@ def _changed(
     engine: Engine,
     copy_similarity: float | None,
     text_part: slice,
+    least_credibility: float,
 ) -> Items:
-    """The items that are left, with their new credibility, and the new ones after them."""
+    """The items that are left, with their new credibility, and the new ones after them. Those whose
+    credibility is now below the least that counts are left out, as a question leaves them out."""
     width = engine.runtime.config.encoder.input_width
     if items is None:
         items = Items(np.empty((0, width), np.float32))
-    kept = np.array([place for place, name in enumerate(items.ids) if name not in changes.drop])
-    rows = kept.astype(np.intp)
     credibility = items.credibility.copy()
     for place, name in enumerate(items.ids):
         if name in changes.credibility:
             given = changes.credibility[name]
             credibility[place] = np.nan if given is None else given
+    below = credibility < least_credibility  # False if it is not known
+    kept = [p for p, name in enumerate(items.ids) if name not in changes.drop and not below[p]]
+    rows = np.array(kept, dtype=np.intp)
     blank = np.zeros(len(items), np.bool_) if items.wordless is None else items.wordless
     features = np.concatenate(
         [items.features[rows], *(one.features[None].astype(np.float32) for one in added)]
@@ -190,12 +194,13 @@ def _answered_again(
     answered: Answered, result: QueryResult, changed: Items, engine: Engine, changes: Changes
 ) -> AnswerExplanation:
     options = replace(result.options, uncertainty_samples=0, without_claim_prior=False)
-    if changes.weights and not (result.options.mode == "robust" and result.method == "spn"):
-        raise ConfigError(
-            "only robust mode, with items combined in the circuit, can give items another weight. "
-            "Nothing was computed.",
-            field="weights",
-        )
+    is_robust = result.options.mode == "robust" and result.options.variant == "spn"
+    for name in ("weights", "credibility"):
+        if getattr(changes, name) and not is_robust:
+            raise ConfigError(
+                "plays a part in robust mode with the variant spn only. Nothing was computed.",
+                field=name,
+            )
     if result.options.variant == "learned":
         answers = engine.answer(changed, answered.predicate, options)
     else:
@@ -213,11 +218,12 @@ def _answered_again(
         return explained(found)
     weights = np.array([changes.weights.get(name, 1.0) for name in changed.ids])
     given = np.ones(len(weights)) if changed.familiarity is None else changed.familiarity
+    plain = changed.familiarity
     changed.familiarity = given * weights
     weighted = recombination_of(found, changed)
     assert isinstance(weighted, RobustItems)  # checked above
     probabilities: FloatArray = weighted.combined().distribution[0]
-    return explained(replace(found, probabilities=probabilities, given=weights))
+    return explained(replace(found, probabilities=probabilities, given=weights, familiarity=plain))
 
 
 def _factors(

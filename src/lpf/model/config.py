@@ -273,8 +273,8 @@ class ModelConfig:
     ``familiarity`` is None for a model that takes every text at its full weight. A head that was
     added later was trained on other texts: ``head_familiarity`` has its own.
 
-    ``held_out`` says on what is based how sure answers are (``model.held_out``); models from before
-    that was stored have none.
+    ``held_out`` is what statements about reliability are based on (``model.held_out``); models from
+    before that was stored have none.
 
     ``words`` are the predicates with a regression on words, whose logits are the last features.
     ``claim_alone`` are those with a regression on the claim alone (see ``model.claim_alone``).

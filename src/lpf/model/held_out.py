@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.metrics.deferral import deferral_cutoff, nearest, smallest_risk
-from lpf.metrics.groups import FEW_GROUPS, Groups
+from lpf.metrics.groups import Groups, few_groups
 from lpf.metrics.prediction_sets import cutoff, cutoffs_by_value, surprise
 from lpf.model.config import HELD_OUT_COLUMNS
 from lpf.model.layout import HELD_OUT
@@ -94,7 +94,7 @@ class HeldOutAnswers:
     @property
     def has_few_groups(self) -> bool:
         """True if what is said of coverage and risk may not hold for entities of another group."""
-        return self.group_count < min(FEW_GROUPS, len(self))
+        return few_groups(self.groups.tolist()) is not None
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ from lpf.types import FloatArray
 
 # From this conflict on, a deferral names contradiction as its reason.
 CONTRADICTING = 0.15
+ROUNDING = 1e-9
 
 
 def judge(result: QueryResult, held: HeldOutAnswers | None) -> None:
@@ -69,7 +70,7 @@ def values_of_set(
 def _decision(result: QueryResult, held: HeldOutAnswers | None, max_risk: float) -> Decision:
     if result.source == "canonical":
         assert result.confidence is not None  # a fact has a value
-        sure = 1.0 - result.confidence <= max_risk
+        sure = 1.0 - result.confidence <= max_risk + ROUNDING
         reasons: tuple[Reason, ...] = () if sure else ("uncertain_fact",)
         return Decision(max_risk, 1.0, sure, reasons=reasons)
     if held is None or not _is_from_evidence(result):

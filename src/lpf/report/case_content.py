@@ -241,6 +241,18 @@ def _description(workspace: Workspace, predicate: str) -> str:
     return found[0].description if found else ""
 
 
+def texts_of_record(workspace: Workspace, record_id: str) -> dict[str, str]:
+    """The texts that a recorded answer was computed from, by evidence ID, in the versions that were
+    read. Of one that cannot be shown, the reason in brackets; an erased one is missing."""
+    fields = workspace.records.get(record_id).fields
+    chain = [(name, mark) for name, mark in fields.get("evidence_chain", ())]
+    found = _texts(workspace, chain)
+    return {
+        name: one.text if one.text is not None else f"({one.missing})"
+        for name, one in found.items()
+    }
+
+
 def _texts(workspace: Workspace, chain: Chain) -> dict[str, CaseText]:
     damaged: list[DamagedItem] = []
     current = workspace.evidence.get_many({name for name, _ in chain}, damaged)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lpf.explain import AnswerExplanation
+from lpf.explain.flip import MOST_EXACT
 from lpf.report.case_content import CaseContent, CaseModel, CaseProof, texts_by_id
 from lpf.report.evidence_cards import cards
 from lpf.report.foreign_text import beginning, isolated, shown
@@ -89,6 +90,12 @@ def answer_sentence(case: CaseContent) -> str:
         )
     value = explanation.ranked[0]
     probability = share(float(explanation.probabilities.max()))
+    if explanation.deferred is not None:
+        return (
+            f"The answer about {predicate} of {entity} is <strong>deferred</strong>: "
+            f"{shown(explanation.deferred)}. It would be {_name(value)}, with a probability of "
+            f"{probability}."
+        )
     return (
         f"The {predicate} of {entity} is <strong>{_name(value)}</strong> with a probability of "
         f"<strong>{probability}</strong>."
@@ -173,9 +180,10 @@ def _flip(explanation: AnswerExplanation) -> Iterator[str]:
     flip = explanation.flip
     title = "What would change the answer"
     if flip is None:
-        yield section(
-            title, paragraph("Whichever items were removed, the answer would be the same.")
-        )
+        is_exact = len(explanation.items) <= MOST_EXACT
+        none = "Whichever items were removed, the answer would be the same."
+        unknown = "No items were found whose removal would change the answer."
+        yield section(title, paragraph(none if is_exact else unknown))
         return
     places = {
         name: number

@@ -107,8 +107,8 @@ def group_warnings(predicate: str, fit: CalibrationFit) -> Iterator[str]:
         found = "what was learned holds between them, but it may not in the next group"
     else:
         found = (
-            "and what was learned from some hardly holds in the others, so evidence counts only "
-            f"{fit.parameters.trust:.0%} of what it says"
+            "and what was learned from some holds less in the others, so evidence counts only "
+            f"{100 * fit.parameters.trust:.0f} % of what it says"
         )
     groups = "1 group" if fit.groups == 1 else f"{fit.groups} groups"
     yield (

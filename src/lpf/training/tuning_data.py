@@ -23,6 +23,7 @@ from lpf.types import Float32Array, FloatArray
 
 Places = NDArray[np.intp]
 MOST_ITEMS = 8  # of an entity that is tuned on; those with the largest weights
+DEFAULT_PENALTY = 1.0  # of the heads, where none can be chosen
 POOL = 40  # batches whose entities are sorted by length together
 
 
@@ -109,8 +110,9 @@ class TuningData:
 def tuning_data(
     train: Examples, validation: Examples, predicates: Sequence[str], stance: StanceReader
 ) -> TuningData:
-    """``train`` and ``validation`` have the features of the untuned reader, of which the last are
-    those of ``stance``. Validation entities choose the penalty of the heads."""
+    """On the entities of ``train``, which have the features of the untuned reader; the last are
+    those of ``stance``. The validation entities among them, or else ``validation``, choose the
+    penalty of the heads."""
     train, validation = (_stances_only(one) for one in (train, validation))
     kept = _kept_rows(train)
     owner = train.segments.owner[kept]
@@ -145,9 +147,7 @@ def _head(train: Examples, validation: Examples, name: str, kept: Places) -> Tun
     trainer = LinearTrainer(train, HIDDEN_WIDTH)
     source = _source(trainer.sources(name))
     rows = trainer.rows(name, source)
-    everyone = np.arange(len(validation.dataset))
-    search = LinearSearch(validation, [trainer], [everyone])
-    penalty = search.best_settings(name, [source]).settings.penalty
+    penalty = _penalty(train, validation, name, source)
     values = len(rows.head.values)
     fitted = fit_regression(rows.rows, penalty, SoftmaxRegression.empty(STANCE_WIDTH, values))
     units = np.full(len(train.features), -1, np.intp)
@@ -169,6 +169,19 @@ def _head(train: Examples, validation: Examples, name: str, kept: Places) -> Tun
         offsets.astype(np.float32),
         fitted.unscaled(trainer.scaling),
     )
+
+
+def _penalty(train: Examples, validation: Examples, name: str, source: LabelSource) -> float:
+    """Chosen on validation entities by fits to training entities. Those of ``train`` are taken if
+    it has any: nothing about other entities may reach a reader that will read them."""
+    own, held_out = train.split("train"), train.split("validation")
+    if held_out is None or own is None:
+        own, held_out = train, validation
+    fitted = LinearTrainer(own, HIDDEN_WIDTH)
+    if source not in fitted.sources(name):
+        return DEFAULT_PENALTY
+    search = LinearSearch(held_out, [fitted], [np.arange(len(held_out.dataset))])
+    return search.best_settings(name, [source]).settings.penalty
 
 
 def _source(offered: Sequence[LabelSource]) -> LabelSource:
