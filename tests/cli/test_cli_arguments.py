@@ -160,6 +160,7 @@ BASE: dict[str, list[str]] = {
     "ingest": ["missing.jsonl"],
     "train": ["missing.jsonl"],
     "query": ["C0001", "level"],
+    "explain": ["C0001", "level"],
     "batch": ["questions.jsonl", "out.jsonl"],
     "report": ["questions.jsonl", "--html", "report.html"],
     "entities": [],

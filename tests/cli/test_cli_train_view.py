@@ -302,10 +302,10 @@ def test_the_output_shows_what_was_tuned_and_chosen(
     claims = write_lines(tmp_path / "claims.jsonl", lines(60, claim="All is well."))
     quick = ("--seeds", "1", "--max-epochs", 2, *SMALL[:4], "--no-aggregator", "--no-report")
     shown = flat(lpf("train", claims, *quick, "--budget", "10m"))
-    assert "top layers: held-out NLL" in shown
+    assert "two passes: held-out NLL" in shown
     assert ", chosen" in shown
     document = lpf.json("train", claims, *quick)
     tuning = document["tuning"]
-    assert [one["name"] for one in tuning["rungs"]] == ["top layers", "all layers"]
+    assert [one["name"] for one in tuning["rungs"]] == ["two passes"]
     assert tuning["sha256"][:16] in document["reader"]
     assert tuning["reader"]["tuned_on"]["entities"] > 20

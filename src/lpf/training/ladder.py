@@ -48,7 +48,7 @@ from lpf.training.model_choice import ChosenModel
 from lpf.training.reader_choice import ReaderChoice, RungOutcome
 from lpf.training.tuning import STATE, Tuning, TuningSettings, estimated_seconds
 from lpf.training.tuning_data import Places, TuningData, tuning_data
-from lpf.types import Float32Array
+from lpf.types import Float32Array, FloatArray
 
 # With fewer labels, tuning made answers worse at every rate that was tried.
 FEWEST_LABELS: Final = 1500
@@ -179,9 +179,9 @@ class Ladder:
     ) -> tuple[FittedReader, ReaderChoice]:
         data = self._data(untuned.examples)
         record = self._record(untuned.examples)
-        losses = untuned.chosen.held_out_losses(self.predicates)
-        best, choice = untuned, ReaderChoice(float(losses.mean()))
+        best = untuned
         in_folds = untuned.chosen.refit is not None
+        choice = ReaderChoice(float(self._losses(untuned, in_folds).mean()))
         left, labels = self.budget - record.before, self._label_count(untuned.examples)
         for rung in RUNGS:
             estimate = rung.settings.passes * self._pass_seconds(record, weights, data)
@@ -196,15 +196,18 @@ class Ladder:
             step = _Step(rung, share)
             fitted = self._climbed(step, weights, data, untuned.examples, record)
             seconds = record.taken[step.key]
-            if in_folds and fitted.chosen.refit is not None:
-                tried = fitted.chosen.known_losses(self.predicates)
-                compared = untuned.chosen.known_losses(self.predicates)
-            else:
-                tried, compared = fitted.chosen.held_out_losses(self.predicates), losses
+            both = in_folds and fitted.chosen.refit is not None
+            tried, compared = self._losses(fitted, both), self._losses(untuned, both)
             choice = choice.with_rung(RungOutcome.tried(rung.name, seconds, tried, compared, share))
             best = fitted if choice.chosen == rung.name else best
             break  # shorter tuning brought less
         return best, choice
+
+    def _losses(self, fitted: FittedReader, in_folds: bool) -> FloatArray:
+        """Of all known entities in folds, or else of validation entities."""
+        chosen = fitted.chosen
+        of = chosen.known_losses if in_folds else chosen.held_out_losses
+        return of(self.predicates)
 
     @property
     def _stance(self) -> StanceReader:

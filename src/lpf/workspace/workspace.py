@@ -192,7 +192,7 @@ class Workspace(Wiring):
         """Texts as the model reads them, with the claim of the other items."""
         if not texts:
             return []
-        reader = self.reader
+        reader = self.index.source.reader
         given = claim if reader.uses_claim else None
         rows = reader.read_many([ReadRequest(text, given) for text in texts])
         blank = wordless(texts)
