@@ -42,7 +42,7 @@ def run(folder: Path, *words: str, code: int = 0) -> str:
 
 
 def test_a_plain_question_says_how_far_it_may_be_relied_on(folder: Path) -> None:
-    assert "held-out entities answered about this surely" in " ".join(
+    assert "held-out entities answered with about this confidence" in " ".join(
         run(folder, "query", "C0001").split()
     )
 

@@ -55,7 +55,9 @@ def explain(
     ] = None,
     weight: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID=NUMBER", help="What if this item counted so many times as much?"),
+        typer.Option(
+            metavar="ID=NUMBER", help="What if this item's weight were multiplied by this number?"
+        ),
     ] = None,
     credibility: Annotated[
         list[str] | None,

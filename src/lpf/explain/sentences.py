@@ -117,11 +117,11 @@ def name_of(part: Part) -> str:
 
 def little_weight(items: Sequence[ItemPart]) -> Iterator[str]:
     """One sentence for each of the first items that counts little, and why."""
-    told = 0
+    named = 0
     for item in items:
         reason = reason_for_weight(item)
-        if reason and told < MOST_NAMED:
-            told += 1
+        if reason and named < MOST_NAMED:
+            named += 1
             yield f"{item.name} counts little because {reason}."
 
 

@@ -29,7 +29,7 @@ RISK_CONFIDENCE = 0.95
 STARTS = ((0.0, 0.5), (0.25, 0.25), (0.5, 0.25))
 RISKS = tuple(round(step * scale, 6) for scale in (0.001, 0.01) for step in range(1, 10)) + tuple(
     round(0.05 * step, 2) for step in range(2, 11)
-)  # to choose from when the smallest reachable risk is told
+)  # to choose from when the smallest reachable risk is shown
 
 
 def fewest_without_error(max_risk: float, chance: float = 1.0 - RISK_CONFIDENCE) -> int:
