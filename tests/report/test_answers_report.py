@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from lpf.report.answers_report import (
 )
 from lpf.report.foreign_text import HIDDEN
 from lpf.results import QueryResult
+from lpf.sureness import Decision
 from lpf.workspace import Workspace
 from workspaces import add, evidence, make
 
@@ -77,6 +79,15 @@ def test_a_report_without_any_answer(workspace: Workspace) -> None:
     assert (content.bins, content.without_answer) == ((), 1)
     assert "No question has an answer" in answers_report(content)
     Outline(answers_report(answers_content(workspace, [])))
+
+
+def test_deferred_answers_are_counted_and_said_to_be_deferred(workspace: Workspace) -> None:
+    given = workspace.query("C0001", "level")
+    decision = Decision(0.01, 0.95, answered=False, reasons=("contradicting_evidence",))
+    content = answers_content(workspace, [replace(given, decision=decision), given])
+    assert (content.count, content.deferred) == (2, 1)
+    page = answers_report(content)
+    assert page.count("<strong>deferred</strong>") == 1
 
 
 def test_no_element_of_the_report_comes_from_data() -> None:

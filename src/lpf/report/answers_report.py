@@ -75,11 +75,13 @@ class ValueCount:
 @dataclass(frozen=True)
 class AnswersContent:
     """What the report shows: ``bins`` in order, those below the first answer left out.
-    ``without_answer`` counts questions that nothing counts for."""
+    ``without_answer`` counts questions that nothing counts for, ``deferred`` those whose answer
+    was held back, which are among the others too."""
 
     bins: tuple[ConfidenceBin, ...]
     values: tuple[ValueCount, ...]
     without_answer: int = 0
+    deferred: int = 0
 
     @property
     def count(self) -> int:
@@ -94,12 +96,13 @@ def answers_content(
     counts = [0] * BINS
     examples: list[list[CaseContent]] = [[] for _ in range(BINS)]
     sums: dict[tuple[str, str], tuple[int, float]] = {}
-    without = 0
+    without = deferred = 0
     for result in results:
         value, confidence = result.top_value, result.confidence
         if value is None or confidence is None:
             without += 1
             continue
+        deferred += result.is_deferred
         place = min(int(BINS * confidence), BINS - 1)
         counts[place] += 1
         number, total = sums.get((result.predicate, value), (0, 0.0))
@@ -117,6 +120,7 @@ def answers_content(
             for (predicate, value), (number, total) in sorted(sums.items())
         ),
         without,
+        deferred,
     )
 
 
@@ -147,6 +151,8 @@ def _at_a_glance(content: AnswersContent) -> Iterator[tuple[str, str]]:
     yield "answers", f"{content.count:,}"
     if content.without_answer:
         yield "questions without an answer", f"{content.without_answer:,}"
+    if content.deferred:
+        yield "of the answers, deferred", f"{content.deferred:,}"
     if content.count:
         total = sum(one.count * one.mean_confidence for one in content.values)
         yield "mean confidence", percent(total / content.count)
