@@ -124,11 +124,11 @@ class TrackRecord:
             "check": "Check before relying on it",
             "unreliable": "Do not rely on it",
         }[self.verdict]
-        told = (
+        record = (
             f"{word}: of {self.nearest} held-out entities answered with about this confidence, "
             f"{100 * self.right / self.nearest:.0f} % were answered right"
         )
-        return "; ".join([told, *self.caveats])
+        return "; ".join([record, *self.caveats])
 
     def to_dict(self) -> dict[str, Any]:
         fields = ("verdict", "right", "nearest", "entities", "apart")

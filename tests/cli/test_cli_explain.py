@@ -83,3 +83,10 @@ def test_a_narrow_terminal_shows_every_number(lpf) -> None:
     output = lpf("explain", "C0001", "level").stdout
     assert all(len(line) <= 80 for line in output.splitlines())
     assert all(f"C0001_E00{number}" in output for number in range(1, 6))
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_asking(lpf, tmp_path) -> None:
+    assert lpf.error("explain", "C0001", "level", "--html", tmp_path)
+    assert lpf.error("explain", "C0001", "level", "--html", tmp_path / "none" / "case.html")
+    assert not (tmp_path / "none").exists()
+    assert lpf.json("query", "C0001", "level")["audit_ptr"] == "INF00000001"

@@ -101,6 +101,16 @@ def exit_check_failed() -> None:
     raise typer.Exit(EXIT_CHECK_FAILED)
 
 
+def check_page(path: Path) -> None:
+    """ConfigError unless a page can be written there, before anything is answered for it."""
+    if not path.parent.is_dir():
+        raise ConfigError(
+            f"{path}: its folder does not exist. Nothing was answered.", field="--html"
+        )
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder. Nothing was answered.", field="--html")
+
+
 def confirm(what: str, yes: bool) -> None:
     """Ask before something is erased; without a terminal, require --yes."""
     if yes:

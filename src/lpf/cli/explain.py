@@ -12,6 +12,7 @@ import typer
 from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
+    check_page,
     command,
     open_workspace,
     print_document,
@@ -121,6 +122,8 @@ def explain(
             "shows an answer that is on record, and what if is not. Nothing was computed.",
             field="--html",
         )
+    if html is not None:
+        check_page(html)
     with open_workspace(workspace, asked_by) as space, fields_as_given(QueryOptions, given):
         options = replace(space.settings.query, **given)
         actual, result = None, None

@@ -13,6 +13,7 @@ from lpf.cli.batch import BatchAnswerer, all_questions, read_lines, refusal
 from lpf.cli.common import (
     AsJson,
     WorkspaceFolder,
+    check_page,
     command,
     open_workspace,
     print_document,
@@ -130,10 +131,7 @@ def _check(file: str | None, html: Path, every: bool, predicate: str | None) -> 
         raise ConfigError(
             "applies with --all only; each question names its predicate.", field="--predicate"
         )
-    if not html.parent.is_dir():
-        raise ConfigError(
-            f"{html}: its folder does not exist. Nothing was answered.", field="--html"
-        )
+    check_page(html)
 
 
 def _lines(

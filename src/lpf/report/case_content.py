@@ -66,7 +66,7 @@ class CaseRelated:
 
 @dataclass(frozen=True)
 class CaseModel:
-    """The model that answered. ``card`` is None if the workspace does not have it any more;
+    """The model that answered. ``card`` is None if it cannot be read, and ``problem`` says why;
     ``scores`` are those of whole held-out entities for this predicate and way of answering.
     ``reliability`` draws a diagram, if somebody has the numbers: cards do not store them."""
 
@@ -75,6 +75,7 @@ class CaseModel:
     scores: Mapping[str, float] = field(default_factory=dict)
     scored_on: str = ""
     reliability: Reliability | None = None
+    problem: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -322,8 +323,8 @@ def _model(
     try:
         active = workspace.model if workspace.models.active() == version else None
         card = (active or workspace.models.load(version)).card
-    except LPFError:  # removed, or damaged since
-        return CaseModel(version)
+    except LPFError as error:  # removed, or damaged since; the answer itself is in the record
+        return CaseModel(version, problem=error.message)
     scores, scored_on = _scores(card, predicate, "learned" if method == "learned" else "spn")
     return CaseModel(version, card, scores, scored_on)
 

@@ -254,8 +254,8 @@ def _model(model: CaseModel | None) -> Iterator[str]:
     if model is None:
         return
     if model.card is None:
-        gone = "The workspace does not have this model any more, so nothing more is known about it."
-        yield section("Model", definitions([("version", model.version)]), paragraph(gone))
+        unread = f"Nothing more is known about it: {model.problem or 'it cannot be read'}"
+        yield section("Model", definitions([("version", model.version)]), paragraph(unread))
         return
     facts = [
         ("version", model.version),

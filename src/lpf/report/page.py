@@ -48,8 +48,8 @@ def make_page(
     title on narrow ones.
 
     ``sheet`` is the name of a style sheet in this package that the page uses besides ``page.css``.
-    Such a page shows texts of others, so browsers are told to run no script, load nothing and use
-    no style but these sheets.
+    Such a page shows texts of others, so its policy lets browsers run no script, load nothing and
+    use no style but these sheets.
     """
     body = "\n".join(parts)
     style = f"\n{css_variables()}{_style('page.css')}"

@@ -25,7 +25,7 @@ from lpf.training.examples import Examples
 from lpf.types import FloatArray, QueryOptions
 
 FEWEST_TO_SHARE = 300  # validation entities, of which some may be held apart
-PARTS = 3  # one of so many parts of the validation entities is held apart
+PARTS = 3  # a third of the validation entities is held apart
 PARTS_SEED, ORDER_SEED = 0, 0
 
 

@@ -160,8 +160,11 @@ class Workspace(Wiring):
     def explain_record(self, record_id: str) -> AnswerExplanation:
         """Take a recorded answer apart, from the record alone: with the numbers of that time."""
         found = explain_record(self.records.expand(self.records.get(record_id)))
-        claims = set(self.evidence.claims({item.name for item in found.items}, []).values())
-        return replace(found, claim=claims.pop() if len(claims) == 1 else None)
+        damaged: list[DamagedItem] = []
+        claims = set(self.evidence.claims({item.name for item in found.items}, damaged).values())
+        hidden = [f"the claim of {one.evidence_id} is not shown: {one.reason}" for one in damaged]
+        claim = claims.pop() if len(claims) == 1 else None
+        return replace(found, claim=claim, notes=(*found.notes, *hidden))
 
     def what_if(
         self,
