@@ -4,8 +4,9 @@ Answers less sure than a threshold are deferred. It is found on held-out entitie
 sure their answers are. Test k asks whether the k surest answers have so few errors that a risk
 above ``max_risk`` is ruled out (the Clopper-Pearson bound), beginning with the fewest that could
 show it; the threshold is that of the last test that is passed (fixed-sequence testing, as in "learn
-then test"). The tests need no correction for their number: if surer answers are not more often wrong, the risk
-of the answers that are given is at most ``max_risk`` with a confidence of ``RISK_CONFIDENCE``.
+then test"). The tests need no correction for their number: if surer answers are not more often
+wrong, the risk of the answers that are given is at most ``max_risk`` with a confidence of
+``RISK_CONFIDENCE``.
 
 One error among the very surest would end a single sequence. If there are entities enough, there are
 three: one begins with the fewest, two at a quarter and at half of the entities. They share the
