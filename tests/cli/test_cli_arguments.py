@@ -187,6 +187,7 @@ BASE: dict[str, list[str]] = {
     "ledger prove": ["INF00000001"],
     "ledger export": ["export.jsonl"],
     "ledger checkpoint": [],
+    "ledger reindex": [],
     "ledger forget": ["INF00000001", "--yes"],
     "models list": [],
     "models show": [],

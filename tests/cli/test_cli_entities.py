@@ -195,21 +195,21 @@ def test_many_entities_are_ranked_in_batches(lpf) -> None:
     assert json.dumps([result.to_dict() for result in ranking.results])
 
 
-def test_records_are_searched_only_until_every_question_has_an_answer(
+def test_the_newest_answers_are_shown_without_reading_the_records(
     lpf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(3):
         for entity in ("C0001", "C0002"):
             lpf("query", entity, "level")
-    monkeypatch.setattr("lpf.workspace.entities.RECORDS_AT_ONCE", 1)
-    read_rows, searched = Database.rows, []
+    lpf.json("entities")  # lists the records
+    read_rows, read = Database.rows, []
 
     def counted(database: Database, statement: object, arguments: tuple = ()) -> list:
-        searched.extend([arguments] if statement is RECORDS else [])
+        read.extend([arguments] if statement is RECORDS else [])
         return read_rows(database, statement, arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Database, "rows", counted)
     first, second = lpf.json("entities")["entities"]
     answers = [one["answers"]["level"]["record_id"] for one in (first, second)]
     assert answers == ["INF00000005", "INF00000006"]
-    assert searched == [(6, 6), (5, 5)]
+    assert read == []

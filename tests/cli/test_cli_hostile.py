@@ -262,6 +262,7 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
                                 (0, ["INF00000001", "--out", str(at.files / P)])],
     "ledger export": lambda at: [(0, ["-"]), (0, [str(at.files / P)])],
     "ledger checkpoint": lambda at: [(0, ["--out", str(at.files / P)])],
+    "ledger reindex": lambda at: [(0, [])],
     "ledger forget": lambda at: [(0, ["INF00000001", "--yes"]), (2, [P, "--yes"])],
     "models list": lambda at: [(0, [])],
     "models show": lambda at: [(0, ["--verbose"]), (2, [P])],

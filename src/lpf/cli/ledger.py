@@ -386,6 +386,20 @@ def checkpoint(
         )
 
 
+@command(app, "lpf ledger reindex")
+def reindex(workspace: WorkspaceFolder = None, as_json: AsJson = False) -> None:
+    """Make the table again that finds records by entity. The records themselves stay as they are.
+
+    It is brought up to date whenever it is used, so this is only needed if it was damaged.
+    """
+    with open_workspace(workspace) as space:
+        listed = space.contents.rebuild()
+    if as_json:
+        print_document({"records": listed})
+    else:
+        typer.echo(f"{listed:,} records are listed")
+
+
 @command(app, "lpf ledger forget INF00000042 --yes")
 def forget(
     record_ids: Annotated[list[str], typer.Argument(metavar="ID", help="Record IDs.")],

@@ -244,6 +244,20 @@ MIGRATIONS: Sequence[Migration] = (
         "superseded versions by their content",
         ("CREATE INDEX superseded_by_content ON superseded_evidence (content_hash)",),
     ),
+    Migration(
+        9,
+        "a table of contents of the ledger",
+        (
+            "CREATE TABLE ledger_contents (seq ROW_NUMBER NOT NULL PRIMARY KEY,"
+            " kind TEXT NOT NULL, entity_id TEXT NOT NULL, predicate TEXT NOT NULL, value TEXT,"
+            " confidence DOUBLE, timestamp BIGINT NOT NULL, about BIGINT, context BLOB)",
+            "CREATE INDEX contents_by_question"
+            " ON ledger_contents (entity_id, predicate, kind, seq)",
+            "CREATE INDEX contents_by_predicate"
+            " ON ledger_contents (predicate, kind, entity_id, seq)",
+            "CREATE INDEX contents_about ON ledger_contents (about) WHERE about IS NOT NULL",
+        ),
+    ),
 )
 NEWEST = MIGRATIONS[-1].version
 

@@ -188,6 +188,37 @@ ledger_tiles = Table(
     Column("hashes", LargeBinary, nullable=False),
 )
 
+# Made from the records, and made again from them if it is lost: see ledger/contents.py.
+ledger_contents = Table(
+    "ledger_contents",
+    METADATA,
+    Column("seq", _ROW_NUMBER, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("entity_id", Text, nullable=False),
+    Column("predicate", Text, nullable=False),
+    Column("value", Text),
+    Column("confidence", Double),
+    Column("timestamp", BigInteger, nullable=False),
+    Column("about", BigInteger),
+    Column("context", LargeBinary),
+)
+_QUESTION = (ledger_contents.c.entity_id, ledger_contents.c.predicate)
+Index("contents_by_question", *_QUESTION, ledger_contents.c.kind, ledger_contents.c.seq)
+Index(
+    "contents_by_predicate",
+    ledger_contents.c.predicate,
+    ledger_contents.c.kind,
+    ledger_contents.c.entity_id,
+    ledger_contents.c.seq,
+)
+_IS_ABOUT = ledger_contents.c.about.is_not(None)
+Index(
+    "contents_about",
+    ledger_contents.c.about,
+    sqlite_where=_IS_ABOUT,
+    postgresql_where=_IS_ABOUT,
+)
+
 query_texts = Table(
     "query_texts",
     METADATA,

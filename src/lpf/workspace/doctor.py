@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -322,6 +323,10 @@ def _check_ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
     records = workspace.records
     if full:
         verify(workspace.database, records.identity.public_key).require_ok()
+        wrong = list(islice(workspace.contents.differences(), NAMES_SHOWN))
+        if wrong:
+            message = f"the ledger's table of contents does not match {', '.join(wrong)}"
+            yield Check("contents", "warning", message, "make it again: lpf ledger reindex")
     else:
         Ledger(workspace.database).close()  # compares tree and last checkpoint, signs nothing
         _check_newest_records(records)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,17 +13,13 @@ from sqlalchemy import bindparam, func, select
 
 from lpf.errors import UnknownValueError
 from lpf.index.near_names import near_names
-from lpf.ledger import LedgerReader
-from lpf.ledger import statements as ledger_statements
+from lpf.ledger.contents import Entry, LedgerContents
 from lpf.results import QueryResult
 from lpf.schema import Schema
 from lpf.storage.database import Database
 from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import evidence, facts
-
-RECORDS_AT_ONCE = 1000
-RECORDS_SEARCHED = 100_000  # the newest, for the last answers
-_ENTITY = re.compile(rb'(?<!\\)"entity_id":"((?:[^"\\]|\\.)*)"')
+from lpf.storage.values import from_micros
 
 _CURRENT = facts.c.superseded_at.is_(None)
 
@@ -110,7 +105,7 @@ class EntitySummary:
 
 def list_entities(
     database: Database,
-    records: LedgerReader,
+    contents: LedgerContents,
     *,
     limit: int,
     after: str = "",
@@ -118,18 +113,15 @@ def list_entities(
 ) -> list[EntitySummary]:
     """Up to ``limit`` entities with evidence or facts, in the order of their IDs, from the first
     after ``after``. ``like`` keeps those whose ID contains it, whatever the case, or is similar to
-    it if none does. Answers are looked up among the newest 100,000 records."""
+    it if none does."""
     names = _names(database, limit, after, like)
     summaries = {name: EntitySummary(name) for name in names}
     for entity_id, predicate, count in database.look_up(_ITEMS, names):
         summaries[entity_id].items[predicate] = count
     for entity_id, predicate, count in database.look_up(_FACTS, names):
         summaries[entity_id].facts[predicate] = count
-    missing = {(one.entity_id, name) for one in summaries.values() for name in one.predicates}
-    for fields in _newest_records(records, database, names, missing):
-        question = fields["entity_id"], fields["predicate"]
-        missing.discard(question)
-        summaries[question[0]].answers.setdefault(question[1], _last_answer(fields))
+    for entry in contents.newest_of(names):
+        summaries[entry.entity_id].answers[entry.predicate] = _last_answer(entry)
     return list(summaries.values())
 
 
@@ -219,33 +211,6 @@ def _merged(
     return nsmallest(limit, names)
 
 
-def _newest_records(
-    records: LedgerReader,
-    database: Database,
-    names: Collection[str],
-    missing: Collection[tuple[str, str]],
-) -> Iterator[dict[str, Any]]:
-    """Records about these entities, the newest first. Only their bodies are parsed. Ends when the
-    caller has emptied ``missing``."""
-    wanted = {json.dumps(name, ensure_ascii=False)[1:-1].encode() for name in names}
-    last, first = records.size, max(1, records.size - RECORDS_SEARCHED + 1)
-    while last >= first and missing:
-        start = max(first, last - RECORDS_AT_ONCE + 1)
-        for row in reversed(database.rows(ledger_statements.RECORDS, (start, last))):
-            body = row[2]
-            found = _ENTITY.search(body) if isinstance(body, bytes) else None
-            if found is not None and found[1] in wanted:
-                fields = json.loads(body)
-                if fields["entity_id"] in names:
-                    yield fields
-        last = start - 1
-
-
-def _last_answer(fields: dict[str, Any]) -> LastAnswer:
-    known = fields.get("method") != "prior"
-    return LastAnswer(
-        fields["record_id"],
-        fields.get("top_value") if known else None,
-        fields.get("confidence") if known else None,
-        datetime.fromisoformat(fields["timestamp"]),
-    )
+def _last_answer(entry: Entry) -> LastAnswer:
+    asked_at = from_micros(entry.timestamp)
+    return LastAnswer(entry.record_id, entry.value, entry.confidence, asked_at)

@@ -13,6 +13,7 @@ from lpf.errors import LedgerKeyError, WorkspaceError
 from lpf.index import EvidenceIndex, FeatureSource, VectorIndex, readers_used
 from lpf.index.vector_folders import VectorFolders
 from lpf.ingest.rejects import may_have_rejects
+from lpf.ledger.contents import LedgerContents
 from lpf.ledger.keys import load_private
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.writer import Ledger
@@ -261,6 +262,11 @@ class Wiring:
     def records(self) -> LedgerReader:
         """The ledger, for reading."""
         return LedgerReader(self.database)
+
+    @part
+    def contents(self) -> LedgerContents:
+        """Finds records by what they are about."""
+        return LedgerContents(self.database)
 
     @part
     def orchestrator(self) -> Orchestrator:

@@ -235,7 +235,7 @@ class Workspace(Wiring):
     ) -> list[EntitySummary]:
         """The entities with evidence or facts, by ID, with what is stored about each and its last
         answers. For the next page, pass the last ID as ``after``."""
-        return list_entities(self.database, self.records, limit=limit, after=after, like=like)
+        return list_entities(self.database, self.contents, limit=limit, after=after, like=like)
 
     def questions(self, predicate: str | None = None) -> list[tuple[str, str]]:
         """(entity ID, predicate) for every entity with evidence or facts about ``predicate`` or a
