@@ -7,7 +7,7 @@ continues exactly as it would have without the interruption.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -18,15 +18,28 @@ from lpf.types import Float32Array
 
 Tensors = dict[str, Tensor]
 MOMENTS = ("exp_avg", "exp_avg_sq")
+BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 @dataclass
 class Members:
-    """``parameters`` have a leading axis S of members; only those named in ``trained`` change."""
+    """Networks with AdamW. ``parameters`` have a leading axis S of members; only those named in
+    ``trained`` change. ``moments`` are the optimiser's, by ``<moment>/<parameter>``.
+
+    The optimiser's own class in torch would import torch's compiler, which takes as long as torch
+    itself, though nothing is compiled. This calls the same function.
+    """
 
     parameters: Tensors
     trained: tuple[str, ...]
-    optimiser: torch.optim.AdamW
+    learning_rate: float
+    weight_decay: float
+    steps: int = 0
+    moments: Tensors = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, tensor in self.parameters.items():
+            tensor.requires_grad_(name in self.trained)
 
     @classmethod
     def of(
@@ -36,61 +49,56 @@ class Members:
         learning_rate: float,
         weight_decay: float,
     ) -> Members:
-        parameters = to_torch(tensors)
-        for name, tensor in parameters.items():
-            tensor.requires_grad_(name in trained)
-        names = tuple(trained)
-        return cls(parameters, names, _adam(parameters, names, learning_rate, weight_decay))
+        """Before the first step."""
+        return cls(to_torch(tensors), tuple(trained), learning_rate, weight_decay)
 
     def step(self, loss: Tensor) -> None:
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
+        chosen = [self.parameters[name] for name in self.trained]
+        gradients = list(torch.autograd.grad(loss, chosen))
+        if not self.moments:
+            self.moments = {
+                f"{moment}/{name}": torch.zeros_like(self.parameters[name])
+                for name in self.trained
+                for moment in MOMENTS
+            }
+        self.steps += 1
+        first, second = (
+            [self.moments[f"{one}/{name}"] for name in self.trained] for one in MOMENTS
+        )
+        with torch.no_grad():
+            torch._fused_adamw_(
+                chosen,
+                gradients,
+                first,
+                second,
+                [],
+                [torch.tensor(float(self.steps))] * len(chosen),
+                lr=self.learning_rate,
+                beta1=BETAS[0],
+                beta2=BETAS[1],
+                weight_decay=self.weight_decay,
+                eps=EPSILON,
+                amsgrad=False,
+                maximize=False,
+            )
 
     def keep(self, places: Sequence[int]) -> Members:
         """The members at ``places``, with the state of their optimiser."""
-        group = self.optimiser.param_groups[0]
         chosen = list(places)
-        parameters = {name: _cut(tensor, chosen) for name, tensor in self.parameters.items()}
-        optimiser = _adam(parameters, self.trained, group["lr"], group["weight_decay"])
-        members = Members(parameters, self.trained, optimiser)
-        moments = {name: tensor[chosen] for name, tensor in self.moments().items()}
-        members.set_moments(moments, self.steps)
-        return members
-
-    @property
-    def steps(self) -> int:
-        state = self.optimiser.state.get(self.parameters[self.trained[0]], {})
-        return int(state["step"]) if state else 0
-
-    def moments(self) -> Tensors:
-        """The optimiser's moments by ``<moment>/<parameter>``; empty before the first step."""
-        return {
-            f"{moment}/{name}": self.optimiser.state[self.parameters[name]][moment]
-            for name in self.trained
-            for moment in MOMENTS
-            if self.optimiser.state.get(self.parameters[name])
-        }
+        return replace(
+            self,
+            parameters={name: _cut(tensor, chosen) for name, tensor in self.parameters.items()},
+            moments={name: tensor[chosen] for name, tensor in self.moments.items()},
+        )
 
     def set_moments(self, moments: Mapping[str, Tensor], steps: int) -> None:
-        if not moments:
-            return
-        for name in self.trained:
-            self.optimiser.state[self.parameters[name]] = {
-                "step": torch.tensor(float(steps)),
-                **{moment: moments[f"{moment}/{name}"].clone() for moment in MOMENTS},
-            }
-
-
-def _adam(
-    parameters: Tensors, trained: Sequence[str], learning_rate: float, weight_decay: float
-) -> torch.optim.AdamW:
-    chosen = [parameters[name] for name in trained]
-    return torch.optim.AdamW(chosen, lr=learning_rate, weight_decay=weight_decay, fused=True)
+        """Continue from a stored state."""
+        self.moments = {name: tensor.clone() for name, tensor in moments.items()}
+        self.steps = steps
 
 
 def _cut(tensor: Tensor, places: list[int]) -> Tensor:
-    return tensor.detach()[places].clone().requires_grad_(tensor.requires_grad)
+    return tensor.detach()[places].clone()
 
 
 CHUNK_ROWS = 1024  # drawn at once: large enough for few calls, small enough for memory

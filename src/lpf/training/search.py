@@ -94,7 +94,7 @@ def write_checkpoint(folder: Path, state: StageOneState) -> None:
     }
     parts: dict[str, Mapping[str, Tensor]] = {
         "parameters": state.members.parameters,
-        "moments": state.members.moments(),
+        "moments": state.members.moments,
         "best": state.best,
     }
     tensors = {
