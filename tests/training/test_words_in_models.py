@@ -21,6 +21,7 @@ from lpf.training import Examples, Trained, Trainer, make_examples
 from lpf.training.examples import item_requests
 from lpf.training.fitting import item_factors
 from lpf.training.lexical import WordsFit, fit_words, with_logits
+from lpf.training.model_choice import choose_linear
 from lpf.types import QueryOptions
 
 WIDTH, ITEMS = 12, 3
@@ -150,13 +151,24 @@ def test_the_model_is_refitted_to_validation_entities_if_these_are_few() -> None
     assert words.suffix != words_fit().words.suffix
 
 
-def test_the_words_of_training_entities_stay_if_validation_entities_are_many(
+def test_the_model_is_also_refitted_if_validation_entities_are_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("lpf.training.model_choice.ENOUGH_VALIDATION", 10)
-    runtime = train(telling()).runtime()
-    assert runtime.words is not None
-    assert runtime.words.suffix == words_fit().words.suffix
+    model, chosen = train(telling()), choose_linear("hash", SEEDS, telling(), ("level",))
+    assert chosen.in_folds is None
+    assert chosen.refit is not None
+    refitted, before = chosen.refit.runtime, chosen.runtime
+    assert model.runtime().words is not None
+    assert refitted.words is not None
+    assert before.words is not None
+    few = trained().runtime().words
+    assert few is not None
+    assert model.runtime().words.suffix == refitted.words.suffix == few.suffix
+    assert before.words.suffix == words_fit().words.suffix
+    # Validation entities are scored with the model that was not fitted to them.
+    seen = chosen.held_out_losses(("level",)).mean()
+    assert model.scores_on("validation")["level"].nll == pytest.approx(seen, abs=0.01)
 
 
 def test_a_single_member_has_the_words_too() -> None:

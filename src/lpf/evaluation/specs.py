@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lpf.datasets import Dataset
 
 # Raise this when methods, features or domains give other results, or when the form of keys changes.
-GENERATION = 12
+GENERATION = 13
 
 Setting = bool | int | float | str
 Settings = tuple[tuple[str, Setting], ...]

@@ -180,7 +180,7 @@ class Ladder:
         data = self._data(untuned.examples)
         record = self._record(untuned.examples)
         best = untuned
-        in_folds = untuned.chosen.refit is not None
+        in_folds = untuned.chosen.in_folds is not None
         choice = ReaderChoice(float(self._losses(untuned, in_folds).mean()))
         left, labels = self.budget - record.before, self._label_count(untuned.examples)
         for rung in RUNGS:
@@ -196,7 +196,7 @@ class Ladder:
             step = _Step(rung, share)
             fitted = self._climbed(step, weights, data, untuned.examples, record)
             seconds = record.taken[step.key]
-            both = in_folds and fitted.chosen.refit is not None
+            both = in_folds and fitted.chosen.in_folds is not None
             tried, compared = self._losses(fitted, both), self._losses(untuned, both)
             choice = choice.with_rung(RungOutcome.tried(rung.name, seconds, tried, compared, share))
             best = fitted if choice.chosen == rung.name else best

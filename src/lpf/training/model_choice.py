@@ -2,9 +2,11 @@
 
 All are fitted to training entities, and validation entities decide between networks and linear
 model. A hundred validation entities choose the many settings of a linear model badly: if there are
-few, folds of training and validation entities choose them, and the linear model is fitted to both.
-What it says about an entity outside of its fold then takes the place of what it would say about a
-validation entity: parameters are fitted to that, and scores are computed from it.
+few, folds of training and validation entities choose them. What is said about an entity outside of
+its fold then takes the place of what would be said about a validation entity: parameters are fitted
+to that, and scores are computed from it.
+
+Either way the linear model that answers is fitted to training and validation entities.
 """
 
 from __future__ import annotations
@@ -124,10 +126,17 @@ class ModelChoice:
 
 @dataclass(frozen=True)
 class Refit:
-    """A linear model fitted to the training and validation entities, ``known``. ``factors``, by
-    predicate, are those of their items from fits without the fold of their entity."""
+    """A linear model fitted to the training and validation entities, which has the settings and
+    parameters of one that was fitted to training entities."""
 
     runtime: Runtime
+
+
+@dataclass(frozen=True)
+class RefitInFolds(Refit):
+    """One whose settings and parameters come from folds of the entities ``known``. ``factors``, by
+    predicate, are those of their items from fits without the fold of their entity."""
+
     known: Examples
     factors: Mapping[str, HeldOutFactors]
 
@@ -210,14 +219,18 @@ class ChosenModel:
     refit: Refit | None = None
     seconds: float = 0.0
 
+    @property
+    def in_folds(self) -> RefitInFolds | None:
+        return self.refit if isinstance(self.refit, RefitInFolds) else None
+
     def held_out_losses(self, predicates: Sequence[str]) -> FloatArray:
         """The log loss of each validation entity, predicate by predicate."""
         validation = _part(self.examples, "validation")
         found = []
         for name in predicates:
             labels = validation.dataset.labels(name)
-            if self.refit is not None:
-                answers = self.refit.held_out_answers(name)
+            if self.in_folds is not None:
+                answers = self.in_folds.held_out_answers(name)
             else:
                 answers = validation_answers(
                     self.runtime, validation.dataset.schema[name], validation
@@ -227,8 +240,8 @@ class ChosenModel:
 
     def known_losses(self, predicates: Sequence[str]) -> FloatArray:
         """The log loss of each training and validation entity, predicate by predicate, in folds."""
-        assert self.refit is not None  # only asked for if there are folds
-        return np.concatenate([self.refit.known_losses(name) for name in predicates])
+        assert self.in_folds is not None  # or this is not asked for
+        return np.concatenate([self.in_folds.known_losses(name) for name in predicates])
 
 
 @dataclass(frozen=True)
@@ -250,17 +263,16 @@ class _Linear:
 def choose_model(networks: Runtime, examples: Examples, predicates: tuple[str, ...]) -> ChosenModel:
     """The better of ``networks`` and linear models with as many members."""
     linear = _LinearModels(networks.config.reader_id, networks.config.seeds, predicates)
-    best = linear.best(examples)
-    refit = None if best.folds is None else linear.refit(examples, best, best.folds)
-    nll: float | None = None
-    if refit is None or few_groups([one.group_id for one in refit.known.dataset]) is None:
+    found = linear.chosen(examples)
+    folds, nll = found.in_folds, None
+    if folds is None or few_groups([one.group_id for one in folds.known.dataset]) is None:
         nll = _held_out_nll(networks, examples, predicates)
     # Otherwise validation entities are of too few groups to choose networks.
-    choice = _choice(best, nll, predicates, refit)
+    assert found.choice is not None  # a linear model has settings
+    choice = replace(found.choice, networks_nll=nll)
     if choice.is_linear:
-        taken = replace(best.examples, dataset=examples.dataset)
-        return ChosenModel(best.runtime, choice, taken, refit, best.seconds)
-    return ChosenModel(networks, choice, examples, seconds=best.seconds)
+        return replace(found, choice=choice)
+    return ChosenModel(networks, choice, examples, seconds=found.seconds)
 
 
 def choose_linear(
@@ -268,27 +280,7 @@ def choose_linear(
 ) -> ChosenModel:
     """The best linear model on features of a tuned reader. Networks are not trained on them: it
     would take too long."""
-    linear = _LinearModels(reader_id, tuple(seeds), predicates)
-    best = linear.best(examples)
-    refit = None if best.folds is None else linear.refit(examples, best, best.folds)
-    taken = replace(best.examples, dataset=examples.dataset)
-    choice = _choice(best, None, predicates, refit)
-    return ChosenModel(best.runtime, choice, taken, refit, best.seconds)
-
-
-def _choice(
-    best: _Linear,
-    networks_nll: float | None,
-    predicates: tuple[str, ...],
-    refit: Refit | None = None,
-) -> ModelChoice:
-    return ModelChoice(
-        networks_nll,
-        _held_out_nll(best.runtime, best.examples, predicates) if refit is None else refit.nll,
-        best.settings,
-        best.runtime.words is not None,
-        best.gain,
-    )
+    return _LinearModels(reader_id, tuple(seeds), predicates).chosen(examples)
 
 
 @dataclass(frozen=True)
@@ -299,7 +291,26 @@ class _LinearModels:
     seeds: tuple[int, ...]
     predicates: tuple[str, ...]
 
-    def best(self, examples: Examples) -> _Linear:
+    def chosen(self, examples: Examples) -> ChosenModel:
+        """The best one, compared with no networks."""
+        best = self._best_of_both(examples)
+        known = _learned(self._read(examples))
+        refit: Refit | None = None
+        if best.folds is not None:
+            runtime = self._fitted_to_all(known, best)
+            factors = best.folds.factors(best.settings, self.seeds, self.reader_id)
+            refit = RefitInFolds(runtime, best.folds.held_out, factors)
+            nll = refit.nll
+        else:
+            nll = _held_out_nll(best.runtime, best.examples, self.predicates)
+            if len(examples.dataset.positions("validation")) >= ENOUGH_VALIDATION:
+                refit = Refit(self._fitted_to_all(known, best))
+        has_words = best.runtime.words is not None
+        choice = ModelChoice(None, nll, best.settings, has_words, best.gain)
+        taken = replace(best.examples, dataset=examples.dataset)
+        return ChosenModel(best.runtime, choice, taken, refit, best.seconds)
+
+    def _best_of_both(self, examples: Examples) -> _Linear:
         """Without words or with them."""
         read = self._read(examples)
         tried = [self._best(read, None)]
@@ -315,17 +326,14 @@ class _LinearModels:
             gain=others[0].search_nll - best.search_nll if others else None,
         )
 
-    def refit(self, examples: Examples, best: _Linear, folds: LinearSearch) -> Refit:
-        """``best`` fitted to training and validation entities. ``examples`` have no words."""
-        known = _learned(self._read(examples))
+    def _fitted_to_all(self, known: Examples, best: _Linear) -> Runtime:
+        """``best`` fitted to training and validation entities, ``known``, which have no words."""
         trainer = self._trainer(known)
         if best.runtime.words is not None:
             fit = fit_words(known, tuple(best.settings))
             assert fit is not None  # some of these entities could be fitted to
             trainer = self._trainer(fit.extend_fitted(known), fit.words)
-        runtime = trainer.runtime(best.settings, self.seeds, self.reader_id)
-        factors = folds.factors(best.settings, self.seeds, self.reader_id)
-        return Refit(runtime, folds.held_out, factors)
+        return trainer.runtime(best.settings, self.seeds, self.reader_id)
 
     def _read(self, examples: Examples) -> Examples:
         """Words of claims are used only where the reader reads claims. What a fit has not seen gets

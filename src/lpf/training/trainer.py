@@ -95,15 +95,18 @@ class Trainer:
         examples = chosen.examples
         scores: dict[Variant, Mapping[str, Scores]] | None = None
         if (refit := chosen.refit) is not None:
-            # The aggregator was trained, and is scored, with validation entities that the model had
-            # not seen; the refitted model takes it over.
-            learned = calibrated(runtime, fitted)
+            # Validation entities are scored, and the aggregator was trained, with a model that had
+            # not seen them; the refitted one takes the aggregator over.
+            before = calibrated(runtime, fitted)
             runtime = with_aggregator_of(runtime, refit.runtime)
             examples = with_logits(best.examples, runtime.words)
-            fitted = refit.fitted(fitted)
-            scores = {"spn": refit.validation_scores(fitted)}
+            if chosen.in_folds is not None:
+                fitted = chosen.in_folds.fitted(fitted)
+                scores = {"spn": chosen.in_folds.validation_scores(fitted)}
+            else:
+                scores = {"spn": evaluate_all(before, validation, self._shares, "spn")}
             if runtime.config.aggregator is not None:
-                scores["learned"] = evaluate_all(learned, validation, self._shares, "learned")
+                scores["learned"] = evaluate_all(before, validation, self._shares, "learned")
         return finish(
             runtime,
             examples,
