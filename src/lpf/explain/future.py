@@ -66,7 +66,7 @@ class Future:
 
     def now(self, path: Path) -> FloatArray:
         """The answer [V]."""
-        return self._answers(path, [self._rows(path)])[0]
+        return np.asarray(self._answers(path, [self._rows(path)])[0])
 
     def items(self, path: Path, places: Places) -> Outlook:
         """One more of the items at ``places`` of the pool."""
@@ -103,7 +103,9 @@ class Future:
         if not path.facts:
             return found
         with np.errstate(divide="ignore", invalid="ignore"):
-            shift = self._log_circuit(frozenset(path.facts.items())) - self._log_circuit(frozenset())
+            shift = self._log_circuit(frozenset(path.facts.items())) - self._log_circuit(
+                frozenset()
+            )
         shifted = found * np.exp(np.nan_to_num(shift, nan=-np.inf, neginf=-np.inf))
         return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
@@ -163,7 +165,9 @@ def _combination(
     """All items ready to be combined, of which the answer's own are some."""
     options = replace(result.options, uncertainty_samples=0, without_claim_prior=False)
     if result.method == "learned":  # also as a fallback
-        options = QueryOptions(variant="learned", mode=options.mode, temperature=options.temperature)
+        options = QueryOptions(
+            variant="learned", mode=options.mode, temperature=options.temperature
+        )
     if options.variant == "learned":
         answers = engine.answer(items, result.predicate, options)
     else:

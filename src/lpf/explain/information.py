@@ -24,6 +24,7 @@ from lpf.types import FloatArray
 
 MOST_ROUNDS: Final = 500
 CLOSE: Final = 1e-7
+TIE: Final = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +62,11 @@ class Outlook:
 
     @property
     def changes(self) -> FloatArray:
-        """The chance that another value becomes the most probable one [...]."""
-        top = self.now.argmax(axis=-1)[..., None]
-        return np.asarray((self.chances * (self.answers.argmax(axis=-1) != top)).sum(axis=-1))
+        """The chance that another value becomes more probable than the present top value [...]."""
+        top = self.now.argmax(axis=-1)[..., None, None]
+        kept = np.take_along_axis(self.answers, top, axis=-1)[..., 0]
+        changed = self.answers.max(axis=-1) > kept + TIE
+        return np.asarray((self.chances * changed).sum(axis=-1))
 
     @property
     def confidence(self) -> FloatArray:

@@ -320,8 +320,8 @@ def _considered(
             continue
         outlooks = [future.items(path, own) for path, own in zip(paths, left, strict=True)]
         assert pool is not None  # it has the kind
-        counts = {"stored": pool.stored[kind], "drawn": len(left[0])}
-        found.append(_Considered(_offer(kind, outlooks, plan, **counts), outlooks, left))
+        offer = _offer(kind, outlooks, plan, pool.stored[kind], len(left[0]))
+        found.append(_Considered(offer, outlooks, left))
     for name in on_offer.facts:
         if name not in paths[0].facts:
             outlooks = [future.fact(path, name) for path in paths]
@@ -337,15 +337,26 @@ def _left(places: Places, path: Path, *, later: bool) -> Places:
 
 
 def _offer(
-    kind: str, outlooks: Sequence[Outlook], plan: CollectionPlan, **counts: int
+    kind: str,
+    outlooks: Sequence[Outlook],
+    plan: CollectionPlan,
+    stored: int | None = None,
+    drawn: int | None = None,
 ) -> Offer:
     def mean(name: str) -> float:
         return float(np.mean([getattr(one, name) for one in outlooks]))
 
-    error = 0.0 if kind.startswith(FACT) else mean("error")
-    measures = {name: mean(name) for name in ("changes", "confidence", "unseen")}
-    cost = plan.costs.get(kind, 1.0)
-    return Offer(kind, mean("gain"), cost=cost, error=error, **measures, **counts)
+    return Offer(
+        kind,
+        mean("gain"),
+        mean("changes"),
+        mean("confidence"),
+        plan.costs.get(kind, 1.0),
+        0.0 if stored is None else mean("error"),
+        mean("unseen"),
+        stored,
+        drawn,
+    )
 
 
 def _gone_on(

@@ -111,7 +111,9 @@ def stored_pool(
         items,
         names,
         {
-            name: np.array([position[numbers[p]] for p in places if numbers[p] in position], np.intp)
+            name: np.array(
+                [position[numbers[p]] for p in places if numbers[p] in position], np.intp
+            )
             for name, places in drawn.items()
         },
         {name: len(places) for name, places in kinds.places.items()},
