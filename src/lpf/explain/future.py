@@ -11,7 +11,7 @@ which is exact: the items say something about R only through y and R's own evide
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lpf.circuits.queries import joint_table
 from lpf.engine import Background, Engine, Facts
-from lpf.explain.information import Outlook, outlook_of_joint, outlook_of_pool
+from lpf.explain.information import Outlook, outlook_of_items, outlook_of_joint
 from lpf.explain.of_answers import Answered, answered_of, recombination_of, with_engine
 from lpf.explain.recombination import Places, Recombination
 from lpf.explain.stored_pool import StoredPool
@@ -66,18 +66,19 @@ class Future:
 
     def now(self, path: Path) -> FloatArray:
         """The answer [V]."""
-        return np.asarray(self._answers(path, [self._rows(path)])[0])
+        rows = self._rows(path)
+        return np.asarray(self._answers(path, [rows[self._counts[rows]]])[0])
 
     def items(self, path: Path, places: Places) -> Outlook:
-        """One more of the items at ``places`` of the pool."""
+        """One more of the items at ``places`` of the pool. Those that the question would not use
+        leave the answer as it is."""
         rows = self._rows(path)
-        now = self.now(path)
-        after = np.tile(now, (len(places), 1))
-        count = np.flatnonzero(self._counts[self._own + places])
-        more = [np.append(rows, self._own + place) for place in places[count]]
-        if more:
-            after[count] = self._answers(path, more)
-        return outlook_of_pool(now, after)
+
+        def answers(selections: Sequence[Places]) -> FloatArray:
+            return self._answers(path, [one[self._counts[one]] for one in selections])
+
+        found = outlook_of_items(answers, [rows], self._own + places)
+        return found.only
 
     def fact(self, path: Path, name: str) -> Outlook:
         """The value of a related predicate, in the order of its values."""
@@ -93,9 +94,9 @@ class Future:
 
     def _rows(self, path: Path) -> Places:
         added = np.array(path.items, np.intp) + self._own
-        return np.concatenate([np.arange(self._own), added[self._counts[added]]])
+        return np.concatenate([np.arange(self._own), added])
 
-    def _answers(self, path: Path, selections: list[Places]) -> FloatArray:
+    def _answers(self, path: Path, selections: Sequence[Places]) -> FloatArray:
         if self._combination is None:
             found = np.tile(np.array(self._result.probabilities), (len(selections), 1))
         else:
@@ -157,6 +158,21 @@ def _joined(
     together.segments = Segments.one(len(together))
     together.sources = np.array(numbered(names), np.int64)
     return together
+
+
+def combination_of(
+    items: Items, engine: Engine, predicate: str, options: QueryOptions
+) -> Recombination:
+    """Items of any entities about which no facts are known, ready to be combined in any selection.
+    A selection may have items of one entity and others in no group."""
+    log_prior = engine.background.log_prior(predicate)
+    prior = np.exp(log_prior - np.logaddexp.reduce(log_prior))
+    values = engine.schema[predicate].values
+    nothing = QueryResult("", predicate, values, prior.tolist(), "none", "prior", options, 0, 0)
+    together = items.copy()
+    together.segments = Segments.one(len(items))
+    answered = answered_of(nothing, engine.background)
+    return _combination(answered, nothing, together, engine)[0]
 
 
 def _combination(

@@ -1,25 +1,27 @@
 """How much one more observation is expected to tell, from the answers that it may lead to.
 
 An item is drawn from a pool of n items of other entities. With item j the answer would be qⱼ, now
-it is w. Bayes' rule makes Lⱼ(y) = qⱼ(y) / w(y) the likelihood of item j, up to a factor that depends
-on j alone. The pool fixes that factor: its items were drawn from entities of all values, in shares
-p that maximise the likelihood of the pool,
+it is w. Bayes' rule makes Lⱼ(y) = qⱼ(y) / w(y) the likelihood of item j, up to a factor that
+depends on j alone. The pool fixes that factor: its items were drawn from entities of all values, in
+shares p that maximise the likelihood of the pool,
 
     P(j | y) = Lⱼ(y) / Σ_v p(v) Lⱼ(v) / n,        p(y) = Σⱼ p(y) P(j | y)
 
 At the maximum P(j | y) sums to 1 for every value that the pool has, so the expected answer
-Σⱼ P(j) qⱼ is the present one: nobody can expect to change his mind in a certain direction. Where the
-pool does not have a value (every item speaks against it), P(j | y) is scaled to sum to 1, and
+Σⱼ P(j) qⱼ is the present one: nobody can expect to change their mind in a certain direction. Where
+the pool does not have a value (every item speaks against it), P(j | y) is scaled to sum to 1, and
 ``unseen`` is the part of w that this concerns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from lpf.explain.recombination import Places
 from lpf.types import FloatArray
 
 MOST_ROUNDS: Final = 500
@@ -39,6 +41,11 @@ class Outlook:
     unseen: FloatArray
 
     @property
+    def only(self) -> Outlook:
+        """The first, where there is one."""
+        return Outlook(self.now[0], self.chances[0], self.answers[0], self.unseen[0])
+
+    @property
     def gain(self) -> FloatArray:
         """The expected information in bits [...]: the mutual information of value and outcome,
         between 0 and the entropy of ``now``."""
@@ -46,7 +53,7 @@ class Outlook:
 
     @property
     def bits(self) -> FloatArray:
-        """The information in each outcome, in bits [..., n]: the divergence of its answer from ``now``."""
+        """Of each outcome, in bits [..., n]: the divergence of its answer from ``now``."""
         now = self.now[..., None, :]
         ratio = np.divide(
             self.answers, now, out=np.ones_like(self.answers), where=(self.answers > 0) & (now > 0)
@@ -101,6 +108,16 @@ def outlook_of_pool(now: FloatArray, after: FloatArray) -> Outlook:
     joint = now[..., None, :] * chance
     unseen = (now * np.maximum(1.0 - total, 0.0)).sum(axis=-1)
     return _outlook_of(now, joint, np.asarray(unseen))
+
+
+def outlook_of_items(
+    answers: Callable[[Sequence[Places]], FloatArray], own: Sequence[Places], pool: Places
+) -> Outlook:
+    """One more of the items at ``pool`` [n] for each of E entities, whose items are at ``own``.
+    ``answers`` [S, V] are those from the items at each of S selections."""
+    now = answers(own)
+    after = answers([np.append(rows, place) for rows in own for place in pool])
+    return outlook_of_pool(now, after.reshape(len(own), len(pool), -1))
 
 
 def outlook_of_joint(joint: FloatArray) -> Outlook:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lpf.explain.kinds import ANY
 from lpf.explain.next_evidence import FACT, NextEvidence, Offer
-from lpf.explain.stored_pool import ANY
 
 NOTHING_LEFT = 0.005  # bits; less doubt than this is shown as none
 CLOSE = 0.001  # bits per cost
@@ -25,7 +25,9 @@ def described(kind: str) -> str:
         return "one more item of any kind"
     if kind.startswith(FACT):
         return f"knowing {name}"
-    return f"one more item from {name}" if what == "source" else f"one more item of type {name}"
+    if what == "source":
+        return f"one more item from {name}"
+    return f"one more item of {what} {name}"
 
 
 def _verdict(found: NextEvidence) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from sqlalchemy import bindparam, select
 
+from lpf.explain.kinds import Kinds
 from lpf.explain.recombination import Places
 from lpf.factors.keys import stored_keys
 from lpf.index.copies import numbered
@@ -18,12 +18,8 @@ from lpf.storage.seals import DamagedItem
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import evidence
 
-ANY: Final = "any"
-FEWEST: Final = 8  # stored items of a kind, below which nothing is said about it
-MOST_KINDS: Final = 12  # sources, the most frequent ones
-
 _OTHERS = Prepared(
-    select(evidence.c.row_id, evidence.c.source, evidence.c.evidence_type)
+    select(evidence.c.row_id, evidence.c.source, evidence.c.evidence_type, evidence.c.credibility)
     .where(
         evidence.c.predicate == bindparam("predicate"),
         evidence.c.entity_id != bindparam("entity_id"),
@@ -32,36 +28,6 @@ _OTHERS = Prepared(
     "predicate",
     "entity_id",
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Kinds:
-    """Positions of items by kind: ``any``, ``source:NAME`` and ``type:NAME``. ``left_out`` says
-    which kinds have too few items, and which are too many."""
-
-    places: Mapping[str, Places]
-    left_out: tuple[str, ...]
-
-    @classmethod
-    def of(cls, sources: Sequence[str | None], types: Sequence[str]) -> Kinds:
-        """A type is a kind if there are several."""
-        found = {ANY: np.arange(len(types))} if types else {}
-        by_source = _places("source", sources)
-        by_type = _places("type", types)
-        kinds = by_source | (by_type if len(by_type) > 1 else {})
-        enough = {name: rows for name, rows in kinds.items() if len(rows) >= FEWEST}
-        often = sorted(enough, key=lambda name: (-len(enough[name]), name))
-        found |= {name: enough[name] for name in sorted(often[:MOST_KINDS])}
-        left_out = []
-        if few := sorted(kinds.keys() - enough.keys()):
-            left_out.append(
-                f"fewer than {FEWEST} items about other entities are stored of {_listed(few)}"
-            )
-        if rest := often[MOST_KINDS:]:
-            left_out.append(
-                f"only the {MOST_KINDS} kinds with the most items are compared, not {_listed(rest)}"
-            )
-        return cls(found, tuple(left_out))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +49,7 @@ def stored_pool(
     """Up to ``most`` items of each kind about other entities, drawn with ``seed``. Features that
     are missing are read now and stored. Damaged items are left out."""
     rows = source.store.database.rows(_OTHERS, (predicate, entity_id))
-    kinds = Kinds.of([row[1] for row in rows], [row[2] for row in rows])
+    kinds = Kinds.of(*([row[column] for row in rows] for column in (1, 2, 3)))
     # One order for all kinds, so that the samples overlap and few items have to be read.
     rank = np.random.default_rng(seed).permutation(len(rows))
     drawn = {
@@ -119,16 +85,3 @@ def stored_pool(
         {name: len(places) for name, places in kinds.places.items()},
         (*kinds.left_out, *(f"{one.evidence_id} is damaged: {one.reason}" for one in damaged)),
     )
-
-
-def _places(what: str, names: Sequence[str | None]) -> dict[str, Places]:
-    found: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        if name is not None:
-            found.setdefault(f"{what}:{name}", []).append(place)
-    return {name: np.array(places, np.intp) for name, places in found.items()}
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more}"
