@@ -69,7 +69,7 @@ def next_evidence(
     or a related fact, is expected to remove, and the chance that it changes the answer.
 
     What an unread item may say is taken from the stored items of other entities. Kinds are any,
-    source:NAME, type:NAME and fact:PREDICATE. Nothing is recorded.
+    source:NAME, type:NAME, credibility:LOW-HIGH and fact:PREDICATE. Nothing is recorded.
     """
     from lpf.explain import CollectionPlan
 

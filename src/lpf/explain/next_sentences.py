@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from lpf.explain.kinds import ANY
 from lpf.explain.next_evidence import FACT, NextEvidence, Offer
 
 NOTHING_LEFT = 0.005  # bits; less doubt than this is shown as none
-CLOSE = 0.001  # bits per cost
+CLOSE = 0.001  # bits
+DISTINCT = 2.0  # standard errors by which offers must differ
+MOST_NAMED = 3
 
 
 def next_sentences(found: NextEvidence) -> list[str]:
@@ -14,8 +18,7 @@ def next_sentences(found: NextEvidence) -> list[str]:
     lines = [_verdict(found)]
     if found.plan.steps > 1 and found.steps:
         lines.append(_plan(found))
-    dearer = _dearer(found)
-    return [*lines, dearer] if dearer else lines
+    return [*lines, *filter(None, (_dearer(found), _about_as_good(found)))]
 
 
 def described(kind: str) -> str:
@@ -80,6 +83,23 @@ def _dearer(found: NextEvidence) -> str:
         f"{_capital(described(most.kind))} would remove more, {_bits(most.bits)} bits, but costs "
         f"{most.cost:g} instead of {best.cost:g}."
     )
+
+
+def _about_as_good(found: NextEvidence) -> str:
+    """Offers that the stored items are too few to tell from the best one."""
+    if not found.steps:
+        return ""
+    best, *others = found.offers
+    near = [
+        one.kind
+        for one in others
+        if one.cost == best.cost
+        and best.bits - one.bits < DISTINCT * math.hypot(best.error, one.error)
+    ]
+    if not near:
+        return ""
+    more = f" and {len(near) - MOST_NAMED} more" if len(near) > MOST_NAMED else ""
+    return f"About as good, as far as the stored items tell: {', '.join(near[:MOST_NAMED])}{more}."
 
 
 def basis(offer: Offer) -> str:
