@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ def test_bands_are_disjoint_and_have_every_known_credibility(shares: list[float 
     assert len(together) == len(set(together.tolist()))
     assert all(len(rows) >= FEWEST for rows in bands)
     assert all(shares[place] is not None for place in together.tolist())
-    for low, high in zip(bands[:-1], bands[1:], strict=True):
+    for low, high in itertools.pairwise(bands):
         ends = sorted([[shares[p] for p in rows] for rows in (low, high)])
         assert max(ends[0]) <= min(ends[1])
     assert kinds.places["any"].tolist() == list(range(len(shares)))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpf.baselines import FittedLpf
-from lpf.evaluation import GENERATION, DomainData, EvalSpec, TrainSpec
+from lpf.evaluation import DomainData, EvalSpec, TrainSpec
 from lpf.explain import Kinds, Recombination, combination_of, outlook_of_items
 from lpf.items import Items
 from lpf.storage import write_atomically
@@ -61,12 +61,15 @@ class Collected:
 
 def stored_collection(train_spec: TrainSpec, entities: int, folder: Path) -> Collected:
     """The stored run, or a new one, which takes a minute if the model is cached."""
-    name = f"{train_spec.key}-{entities}-{GENERATION}-{FORMAT}.json"
-    path = folder / "collecting" / name
+    path = run_path(train_spec, entities, folder)
     if not path.is_file():
         collected = collect(train_spec, entities, folder)
         write_atomically(path, json.dumps(collected.to_dict(), allow_nan=False).encode())
     return Collected.from_dict(json.loads(path.read_bytes()))
+
+
+def run_path(train_spec: TrainSpec, entities: int, folder: Path) -> Path:
+    return folder / "collecting" / f"{train_spec.key}-{entities}-{FORMAT}.json"
 
 
 def collect(train_spec: TrainSpec, entities: int, folder: Path) -> Collected:
