@@ -54,16 +54,11 @@ def test_one_type_is_no_kind_of_its_own() -> None:
     assert set(one.places) == {"any"}
 
 
-def test_an_unread_item_is_most_like_its_own_source_and_band() -> None:
-    count = 8 * ENOUGH
-    credibility = (np.arange(count) % 8 / 10).tolist()
-    sources = ["a" if place < 6 * ENOUGH else "b" for place in range(count)]
-    kinds = Kinds.of(sources, ["text"] * count, credibility)
-    both = kinds.most_like("a", "text", 0.5)
-    assert len(both) >= ENOUGH
-    assert all(sources[p] == "a" and 0.4 < credibility[p] <= 0.6 for p in both)
-    band = kinds.most_like("b", "text", 0.5)  # too few of this source
-    assert {sources[p] for p in band} == {"a", "b"}
-    assert all(0.4 < credibility[p] <= 0.6 for p in band)
-    assert kinds.most_like("b", "text", None).tolist() == kinds.places["source:b"].tolist()
-    assert len(kinds.most_like("unknown", "text", None)) == count
+def test_an_unread_item_is_most_like_its_source_if_enough_is_known_of_that() -> None:
+    sources = ["a"] * ENOUGH + ["b"] * (ENOUGH - 1)
+    types = ["text"] * ENOUGH + ["hybrid"] * (ENOUGH - 1)
+    kinds = Kinds.of(sources, types, [None] * len(sources))
+    assert kinds.like("a", "text") == "source:a"
+    assert kinds.like("b", "text") == "type:text"
+    assert kinds.like("b", "hybrid") == "any"
+    assert kinds.like(None, "unknown") == "any"

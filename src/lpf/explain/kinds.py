@@ -13,7 +13,7 @@ from lpf.types import FloatArray
 
 ANY: Final = "any"
 FEWEST: Final = 8  # items of a kind, below which nothing is said about it
-ENOUGH: Final = 40  # items of a source and a band of credibility, to be a kind of their own
+ENOUGH: Final = 40  # items of a source or type, to say what another one of it may be like
 MOST_KINDS: Final = 12  # besides any, the most frequent ones
 BANDS: Final = 4  # of credibility, with about as many items each
 
@@ -22,13 +22,10 @@ BANDS: Final = 4  # of credibility, with about as many items each
 class Kinds:
     """Positions of items by kind: ``any``, ``source:NAME``, ``type:NAME`` and
     ``credibility:LOW-HIGH``. ``left_out`` says which kinds have too few items, and which are too
-    many. ``edges`` are the upper ends of all bands of credibility but the last, ``bands`` the names
-    of the bands."""
+    many."""
 
     places: Mapping[str, Places]
     left_out: tuple[str, ...]
-    edges: FloatArray
-    bands: tuple[str, ...]
 
     @classmethod
     def of(
@@ -59,23 +56,15 @@ class Kinds:
             left_out.append(
                 f"only the {MOST_KINDS} kinds with the most items are compared, not {_listed(rest)}"
             )
-        return cls(found, tuple(left_out), edges, tuple(f"credibility:{name}" for name in names))
+        return cls(found, tuple(left_out))
 
-    def most_like(self, source: str | None, type_: str, credibility: float | None) -> Places:
-        """The items that are most like an unread one: of its source and band of credibility if
-        there are enough, else of its band, its source, its type, or any."""
-        of_source, of_band = self.places.get(f"source:{source}"), None
-        if credibility is not None and self.bands:
-            (band,) = _band_of(np.array([credibility]), self.edges)
-            of_band = self.places.get(self.bands[band])
-        if of_source is not None and of_band is not None:
-            both = np.intersect1d(of_source, of_band)
-            if len(both) >= ENOUGH:
-                return both
-        for rows in (of_band, of_source, self.places.get(f"type:{type_}")):
-            if rows is not None:
-                return rows
-        return self.places[ANY]
+    def like(self, source: str | None, type_: str) -> str:
+        """The kind that is most like an unread item: its source if enough of its items are there,
+        else its type, or any."""
+        for name in (f"source:{source}", f"type:{type_}"):
+            if len(self.places.get(name, ())) >= ENOUGH:
+                return name
+        return ANY
 
 
 def _edges(known: FloatArray) -> FloatArray:

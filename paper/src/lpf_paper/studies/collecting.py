@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lpf.baselines import FittedLpf
 from lpf.evaluation import DomainData, EvalSpec, TrainSpec
-from lpf.explain import Kinds, Recombination, combination_of, outlook_of_items
+from lpf.explain import Metadata, Recombination, UnreadItems, combination_of
 from lpf.items import Items
 from lpf.storage import write_atomically
 from lpf.training import Examples
@@ -28,7 +28,7 @@ FORMAT = 1  # of the stored document, and part of its file name
 METHOD = "lpf_robust"
 ORDERS = ("information", "credibility", "diversity", "uncertainty", "random")
 ITEMS = 10  # that may be read about each entity
-DRAWN = 32  # of a kind, for its expected information
+DRAWN = 48  # items that stand in for an unread one
 RANDOM_ORDERS = 3
 
 Places = NDArray[np.intp]
@@ -106,15 +106,15 @@ def collected_in_orders(
 @dataclass(frozen=True, eq=False)
 class Reading:
     """E entities with T unread items each. Row e·T + t of the combination is item t of entity e;
-    ``pools`` are rows of items of other entities, and ``kind`` [E, T] the pool of each item."""
+    after them come the stand-ins of ``unread``. ``group`` [E, T] is the group of each item."""
 
     combination: Recombination
     used: NDArray[np.bool_]
     credibility: FloatArray
     source: NDArray[np.int64]
     sigma: FloatArray
-    kind: NDArray[np.int64]
-    pools: Sequence[Places]
+    unread: UnreadItems
+    group: NDArray[np.intp]
     generator: np.random.Generator
 
     @classmethod
@@ -122,29 +122,22 @@ class Reading:
         cls, fitted: FittedLpf, test: Examples, others: Examples, generator: np.random.Generator
     ) -> Reading:
         shape = (len(test.dataset), int(test.segments.counts[0]))
-        known = list(others.dataset.items)
-        kinds = Kinds.of(
-            [one.source for one in known],
-            ["text"] * len(known),
-            [one.credibility for one in known],
-        )
-        unread = list(test.dataset.items)
-        like = [kinds.most_like(one.source, "text", one.credibility) for one in unread]
-        pools: dict[bytes, Places] = {places.tobytes(): places for places in like}
-        numbers = {name: number for number, name in enumerate(pools)}
-        items = _together(test, others)
+        own, read = test.items, others.items
+        about = metadata(test)
+        unread = UnreadItems.of(about, metadata(others), read, DRAWN, generator)
+        items = _together(own, unread.stand_ins)
         combination = combination_of(items, fitted.engine, fitted.predicate, fitted.options)
         factors = fitted.engine.factors(test.items, fitted.predicate, fitted.options)
         least = fitted.engine.min_credibility(fitted.predicate, fitted.options)
-        names = {name: number for number, name in enumerate({one.source for one in unread})}
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(about.sources))}
         return cls(
             combination,
             np.asarray(~(items.credibility < least)),
             test.credibility.reshape(shape),
-            np.array([names[one.source] for one in unread]).reshape(shape),
+            np.array([numbers[name] for name in about.sources]).reshape(shape),
             factors.mean_sigma.reshape(shape),
-            np.array([numbers[places.tobytes()] for places in like]).reshape(shape),
-            [len(unread) + _some(places, generator) for places in pools.values()],
+            unread,
+            unread.group.reshape(shape),
             generator,
         )
 
@@ -155,11 +148,11 @@ class Reading:
             "credibility": lambda read: self.credibility,
             "diversity": self._diversity,
             "uncertainty": lambda read: self.sigma,
-            "random": lambda read: np.zeros(self.kind.shape),
+            "random": lambda read: np.zeros(self.group.shape),
         }
-        read = np.zeros(self.kind.shape, np.bool_)
+        read = np.zeros(self.group.shape, np.bool_)
         answers = [self.answers(self._rows(read))]
-        for _ in range(self.kind.shape[1]):
+        for _ in range(self.group.shape[1]):
             tie = self.generator.random(read.shape)
             wanted = np.where(read, -np.inf, scores[order](read))
             best = wanted == wanted.max(axis=1, keepdims=True)
@@ -177,9 +170,8 @@ class Reading:
         return [place * width + np.flatnonzero(one) for place, one in enumerate(read)]
 
     def _information(self, read: NDArray[np.bool_]) -> FloatArray:
-        rows = self._rows(read)
-        gains = np.stack([outlook_of_items(self.answers, rows, one).gain for one in self.pools])
-        return np.asarray(gains[self.kind, np.arange(len(read))[:, None]])
+        bits = self.unread.expected_bits(self.answers, self._rows(read), self.group.size)
+        return np.asarray(bits[self.group, np.arange(len(read))[:, None]])
 
     def _diversity(self, read: NDArray[np.bool_]) -> FloatArray:
         """The sources that were read least often come first."""
@@ -187,17 +179,19 @@ class Reading:
         return np.asarray(-(same & read[:, None, :]).sum(axis=2).astype(np.float64))
 
 
-def _together(test: Examples, others: Examples) -> Items:
-    """The items of other entities are copies of none of an entity's own."""
-    own, pool = test.items, others.items
-    return Items(
-        np.concatenate([own.features, pool.features]),
-        [*own.ids, *pool.ids],
-        None,
-        np.concatenate([own.credibility, pool.credibility]),
-        np.concatenate([own.groups, np.full(len(pool), -1, np.int64)]),
+def metadata(examples: Examples) -> Metadata:
+    items = list(examples.dataset.items)
+    return Metadata(
+        [one.source for one in items], ["text"] * len(items), [one.credibility for one in items]
     )
 
 
-def _some(places: Places, generator: np.random.Generator) -> Places:
-    return places if len(places) <= DRAWN else generator.choice(places, DRAWN, replace=False)
+def _together(own: Items, stand_ins: Items) -> Items:
+    """The stand-ins are copies of none of an entity's own items."""
+    return Items(
+        np.concatenate([own.features, stand_ins.features]),
+        [*own.ids, *stand_ins.ids],
+        None,
+        np.concatenate([own.credibility, stand_ins.credibility]),
+        np.concatenate([own.groups, stand_ins.groups]),
+    )
