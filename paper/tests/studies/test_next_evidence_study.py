@@ -145,7 +145,7 @@ def test_the_study_ranks_orders_by_the_items_they_need(best: str) -> None:
     for row in table.rows[:-1]:
         items = row.cells[1]
         assert items.low <= items.value <= items.high
-    assert len(found.findings) == 3
+    assert len(found.findings) == 4
     assert StudyResult.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
