@@ -18,6 +18,7 @@ from lpf.engine import Background, Engine
 from lpf.errors import ConfigError
 from lpf.explain.future import Future, Path
 from lpf.explain.information import Outlook, entropy_bits
+from lpf.explain.kinds import FEWEST
 from lpf.explain.recombination import Places
 from lpf.explain.stored_pool import StoredPool, stored_pool
 from lpf.index.features import FeatureSource
@@ -263,6 +264,9 @@ def _notes(result: QueryResult, offers: Sequence[Offer]) -> list[str]:
             f"top_k {used} is reached: a new item would take the place of another one, which is "
             "not taken into account here"
         )
+    few = [one for one in offers if one.stored is not None and one.stored < FEWEST]
+    if few:
+        notes.append(f"{few[0].kind}: {few[0].stored} stored items are hardly a sample")
     rough = [one.kind for one in offers if one.unseen > ROUGH]
     if rough:
         notes.append(

@@ -309,19 +309,19 @@ def _findings(rows: Mapping[str, Measured], measured: Orders) -> list[str]:
         f"With the same rule a random order needs {_shown(random.items, 2)} items for "
         f"{_shown(random.answers, 4)}. So {_share(random, ours)} of the saving is due to stopping, "
         "not to the order.",
-        f"At the same threshold of {SAME:g}, expected information reads "
-        f"{_fewer(measured, 'random')} than a random order and "
-        f"{_fewer(measured, 'credibility')} than the most credible items first.",
+        f"At the same threshold of {SAME:g}, expected information saves "
+        f"{_saved(measured, 'random')} items against a random order and "
+        f"{_saved(measured, 'credibility')} against the most credible items first.",
         "Without stopping, the accuracy of five random items takes "
         + ", ".join(f"{_number(rows[order].fixed)} ({TITLES[order].lower()})" for order in ORDERS)
         + " items.",
     ]
 
 
-def _fewer(measured: Orders, other: str) -> str:
-    """How many items fewer, with the interval of the difference on the same entities."""
+def _saved(measured: Orders, other: str) -> str:
+    """How many items are saved, with the interval of the difference on the same entities."""
     saved = _mean(measured.stopped(other, SAME)[0] - measured.stopped(OURS, SAME)[0])
-    return f"{_shown(saved, 2)} items fewer"
+    return _shown(saved, 2)
 
 
 def _share(random: Measured, ours: Measured) -> str:
