@@ -13,6 +13,8 @@ from lpf import NewFact
 from lpf.circuits import joint_probability
 from lpf.errors import ConfigError, UnknownPredicateError
 from lpf.explain import Changes, CollectionPlan, Offer, next_sentences
+from lpf.explain.future import Future
+from lpf.explain.future import Path as SupposedPath
 from lpf.types import QueryOptions
 from lpf.workspace import Workspace
 from workspaces import LEVELS, add, days_ago, evidence, make
@@ -166,6 +168,16 @@ def test_a_fact_that_was_taken_changes_what_comes_after(workspace: Workspace) ->
     ]
     most = max(float(-(row * np.log2(row)).sum()) for row in doubts)
     assert found.steps[1].offer.bits <= most
+
+
+@pytest.mark.parametrize("value", OUTCOMES)
+def test_a_path_with_a_fact_has_the_answer_with_that_fact(workspace: Workspace, value: str) -> None:
+    for entity in ("C0001", "U0001"):
+        result = workspace.orchestrator.suppose(entity, "level")
+        future = Future(result, workspace.engine, workspace.background, None)
+        now = future.now(SupposedPath((), {"outcome": value}))
+        supposed = workspace.what_if(entity, "level", Changes(facts={"outcome": value}))
+        np.testing.assert_allclose(now, supposed.probabilities, atol=1e-6)
 
 
 def test_enough_is_enough(workspace: Workspace) -> None:

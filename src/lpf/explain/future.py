@@ -54,14 +54,12 @@ class Future:
         self._result = result
         self._background = background
         self._own = 0 if result.evidence is None else len(result.evidence)
-        self._pool = pool
-        self._items = _joined(result.evidence, pool, own_sources)
-        answered = answered_of(result, background)
+        items = _joined(result.evidence, pool, own_sources)
         self._combination: Recombination | None = None
-        if self._items is not None and engine is not None:
-            self._combination, answered = _combination(answered, result, self._items, engine)
-        self._answered = answered
-        self._counts = _are_used(self._items, result)
+        if items is not None and len(items) and engine is not None:
+            answered = answered_of(result, background)
+            self._combination = _combination(answered, result, items, engine)
+        self._counts = _are_used(items, result)
         self._log_circuit = cache(self._make_log_circuit)
 
     def now(self, path: Path) -> FloatArray:
@@ -172,12 +170,12 @@ def combination_of(
     together = items.copy()
     together.segments = Segments.one(len(items))
     answered = answered_of(nothing, engine.background)
-    return _combination(answered, nothing, together, engine)[0]
+    return _combination(answered, nothing, together, engine)
 
 
 def _combination(
     answered: Answered, result: QueryResult, items: Items, engine: Engine
-) -> tuple[Recombination, Answered]:
+) -> Recombination:
     """All items ready to be combined, of which the answer's own are some."""
     options = replace(result.options, uncertainty_samples=0, without_claim_prior=False)
     if result.method == "learned":  # also as a fallback
@@ -195,7 +193,7 @@ def _combination(
         replace(result, evidence=items, method=answers.method),
         engine,
     )
-    return found.learned or recombination_of(found, items), found
+    return found.learned or recombination_of(found, items)
 
 
 def _are_used(items: Items | None, result: QueryResult) -> NDArray[np.bool_]:
