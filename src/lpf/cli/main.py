@@ -19,6 +19,7 @@ from lpf.cli import (
     ingest,
     ledger,
     models,
+    next_evidence,
     query,
     report,
     train,
@@ -29,7 +30,7 @@ from lpf.cli.plugins import PluginGroup
 from lpf.version import __version__
 
 COMMANDS = (
-    *(demo, initialise, ingest, train, query, explain),
+    *(demo, initialise, ingest, train, query, explain, next_evidence),
     *(batch, report, entities, evaluate, doctor),
 )
 GROUPS = (facts, evidence, ledger, models, domains)  # commands with subcommands; help has them last

@@ -186,9 +186,9 @@ class FeatureSource:
         if base is self.reader:
             return self.reader.read_many(requests)
         source = FeatureSource(self.store, base.reader_id, base.width, lambda: base)
-        return self.reader.extend(source._stored_or_read(stored), requests)
+        return self.reader.extend(source.stored_or_read(stored), requests)
 
-    def _stored_or_read(self, stored: Sequence[StoredEvidence]) -> Float32Array:
+    def stored_or_read(self, stored: Sequence[StoredEvidence]) -> Float32Array:
         """Features [N, width] of these items; missing ones are read now and stored."""
         row_ids, found = vectors_of_rows(self, [one.row_id for one in stored])
         known = dict(zip(row_ids.tolist(), found, strict=True))

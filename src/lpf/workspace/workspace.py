@@ -13,9 +13,12 @@ from lpf.errors import CacheUnavailableError, ConfigError, StoreDamagedError
 from lpf.explain import (
     AnswerExplanation,
     Changes,
+    CollectionPlan,
     NewText,
+    NextEvidence,
     explain_record,
     explain_result,
+    next_evidence_of,
     supposed,
 )
 from lpf.factors.keys import content_key
@@ -208,6 +211,30 @@ class Workspace(Wiring):
             )
             for place, text in enumerate(texts)
         ]
+
+    def next_evidence(
+        self,
+        entity_id: str,
+        predicate: str | None = None,
+        plan: CollectionPlan | None = None,
+        options: QueryOptions | None = None,
+    ) -> NextEvidence:
+        """What to collect next about an entity: how many bits one more item of each kind, or a
+        related fact, is expected to tell. Nothing is recorded. ConfigError for an unknown entity,
+        one that a known fact answers about, or if nothing is stored to compare."""
+        name = self.predicate(predicate)
+        for similar in similar_entities(self.database, [entity_id]).values():
+            like = f" Similar IDs: {', '.join(similar)}." if similar else ""
+            raise ConfigError(
+                f"nothing is stored about {entity_id!r}.{like} Nothing was computed.",
+                field="entity_id",
+                hint="For an entity of which nothing is known yet, ingest one item or add a fact "
+                "first.",
+            )
+        result = self.orchestrator.suppose(entity_id, name, options or self.settings.query)
+        return next_evidence_of(
+            result, self.engine, self.background, self.index.source, plan or CollectionPlan()
+        )
 
     def query_many(
         self,

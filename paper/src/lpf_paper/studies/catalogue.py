@@ -10,6 +10,7 @@ from lpf_paper.studies.domains import DomainsStudy
 from lpf_paper.studies.files import FilesStudy
 from lpf_paper.studies.grid import PaperGridStudy
 from lpf_paper.studies.knobs import PaperKnobsStudy
+from lpf_paper.studies.next_evidence import NextEvidenceStudy
 from lpf_paper.studies.provenance import ProvenanceStudy
 from lpf_paper.studies.robustness import RobustnessStudy
 from lpf_paper.studies.study import Study
@@ -30,6 +31,7 @@ def all_studies(plan: ExperimentPlan) -> list[Study]:
         TransferStudy(),
         CopyingStudy(),
         ProvenanceStudy(),
+        NextEvidenceStudy(),
         TheoremsStudy(),
     ]
     return [*studies, FilesStudy()] if plan.files else studies
