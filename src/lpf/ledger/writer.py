@@ -375,7 +375,7 @@ def erase_query_texts(database: Database, record_ids: Iterable[str]) -> int:
     """
     reader = LedgerReader(database)
     found = [reader.get(each).fields for each in record_ids]
-    named = [fields.get(name) for fields in found for name in TEXT_FIELDS]
+    named = [fields.get(name, "") for fields in found for name in TEXT_FIELDS]
     commitments = {bytes.fromhex(name) for name in named if is_digest(name)}
     with database.transaction() as connection:
         runs = [database.run(connection, statements.DELETE_TEXT, (c,)) for c in commitments]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from lpf.errors import ReviewError, UnknownValueError
@@ -20,7 +21,10 @@ from lpf.ledger.records import Draft
 from lpf.ledger.writer import Ledger
 from lpf.orchestrator.replay import Replay
 from lpf.results import QueryResult
+from lpf.review.agreement import Agreement, AgreementOptions, agreement
+from lpf.review.applying import ApplyOptions, ApplyOutcome, apply_reviews
 from lpf.review.blind import BlindCase, blind_case
+from lpf.review.export import export_format, write_feedback
 from lpf.review.feedback import (
     AllFeedback,
     AnswerFeedback,
@@ -28,6 +32,7 @@ from lpf.review.feedback import (
     feedback_about,
     read_review_record,
 )
+from lpf.review.queue import QueueOptions, ReviewQueue, review_queue
 from lpf.review.records import (
     Adjudication,
     AnyReviewRecord,
@@ -43,6 +48,7 @@ from lpf.review.records import (
 )
 from lpf.review.revised import replay_review, revised_answer
 from lpf.schema import Schema
+from lpf.storage.atomic_files import atomic_file
 from lpf.storage.evidence import EvidenceStore
 from lpf.storage.facts import FactStore
 
@@ -244,6 +250,34 @@ class Reviews:
         made = self._appended(draft)
         assert isinstance(made, Adjudication)
         return made
+
+    def queue(
+        self, predicate: str | None = None, options: QueueOptions | None = None
+    ) -> ReviewQueue:
+        """The answers that are worth a review, the best first."""
+        space, chosen = self.workspace, options or QueueOptions()
+        return review_queue(
+            space.schema, space.contents, space.records, self.all(), chosen, predicate
+        )
+
+    def agreement(
+        self, predicate: str | None = None, options: AgreementOptions | None = None
+    ) -> list[Agreement]:
+        """How far reviewers agree, for each predicate that was reviewed."""
+        schema = self.workspace.schema
+        names = [one.name for one in schema] if predicate is None else [schema[predicate].name]
+        return agreement(self.all(), options or AgreementOptions(), names)
+
+    def apply(self, options: ApplyOptions, reviewer: str | None = None) -> ApplyOutcome:
+        """Make facts or labels of reviewed answers. ``reviewer`` is who applies them."""
+        return apply_reviews(self.workspace, self.all(), options, self.reviewer(reviewer))
+
+    def export(self, target: Path | str) -> int:
+        """Write all feedback to a .jsonl, .csv, .xlsx or .parquet file; returns the number of
+        rows. ConfigError for another suffix."""
+        suffix = export_format(target)
+        with atomic_file(Path(target)) as file:
+            return write_feedback(suffix, file, self.all(), self.workspace.records)
 
     def of(self, record_id: str) -> AnswerFeedback:
         """All that was recorded about one answer. UnknownRecordError or NotAnAnswerError if there
