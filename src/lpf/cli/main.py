@@ -21,6 +21,7 @@ from lpf.cli import (
     models,
     query,
     report,
+    review,
     train,
 )
 from lpf.cli import init as initialise
@@ -32,7 +33,8 @@ COMMANDS = (
     *(demo, initialise, ingest, train, query, explain),
     *(batch, report, entities, evaluate, doctor),
 )
-GROUPS = (facts, evidence, ledger, models, domains)  # commands with subcommands; help has them last
+# Commands with subcommands; help has them last.
+GROUPS = (facts, evidence, ledger, review, models, domains)
 
 
 class _Commands(PluginGroup, ErrorReportingGroup):

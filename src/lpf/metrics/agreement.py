@@ -81,7 +81,7 @@ def alpha_with_interval(
     drawn = np.concatenate(
         [
             _alphas(
-                generator.multinomial(units, shares, size=min(block, draws - start)),
+                generator.multinomial(units, shares, size=min(block, draws - start)).astype(float),
                 disagreement,
                 given,
             )

@@ -18,8 +18,8 @@ UNSURE: Final = ""  # no predicate has an empty value
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of one predicate. ``reviewers`` are the numbers of values that each gave; ``pairs`` are by the
-    names of two reviewers who share at least one answer."""
+    """Of one predicate. ``reviewers`` are the numbers of values that each gave; ``pairs`` are by
+    the names of two reviewers who share at least one answer."""
 
     predicate: str
     overall: Alpha

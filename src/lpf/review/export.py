@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from lpf.errors import ConfigError
+from lpf.ledger.contents import NO_ANSWER_METHOD
 from lpf.ledger.reader import LedgerReader
-from lpf.ledger.records import sequence_of
-from lpf.review.feedback import AllFeedback, AnswerFeedback
+from lpf.review.feedback import AllFeedback, AnswerFeedback, in_order
 from lpf.review.records import Adjudication, Review, iso_of
 from lpf.storage.table_files import Columns, table_writer
 
@@ -82,13 +82,15 @@ def _rows(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The cells and the JSON document of each review and adjudication."""
     for answer in feedback.by_answer.values():
-        given = [*answer.reviews, *answer.adjudications]
+        given = list(in_order([answer]))
         if not given:
             continue
         fields = records.get(answer.about).fields
-        answered = {"answered": fields["top_value"], "confidence": fields["confidence"]}
+        names = {"answered": "top_value", "confidence": "confidence"}
+        has_answer = fields["method"] != NO_ANSWER_METHOD
+        answered = {name: fields[of] if has_answer else None for name, of in names.items()}
         state = {"status": answer.status, "final_value": answer.value}
-        for one in sorted(given, key=lambda each: sequence_of(each.record_id)):
+        for one in given:
             withdrawn = answer.withdrawn.get(one.record_id)
             more = {
                 **answered,

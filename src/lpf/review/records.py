@@ -99,15 +99,17 @@ class ReviewRecord:
 class Review(ReviewRecord):
     """One reviewer's verdict about an answer. ``value`` is the value that the reviewer thinks
     right, None if unsure. A review with the verdict "blind" was given before its reviewer saw the
-    answer; ``follows`` names it in the review that was given afterwards. ``revised`` are the
-    probabilities under the judgements, None if there are none or it cannot be computed from the
-    record. ``comment`` is None if there is none, or if it was erased: see ``is_erased``."""
+    answer; ``follows`` names it in the review that was given afterwards. ``replaces`` is an earlier
+    review of the same reviewer, which no longer counts. ``revised`` are the probabilities under the
+    judgements, None if there are none or it cannot be computed from the record. ``comment`` is None
+    if there is none, or if it was erased: see ``is_erased``."""
 
     verdict: Verdict
     value: str | None
     judgements: tuple[Judgement, ...] = ()
     revised: Mapping[str, float] | None = None
     follows: str | None = None
+    replaces: str | None = None
     comment: str | None = None
     is_erased: bool = False
     notes: tuple[str, ...] = ()
@@ -129,6 +131,7 @@ class Review(ReviewRecord):
             "judgements": [one.to_dict() for one in self.judgements],
             "revised": None if self.revised is None else dict(self.revised),
             "follows": self.follows,
+            "replaces": self.replaces,
             "comment": self.comment,
             "comment_erased": self.is_erased,
             "notes": list(self.notes),
@@ -211,6 +214,7 @@ def review_draft(
     judgements: Sequence[Judgement] = (),
     revised: Mapping[str, float] | None = None,
     follows: str | None = None,
+    replaces: str | None = None,
     comment: str | None = None,
     notes: Sequence[str] = (),
 ) -> Draft:
@@ -219,8 +223,11 @@ def review_draft(
         fields["judgements"] = [one.fields() for one in judgements]
     if revised is not None:
         fields["revised"] = dict(revised)
-    if follows is not None:
-        fields["follows"] = follows
+    fields |= {
+        name: other
+        for name, other in (("follows", follows), ("replaces", replaces))
+        if other is not None
+    }
     if notes:
         fields["notes"] = list(notes)
     return _with_words(fields, comment, [one.reason for one in judgements])
@@ -355,6 +362,7 @@ def _parsed(fields: Mapping[str, Any], text: QueryText | None) -> AnyReviewRecor
         ),
         revised=None if revised is None else {_name(name): float(p) for name, p in revised.items()},
         follows=fields.get("follows"),
+        replaces=fields.get("replaces"),
         notes=tuple(fields.get("notes", ())),
     )
 

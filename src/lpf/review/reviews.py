@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lpf.errors import ReviewError, UnknownValueError
-from lpf.ledger.contents import ANSWER, LedgerContents, require_answer
+from lpf.ledger.contents import ANSWER, NO_ANSWER_METHOD, LedgerContents, require_answer
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.records import Draft
 from lpf.ledger.writer import Ledger
@@ -51,8 +51,6 @@ from lpf.schema import Schema
 from lpf.storage.atomic_files import atomic_file
 from lpf.storage.evidence import EvidenceStore
 from lpf.storage.facts import FactStore
-
-NO_ANSWER_METHOD = "prior"
 
 
 class Reviewable(Protocol):
@@ -165,18 +163,35 @@ class Reviews:
         answer = self._newest_answer(entity_id, predicate)
         _check_value(answer, value)
         about, question = answer["record_id"], (answer["entity_id"], answer["predicate"])
-        if self.of(about).has_seen(name):
+        found = self.of(about)
+        if found.has_seen(name):
             raise ReviewError(
                 f"{name!r} has seen the answer about {entity_id!r} already, so a blind pass is "
                 "not possible any more. Nothing was recorded.",
                 field="reviewer",
             )
-        draft = review_draft(about, question, name, "blind", value, comment=comment)
+        earlier = found.current.get(name)
+        draft = review_draft(
+            about,
+            question,
+            name,
+            "blind",
+            value,
+            replaces=None if earlier is None else earlier.record_id,
+            comment=comment,
+        )
         return self._appended_review(draft)
 
-    def reveal(self, blind_id: str) -> Revealed:
+    def reveal(self, blind_id: str, reviewer: str | None = None) -> Revealed:
         """Show the answer to the reviewer of a blind pass, and record that it was shown."""
-        blind = self._blind_pass(blind_id)
+        name, blind = self.reviewer(reviewer), self._blind_pass(blind_id)
+        if blind.reviewer != name:
+            raise ReviewError(
+                f"{blind_id} is the blind pass of {blind.reviewer!r}, not of {name!r}. Nothing "
+                "was shown.",
+                field="reviewer",
+                hint="Name its reviewer with --reviewer.",
+            )
         answer = self._answer(blind.about)
         question = blind.entity_id, blind.predicate
         if not self.of(blind.about).has_seen(blind.reviewer):
@@ -218,7 +233,7 @@ class Reviews:
             )
         if record_id in self.of(taken.about).withdrawn:
             raise ReviewError(
-                f"{record_id} was withdrawn before. Nothing was recorded.", field="record"
+                f"{record_id} is withdrawn already. Nothing was recorded.", field="record"
             )
         question = taken.entity_id, taken.predicate
         withdrawn = self._appended(withdrawal_draft(record_id, question, name))
@@ -328,7 +343,9 @@ class Reviews:
                 hint="To agree with it: lpf review accept.",
             )
         revised, notes = revised_answer(answer, judgements)
-        blind = self.of(record_id).blind.get(name)
+        found = self.of(record_id)
+        blind, earlier = found.blind.get(name), found.current.get(name)
+        is_first = earlier is None or earlier.is_blind
         draft = review_draft(
             record_id,
             (answer["entity_id"], answer["predicate"]),
@@ -338,6 +355,7 @@ class Reviews:
             judgements=judgements,
             revised=revised,
             follows=None if blind is None else blind.record_id,
+            replaces=None if is_first or earlier is None else earlier.record_id,
             comment=comment,
             notes=notes,
         )
