@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -23,9 +23,9 @@ from lpf.metrics.agreement import Alpha
 from lpf.review.agreement import Agreement, AgreementOptions
 from lpf.review.applying import ApplyOutcome
 from lpf.review.blind import BlindCase, BlindItem
-from lpf.review.feedback import AnswerFeedback
+from lpf.review.feedback import AnswerFeedback, in_order
 from lpf.review.queue import ReviewQueue
-from lpf.review.records import Adjudication, Review
+from lpf.review.records import Review
 from lpf.review.reviews import Revealed
 
 UNSURE = "unsure"
@@ -67,49 +67,39 @@ def show_feedback(output: Console, found: AnswerFeedback) -> None:
     value = "" if found.value is None else f": {found.value}"
     head = f"{found.about}  {found.entity_id} · {found.predicate}: {found.status}{value}"
     output.print(Text(one_line(head), style="bold"))
-    show_reviews(output, found)
+    print_pairs(output, _lines(found))
 
 
-def show_reviews(output: Console, found: AnswerFeedback) -> None:
-    """One line per review and adjudication, with what it says of items below."""
-    for name, words in review_lines(found):
-        print_pairs(output, [(name, words)])
+def show_reviews(output: Console, found: AnswerFeedback | None) -> None:
+    """The section of an answer that has reviews."""
+    if found is None or not (found.reviews or found.adjudications):
+        return
+    value = "" if found.value is None else f", {found.value}"
+    output.print()
+    output.print(Text(one_line(f"Reviews: {found.status}{value}"), style="bold"))
+    print_pairs(output, _lines(found))
 
 
-def review_lines(found: AnswerFeedback) -> list[tuple[str, str]]:
+def _lines(found: AnswerFeedback) -> Iterator[tuple[str, str]]:
     """What was said, by the record that says it."""
-    said: list[Review | Adjudication] = [*found.reviews, *found.adjudications]
-    lines = []
-    for one in sorted(said, key=lambda each: each.record_id):
-        words = f"{when(one.timestamp)}, {one.reviewer}: {_verdict(one)}"
+    for one in in_order([found]):
+        parts = [f"{when(one.timestamp)}, {one.reviewer} {one.words}"]
         if isinstance(one, Review):
-            words += "".join(f"; {judged}" for judged in _judged(one))
-            if one.revised is not None:
-                best = max(one.revised, key=one.revised.__getitem__)
-                words += f"; revised answer {best}, {percent(one.revised[best])}"
-        if one.comment is not None or one.is_erased:
-            words += "; comment erased" if one.is_erased else f"; “{one.comment}”"
+            parts += one.judged
+            if one.revised_top is not None:
+                best, probability = one.revised_top
+                parts.append(f"revised answer {best}, {percent(probability)}")
+        if one.is_erased:
+            parts.append("comment erased")
+        elif one.comment is not None:
+            parts.append(f"“{one.comment}”")
         if one.record_id in found.withdrawn:
-            words += "; withdrawn"
-        lines.append((one.record_id, words))
-    return lines
-
-
-def _verdict(one: Review | Adjudication) -> str:
-    if isinstance(one, Adjudication):
-        return f"decides {one.value}"
-    if one.value is None:
-        return f"{UNSURE}{', blind' if one.is_blind else ''}"
-    verbs = {"accept": "accepts ", "override": "overrides with ", "blind": ""}
-    return f"{verbs[one.verdict]}{one.value}{', blind' if one.is_blind else ''}"
-
-
-def _judged(review: Review) -> list[str]:
-    return [f"{one} ({one.reason})" if one.reason else str(one) for one in review.judgements]
+            parts.append("withdrawn")
+        yield one.record_id, "; ".join(parts)
 
 
 def show_recorded(output: Console, review: Review, found: AnswerFeedback) -> None:
-    words = f"{review.record_id}: {review.reviewer} {_verdict(review)}, about {review.about}."
+    words = f"{review.record_id}: {review.reviewer} {review.words}, about {review.about}."
     output.print(Text(one_line(words)))
     if review.replaces is not None:
         output.print(f"  the earlier review {review.replaces} no longer counts")

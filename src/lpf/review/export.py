@@ -119,9 +119,7 @@ def _cells(answer: AnswerFeedback, one: Review | Adjudication) -> dict[str, Any]
     }
     if isinstance(one, Review):
         cells["verdict"], cells["follows"] = one.verdict, one.follows
-        said = [f"{each}: {each.reason}" if each.reason else str(each) for each in one.judgements]
-        cells["judgements"] = "; ".join(said) or None
-        if one.revised:
-            best = max(one.revised, key=one.revised.__getitem__)
-            cells |= {"revised_value": best, "revised_confidence": one.revised[best]}
+        cells["judgements"] = "; ".join(one.judged) or None
+        if one.revised_top is not None:
+            cells["revised_value"], cells["revised_confidence"] = one.revised_top
     return cells

@@ -131,6 +131,13 @@ class AllFeedback:
         return self.by_answer.get(about) or AnswerFeedback(about, *question)
 
 
+def is_same_answer(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return True if two recorded answers to one question give the same value from the same items
+    and facts: whoever reviewed one has reviewed the other."""
+    names = ("entity_id", "predicate", "method", "top_value", "evidence_chain", "facts")
+    return all(one.get(name) == other.get(name) for name in names)
+
+
 def all_feedback(contents: LedgerContents, records: LedgerReader) -> AllFeedback:
     """Of every answer, in time proportional to the number of records about others."""
     return _collected(records, contents.linked())

@@ -17,9 +17,9 @@ import numpy as np
 
 from lpf.errors import ConfigError
 from lpf.explain.explanation import conflicts
-from lpf.ledger.contents import LedgerContents
+from lpf.ledger.contents import Entry, LedgerContents
 from lpf.ledger.reader import LedgerReader, StoredRecord
-from lpf.review.feedback import AllFeedback, Status
+from lpf.review.feedback import AllFeedback, Status, is_same_answer
 from lpf.schema import Schema
 from lpf.types import FloatArray
 
@@ -149,14 +149,13 @@ def review_queue(
     """The newest answer to each question about ``predicate`` (None: any), in time proportional to
     the number of answers."""
     names = [one.name for one in schema] if predicate is None else [schema[predicate].name]
+    done = _Done(records, feedback, options.reviewer)
     found: list[QueuedAnswer] = []
     reviewed = known = 0
     for name in names:
         numbers = []
         for entry in contents.newest_about(name):
-            of_answer = feedback.by_answer.get(entry.record_id)
-            done = {} if of_answer is None else of_answer.current
-            if options.reviewer in done if options.reviewer is not None else done:
+            if done.has(entry):
                 reviewed += 1
             elif entry.value is None:
                 known += 1
@@ -167,6 +166,25 @@ def review_queue(
         found += answers
     chosen = _chosen(found, options)
     return ReviewQueue(tuple(chosen), len(found), reviewed, known, feedback.unreadable)
+
+
+class _Done:
+    """Which answers have a review, by ``reviewer`` or (None) by anybody. A review of an earlier
+    answer counts if the question was only asked again: the same value from the same items."""
+
+    def __init__(self, records: LedgerReader, feedback: AllFeedback, reviewer: str | None) -> None:
+        self._records = records
+        self._by_question: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for about, answer in feedback.by_answer.items():
+            if reviewer in answer.current if reviewer is not None else answer.current:
+                self._by_question[answer.entity_id, answer.predicate].append(about)
+
+    def has(self, entry: Entry) -> bool:
+        reviewed = self._by_question.get((entry.entity_id, entry.predicate), ())
+        if not reviewed or entry.record_id in reviewed:
+            return bool(reviewed)
+        fields = self._records.get(entry.record_id).fields
+        return any(is_same_answer(fields, self._records.get(one).fields) for one in reviewed)
 
 
 def _answers(

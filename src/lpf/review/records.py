@@ -118,6 +118,30 @@ class Review(ReviewRecord):
     def is_blind(self) -> bool:
         return self.verdict == "blind"
 
+    @property
+    def words(self) -> str:
+        """The verdict in words, such as "overrides with low"."""
+        said = {
+            "accept": f"accepts {self.value}",
+            "override": f"overrides with {self.value}",
+            "unsure": "is unsure",
+            "blind": "is unsure, blind" if self.value is None else f"says {self.value}, blind",
+        }
+        return said[self.verdict]
+
+    @property
+    def judged(self) -> list[str]:
+        """What it says of items, with the reasons that are known."""
+        return [f"{one} ({one.reason})" if one.reason else str(one) for one in self.judgements]
+
+    @property
+    def revised_top(self) -> tuple[str, float] | None:
+        """The most probable value of the revised answer, and its probability."""
+        if self.revised is None:
+            return None
+        best = max(self.revised, key=self.revised.__getitem__)
+        return best, self.revised[best]
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "record_id": self.record_id,
@@ -156,6 +180,10 @@ class Adjudication(ReviewRecord):
     reviews: tuple[str, ...] = ()
     comment: str | None = None
     is_erased: bool = False
+
+    @property
+    def words(self) -> str:
+        return f"decides {self.value}"
 
     def to_dict(self) -> dict[str, Any]:
         return {

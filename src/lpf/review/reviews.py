@@ -30,6 +30,7 @@ from lpf.review.feedback import (
     AnswerFeedback,
     all_feedback,
     feedback_about,
+    is_same_answer,
     read_review_record,
 )
 from lpf.review.queue import QueueOptions, ReviewQueue, review_queue
@@ -164,7 +165,7 @@ class Reviews:
         _check_value(answer, value)
         about, question = answer["record_id"], (answer["entity_id"], answer["predicate"])
         found = self.of(about)
-        if found.has_seen(name):
+        if self._has_seen(answer, name):
             raise ReviewError(
                 f"{name!r} has seen the answer about {entity_id!r} already, so a blind pass is "
                 "not possible any more. Nothing was recorded.",
@@ -201,9 +202,7 @@ class Reviews:
     def blind_pass_of(self, entity_id: str, predicate: str, reviewer: str | None = None) -> Review:
         """The last blind pass of a reviewer about a question. ReviewError if there is none."""
         name = self.reviewer(reviewer)
-        entries = list(self.workspace.contents.history(entity_id, predicate))
-        answers = [one.record_id for one in entries if one.kind == ANSWER]
-        found = feedback_about(self.workspace.contents, self.workspace.records, answers)
+        found = self._feedback_on(entity_id, predicate)
         passes = [one.blind[name] for one in found.by_answer.values() if name in one.blind]
         if not passes:
             raise ReviewError(
@@ -387,6 +386,22 @@ class Reviews:
         asked = self.workspace.query(entity_id, predicate).record_id
         assert asked is not None  # questions are recorded before they are answered
         return self._answer(asked)
+
+    def _has_seen(self, answer: Mapping[str, Any], reviewer: str) -> bool:
+        """Return True if this reviewer is known to have seen the answer, also if it was given
+        before: a question may be asked again."""
+        records = self.workspace.records
+        given = self._feedback_on(answer["entity_id"], answer["predicate"])
+        return any(
+            one.has_seen(reviewer) and is_same_answer(answer, records.get(one.about).fields)
+            for one in given.by_answer.values()
+        )
+
+    def _feedback_on(self, entity_id: str, predicate: str) -> AllFeedback:
+        """About all answers to one question."""
+        entries = self.workspace.contents.history(entity_id, predicate)
+        answers = [one.record_id for one in entries if one.kind == ANSWER]
+        return feedback_about(self.workspace.contents, self.workspace.records, answers)
 
     def _blind_pass(self, record_id: str) -> Review:
         review = read_review_record(self.workspace.records, record_id)
