@@ -1,4 +1,4 @@
-"""Reviews as records: verdicts, judgements of items, blind passes, comments, and what is refused."""
+"""Reviews as records: verdicts, judgements of items, blind passes, comments, refusals."""
 
 from __future__ import annotations
 
@@ -179,11 +179,14 @@ def test_asking_again_does_not_make_a_reviewer_blind(space: Workspace) -> None:
 
 def test_a_blind_case_does_not_say_what_the_answer_is(space: Workspace) -> None:
     """Neither numbers of the model nor the record of the answer are in it."""
-    document = json.dumps(space.reviews.blind_case("C0001", "level").to_dict())
+    case = space.reviews.blind_case("C0001", "level")
+    document = json.dumps(case.to_dict())
     fields = space.records.expand(space.records.get(FIRST))
     assert FIRST not in document
     for number in [*fields["distribution"].values(), fields["confidence"]]:
         assert repr(number) not in document
+    space.query("C0001", "level", QueryOptions(mode="paper"))  # another answer, the same items
+    assert space.reviews.blind_case("C0001", "level") == case
     names = set(json.loads(document)) | set(json.loads(document)["items"][0])
     assert not names & {"distribution", "confidence", "top_value", "weight", "supports_value"}
 
