@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from lpf.errors import ReviewError, UnknownValueError
 from lpf.ledger.contents import ANSWER, NO_ANSWER_METHOD, LedgerContents, require_answer
 from lpf.ledger.reader import LedgerReader
-from lpf.ledger.records import Draft
+from lpf.ledger.records import Draft, sequence_of
 from lpf.ledger.writer import Ledger
 from lpf.orchestrator.replay import Replay
 from lpf.results import QueryResult
@@ -211,7 +211,7 @@ class Reviews:
                 field="entity",
                 hint="Record one first: lpf review blind ENTITY --value VALUE.",
             )
-        return max(passes, key=lambda one: one.record_id)
+        return max(passes, key=lambda one: sequence_of(one.record_id))
 
     def withdraw(self, record_id: str, reviewer: str | None = None) -> Withdrawal:
         """Take a review or an adjudication back. Reviewers withdraw what they said themselves."""
