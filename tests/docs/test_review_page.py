@@ -38,10 +38,10 @@ def test_the_commands_lead_from_the_queue_to_labels(
     printed = said["lpf review queue"].splitlines()
     assert [line.split()[:2] for line in shown] == [line.split()[:2] for line in printed[1:3]]
     assert "disputed" in said["lpf review show INF00000002"]
-    assert "1 answer would become facts" in said["lpf review apply --as facts --dry-run"]
+    assert "2 answers would become facts" in said["lpf review apply --as facts --dry-run"]
     with Workspace.open() as workspace:
         assert workspace.facts.count() == 0
         stored = workspace.evidence.page()
         labels = {one.evidence.supports_value for one in stored}
-        assert labels == {"supported", None}
+        assert labels == {"supported", "refuted", None}
         assert verify(workspace.database).ok
