@@ -45,8 +45,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 # that looks like output.
 P = "\x1b[2J\x1b[8m\x1b]0;T\x07\x9b31m\x7f\x08\u202e\u2066\u200f\u2028\x0b\rFAKE\nFAKE LINE"
 ENTITY, ITEM, LEVEL, HIGH = f"C{P}", f"E{P}", f"level{P}", f"high{P}"
-OTHER = f"low{P}"
-VALUES = (OTHER, HIGH)
+
+VALUES = (f"low{P}", HIGH)
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ud800-\udfff]|\r(?=FAKE)"
@@ -268,7 +268,7 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
     "review queue": lambda at: [(0, []), (2, [P])],
     "review show": lambda at: [(0, ["INF00000001"]), (2, [P])],
     "review accept": lambda at: [(0, ["INF00000001", "--comment", P, "--reviewer", f"ann{P}"])],
-    "review override": lambda at: [(0, ["INF00000001", OTHER, "--exclude", ITEM,
+    "review override": lambda at: [(0, ["INF00000001", HIGH, "--exclude", ITEM,
                                         "--reason", f"{ITEM}={P}"]),
                                    (2, ["INF00000001", P])],
     "review unsure": lambda at: [(0, ["INF00000001", "--comment", P]), (2, [P])],

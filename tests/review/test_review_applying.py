@@ -102,6 +102,16 @@ def test_what_is_left_out_is_named_with_its_reason(space: Workspace) -> None:
     assert "unsure" in reasons[SECOND]
 
 
+def test_a_decision_stands_without_the_reviews_that_it_decided(space: Workspace) -> None:
+    settle(space, "high", "ann")
+    settle(space, "low", "ben")
+    space.reviews.adjudicate(FIRST, "low")
+    for one in space.reviews.of(FIRST).reviews:
+        space.reviews.withdraw(one.record_id, one.reviewer)
+    (made,) = space.reviews.apply(FACTS).applied
+    assert (made.value, made.confidence) == ("low", pytest.approx(0.9))
+
+
 def test_a_newer_fact_is_not_contradicted(space: Workspace) -> None:
     from datetime import UTC, datetime
 

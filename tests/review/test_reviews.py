@@ -23,6 +23,7 @@ from lpf.ledger import Draft, verify
 from lpf.review import Judgement, Review
 from lpf.review.records import parsed, review_draft
 from lpf.review.revised import _revised
+from lpf.storage.facts import NewFact
 from lpf.types import QueryOptions
 from lpf.workspace import Workspace
 
@@ -198,6 +199,15 @@ def test_a_question_that_was_not_asked_is_asked_for_a_blind_pass(space: Workspac
     assert space.records.size == size + 1
 
 
+def test_an_answer_from_a_fact_has_nothing_to_judge_blind(space: Workspace) -> None:
+    space.facts.add([NewFact("C0001", "level", "low", workspaces.days_ago(1))])
+    space.query("C0001", "level")
+    with pytest.raises(ReviewError):
+        space.reviews.blind_case("C0001", "level")
+    with pytest.raises(ReviewError):
+        space.reviews.blind("C0001", "level", "low")
+
+
 def test_the_words_of_a_review_can_be_erased(space: Workspace, tmp_path: Path) -> None:
     judged = [Judgement("exclude", ITEMS[0], reason=f"{SECRET} twice")]
     review = space.reviews.accept(FIRST, judged, SECRET)
@@ -289,9 +299,10 @@ def test_reviews_that_cannot_be_read_are_named_and_not_counted(space: Workspace)
     common["timestamp"] = "2026-03-02T12:00:00.000000Z"
     space.ledger.append(Draft({"kind": "review", **common, "verdict": 7, "top_value": "low"}))
     space.ledger.append(Draft({"kind": "something_else", **common}))
+    space.ledger.append(Draft({"kind": "review", **common, "verdict": "accept", "top_value": None}))
     found = space.reviews.all()
     assert not found.by_answer
-    assert len(found.unreadable) == 1
+    assert len(found.unreadable) == 2
     assert "INF00000003" in found.unreadable[0]
     assert space.reviews.of(FIRST).status == "unreviewed"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from lpf.cli.safe_output import one_line
+from lpf.cli.safe_output import one_line, quoted
 from lpf.cli.terminal import (
     count,
     distribution,
@@ -59,7 +59,8 @@ def show_queue(output: Console, queue: ReviewQueue) -> None:
     output.print(Text("; ".join(left), style="dim"))
     if queue.answers:
         first = queue.answers[0]
-        words = f"first: lpf review blind {first.entity_id} {first.predicate}"
+        asked = f"{quoted(first.entity_id)} {quoted(first.predicate)}"
+        words = f"first: lpf review blind {asked}"
         output.print(Text(one_line(words), style="dim"))
 
 

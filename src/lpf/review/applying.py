@@ -134,13 +134,14 @@ def apply_reviews(
         for one in sorted(feedback.by_answer.values(), key=lambda one: sequence_of(one.about))
         if options.predicate in (None, one.predicate)
     ]
-    newest = {(one.entity_id, one.predicate): one.about for one in wanted if one.current}
+    reviewed = [one for one in wanted if one.status != "unreviewed"]
+    newest = {(one.entity_id, one.predicate): one.about for one in reviewed}
     run = _Run(workspace, options, reviewer)
     applied: list[Applied] = []
     left_out: dict[str, str] = {}
     unchanged = 0
     for one in wanted:
-        if not one.current and not one.applied(options.target):
+        if one.status == "unreviewed" and not one.applied(options.target):
             continue  # nothing but withdrawn reviews
         try:
             if newest.get((one.entity_id, one.predicate), one.about) != one.about:

@@ -64,19 +64,26 @@ class BlindCase:
         }
 
 
-def blind_case(answer: Mapping[str, Any], description: str, store: EvidenceStore) -> BlindCase:
-    """The case of a recorded answer, whose fields have all blobs filled in. ReviewError if no text
-    was read for the answer: then there is nothing to judge without it."""
+def items_of(answer: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Predicate and salted hash of each item that was read for the answer. ReviewError if there are
+    none: then there is nothing to judge without the answer."""
     parts = [(answer["predicate"], answer.get("evidence_chain", ()))]
     parts += [(one["predicate"], one["evidence_chain"]) for one in answer.get("related", ())]
     chain = {name: (predicate, mark) for predicate, items in parts for name, mark in items}
     if not chain:
         raise ReviewError(
             f"the answer about {answer['entity_id']!r} was not computed from any items, so there "
-            "is nothing to judge without seeing it. Nothing was shown.",
+            "is nothing to judge without seeing it. Nothing was shown or recorded.",
             field="entity",
             hint="Review it openly: lpf review accept RECORD, or override RECORD VALUE.",
         )
+    return chain
+
+
+def blind_case(answer: Mapping[str, Any], description: str, store: EvidenceStore) -> BlindCase:
+    """The case of a recorded answer, whose fields have all blobs filled in. ReviewError as from
+    ``items_of``."""
+    chain = items_of(answer)
     facts = {
         one["predicate"]: one["value"]
         for one in answer.get("facts", ())

@@ -380,24 +380,28 @@ def _parsed(fields: Mapping[str, Any], text: QueryText | None) -> AnyReviewRecor
     if kind != REVIEW:
         raise ValueError(f"the kind {kind!r} is not known here")
     value, revised = fields["top_value"], fields.get("revised")
+    verdict = _one_of(fields["verdict"], get_args(Verdict))
+    if verdict != "blind" and (value is None) != (verdict == "unsure"):
+        raise ValueError(f"the verdict {verdict!r} does not fit the value {value!r}")
     return Review(
         **common,
-        verdict=_one_of(fields["verdict"], get_args(Verdict)),
-        value=None if value is None else _name(value),
+        verdict=verdict,
+        value=_optional_name(value),
         judgements=tuple(
             _judgement(one, reasons[place] if reasons else None)
             for place, one in enumerate(fields.get("judgements", ()))
         ),
         revised=None if revised is None else {_name(name): float(p) for name, p in revised.items()},
-        follows=fields.get("follows"),
-        replaces=fields.get("replaces"),
-        notes=tuple(fields.get("notes", ())),
+        follows=_optional_name(fields.get("follows")),
+        replaces=_optional_name(fields.get("replaces")),
+        notes=tuple(map(_name, fields.get("notes", ()))),
     )
 
 
 def _judgement(fields: Mapping[str, Any], reason: str | None) -> Judgement:
     item = _name(fields["item"])
-    return Judgement(fields["kind"], item, fields.get("weight"), fields.get("of"), reason)
+    of = _optional_name(fields.get("of"))
+    return Judgement(fields["kind"], item, fields.get("weight"), of, reason)
 
 
 def _words(
@@ -416,6 +420,10 @@ def _name(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"a name is a {type(value).__name__}")
     return value
+
+
+def _optional_name(value: Any) -> str | None:
+    return None if value is None else _name(value)
 
 
 def _one_of(value: Any, names: Sequence[Any]) -> Any:

@@ -23,7 +23,7 @@ from lpf.orchestrator.replay import Replay
 from lpf.results import QueryResult
 from lpf.review.agreement import Agreement, AgreementOptions, agreement
 from lpf.review.applying import ApplyOptions, ApplyOutcome, apply_reviews
-from lpf.review.blind import BlindCase, blind_case
+from lpf.review.blind import BlindCase, blind_case, items_of
 from lpf.review.export import export_format, write_feedback
 from lpf.review.feedback import (
     AllFeedback,
@@ -162,6 +162,7 @@ class Reviews:
         unsure. ReviewError if this reviewer has seen it."""
         name = self.reviewer(reviewer)
         answer = self._newest_answer(entity_id, predicate)
+        items_of(answer)  # there must be something to judge
         _check_value(answer, value)
         about, question = answer["record_id"], (answer["entity_id"], answer["predicate"])
         found = self.of(about)
