@@ -42,6 +42,8 @@
     │   ├── LedgerBrokenError       records, tree or signatures are invalid; has the findings
     │   ├── ProofError              a proof or its bundle is invalid
     │   └── UnknownRecordError      a record id that the ledger does not have
+    ├── ReviewError            a review that is refused; says why
+    │   └── NotAnAnswerError        a record of another kind, where an answer is needed
     ├── ReplayError            a record that cannot be replayed; says what is missing
     └── WorkspaceError         a folder is not a workspace, or cannot be used
 
@@ -242,6 +244,14 @@ class ProofError(LedgerError, ValueError):
 
 class UnknownRecordError(LedgerError, KeyError):
     """A record id is not in the ledger."""
+
+
+class ReviewError(LPFError, ValueError):
+    """A review, or what is to be done with reviews, is refused."""
+
+
+class NotAnAnswerError(ReviewError):
+    """A record is of another kind, such as a review, where an answer is needed."""
 
 
 class ReplayError(LPFError):

@@ -45,6 +45,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 # that looks like output.
 P = "\x1b[2J\x1b[8m\x1b]0;T\x07\x9b31m\x7f\x08\u202e\u2066\u200f\u2028\x0b\rFAKE\nFAKE LINE"
 ENTITY, ITEM, LEVEL, HIGH = f"C{P}", f"E{P}", f"level{P}", f"high{P}"
+
 VALUES = (f"low{P}", HIGH)
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
@@ -264,6 +265,21 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
     "ledger checkpoint": lambda at: [(0, ["--out", str(at.files / P)])],
     "ledger reindex": lambda at: [(0, [])],
     "ledger forget": lambda at: [(0, ["INF00000001", "--yes"]), (2, [P, "--yes"])],
+    "review queue": lambda at: [(0, []), (2, [P])],
+    "review show": lambda at: [(0, ["INF00000001"]), (2, [P])],
+    "review accept": lambda at: [(0, ["INF00000001", "--comment", P, "--reviewer", f"ann{P}"])],
+    "review override": lambda at: [(0, ["INF00000001", HIGH, "--exclude", ITEM,
+                                        "--reason", f"{ITEM}={P}"]),
+                                   (2, ["INF00000001", P])],
+    "review unsure": lambda at: [(0, ["INF00000001", "--comment", P]), (2, [P])],
+    "review blind": lambda at: [(0, [ENTITY, LEVEL, "--value", HIGH])],
+    "review reveal": lambda at: [(2, [ENTITY, LEVEL, "--reviewer", f"nobody{P}"]), (2, [P, LEVEL])],
+    "review withdraw": lambda at: [(2, [P]), (2, ["INF00000001"])],
+    "review adjudicate": lambda at: [(2, ["INF00000001", P])],
+    "review agreement": lambda at: [(0, []), (2, [P])],
+    "review apply": lambda at: [(0, ["--as", "facts", "--dry-run"]),
+                                (2, ["--as", "labels", "--predicate", P])],
+    "review export": lambda at: [(0, [str(at.files / f"{P}.csv")]), (2, [P])],
     "models list": lambda at: [(0, [])],
     "models show": lambda at: [(0, ["--verbose"]), (2, [P])],
     "models card": lambda at: [(0, [])],

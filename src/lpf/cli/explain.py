@@ -26,6 +26,7 @@ from lpf.options import QueryOptions
 if TYPE_CHECKING:
     from lpf.explain import AnswerExplanation, Changes
     from lpf.results import QueryResult
+    from lpf.review import AnswerFeedback
     from lpf.storage.seals import DamagedItem
     from lpf.workspace import Workspace
 
@@ -83,9 +84,9 @@ def explain(
     answer without each item, and what it would take to change it.
 
     With an entity, the question is asked and recorded. With a record, the recorded answer is
-    explained from the record alone. With --drop, --weight, --credibility, --fact or --add, which
-    may be repeated, the answer under these changes is compared with the real one; it is not
-    recorded.
+    explained from the record alone, and reviews of it are shown. With --drop, --weight,
+    --credibility, --fact or --add, which may be repeated, the answer under these changes is
+    compared with the real one; it is not recorded.
     """
     from lpf.explain import Changes
     from lpf.ledger.records import is_record_id
@@ -126,9 +127,9 @@ def explain(
         check_page(html)
     with open_workspace(workspace, asked_by) as space, fields_as_given(QueryOptions, given):
         options = replace(space.settings.query, **given)
-        actual, result = None, None
+        actual, result, feedback = None, None, None
         if is_record:
-            found = space.explain_record(asked)
+            found, feedback = space.explain_record(asked), space.reviews.of(asked)
         elif changes:
             found = space.what_if(asked, predicate, changes, options)
             actual = space.what_if(asked, predicate, None, options)
@@ -142,10 +143,12 @@ def explain(
             _write_case_file(space, html, asked, result, found, lines)
     if as_json:
         document = found.to_dict() | {"sentences": lines}
+        document |= {} if feedback is None else {"feedback": feedback.to_dict()}
         document |= {} if html is None else {"html": str(html)}
         print_document(document if actual is None else {"now": actual.to_dict(), "then": document})
     else:
         _show(found, actual, values, lines, texts)
+        _show_reviews(feedback)
         if html is not None:
             _say_written(html)
     if result is not None and (result.is_deferred or not result.has_answer):
@@ -170,6 +173,13 @@ def _write_case_file(
     else:
         case = case_of_result(workspace, result, sentences=lines, explanation=found)
     write_atomically(path, case_file(case).encode())
+
+
+def _show_reviews(feedback: AnswerFeedback | None) -> None:
+    from lpf.cli.review_view import show_reviews
+    from lpf.cli.terminal import console
+
+    show_reviews(console(), feedback)
 
 
 def _say_written(path: Path) -> None:

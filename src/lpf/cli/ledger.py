@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
@@ -27,15 +28,16 @@ from lpf.cli.common import (
 from lpf.cli.exits import FileName
 from lpf.cli.safe_output import ascii_json, one_line, quoted
 from lpf.errors import ConfigError, LedgerBrokenError, LedgerKeyError
+from lpf.ledger.formats import TEXT_FIELDS
 
 if TYPE_CHECKING:
     from lpf.ledger import Checkpoint, StoredRecord, Verification
     from lpf.orchestrator import Replay
+    from lpf.review import AnswerFeedback
     from lpf.workspace import Workspace
 
 STANDARD = "-"
 KEY_DIGITS = 64
-QUERY_TEXT = "query_text"  # of a record: the salted hash of the question's text
 
 app = group("ledger", "The record of every answer: show, verify, prove, replay, export.")
 
@@ -52,24 +54,40 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a record in full, or list the newest ones."""
-    from lpf.cli.record_view import show_record, show_records
+    from lpf.cli.record_view import show_other_record, show_record, show_records
+    from lpf.cli.review_view import show_reviews
     from lpf.cli.terminal import console
 
     if (record_id is None) == (last is None):
         raise ConfigError("ledger show: give the ID of a record, or --last N.")
+    feedback: AnswerFeedback | None = None
     with open_workspace(workspace) as space:
         if record_id is None:
             records = _newest_records(space, last or 1)
         else:
             record = space.records.get(record_id)
-            words = {"query_words": _query_words(space, record)}
+            feedback = None if "kind" in record.fields else space.reviews.of(record_id)
+            words = _words(space, record, feedback)
             records = [{**space.records.expand(record), **_seal(record), **words}]
     if as_json:
         print_document({"records": records} if record_id is None else records[0])
     elif record_id is None:
         show_records(console(), records)
+    elif "kind" in records[0]:
+        show_other_record(console(), records[0])
     else:
         show_record(console(), records[0])
+        show_reviews(console(), feedback)
+
+
+def _words(
+    workspace: Workspace, record: StoredRecord, feedback: AnswerFeedback | None
+) -> dict[str, Any]:
+    """Texts that are stored outside the record, and what reviewers said about an answer."""
+    words = _erasable_words(workspace, record)
+    if feedback is None:
+        return {"comment_words": None if words is None else json.loads(words)}
+    return {"query_words": words, "feedback": feedback.to_dict()}
 
 
 def _newest_records(workspace: Workspace, count: int) -> list[dict[str, Any]]:
@@ -407,7 +425,8 @@ def forget(
     workspace: WorkspaceFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Erase the text that questions were asked with (--query-text). The records stay valid.
+    """Erase the text that questions were asked with (--query-text), or the comments of reviews.
+    The records stay valid.
 
     A record holds only a salted hash of the text; text and salt are stored separately and erased.
     """
@@ -416,21 +435,22 @@ def forget(
     with open_workspace(workspace) as space:
         without = {name: why for name in record_ids if (why := _why_no_text(space, name))}
         if len(without) < len(record_ids):
-            confirm(f"the query text of {', '.join(record_ids)}", yes)
+            confirm(f"the text of {', '.join(record_ids)}", yes)
         erased, warnings = space.erase_query_texts(*record_ids)
     if as_json:
         print_document({"erased": erased, "without_words": without, "warnings": list(warnings)})
         return
-    typer.echo(f"Erased the text of {count(erased, 'question')}.")
+    typer.echo(f"Erased {count(erased, 'text')}.")
     for record_id, why in without.items():
         typer.echo(f"{record_id}: {why}.")
     for warning in warnings:
         typer.echo(f"warning: {one_line(warning)}", err=True)
 
 
-def _query_words(workspace: Workspace, record: StoredRecord) -> str | None:
-    """The text a question was asked with; None if there was none, or it was erased."""
-    commitment = record.fields.get(QUERY_TEXT)
+def _erasable_words(workspace: Workspace, record: StoredRecord) -> str | None:
+    """The text a question was asked with, or the words of a review; None if there are none, or they
+    were erased."""
+    commitment = next((one for one in map(record.fields.get, TEXT_FIELDS) if one), None)
     stored = commitment and workspace.records.query_text(bytes.fromhex(commitment))
     return stored.text if stored else None
 
@@ -438,9 +458,9 @@ def _query_words(workspace: Workspace, record: StoredRecord) -> str | None:
 def _why_no_text(workspace: Workspace, record_id: str) -> str | None:
     """Why there is nothing to erase; None if there is. A text that was changed can be erased."""
     record = workspace.records.get(record_id)
-    if QUERY_TEXT not in record.fields:
-        return "was asked without a text"
+    if not any(name in record.fields for name in TEXT_FIELDS):
+        return "has no comment" if "kind" in record.fields else "was asked without a text"
     try:
-        return None if _query_words(workspace, record) is not None else "its text is erased"
+        return None if _erasable_words(workspace, record) is not None else "its text is erased"
     except LedgerBrokenError:
         return None

@@ -22,6 +22,7 @@ from lpf.cli import (
     next_evidence,
     query,
     report,
+    review,
     train,
 )
 from lpf.cli import init as initialise
@@ -33,7 +34,8 @@ COMMANDS = (
     *(demo, initialise, ingest, train, query, explain, next_evidence),
     *(batch, report, entities, evaluate, doctor),
 )
-GROUPS = (facts, evidence, ledger, models, domains)  # commands with subcommands; help has them last
+# Commands with subcommands; help has them last.
+GROUPS = (facts, evidence, ledger, review, models, domains)
 
 
 class _Commands(PluginGroup, ErrorReportingGroup):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,10 @@ from lpf.results import NO_ANSWER
 from lpf.sureness import IN_WORDS
 
 PRIOR = "prior"  # the method of an answer without any evidence
+SHOWN_ABOVE = frozenset(
+    {"record_id", "kind", "entity_id", "predicate", "top_value", "format", "comment"}
+    | {"comment_words"}
+)
 MINUTE = len("2026-01-25T15:42")
 
 
@@ -33,11 +38,9 @@ def show_records(output: Console, records: Sequence[Mapping[str, Any]]) -> None:
         return
     names = ["record", "", "time", "entity", "predicate", "answer", "confidence", "method"]
     optional, rows = ["method", "time"], [_row(record) for record in records]
-    if any("asked_by" in record for record in records):  # earlier versions did not record it
+    if any(_who(record) for record in records):  # earlier versions did not record it
         names, optional = [*names, "asked by"], ["asked by", *optional]
-        rows = [
-            [*row, record.get("asked_by", "")] for row, record in zip(rows, records, strict=True)
-        ]
+        rows = [[*row, _who(record)] for row, record in zip(rows, records, strict=True)]
     body = table(names, rows, right=("confidence",), optional=optional)
     output.print(body)
     if any(record["checkpoint"] for record in records):
@@ -61,8 +64,44 @@ def show_record(output: Console, record: Mapping[str, Any]) -> None:
     print_pairs(output, _pairs(record))
 
 
+def show_other_record(output: Console, record: Mapping[str, Any]) -> None:
+    """A record that is no answer, such as a review: what it says, field by field."""
+    said = record.get("top_value")
+    title = f"{record['record_id']}  {record['entity_id']} · {record['predicate']}: "
+    title += _kind(record) if said is None else f"{_kind(record)}, {said}"
+    output.print(Text(one_line(title), style="bold"))
+    pairs = [
+        (name.replace("_", " "), value if isinstance(value, str) else _json(value))
+        for name, value in record.items()
+        if name not in SHOWN_ABOVE
+    ]
+    words = record.get("comment_words")
+    if words is not None:
+        pairs += [("comment", words["comment"])] if words["comment"] else []
+        pairs += [("reason", reason) for reason in words["reasons"] if reason]
+    elif "comment" in record:
+        pairs.append(("comment", "erased"))
+    print_pairs(output, pairs)
+
+
+def _who(record: Mapping[str, Any]) -> str:
+    return str(record.get("asked_by", record.get("reviewer", "")))
+
+
+def _kind(record: Mapping[str, Any]) -> str:
+    return str(record["kind"]).replace("_", " ")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _row(record: Mapping[str, Any]) -> list[str]:
-    answer, confidence = _answer(record)
+    if "kind" in record:
+        said, how, confidence = record.get("top_value"), _kind(record), ""
+        answer = how if said is None else f"{said} ({how})"
+    else:
+        (answer, confidence), how = _answer(record), record["method"]
     return [
         record["record_id"],
         "*" if record["checkpoint"] else "",
@@ -71,7 +110,7 @@ def _row(record: Mapping[str, Any]) -> list[str]:
         record["predicate"],
         answer,
         confidence,
-        record["method"],
+        how,
     ]
 
 

@@ -31,6 +31,7 @@ from lpf.explain.recombination import (
     in_blocks,
 )
 from lpf.items import Items, Segments
+from lpf.ledger.contents import require_answer
 from lpf.orchestrator.replay import as_row
 from lpf.results import Method, QueryResult
 from lpf.sureness import IN_WORDS
@@ -164,6 +165,13 @@ def with_engine(answered: Answered, result: QueryResult, engine: Engine | None) 
 def explain_record(fields: Mapping[str, Any]) -> AnswerExplanation:
     """Explain a record, given its fields with all blobs filled in. Nothing else is needed: neither
     the model nor the texts."""
+    return explained(recorded_answer(fields))
+
+
+def recorded_answer(fields: Mapping[str, Any]) -> Answered:
+    """A record as it can be explained or combined again. NotAnAnswerError for one of another
+    kind."""
+    require_answer(fields)
     context, factors = fields["context"], fields.get("factors")
     log_prior = as_row(context["log_prior"])
     claim_alone = fields.get("claim_alone")
@@ -184,8 +192,8 @@ def explain_record(fields: Mapping[str, Any]) -> AnswerExplanation:
         deferred=_deferred(fields.get("decision")),
     )
     if factors is None:
-        return explained(answered)
-    return explained(_with_factors(answered, context, factors, fields["evidence_chain"]))
+        return answered
+    return _with_factors(answered, context, factors, fields["evidence_chain"])
 
 
 def _with_factors(

@@ -9,14 +9,14 @@ gets it from ``LedgerReader``, which checks its hash.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Select, bindparam, delete, func, select
 
-from lpf.errors import UnknownRecordError
+from lpf.errors import NotAnAnswerError, UnknownRecordError
 from lpf.ledger import statements
 from lpf.ledger.reader import is_digest
 from lpf.ledger.records import record_id, sequence_of
@@ -88,6 +88,7 @@ _OF_KIND = Prepared(
     "kind",
     "after",
 )
+_LINKED = Prepared(select(*_COLUMNS).where(_TABLE.about.is_not(None)).order_by(_TABLE.seq))
 _ABOUT = Prepared(select(*_COLUMNS).where(any_of(_TABLE.about)).order_by(_TABLE.seq), *KEYS)
 
 
@@ -110,6 +111,19 @@ class Entry:
     @property
     def record_id(self) -> str:
         return record_id(self.seq)
+
+
+def require_answer(fields: Mapping[str, Any]) -> None:
+    """NotAnAnswerError for the fields of a record of another kind."""
+    kind = fields.get("kind", ANSWER)
+    if kind != ANSWER:
+        about = fields.get("about")
+        raise NotAnAnswerError(
+            f"{fields['record_id']} is a record of the kind {kind!r}, not an answer. Nothing was "
+            "done.",
+            field="record",
+            hint=None if about is None else f"It is about {about}; name that one.",
+        )
 
 
 class LedgerContents:
@@ -141,6 +155,10 @@ class LedgerContents:
         self.update()
         for row in self._database.look_up(_ABOUT, numbers):
             yield Entry(*row)
+
+    def linked(self) -> Iterator[Entry]:
+        """All records that refer to another one, in order."""
+        return self._stream(_LINKED, ())
 
     def update(self) -> int:
         """Add the records that are not listed yet, and return how many there were."""

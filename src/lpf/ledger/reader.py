@@ -6,7 +6,7 @@ Each body is compared with its hash. Only ``verify`` checks that the hashes are 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -80,6 +80,11 @@ class LedgerReader:
                 f"{identifier} is not in the ledger, which has {self.size} records."
             )
         return _record(seq, *row)
+
+    def get_many(self, numbers: Iterable[int]) -> Iterator[StoredRecord]:
+        """The records with these numbers, those that there are."""
+        for row in self._database.look_up(statements.RECORDS_OF, numbers):
+            yield _record(*row)
 
     def newest_time(self) -> int | None:
         """The latest time of the newest records, in microseconds since 1970: of several, since a

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lpf.errors import LedgerError, UnknownRecordError
 from lpf.ledger import statements
 from lpf.ledger.canonical import canonical, canonical_around
-from lpf.ledger.formats import QUERY_TEXT_FIELD, RECORD_FORMAT
+from lpf.ledger.formats import RECORD_FORMAT, TEXT_FIELDS
 from lpf.ledger.merkle import leaf_hash
 from lpf.storage.database import Database
 
@@ -46,9 +47,9 @@ def sequence_of(identifier: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class QueryText:
-    """The text a question was asked with, stored outside the record so that it can be erased. The
-    record holds ``commitment``, which reveals nothing about the text without ``salt``. See
-    ``query_text_commitment``."""
+    """The text a question was asked with, or a reviewer's comment, stored outside the record so
+    that it can be erased. The record holds ``commitment``, which reveals nothing about the text
+    without ``salt``. See ``query_text_commitment``."""
 
     commitment: bytes
     salt: bytes
@@ -58,6 +59,12 @@ class QueryText:
 def query_text_commitment(salt: bytes, text: str) -> bytes:
     """SHA-256 of salt and text: 32 bytes that bind the record to the text."""
     return hashlib.sha256(salt + text.encode()).digest()
+
+
+def salted(text: str) -> QueryText:
+    """A text that can be erased. The record has its salted hash; the text is stored separately."""
+    salt = os.urandom(16)
+    return QueryText(query_text_commitment(salt, text), salt, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +87,8 @@ class Draft:
     ``fields`` is the whole record except ``record_id`` and ``format``, which the ledger adds. A
     part that many records share goes into ``blobs`` as canonical JSON, stored once, and ``fields``
     holds ``reference(blob)`` in its place. ``texts`` holds the text whose commitment, in
-    hexadecimal, is the field ``query_text``. LedgerError for a draft whose record would not verify,
-    as far as that can be checked without the store.
+    hexadecimal, is the field ``query_text`` or ``comment``. LedgerError for a draft whose record
+    would not verify, as far as that can be checked without the store.
     """
 
     __slots__ = ("_after", "_before", "blobs", "references", "texts")
@@ -110,7 +117,7 @@ class Draft:
             )
         for text in texts:
             _require_storable(text)
-            _require_committed(text, fields.get(QUERY_TEXT_FIELD))
+            _require_committed(text, [fields.get(name) for name in TEXT_FIELDS])
         self.texts = texts
 
     def seal(self, seq: int) -> tuple[bytes, bytes]:
@@ -132,17 +139,17 @@ def _require_storable(text: QueryText) -> None:
         )
 
 
-def _require_committed(text: QueryText, named: object) -> None:
+def _require_committed(text: QueryText, named: Sequence[object]) -> None:
     """A text that does not match its record could never be verified."""
     if text.commitment != query_text_commitment(text.salt, text.text):
         raise LedgerError(
             f"query text {text.commitment.hex()}: is not the commitment to its salt and text; "
             "nothing was written. Compute it with query_text_commitment(salt, text)."
         )
-    if named != text.commitment.hex():
+    if text.commitment.hex() not in named:
         raise LedgerError(
-            f"query text {text.commitment.hex()}: the record's field {QUERY_TEXT_FIELD} does not "
-            "name it; nothing was written. Put commitment.hex() there."
+            f"query text {text.commitment.hex()}: the record's field {' or '.join(TEXT_FIELDS)} "
+            "does not name it; nothing was written. Put commitment.hex() there."
         )
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ClauseElement
 
 from lpf.storage.database import Database
-from lpf.storage.statements import Prepared
+from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import ledger, ledger_blobs, ledger_identity, ledger_tiles, query_texts
 
 # The advisory lock of PostgreSQL that lets one writer at a time number the records.
@@ -68,6 +68,12 @@ RECORDS = Prepared(
     .order_by(ledger.c.seq),
     "first",
     "last",
+)
+RECORDS_OF = Prepared(
+    select(ledger.c.seq, ledger.c.leaf, ledger.c.body, ledger.c.checkpoint)
+    .where(any_of(ledger.c.seq))
+    .order_by(ledger.c.seq),
+    *KEYS,
 )
 LEAVES = Prepared(
     select(ledger.c.leaf)

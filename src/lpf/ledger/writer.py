@@ -27,7 +27,7 @@ from lpf.ledger import checkpoint as checkpoints
 from lpf.ledger import statements
 from lpf.ledger.background_writer import BackgroundWriter, MakeDraft
 from lpf.ledger.checkpoint import Checkpoint
-from lpf.ledger.formats import QUERY_TEXT_FIELD
+from lpf.ledger.formats import TEXT_FIELDS
 from lpf.ledger.group_commit import GroupCommit
 from lpf.ledger.identity import (
     Identity,
@@ -366,7 +366,7 @@ class Ledger:
 
 
 def erase_query_texts(database: Database, record_ids: Iterable[str]) -> int:
-    """Deletes the query texts of these records in one transaction and returns how many there were.
+    """Deletes query texts and comments of records in one transaction; returns how many there were.
     The records stay as they are: they hold commitments only. UnknownRecordError, with nothing
     erased, if one is not a record.
 
@@ -374,7 +374,8 @@ def erase_query_texts(database: Database, record_ids: Iterable[str]) -> int:
     the caller.
     """
     reader = LedgerReader(database)
-    named = [reader.get(each).fields.get(QUERY_TEXT_FIELD, "") for each in record_ids]
+    found = [reader.get(each).fields for each in record_ids]
+    named = [fields.get(name, "") for fields in found for name in TEXT_FIELDS]
     commitments = {bytes.fromhex(name) for name in named if is_digest(name)}
     with database.transaction() as connection:
         runs = [database.run(connection, statements.DELETE_TEXT, (c,)) for c in commitments]

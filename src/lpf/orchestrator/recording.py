@@ -7,7 +7,6 @@ named by their id and by the salted hash of what was read.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
@@ -17,7 +16,7 @@ import numpy as np
 
 from lpf.engine import Background, Engine, Items
 from lpf.ledger.canonical import canonical
-from lpf.ledger.records import Draft, QueryText, query_text_commitment, reference
+from lpf.ledger.records import Draft, QueryText, reference, salted
 from lpf.results import FactUsed, Method, QueryResult, RelatedEvidence
 from lpf.schema import Schema
 from lpf.storage.values import iso
@@ -94,13 +93,6 @@ def draft_of(result: QueryResult, context: Context, asked_by: str | None = None)
         texts = (salted(result.options.query_text),)
         fields["query_text"] = texts[0].commitment.hex()
     return Draft(fields, blobs, texts)
-
-
-def salted(text: str) -> QueryText:
-    """The query text of a question. The record has its salted hash; the text is stored separately
-    and can be erased."""
-    salt = os.urandom(16)
-    return QueryText(query_text_commitment(salt, text), salt, text)
 
 
 def numbers(row: FloatArray) -> list[float | None]:

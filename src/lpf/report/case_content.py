@@ -18,6 +18,7 @@ from lpf.ledger import canonical, prove_inclusion
 from lpf.metrics.calibration import Reliability
 from lpf.model.artefact import WARNING_PREFIX, ModelCard
 from lpf.results import QueryResult
+from lpf.review import AnswerFeedback
 from lpf.storage.evidence import DamagedItem, StoredEvidence
 from lpf.storage.values import iso
 
@@ -109,7 +110,7 @@ class CaseContent:
     ``sentences`` explain it in words, if there are any. ``prediction_set`` are the values that
     cannot be ruled out, or None. ``texts`` are those of the items and of related evidence, by ID.
     ``question`` are pairs of a name and a value, such as when it was asked. ``similar`` are known
-    entity IDs like an unknown one.
+    entity IDs like an unknown one. ``feedback`` is what reviewers said about a recorded answer.
     """
 
     explanation: AnswerExplanation
@@ -124,6 +125,7 @@ class CaseContent:
     model: CaseModel | None = None
     proof: CaseProof | None = None
     similar: tuple[str, ...] = ()
+    feedback: AnswerFeedback | None = None
 
     @property
     def claims(self) -> tuple[str, ...]:
@@ -229,6 +231,7 @@ def case_of_record(
         tuple(question),
         _model(workspace, version, fields["predicate"], fields["method"]),
         _proof(workspace, record_id) if with_proof else None,
+        feedback=workspace.reviews.of(record_id),
     )  # fmt: skip
 
 

@@ -38,6 +38,8 @@ from lpf.report.waterfall import (
     waterfall_table,
 )
 from lpf.results import NO_ANSWER
+from lpf.review.feedback import AnswerFeedback, in_order
+from lpf.review.records import Adjudication, Review
 
 SHEET: Final = "case_file.css"
 TITLE_CHARACTERS: Final = 300
@@ -117,6 +119,7 @@ def _parts(case: CaseContent) -> Iterator[str]:
     yield from cards(case)
     yield from _facts(case)
     yield from _related(case)
+    yield from _reviews(case.feedback)
     yield from _model(case.model)
     yield from _question(case)
     yield from _proof(case.proof, case.explanation.record_id)
@@ -248,6 +251,43 @@ def _related(case: CaseContent) -> Iterator[str]:
         rows.append(PageRow([_short(one.predicate), said, " · ".join(lines)]))
     caption = "Evidence about other predicates, which the schema relates to this one"
     yield section("Related evidence", table(caption, columns, rows))
+
+
+def _reviews(feedback: AnswerFeedback | None) -> Iterator[str]:
+    if feedback is None or not (feedback.reviews or feedback.adjudications):
+        return
+    columns = (
+        PageColumn("reviewer", "name"),
+        PageColumn("when", "word"),
+        PageColumn("verdict", "name"),
+        PageColumn("revised answer", "word"),
+        PageColumn("items and comment", "long"),
+        PageColumn("record", "word"),
+    )
+    rows = [PageRow(_review(one, feedback)) for one in in_order([feedback])]
+    said = f"The reviews are {feedback.status}"
+    if feedback.value is not None:
+        said = f"{said}: <strong>{_name(feedback.value)}</strong>"
+    caption = "What reviewers said about this answer; the last review of each counts"
+    yield section("Reviews", f"<p>{said}.</p>", table(caption, columns, rows))
+
+
+def _review(one: Review | Adjudication, feedback: AnswerFeedback) -> list[str]:
+    words, revised = list[str](), ""
+    if isinstance(one, Review):
+        words += one.judged
+        if one.revised_top is not None:
+            value, probability = one.revised_top
+            revised = f"{_short(value)}, {share(probability)}"
+    if one.is_erased:
+        words.append("comment erased")
+    elif one.comment is not None:
+        words.append(one.comment)
+    withdrawn = ", withdrawn" if one.record_id in feedback.withdrawn else ""
+    when = f"{one.timestamp:%Y-%m-%d %H:%M}"
+    said = f"{_short(one.words)}{withdrawn}"
+    told = beginning("; ".join(words), TITLE_CHARACTERS)
+    return [_short(one.reviewer), when, said, revised, told, one.record_id]
 
 
 def _model(model: CaseModel | None) -> Iterator[str]:

@@ -37,6 +37,7 @@ from lpf.ingest import (
 )
 from lpf.ingest.input_files import Rows
 from lpf.ledger import erase_query_texts
+from lpf.ledger.contents import require_answer
 from lpf.ledger.formats import DISCLOSURE_FORMAT
 from lpf.model.zero_label import ZeroLabelNumbers
 from lpf.orchestrator import AuditMode, Replay, replay, replay_deep
@@ -44,6 +45,8 @@ from lpf.reading import ReadRequest, claim_reader, is_pair, open_reader
 from lpf.reading.pair import text_part
 from lpf.reading.words import wordless
 from lpf.results import QueryResult, QueryResults
+from lpf.review import Reviews
+from lpf.review.records import REVIEW
 from lpf.schema import Schema
 from lpf.storage.evidence import DamagedItem, StoredEvidence
 from lpf.storage.seals import damaged_error
@@ -69,7 +72,7 @@ from lpf.workspace.training_runs import (
     run_training,
 )
 from lpf.workspace.training_sources import TrainingSource
-from lpf.workspace.wiring import CIRCUIT_PARTS, MODEL_PARTS, REJECTS, Wiring
+from lpf.workspace.wiring import CIRCUIT_PARTS, MODEL_PARTS, REJECTS, Wiring, part
 
 if TYPE_CHECKING:
     from lpf.workspace.synthetic import AddedDomain
@@ -127,6 +130,12 @@ class Workspace(Wiring):
     def open(cls, folder: Path | str | None = None, *, asked_by: str | None = None) -> Workspace:
         """The same as ``Workspace(folder, asked_by=...)``."""
         return cls(folder, asked_by=asked_by)
+
+    @part
+    def reviews(self) -> Reviews:
+        """What people say about the answers: see docs/review.md. By default the reviewer is who
+        asks."""
+        return Reviews(self, self.settings.asked_by if self.asked_by is None else self.asked_by)
 
     def query(
         self,
@@ -454,8 +463,9 @@ class Workspace(Wiring):
             ) from error
 
     def erase_query_texts(self, *record_ids: str) -> tuple[int, tuple[str, ...]]:
-        """Destroy the texts that questions were asked with. Returns how many there were, and
-        warnings if bytes of them may remain on disk. The records stay valid."""
+        """Destroy the texts that questions were asked with, and the comments of reviews. Returns
+        how many there were, and warnings if bytes of them may remain on disk. The records stay
+        valid."""
         erased = erase_query_texts(self.database, record_ids)
         warning = scrub(self.database)
         return erased, (warning,) if warning else ()
@@ -468,8 +478,12 @@ class Workspace(Wiring):
         return read
 
     def replay(self, record_id: str, *, deep: bool = False) -> Replay:
-        """Compute a record's answer again: from its factors, or (``deep``) from texts and model."""
+        """Compute a record's answer again: from its factors, or (``deep``) from texts and model.
+        Of a review, its revised answer, from the record of the answer."""
         fields = self.records.expand(self.records.get(record_id))
+        if fields.get("kind") == REVIEW:
+            return self.reviews.replay(record_id)
+        require_answer(fields)
         if not deep:
             return replay(fields)
         return replay_deep(

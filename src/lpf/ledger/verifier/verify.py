@@ -6,10 +6,10 @@ import contextlib
 import hashlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from lpf.errors import InputFileError
-from lpf.ledger.formats import HASH_BYTES, QUERY_TEXT_FIELD, RECORD_FORMAT
+from lpf.ledger.formats import HASH_BYTES, RECORD_FORMAT, TEXT_FIELDS
 from lpf.ledger.verifier.checkpoints import CheckpointCheck, SignedCheckpoint, read_trusted
 from lpf.ledger.verifier.exported import ExportSource
 from lpf.ledger.verifier.findings import FindingLimitReached, Findings, Verification
@@ -147,8 +147,8 @@ class _Verifier:
 
 
 class TextCheck:
-    """Checks that each query text matches its salted hash and that a record refers to it. A
-    missing text is not a finding: it may have been erased.
+    """Checks that each query text or comment matches its salted hash and that a record refers to
+    it. A missing text is not a finding: it may have been erased.
 
     Texts are read before the records, so that their records are seen later; until then 32 bytes
     per text are held in memory.
@@ -166,12 +166,11 @@ class TextCheck:
 
     def note_record(self, fields: dict[str, Any]) -> None:
         """Note which text the fields of a record refer to."""
-        commitment = fields.get(QUERY_TEXT_FIELD)
-        if self._unreferenced and isinstance(commitment, str):
-            try:
+        if not self._unreferenced:
+            return
+        for commitment in map(fields.get, TEXT_FIELDS):
+            if _is_hash(commitment):
                 self._unreferenced.discard(bytes.fromhex(commitment))
-            except ValueError:
-                return  # not a commitment; records may contain other values
 
     def finish(self) -> None:
         """Call after the last record."""
@@ -194,5 +193,5 @@ def _references(value: Any) -> set[bytes]:
     return set().union(*map(_references, value)) if isinstance(value, list) else set()
 
 
-def _is_hash(value: Any) -> bool:
+def _is_hash(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) == 64 and not value.strip("0123456789abcdef")
