@@ -21,7 +21,8 @@ from lpf.cli.terminal import (
     table,
 )
 from lpf.explain import AnswerExplanation, ItemPart, Part
-from lpf.explain.sentences import KIND_NAMES, reason_for_weight
+from lpf.explain.sentences import KIND_NAMES
+from lpf.explain.weight_reasons import listed_reasons
 
 HALF = 12  # columns of a bar on each side of zero
 BARS_FROM = 100
@@ -169,19 +170,4 @@ def _item(found: AnswerExplanation, item: ItemPart, value: str) -> Iterator[str]
     else:
         top = int(item.without.argmax())
         yield f"{found.values[top]} {100 * item.without[top]:.0f} %"
-    yield reason_for_weight(item) or _product(item)
-
-
-def _product(item: ItemPart) -> str:
-    """The factors of a weight that are not 1."""
-    weight = item.weight
-    factors = (
-        (weight.copies, "copies"),
-        (weight.familiarity, "familiarity"),
-        (weight.relevance, "relevance"),
-        (weight.shared, "shared errors"),
-        (weight.trust, "trust"),
-        (weight.given, "as supposed"),
-    )
-    shown = [f"{name} {x:.2f}" for x, name in factors if x is not None and abs(x - 1.0) > 0.005]
-    return " × ".join(shown)
+    yield listed_reasons(item)

@@ -15,7 +15,8 @@ The log odds of two values are then exactly the sum of what all parts say, in ev
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -85,7 +86,7 @@ class Flip:
     is_smallest: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AnswerExplanation:
     """The answer about one entity, taken apart.
 
@@ -94,7 +95,8 @@ class AnswerExplanation:
     [V]. ``flip`` is the smallest set of items whose removal changes the answer; None if no removal
     does. ``conflict`` is how much the items contradict each other (0 to 1), ``source_conflict`` how
     much the sources do. ``claim`` is what the answer is about, if all items have the same.
-    ``deferred`` says why the answer was deferred; None if it was given.
+    ``deferred`` says why the answer was deferred; None if it was given. ``texts`` are those of the
+    items by ID, where they are at hand; they are shown, and not part of ``to_dict``.
     """
 
     entity_id: str
@@ -112,6 +114,18 @@ class AnswerExplanation:
     notes: tuple[str, ...] = ()
     claim: str | None = None
     deferred: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The explanation for people: sentences, and what each part adds."""
+        from lpf.explain.plain_text import plain_text  # which needs this class
+
+        return plain_text(self)
+
+    def __repr__(self) -> str:
+        best, share = self.ranked[0], float(self.probabilities.max())
+        about = f"{self.entity_id!r} {self.predicate}: {best} {share:.3f}"
+        return f"<AnswerExplanation {about} ({len(self.items)} items)>"
 
     @property
     def ranked(self) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from lpf.explain.explanation import AnswerExplanation, ItemPart, Part
 from lpf.explain.flip import MOST_EXACT
+from lpf.explain.weight_reasons import LITTLE, joined, reason_for_weight
 
 EQUAL_ODDS = 1.1
 LEAST_BITS = 0.05  # less than this is not worth a word
 MOST_NAMED = 3
-LITTLE = 0.5  # an item that counts less than this share of what it could is worth a reason
 KIND_NAMES = {
     "prior": "the prior",
     "facts": "known facts",
@@ -102,10 +102,6 @@ def _named(parts: Sequence[tuple[Part, float]], *, positive: bool) -> str:
     return joined(shown)
 
 
-def joined(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 def name_of(part: Part) -> str:
     """What a sentence calls the part."""
     if part.kind == "item":
@@ -117,35 +113,15 @@ def name_of(part: Part) -> str:
 
 def little_weight(items: Sequence[ItemPart]) -> Iterator[str]:
     """One sentence for each of the first items that counts little, and why."""
+    trust = items[0].weight.trust if items else None
+    if trust is not None and trust <= LITTLE:
+        yield "All items count little because what was learned hardly holds in other groups."
     named = 0
     for item in items:
         reason = reason_for_weight(item)
         if reason and named < MOST_NAMED:
             named += 1
             yield f"{item.name} counts little because {reason}."
-
-
-def reason_for_weight(item: ItemPart) -> str:
-    """Why an item counts little; empty if it does not."""
-    weight, reasons = item.weight, []
-    if item.wordless:
-        return "it has no words"
-    if weight.given is not None and weight.given <= LITTLE:
-        return "it was given little weight"
-    if weight.copies is not None and weight.copies <= LITTLE and item.copies_of:
-        named = joined(item.copies_of[:MOST_NAMED])
-        more = len(item.copies_of) - MOST_NAMED
-        reasons.append(f"it repeats {named}{f' and {more} more' if more > 0 else ''}")
-    if weight.familiarity is not None and weight.familiarity <= LITTLE:
-        reasons.append("it is unlike the texts that the model was trained on")
-    if weight.relevance is not None and weight.relevance <= LITTLE:
-        reasons.append("it says little about the claim")
-    if weight.doubt is not None and weight.doubt >= LITTLE:
-        known = item.credibility is not None
-        reasons.append("its credibility is low" if known else "such items often say nothing")
-    if weight.trust is not None and weight.trust <= LITTLE:
-        reasons.append("what was learned hardly holds in other groups")
-    return joined(reasons)
 
 
 def change_of_answer(explanation: AnswerExplanation) -> str:
