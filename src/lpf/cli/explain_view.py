@@ -21,7 +21,7 @@ from lpf.cli.terminal import (
     table,
 )
 from lpf.explain import AnswerExplanation, ItemPart, Part
-from lpf.explain.sentences import KIND_NAMES
+from lpf.explain.sentences import KIND_NAMES, conflict_in_words
 from lpf.explain.weight_reasons import listed_reasons
 
 HALF = 12  # columns of a bar on each side of zero
@@ -48,8 +48,6 @@ def show_explanation(
     output.print(Text.assemble(head, (one_line(verdict), "bold")))
     if found.claim is not None:
         output.print(indented(Text(one_line(f"claim: {found.claim}"))))
-    if found.deferred is not None:
-        output.print(indented(Text(one_line(f"deferred: {found.deferred}"))))
     if actual is not None:
         output.print(indented(Text(one_line(_change(found, actual)), style="yellow")))
     output.print()
@@ -66,10 +64,8 @@ def show_explanation(
         _show_items(output, found, values)
     closing = [("note", note) for note in found.notes]
     if found.conflict is not None:
-        between = f"between items {found.conflict:.2f}"
-        if found.source_conflict is not None:
-            between += f", between sources {found.source_conflict:.2f}"
-        closing.insert(0, ("conflict", f"{between} (0: all agree, 1: none does)"))
+        words = conflict_in_words(found.conflict, found.source_conflict)
+        closing.insert(0, ("conflict", words))
     recorded = found.record_id or (NOT_RECORDED if actual is not None else "not recorded")
     print_pairs(output, [*closing, ("record", recorded)])
 

@@ -33,7 +33,7 @@ from lpf.explain.recombination import (
 from lpf.items import Items, Segments
 from lpf.orchestrator.replay import as_row
 from lpf.results import Method, QueryResult
-from lpf.sureness import IN_WORDS
+from lpf.sureness import Decision
 from lpf.types import FloatArray, Posteriors, QueryOptions
 
 NO_MODEL = (
@@ -453,4 +453,4 @@ def _deferred(decision: Mapping[str, Any] | None) -> str | None:
     """Why a recorded answer was deferred; None if it was not."""
     if decision is None or decision["answered"]:
         return None
-    return ", ".join(IN_WORDS[reason] for reason in decision["reasons"])
+    return Decision.from_dict(decision).why

@@ -73,14 +73,14 @@ def _reasons(item: ItemPart) -> Iterator[WeightReason]:
     if _takes(weight.relevance):
         degree = "says little" if _is_little(weight.relevance) else "may say nothing"
         yield _reason(f"it {degree} about the claim", weight.relevance)
-    if weight.doubt is not None and weight.doubt > 1.0 - FULL:
-        yield _reason(_doubtful(item, weight.doubt), 1.0 - weight.doubt)
     if _takes(weight.shared):
         yield _reason("it may share its errors with other items", weight.shared, is_common=True)
     if _takes(weight.trust):
         degree = "hardly" if _is_little(weight.trust) else "not fully"
         words = f"what was learned holds {degree} in other groups"
         yield _reason(words, weight.trust, is_common=True)
+    if weight.doubt is not None and weight.doubt > 1.0 - FULL:
+        yield _reason(_doubtful(item, weight.doubt), 1.0 - weight.doubt)
 
 
 def _doubtful(item: ItemPart, doubt: float) -> str:

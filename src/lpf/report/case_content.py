@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lpf.errors import LPFError, ProofError, UnknownEvidenceError, UnknownRecordError
 from lpf.explain import AnswerExplanation, explain_record, explain_result
+from lpf.explain.how_sure import how_sure, how_sure_then
+from lpf.explain.sentences import reasons
 from lpf.ledger import canonical, prove_inclusion
 from lpf.metrics.calibration import Reliability
 from lpf.model.artefact import WARNING_PREFIX, ModelCard
@@ -106,10 +108,10 @@ class CaseProof:
 class CaseContent:
     """One answer with all that its case file shows.
 
-    ``sentences`` explain it in words, if there are any. ``prediction_set`` are the values that
-    cannot be ruled out, or None. ``texts`` are those of the items and of related evidence, by ID.
-    ``question`` are pairs of a name and a value, such as when it was asked. ``similar`` are known
-    entity IDs like an unknown one.
+    ``sentences`` explain it in words, and ``how_sure`` say how far it may be relied on.
+    ``prediction_set`` are the values that cannot be ruled out, or None. ``texts`` are those of the
+    items and of related evidence, by ID. ``question`` are pairs of a name and a value, such as when
+    it was asked. ``similar`` are known entity IDs like an unknown one.
     """
 
     explanation: AnswerExplanation
@@ -124,6 +126,7 @@ class CaseContent:
     model: CaseModel | None = None
     proof: CaseProof | None = None
     similar: tuple[str, ...] = ()
+    how_sure: tuple[str, ...] = ()
 
     @property
     def claims(self) -> tuple[str, ...]:
@@ -136,11 +139,12 @@ def case_of_result(
     workspace: Workspace,
     result: QueryResult,
     *,
-    sentences: Sequence[str] = (),
+    between: tuple[str, str] | None = None,
     explanation: AnswerExplanation | None = None,
     with_proof: bool = True,
 ) -> CaseContent:
-    """The case of a live answer. ``explanation`` is made here if it is not given."""
+    """The case of a live answer. Its sentences compare the values ``between``, by default the most
+    probable ones; ``explanation`` is made here if it is not given."""
     if explanation is None:
         explanation = explain_result(result, workspace.engine, workspace.background)
     used = [one for one in (result.evidence, *(one.items for one in result.related)) if one]
@@ -159,7 +163,7 @@ def case_of_result(
     return CaseContent(
         explanation,
         result.has_answer,
-        tuple(sentences),
+        tuple(reasons(explanation, between)),
         None if result.prediction_set is None else result.prediction_set.values,
         _description(workspace, result.predicate),
         _texts(workspace, chain),
@@ -180,6 +184,7 @@ def case_of_result(
         _model(workspace, version, result.predicate, result.method),
         _proof(workspace, result.record_id) if with_proof else None,
         result.similar or (),
+        tuple(how_sure(result)),
     )  # fmt: skip
 
 
@@ -187,7 +192,7 @@ def case_of_record(
     workspace: Workspace,
     record_id: str,
     *,
-    sentences: Sequence[str] = (),
+    between: tuple[str, str] | None = None,
     explanation: AnswerExplanation | None = None,
     with_proof: bool = True,
 ) -> CaseContent:
@@ -209,7 +214,7 @@ def case_of_record(
     return CaseContent(
         explanation,
         fields["method"] != "prior",
-        tuple(sentences),
+        tuple(reasons(explanation, between)),
         tuple(fields["prediction_set"]["values"]) if "prediction_set" in fields else None,
         _description(workspace, fields["predicate"]),
         _texts(workspace, chain),
@@ -229,6 +234,7 @@ def case_of_record(
         tuple(question),
         _model(workspace, version, fields["predicate"], fields["method"]),
         _proof(workspace, record_id) if with_proof else None,
+        how_sure=tuple(how_sure_then(fields)),
     )  # fmt: skip
 
 
