@@ -17,8 +17,9 @@ from lpf.explain import AnswerExplanation, explain_record, explain_result
 from lpf.explain.how_sure import how_sure, how_sure_then
 from lpf.explain.sentences import reasons
 from lpf.ledger import canonical, prove_inclusion
-from lpf.metrics.calibration import Reliability
-from lpf.model.artefact import WARNING_PREFIX, ModelCard
+from lpf.model.artefact import WARNING_PREFIX, Artefact, ModelCard
+from lpf.model.held_out import HeldOutAnswers
+from lpf.report.case_calibration import CaseCalibration
 from lpf.results import QueryResult
 from lpf.storage.evidence import DamagedItem, StoredEvidence
 from lpf.storage.values import iso
@@ -70,13 +71,14 @@ class CaseRelated:
 class CaseModel:
     """The model that answered. ``card`` is None if it cannot be read, and ``problem`` says why;
     ``scores`` are those of whole held-out entities for this predicate and way of answering.
-    ``reliability`` draws a diagram, if somebody has the numbers: cards do not store them."""
+    ``calibration`` are its answers about held-out entities, if it has any that were given like this
+    one."""
 
     version: str
     card: ModelCard | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     scored_on: str = ""
-    reliability: Reliability | None = None
+    calibration: CaseCalibration | None = None
     problem: str = ""
 
     @property
@@ -181,7 +183,7 @@ def case_of_result(
             for one in result.related
         ),
         tuple(question),
-        _model(workspace, version, result.predicate, result.method),
+        _model(workspace, version, explanation),
         _proof(workspace, result.record_id) if with_proof else None,
         result.similar or (),
         tuple(how_sure(result)),
@@ -232,7 +234,7 @@ def case_of_record(
             for one in related
         ),
         tuple(question),
-        _model(workspace, version, fields["predicate"], fields["method"]),
+        _model(workspace, version, explanation),
         _proof(workspace, record_id) if with_proof else None,
         how_sure=tuple(how_sure_then(fields)),
     )  # fmt: skip
@@ -322,17 +324,30 @@ def _fact(
 
 
 def _model(
-    workspace: Workspace, version: str | None, predicate: str, method: str
+    workspace: Workspace, version: str | None, explanation: AnswerExplanation
 ) -> CaseModel | None:
+    method, predicate = explanation.method, explanation.predicate
     if version is None or method in NO_MODEL_METHODS:
         return None
     try:
         active = workspace.model if workspace.models.active() == version else None
-        card = (active or workspace.models.load(version)).card
+        model = active or workspace.models.load(version)
     except LPFError as error:  # removed, or damaged since; the answer itself is in the record
         return CaseModel(version, problem=error.message)
-    scores, scored_on = _scores(card, predicate, "learned" if method == "learned" else "spn")
-    return CaseModel(version, card, scores, scored_on)
+    scores, scored_on = _scores(model.card, predicate, "learned" if method == "learned" else "spn")
+    found = _calibration(model, explanation)
+    return CaseModel(version, model.card, scores, scored_on, found)
+
+
+def _calibration(model: Artefact, explanation: AnswerExplanation) -> CaseCalibration | None:
+    """None if the model has no held-out answers that were given as this one."""
+    known = model.config.held_out.get(explanation.predicate)
+    if known is None or explanation.method != "spn" or explanation.mode != "robust":
+        return None
+    values = len(model.config.head(explanation.predicate).values)
+    held = HeldOutAnswers.of(known.kind, values, model.tensors, explanation.predicate)
+    sure = float(explanation.probabilities.max()) if explanation.items else None
+    return CaseCalibration(held, sure)
 
 
 def _scores(card: ModelCard, predicate: str, variant: str) -> tuple[Mapping[str, float], str]:

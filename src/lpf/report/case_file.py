@@ -12,6 +12,7 @@ from typing import Final
 
 from lpf.explain import AnswerExplanation
 from lpf.explain.sentences import METHODS_IN_WORDS, change_of_answer, conflict_in_words
+from lpf.report.case_calibration import calibration_charts
 from lpf.report.case_content import CaseContent, CaseModel, CaseProof, texts_by_id
 from lpf.report.evidence_cards import cards
 from lpf.report.foreign_text import beginning, isolated, shown
@@ -28,7 +29,7 @@ from lpf.report.page import (
     section,
     table,
 )
-from lpf.report.small_charts import reliability_diagram, value_bars
+from lpf.report.small_charts import value_bars
 from lpf.report.waterfall import (
     item_groups,
     rivals,
@@ -237,8 +238,7 @@ def _model(model: CaseModel | None) -> Iterator[str]:
         ("not for", model.card.unsuitable_use),
     ]
     parts = [glance(list(_scores(model)))] if model.scores else []
-    if model.reliability is not None:
-        parts.append(reliability_diagram(model.reliability))
+    parts.append(calibration_charts(model.calibration))
     if model.warnings:
         parts.append(bullets(model.warnings))
     yield section("Model", *parts, definitions(facts))
