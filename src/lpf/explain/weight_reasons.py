@@ -79,13 +79,15 @@ def _reasons(item: ItemPart) -> Iterator[WeightReason]:
         degree = "hardly" if _is_little(weight.trust) else "not fully"
         words = f"what was learned holds {degree} in other groups"
         yield _reason(words, weight.trust, is_common=True)
-    if weight.doubt is not None and weight.doubt > 1.0 - FULL:
+    # A credibility is shown wherever reasons are; only a low one is worth repeating.
+    least = 1.0 - FULL if item.credibility is None else LITTLE
+    if weight.doubt is not None and weight.doubt > least:
         yield _reason(_doubtful(item, weight.doubt), 1.0 - weight.doubt)
 
 
 def _doubtful(item: ItemPart, doubt: float) -> str:
     if item.credibility is not None:
-        return "its credibility is low" if doubt >= LITTLE else "its credibility is not full"
+        return "its credibility is low"
     return f"such items {'often' if doubt >= LITTLE else 'sometimes'} say nothing"
 
 

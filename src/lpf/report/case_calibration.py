@@ -17,7 +17,7 @@ from lpf.report.page import paragraph
 from lpf.report.waterfall import share
 from lpf.sureness import FEWEST_TOLD
 
-WIDTH, HEIGHT, LEFT, TOP, LOW = 300, 150, 44, 10, 40  # of a chart, in pixels
+WIDTH, HEIGHT, LEFT, TOP, LOW = 300, 130, 52, 12, 38  # of a chart, in pixels
 PER_DOT, MOST_DOTS = 25, 8  # held-out entities behind a dot of the diagram
 LEAST_SHOWN = 5  # the share of errors among fewer answers is noise
 MOST_POINTS = 100  # of the curve
@@ -59,10 +59,10 @@ def calibration_charts(found: CaseCalibration | None) -> str:
 def _figure(name: str, title: str, spoken: str, drawn: str, caption: str) -> str:
     return (
         f'<figure><svg class="{name}" role="img" aria-labelledby="{name}-title {name}-words" '
-        f'viewBox="0 0 {LEFT + WIDTH + 16} {TOP + HEIGHT + LOW}">\n'
+        f'viewBox="0 0 {LEFT + WIDTH + 24} {TOP + HEIGHT + LOW}">\n'
         f'<title id="{name}-title">{shown(title)}</title>\n'
         f'<desc id="{name}-words">{shown(spoken)}</desc>\n{drawn}</svg>\n'
-        f"<figcaption><strong>{shown(title)}.</strong> {shown(caption)}</figcaption></figure>\n"
+        f"<figcaption><strong>{shown(title)}</strong> {shown(caption)}</figcaption></figure>\n"
     )
 
 
@@ -129,7 +129,8 @@ def _risk(found: RiskCoverage, case: CaseCalibration) -> tuple[str, str, str, st
     )
     half = float(found.risk[max(0, (entities + 1) // 2 - 1)])
     numbers = f"of the surest half {share(half)}, of all {share(float(found.risk[-1]))}"
-    used = "used for nothing else" if case.held.kind == "apart" else "that also chose settings"
+    apart = case.held.kind == "apart"
+    used = "which were used for nothing else" if apart else "which also chose settings"
     caption = (
         "If only the surest answers were given, this share of them would be wrong: "
         f"{numbers}. The lower and the flatter, the better. "
