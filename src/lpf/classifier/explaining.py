@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
@@ -14,11 +13,10 @@ from lpf.engine import Answers, Items
 from lpf.errors import ConfigError
 from lpf.explain import AnswerExplanation, Changes, NewText, explain_result, supposed
 from lpf.factors.keys import content_key
+from lpf.items import MOST_UNUSED, LeftOut
 from lpf.reading.words import wordless
 from lpf.results import QueryResult, unfamiliar_notes
 from lpf.types import Evidence, Float32Array, QueryOptions
-
-MOST_NAMED: Final = 5
 
 
 def explanations(
@@ -107,15 +105,16 @@ def _result(
 ) -> QueryResult:
     log_prior = fitted.engine.background.log_prior(PREDICATE)
     values = fitted.schema[PREDICATE].values
-    notes = list(_left_out_notes(left_out, options))
+    named = {"below_credibility": tuple(left_out[:MOST_UNUSED])}
     if items is None or answers is None:
         prior = fitted.prior.tolist()
         return QueryResult(
             f"X[{number}]", PREDICATE, values, prior, "none", "prior", options, 0, 0, log_prior,
-            notes=tuple(notes),
+            none_of=LeftOut(below_credibility=len(left_out), named=named), threshold="model",
         )  # fmt: skip
+    items.below_credibility, items.unused = len(left_out), named
     weighted = answers.method == "spn" and options.mode == "robust"
-    notes += unfamiliar_notes(items, weighted=weighted)
+    notes = unfamiliar_notes(items, weighted=weighted)
     return QueryResult(
         f"X[{number}]",
         PREDICATE,
@@ -129,6 +128,7 @@ def _result(
         log_prior,
         items,
         notes=tuple(notes),
+        threshold="model",
         claim_alone=None if answers.claim_alone is None else answers.claim_alone[place],
     )
 
@@ -154,14 +154,6 @@ def _finished(
     texts = dict(zip(names, (one.text_content for one in entity.evidence), strict=True))
     texts |= {f"new-{place + 1}": text for place, text in enumerate(added)}
     return replace(found, texts=texts, claim=entity.claim)
-
-
-def _left_out_notes(names: Sequence[str], options: QueryOptions) -> list[str]:
-    if not names:
-        return []
-    named = ", ".join(names[:MOST_NAMED])
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return [f"not used: {named}{more}, below credibility {options.min_credibility:g}"]
 
 
 def _own_id(item: Evidence) -> str | None:

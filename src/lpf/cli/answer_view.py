@@ -29,7 +29,7 @@ from lpf.combine.uncertainty import entropy
 from lpf.explain.how_sure import how_sure
 from lpf.explain.sentences import METHODS_IN_WORDS, conflict_in_words
 from lpf.explain.weight_reasons import joined
-from lpf.items import Items
+from lpf.items import Items, LeftOut
 from lpf.orchestrator.inference import NOTHING, RELATED_ONLY
 from lpf.results import (
     NO_ANSWER,
@@ -37,7 +37,6 @@ from lpf.results import (
     STAGES,
     UNLIKE,
     FactUsed,
-    LeftOut,
     QueryResult,
     all_left_out_note,
     beyond_top_k_notes,

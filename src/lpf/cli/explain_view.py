@@ -21,7 +21,7 @@ from lpf.cli.terminal import (
     table,
 )
 from lpf.explain import AnswerExplanation, ItemPart, Part
-from lpf.explain.sentences import KIND_NAMES, conflict_in_words
+from lpf.explain.sentences import KIND_NAMES, conflict_in_words, not_used
 from lpf.explain.weight_reasons import listed_reasons
 
 HALF = 12  # columns of a bar on each side of zero
@@ -62,7 +62,10 @@ def show_explanation(
     if values is not None:
         _show_waterfall(output, found, values, texts)
         _show_items(output, found, values)
-    closing = [("note", note) for note in found.notes]
+    closing = [("not used", ": ".join(one)) for one in not_used(found)]
+    if found.not_used is None:
+        closing.append(("not used", "a record does not say which items were not used"))
+    closing += [("note", note) for note in found.notes]
     if found.conflict is not None:
         words = conflict_in_words(found.conflict, found.source_conflict)
         closing.insert(0, ("conflict", words))

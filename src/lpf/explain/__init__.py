@@ -1,6 +1,6 @@
 """Why an answer is what it is, and what would change it."""
 
-from lpf.explain.explanation import AnswerExplanation, Flip, ItemPart, Part, Weight
+from lpf.explain.explanation import AnswerExplanation, Flip, ItemPart, NotUsed, Part, Weight
 from lpf.explain.of_answers import explain_record, explain_result
 from lpf.explain.sentences import sentences
 from lpf.explain.what_if import Changes, NewText, supposed
@@ -11,6 +11,7 @@ __all__ = [
     "Flip",
     "ItemPart",
     "NewText",
+    "NotUsed",
     "Part",
     "Weight",
     "explain_record",

@@ -16,6 +16,7 @@ from lpf.explain.explanation import (
     AnswerExplanation,
     Flip,
     ItemPart,
+    NotUsed,
     Part,
     Weight,
     averaged_parts,
@@ -99,6 +100,7 @@ class Answered:
     given: FloatArray | None = None
     familiarity: FloatArray | None = None
     deferred: str | None = None
+    not_used: tuple[NotUsed, ...] | None = None
 
     @property
     def alone(self) -> FloatArray:
@@ -135,6 +137,22 @@ def answered_of(result: QueryResult, background: Background) -> Answered:
         record_id=result.record_id,
         notes=result.notes,
         deferred=result.decision.why if result.decision and result.is_deferred else None,
+        not_used=_not_used(result),
+    )
+
+
+def _not_used(result: QueryResult) -> tuple[NotUsed, ...]:
+    left_out = result.left_out
+    if left_out is None:
+        return ()
+    return tuple(
+        NotUsed(
+            words,
+            count,
+            tuple(left_out.named.get(name, ())),
+            left_out.repeats if name == "beyond_top_k" else {},
+        )
+        for name, count, words in left_out.by_reason(result.options, result.threshold)
     )
 
 
@@ -446,6 +464,7 @@ def _explanation(
         answered.record_id,
         answered.notes,
         deferred=answered.deferred,
+        not_used=answered.not_used,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lpf.explain.explanation import AnswerExplanation, ItemPart, Part
-from lpf.explain.sentences import name_of, sentences
+from lpf.explain.sentences import name_of, not_used, sentences
 from lpf.explain.weight_reasons import reason_for_weight
 
 LONGEST_TEXT: Final = 60
@@ -26,6 +26,7 @@ def plain_text(explanation: AnswerExplanation) -> str:
     lines = [f"{explanation.entity_id} · {explanation.predicate}: {verdict}"]
     lines += [f"  {line}" for line in sentences(explanation)]
     lines += _table(explanation)
+    lines += [f"  not used: {why}: {named}" for why, named in not_used(explanation)]
     lines += [f"  note: {note}" for note in explanation.notes]
     return "\n".join(map(_printable, lines))
 

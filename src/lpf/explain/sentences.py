@@ -169,6 +169,21 @@ def change_of_answer(explanation: AnswerExplanation, shown: Callable[[str], str]
     return f"Without these {number} items the answer would be {value}{bound}: {names}."
 
 
+def not_used(explanation: AnswerExplanation) -> list[tuple[str, str]]:
+    """Why items that were found were not used, and which: "2 beyond the best 5" and their IDs."""
+    lines = []
+    for one in explanation.not_used or ():
+        named = [
+            f"{name} (repeats {one.repeats[name]})" if name in one.repeats else name
+            for name in one.evidence_ids
+        ]
+        left = one.count - len(named)
+        if left and named:
+            named.append(f"and {left:,} more")
+        lines.append((f"{one.count:,} {one.why}", ", ".join(named)))
+    return lines
+
+
 def conflict_in_words(conflict: float, between_sources: float | None = None) -> str:
     """ "the items disagree (0.31 of 1; between sources 0.12)"."""
     words = next(words for limit, words in CONFLICTS if conflict < limit)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lpf.errors import LPFError, ProofError, UnknownEvidenceError, UnknownRecordError
 from lpf.explain import AnswerExplanation, explain_record, explain_result
 from lpf.explain.how_sure import how_sure, how_sure_then
-from lpf.explain.sentences import reasons
+from lpf.explain.sentences import not_used, reasons
 from lpf.ledger import canonical, prove_inclusion
 from lpf.model.artefact import WARNING_PREFIX, Artefact, ModelCard
 from lpf.model.held_out import HeldOutAnswers
@@ -155,12 +155,10 @@ def case_of_result(
         for items in used
         for name, mark in zip(items.ids, items.commitments or [b""] * len(items), strict=True)
     ]
-    left_out = result.left_out
     question = [("asked", _minute(iso(result.timestamp)))]
     if result.as_of != result.timestamp:
         question.append(("as of", _minute(iso(result.as_of))))
-    if left_out is not None and left_out.count:
-        question.append(("left out", left_out.reasons(result.options, result.threshold)))
+    question += [("not used", ": ".join(one)) for one in not_used(explanation)]
     version = None if workspace.engine is None else workspace.engine.runtime.version
     return CaseContent(
         explanation,
