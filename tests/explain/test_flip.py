@@ -64,7 +64,7 @@ def assert_changes(items: RobustItems, count: int, answer: np.ndarray, found: Fl
 
 
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 25))]
+    "seed", [6, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 25))]
 )
 def test_beyond_it_is_an_upper_bound_and_is_stated_as_one(seed: int) -> None:
     count = MOST_EXACT + 1 + seed % 2
