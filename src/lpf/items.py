@@ -6,22 +6,25 @@ entity's rows begin. One entity is the case E = 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lpf.errors import EvidenceError
-from lpf.types import Float32Array, FloatArray, KeyArray
+from lpf.types import Float32Array, FloatArray, KeyArray, QueryOptions
 
 GroupArray = NDArray[np.int64]
+# Where the minimum credibility comes from: the question (or lpf.toml), the model, or neither.
+Threshold = Literal["given", "model", "default"]
 
 _NOT_GIVEN: Final = np.empty(0)
 _NO_GROUPS: Final = np.empty(0, np.int64)
 _START = np.zeros(1, dtype=np.intp)
+MOST_UNUSED: Final = 20  # items of each reason that are named, of those that were left out
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Items:
     texts), ``has_claims`` (if any item has a claim), ``scores`` [N] (best first) and counts: of
     ``considered`` items, ``below_credibility``, ``dated_later`` and ``cut`` (beyond top_k) were
     left out. ``damaged`` items, with the reasons, do not match their hashes in the store.
+    ``unused`` has the first IDs of those left out, by the name of their count, and ``repeats`` says
+    which used item one beyond top_k is a copy of.
     ``wordless`` [N] is True for texts without a word, which do not count in robust mode (None:
     there are none).
 
@@ -124,6 +129,8 @@ class Items:
     dated_later: int = 0
     cut: int = 0
     damaged: Sequence[object] = ()
+    unused: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    repeats: Mapping[str, str] = field(default_factory=dict)
     wordless: NDArray[np.bool_] | None = None
 
     familiarity: FloatArray | None = None
@@ -220,6 +227,71 @@ def _joined(parts: Sequence[tuple[NDArray[np.bool_] | None, int]]) -> NDArray[np
     return np.concatenate(
         [np.zeros(count, np.bool_) if marks is None else marks for marks, count in parts]
     )
+
+
+# The counts of ``LeftOut``, and what retrieval calls them in ``Items``.
+LEFT_OUT_COUNTS = {
+    "later_than_as_of": "dated_later",
+    "below_credibility": "below_credibility",
+    "beyond_top_k": "cut",
+    "damaged": "damaged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many items were found for a question but not used, each counted under the first reason
+    that applies: it does not match its hashes in the store, its date, the minimum credibility, or
+    top_k. ``named`` has the first IDs of each reason, and ``repeats`` says which used item one
+    beyond top_k is a copy of."""
+
+    later_than_as_of: int = 0
+    below_credibility: int = 0
+    beyond_top_k: int = 0
+    damaged: int = 0
+    named: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False, repr=False)
+    repeats: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, items: Items) -> LeftOut:
+        """What was left out when ``items`` were retrieved."""
+        named = {
+            name: items.unused[count]
+            for name, count in LEFT_OUT_COUNTS.items()
+            if count in items.unused
+        }
+        return cls(
+            items.dated_later,
+            items.below_credibility,
+            items.cut,
+            len(items.damaged),
+            named,
+            items.repeats,
+        )
+
+    @property
+    def count(self) -> int:
+        return self.later_than_as_of + self.below_credibility + self.beyond_top_k + self.damaged
+
+    def reasons(self, options: QueryOptions, threshold: Threshold = "given") -> str:
+        """In words: "1 below credibility 0.5, 2 beyond the best 5"."""
+        return ", ".join(
+            f"{number:,} {words}" for _, number, words in self.by_reason(options, threshold)
+        )
+
+    def by_reason(
+        self, options: QueryOptions, threshold: Threshold = "given"
+    ) -> list[tuple[str, int, str]]:
+        """Name, count and words of each reason that left something out."""
+        whose = ", the model's threshold" if threshold == "model" else ""
+        words = {
+            "later_than_as_of": "dated later than the question",
+            "below_credibility": f"below credibility {options.min_credibility or 0:g}{whose}",
+            "beyond_top_k": f"beyond the best {options.most_items}",
+            "damaged": "damaged in the store",
+        }
+        found = ((name, getattr(self, name), phrase) for name, phrase in words.items())
+        return [one for one in found if one[1]]
 
 
 def jensen_shannon(rows: FloatArray) -> float:

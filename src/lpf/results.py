@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lpf.errors import MissingPackageError
-from lpf.items import Items, jensen_shannon
+from lpf.items import LEFT_OUT_COUNTS, Items, LeftOut, Threshold, jensen_shannon
 from lpf.sureness import Decision, PredictionSet, TrackRecord, joined, plain
 from lpf.types import ColumnKind, FloatArray, QueryOptions
 
@@ -23,8 +23,6 @@ Source = Literal["canonical", "inference", "related", "facts", "none"]
 Method = Literal["canonical", "spn", "learned", "average", "prior"]
 Audit = Literal["recorded", "pending", "off"]
 FactRole = Literal["hard", "soft"]
-# Where the minimum credibility comes from: the question (or lpf.toml), the model, or neither.
-Threshold = Literal["given", "model", "default"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS_SHOWN = 60  # in a notebook
@@ -80,38 +78,6 @@ def with_contributions(base: FloatArray, related: Iterable[RelatedEvidence]) -> 
     for one in related:
         total += one.contribution
     return total
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """How many items were found for a question but not used, each counted under the first reason
-    that applies: it does not match its hashes in the store, its date, the minimum credibility, or
-    top_k."""
-
-    later_than_as_of: int = 0
-    below_credibility: int = 0
-    beyond_top_k: int = 0
-    damaged: int = 0
-
-    @classmethod
-    def of(cls, items: Items) -> LeftOut:
-        """What was left out when ``items`` were retrieved."""
-        return cls(items.dated_later, items.below_credibility, items.cut, len(items.damaged))
-
-    @property
-    def count(self) -> int:
-        return self.later_than_as_of + self.below_credibility + self.beyond_top_k + self.damaged
-
-    def reasons(self, options: QueryOptions, threshold: Threshold = "given") -> str:
-        """In words: "1 below credibility 0.5, 2 beyond the best 5"."""
-        whose = ", the model's threshold" if threshold == "model" else ""
-        reasons = (
-            (self.later_than_as_of, "dated later than the question"),
-            (self.below_credibility, f"below credibility {options.min_credibility or 0:g}{whose}"),
-            (self.beyond_top_k, f"beyond the best {options.most_items}"),
-            (self.damaged, "damaged in the store"),
-        )
-        return ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
 
 
 def all_left_out_note(
@@ -528,7 +494,7 @@ def _fact(used: FactUsed) -> dict[str, Any]:
 def _counts(left_out: LeftOut | None) -> dict[str, int] | None:
     if left_out is None:
         return None
-    return {name: getattr(left_out, name) for name in LeftOut.__slots__}
+    return {name: getattr(left_out, name) for name in LEFT_OUT_COUNTS}
 
 
 def _iso(micros: int) -> str:

@@ -42,6 +42,11 @@ class PredictionSet:
     values: tuple[str, ...]
     cutoffs: Mapping[str, float | None] | None
 
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> PredictionSet:
+        """From what ``to_dict`` made, as records hold it."""
+        return cls(**{**fields, "values": tuple(fields["values"])})
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "coverage": self.coverage,
@@ -69,10 +74,15 @@ class Decision:
     smallest_risk: float | None = None
     help: str | None = None
 
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Decision:
+        """From what ``to_dict`` made, as records hold it."""
+        return cls(**{**fields, "reasons": tuple(fields["reasons"])})
+
     @property
     def why(self) -> str:
         """The reasons in words."""
-        return ", ".join(IN_WORDS[reason] for reason in self.reasons)
+        return ", ".join(IN_WORDS.get(reason, reason) for reason in self.reasons)
 
     def to_dict(self) -> dict[str, Any]:
         fields = ("max_risk", "confidence", "answered", "reachable", "cutoff")

@@ -182,5 +182,7 @@ def test_a_threshold_of_the_model_applies_to_answers_and_explanations() -> None:
     np.testing.assert_array_equal(both, alone)
     np.testing.assert_allclose(none, model.prior)
     assert not np.allclose(fitted().predict_proba([[good, bad]])[0], both)
-    explained = classifier.explain([[good, bad], [bad]])
-    assert [one.texts for one in explained] == [texts[:1], ()]
+    first, second = classifier.explain([[good, bad], [bad]])
+    assert [item.name for item in (*first.items, *second.items)] == ["E1"]
+    assert [one.evidence_ids for one in (*first.not_used, *second.not_used)] == [("E2",), ("E1",)]
+    assert second.method == "prior"

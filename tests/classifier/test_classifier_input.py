@@ -190,33 +190,6 @@ def test_the_feature_cache_drops_the_oldest_and_still_gives_every_row() -> None:
     assert cache.features(reader, ()).shape == (0, reader.width)
 
 
-def test_explanations_add_up_to_the_answers() -> None:
-    X, _ = suppliers(3)
-    entities = [X[0], [], [*X[2], X[2][0]], X[1]]
-    answers = fitted().predict_proba(entities)
-    explanations = fitted().explain(entities)
-    for entity, answer, one in zip(entities, answers, explanations, strict=True):
-        assert one.base is not None
-        assert one.contributions is not None
-        scores = one.base + one.contributions.sum(axis=0)
-        weights = np.exp(scores - scores.max())
-        np.testing.assert_allclose(weights / weights.sum(), one.probabilities, atol=1e-12)
-        np.testing.assert_allclose(answer, one.probabilities, atol=1e-12)
-        assert one.texts == tuple(item["text"] for item in entity)
-        assert len(one.weight) == len(one.groups) == len(entity)
-    copied = explanations[2]
-    assert copied.groups[0] == copied.groups[3] >= 0
-    assert copied.texts[3] in str(copied)
-    assert "no evidence" in str(explanations[1])
-
-
-def test_explanations_with_learned_weights_have_no_contributions() -> None:
-    X, _ = suppliers(3)
-    for one in fitted("learned").explain(X):
-        assert one.contributions is None
-        np.testing.assert_allclose(one.weight.sum(), 1.0)
-
-
 def test_all_methods_take_the_same_input() -> None:
     classifier = fitted()
     assert classifier.explain([]) == []

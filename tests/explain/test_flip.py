@@ -7,8 +7,10 @@ import pytest
 from test_recombination import robust_items
 
 from lpf.combine import RobustParameters
+from lpf.explain import AnswerExplanation, Flip, ItemPart, Weight
 from lpf.explain.flip import MOST_EXACT, smallest_flip
 from lpf.explain.recombination import RobustItems
+from lpf.explain.sentences import change_of_answer
 
 VALUES = ("a", "b", "c", "d")
 
@@ -28,19 +30,62 @@ def brute_force(items: RobustItems, count: int) -> int | None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_it_is_the_smallest_set(seed: int) -> None:
-    count = 1 + seed % 7
+    assert_smallest(seed, 1 + seed % 7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(50))
+def test_it_is_the_smallest_set_up_to_the_most_exact(seed: int) -> None:
+    assert_smallest(seed, 8 + seed % (MOST_EXACT - 7))
+
+
+def assert_smallest(seed: int, count: int) -> None:
     items = robust_items(seed, count)
-    combined = items.combined()
-    ids = [f"E{place}" for place in range(count)]
-    answer = combined.distribution[0]
-    found = smallest_flip(items, answer, combined.contributions, ids, VALUES[: len(answer)])
+    answer, found = flip_of(items, count)
     expected = brute_force(items, count)
     assert (None if found is None else len(found.evidence_ids)) == expected
     if found is not None:
         assert found.is_smallest
-        left = np.array([place for place in range(count) if ids[place] not in found.evidence_ids])
-        rest = items.answers([left.astype(np.intp)])[0]
-        assert VALUES[int(rest.argmax())] == found.value != VALUES[int(answer.argmax())]
+        assert_changes(items, count, answer, found)
+
+
+def flip_of(items: RobustItems, count: int) -> tuple[np.ndarray, Flip | None]:
+    combined = items.combined()
+    answer = combined.distribution[0]
+    values = VALUES[: len(answer)]
+    ids = [f"E{place}" for place in range(count)]
+    return answer, smallest_flip(items, answer, combined.contributions, ids, values)
+
+
+def assert_changes(items: RobustItems, count: int, answer: np.ndarray, found: Flip) -> None:
+    left = [place for place in range(count) if f"E{place}" not in found.evidence_ids]
+    rest = items.answers([np.array(left, dtype=np.intp)])[0]
+    assert VALUES[int(rest.argmax())] == found.value != VALUES[int(answer.argmax())]
+
+
+@pytest.mark.parametrize(
+    "seed", [6, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 25))]
+)
+def test_beyond_it_is_an_upper_bound_and_is_stated_as_one(seed: int) -> None:
+    count = MOST_EXACT + 1 + seed % 2
+    items = robust_items(seed, count)
+    answer, found = flip_of(items, count)
+    if found is None:
+        return  # no proof that there is none
+    assert_changes(items, count, answer, found)
+    least = brute_force(items, count)
+    assert least is not None
+    assert least <= len(found.evidence_ids)
+    assert found.is_smallest == (len(found.evidence_ids) == 1)
+    explanation = AnswerExplanation(
+        *("C1", "level", VALUES[: len(answer)], answer, "spn", "robust", ()),
+        items=tuple(
+            ItemPart("item", f"E{place}", answer, None, answer, Weight(1.0), None)
+            for place in range(count)
+        ),
+        flip=found,
+    )
+    assert ("fewer may be enough" in change_of_answer(explanation)) != found.is_smallest
 
 
 def many(count: int, against: int) -> RobustItems:

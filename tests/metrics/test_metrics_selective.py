@@ -1,47 +1,78 @@
-from __future__ import annotations
+"""Accuracy of the surest answers: by hand, against the risk-coverage curve, and its intervals."""
 
-import itertools
+from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from lpf.metrics import aurc, risk_coverage
+from lpf.errors import ConfigError, EvidenceError
+from lpf.metrics.scores import risk_coverage_of_answers
+from lpf.metrics.selective import SureAnswers, selective_difference
 
 
-def binary(confidence: list[float]) -> np.ndarray:
-    sure = np.array(confidence)
-    return np.column_stack([sure, 1.0 - sure])
+def answers(seed: int, entities: int, skill: float = 0.0) -> SureAnswers:
+    drawn = np.random.default_rng(seed)
+    confidence = np.round(drawn.uniform(0.5, 1.0, entities), 2)  # with ties
+    return SureAnswers(confidence, drawn.random(entities) < confidence + skill)
 
 
-def test_the_curve_by_hand() -> None:
-    """Surest first: right, wrong, right, wrong."""
-    rows, labels = binary([0.6, 0.95, 0.7, 0.8]), np.array([1, 0, 0, 1])
-    curve = risk_coverage(rows, labels)
-    np.testing.assert_array_equal(curve.coverage, [0.25, 0.5, 0.75, 1.0])
-    np.testing.assert_allclose(curve.risk, [0.0, 1 / 2, 1 / 3, 2 / 4], rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(curve.threshold, [0.95, 0.8, 0.7, 0.6])
-    assert aurc(rows, labels) == pytest.approx((1 / 2 + 1 / 3 + 1 / 2) / 4, rel=0, abs=1e-12)
+def test_by_hand() -> None:
+    found = SureAnswers(np.array([0.9, 0.6, 0.8, 0.7]), np.array([True, False, False, True]))
+    assert found.accuracy(0.5) == pytest.approx(0.5)
+    assert found.accuracy(0.25) == pytest.approx(1.0)
+    assert found.accuracy(1.0) == pytest.approx(0.5)
+    assert found.accuracy(0.375) == pytest.approx(1 / 1.5)  # half of the second answer
+    tied = SureAnswers(np.full(4, 0.7), np.array([True, False, False, False]))
+    assert tied.accuracy(0.5) == pytest.approx(0.25)
 
 
-def test_equally_sure_answers_count_as_the_mean_over_their_orders() -> None:
-    rows, labels = binary([0.9, 0.7, 0.7, 0.7, 0.6]), np.array([0, 1, 0, 0, 1])
-    curves = [
-        np.cumsum([0, *order, 1]) / np.arange(1, 6) for order in itertools.permutations([1, 0, 0])
-    ]
-    expected = np.mean(curves, axis=0)
-    np.testing.assert_allclose(risk_coverage(rows, labels).risk, expected, rtol=0, atol=1e-12)
-    shuffled = [3, 4, 1, 0, 2]
-    assert aurc(rows[shuffled], labels[shuffled]) == aurc(rows, labels)
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_the_risk_coverage_curve(seed: int) -> None:
+    found = answers(seed, 40)
+    curve = risk_coverage_of_answers(found.confidence, found.right)
+    for coverage, risk in zip(curve.coverage.tolist(), curve.risk.tolist(), strict=True):
+        assert found.accuracy(coverage) == pytest.approx(1.0 - risk)
 
 
-def test_one_confidence_for_all_selects_nothing() -> None:
-    rows, labels = binary([0.8] * 5), np.array([0, 0, 1, 0, 1])
-    np.testing.assert_allclose(risk_coverage(rows, labels).risk, np.full(5, 0.4), atol=1e-12)
-    assert aurc(rows, labels) == pytest.approx(0.4, rel=0, abs=1e-12)
+def test_whole_weights_repeat_entities() -> None:
+    found = SureAnswers(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]))
+    weights = np.array([2.0, 0.0, 1.0])
+    repeated = SureAnswers(np.array([0.9, 0.9, 0.7]), np.array([True, True, True]))
+    for coverage in (0.5, 1.0):
+        (weighted,) = found.accuracies(weights[None], coverage)
+        assert weighted == pytest.approx(repeated.accuracy(coverage))
 
 
-def test_errors_last_is_the_best_order_and_errors_first_the_worst() -> None:
-    rows = binary([0.9, 0.8, 0.7, 0.6])
-    best, worst = aurc(rows, np.array([0, 0, 0, 1])), aurc(rows, np.array([1, 0, 0, 0]))
-    assert best == pytest.approx(1 / 16, rel=0, abs=1e-12)
-    assert worst == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4, rel=0, abs=1e-12)
+def test_an_interval_covers_no_difference_and_finds_a_large_one() -> None:
+    entities = 300
+    keys = [list(range(entities))]
+    same = answers(0, entities)
+    generator = np.random.default_rng(0)
+    equal = selective_difference([same], [same], keys, 0.5, generator, draws=200)
+    assert equal.low == equal.high == 0.0
+    better = SureAnswers(same.confidence, np.ones(entities, bool))
+    found = selective_difference([better], [same], keys, 0.5, generator, draws=200)
+    assert found.first == 1.0
+    assert 0.0 < found.low < found.first - found.second < found.high
+
+
+def test_entities_of_a_group_are_drawn_together() -> None:
+    """In groups of equal entities the interval is wider."""
+    right = np.repeat(np.random.default_rng(1).random(10) < 0.7, 30)
+    one = SureAnswers(np.linspace(0.5, 1.0, 300), right)
+    two = SureAnswers(np.linspace(0.5, 1.0, 300), np.zeros(300, bool))
+    widths = []
+    for keys in ([list(range(300))], [np.repeat(np.arange(10), 30).tolist()]):
+        found = selective_difference([one], [two], keys, 1.0, np.random.default_rng(2), draws=300)
+        widths.append(found.high - found.low)
+    assert widths[1] > 2 * widths[0]
+
+
+def test_what_cannot_be_scored_is_refused() -> None:
+    found = answers(0, 5)
+    with pytest.raises(ConfigError):
+        found.accuracy(0.0)
+    with pytest.raises(EvidenceError):
+        SureAnswers(np.empty(0), np.empty(0, bool)).accuracy(0.5)
+    with pytest.raises(EvidenceError):
+        selective_difference([found], [], [[1]], 0.5, np.random.default_rng(0))

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from lpf.engine import Items
+from lpf.items import LeftOut
 from lpf.metrics.prediction_sets import surprise
 from lpf.model.held_out import HeldOutAnswers
 from lpf.orchestrator.judging import judge
-from lpf.results import FactUsed, LeftOut, QueryResult
+from lpf.results import FactUsed, QueryResult
 from lpf.sureness import TrackRecord, by_probability
 from lpf.types import QueryOptions
 

@@ -14,8 +14,9 @@ import pytest
 import workspaces
 from lpf.circuits import Variable, compile_circuit, prior_circuit
 from lpf.errors import EvidenceError, UnknownPredicateError, UnknownValueError, WorkspaceError
+from lpf.items import LeftOut
 from lpf.ledger import verify
-from lpf.results import STAGES, LeftOut, QueryResult
+from lpf.results import STAGES, QueryResult
 from lpf.schema import Schema
 from lpf.storage.facts import NewFact
 from lpf.types import QueryOptions

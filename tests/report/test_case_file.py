@@ -21,8 +21,9 @@ from lpf.circuits import Variable, dump_circuit, prior_circuit
 from lpf.cli.safe_output import CONTROLS
 from lpf.explain import AnswerExplanation, Flip, ItemPart, Part, Weight
 from lpf.ledger import check_bundle
-from lpf.metrics.calibration import reliability
 from lpf.model.artefact import ModelCard
+from lpf.model.held_out import HeldOutAnswers
+from lpf.report.case_calibration import CaseCalibration, calibration_charts
 from lpf.report.case_content import (
     CaseContent,
     CaseFact,
@@ -281,14 +282,13 @@ def explanation_of(names: str = "{}", items: int = 3) -> AnswerExplanation:
 def whole_case(names: str = "{}", items: int = 3, text: str = "text") -> CaseContent:
     """Every field filled, with ``names`` in every text."""
     explanation = explanation_of(names, items)
-    found = reliability(np.array([[0.8, 0.2], [0.4, 0.6], [0.9, 0.1]]), np.array([0, 1, 1]))
     word = names.format("word")
     model = CaseModel(
         word,
         ModelCard(word, word, word, word, {}, (f"caution: {word}",)),
         {"accuracy": 0.8, "nll": 0.5, "ece": 0.03, "ece_null": 0.04, "entities": 90.0},
         word,
-        found,
+        CaseCalibration(held_out(60), 0.8),
     )
     texts = {
         item.name: CaseText(names.format(text), "", f"{word} {number % 2}", word, word, True)
@@ -373,12 +373,55 @@ def test_of_many_items_the_weakest_share_a_row() -> None:
     assert case_file(whole_case(items=60)).count('<article class="card') == 59  # one pair of copies
 
 
-def test_a_reliability_diagram_is_shown_if_there_are_numbers() -> None:
+def held_out(entities: int) -> HeldOutAnswers:
+    drawn = np.random.default_rng(0)
+    first = drawn.uniform(0.4, 1.0, entities)
+    rows = np.stack([first, 1.0 - first], axis=1)
+    labels = (drawn.random(entities) > first).astype(np.intp)
+    return HeldOutAnswers.from_answers("apart", rows, labels, np.arange(entities))
+
+
+@pytest.mark.parametrize("entities", [20, 30, 400])
+def test_calibration_is_drawn_from_held_out_answers(entities: int) -> None:
+    held = held_out(entities)
+    charts = calibration_charts(CaseCalibration(held, 0.9))
+    outline = Outline(charts)
+    assert outline.tags.count("svg") == outline.tags.count("desc") == 2
+    counts = [int(one) for one in re.findall(r"<g><title>(\d+) answers", charts)]
+    assert sum(counts) == entities
+    wrong = re.search(r"of all ([\d.]+) %", charts)
+    assert wrong is not None
+    assert float(wrong[1]) == pytest.approx(100 * (1 - held.right.mean()), abs=0.06)
+    assert charts.count("this answer") == 2
+    assert f"{entities} held-out" in charts
+    (points,) = re.findall(r'points="([^"]+)"', charts)
+    across = [float(pair.split(",")[0]) for pair in points.split()]
+    assert across == sorted(across)
+
+
+def test_too_few_held_out_answers_are_not_drawn() -> None:
+    few = calibration_charts(CaseCalibration(held_out(19), 0.9))
+    assert "<svg" not in few
+    assert "19" in few
+    none = calibration_charts(None)
+    assert "<svg" not in none
     case = whole_case()
     assert case.model is not None
-    assert 'class="reliability"' in case_file(case)
-    without = replace(case, model=replace(case.model, reliability=None))
-    assert 'class="reliability"' not in case_file(without)
+    assert none in case_file(replace(case, model=replace(case.model, calibration=None)))
+
+
+def test_a_case_has_the_held_out_answers_of_its_model(workspace: Workspace) -> None:
+    engine = workspace.engine
+    assert engine is not None
+    known = engine.runtime.held_out.get("level")
+    for mode in MODES:
+        model = case_of(workspace, "C0001", mode).model
+        assert model is not None
+        if known is None or mode != "robust":
+            assert model.calibration is None
+        else:
+            assert model.calibration is not None
+            np.testing.assert_array_equal(model.calibration.held.labels, known.labels)
 
 
 def test_what_is_ruled_out_reaches_the_edge() -> None:

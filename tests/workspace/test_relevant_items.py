@@ -211,10 +211,11 @@ def test_a_classifier_explains_with_it() -> None:
         labels.append("yes" if good else "no")
     model = LPFClassifier(reader=READER, max_epochs=3, seeds=[1]).fit(entities, labels)
     (explained,) = model.explain(entities[:1])
-    assert explained.relevance is not None
-    assert explained.relevance[0] > 0.9
-    assert explained.relevance[1:].max() < 0.05
-    assert "[relevance 0." in str(explained)
+    first, *others = [item.weight.relevance for item in explained.items]
+    assert first > 0.9
+    assert max(others) < 0.05
+    assert explained.claim == CLAIM
+    assert "says little about the claim" in str(explained)
 
 
 def test_many_questions_get_the_same_relevance(space: Workspace) -> None:

@@ -5,8 +5,7 @@ Importing this package imports neither torch nor scikit-learn. ``fit`` needs tor
 scikit-learn.
 """
 
-from lpf.classifier.answering import Explanation
 from lpf.classifier.baseline_classifier import BaselineClassifier
 from lpf.classifier.lpf_classifier import LPFClassifier
 
-__all__ = ["BaselineClassifier", "Explanation", "LPFClassifier"]
+__all__ = ["BaselineClassifier", "LPFClassifier"]

@@ -1,5 +1,4 @@
-"""From entities to probabilities, uncertainty and explanations, with a trained model. Needs no
-torch."""
+"""From entities to probabilities, sets and uncertainty, with a trained model. Needs no torch."""
 
 from __future__ import annotations
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from lpf.classifier.entities import PREDICATE, Entity
 from lpf.classifier.labels import Classes
-from lpf.combine.combined import Combined
 from lpf.combine.uncertainty import Uncertainty, decompose
 from lpf.engine import Answers, Engine, Items
 from lpf.errors import TrainingError
@@ -22,12 +20,9 @@ from lpf.index.copies import copy_groups
 from lpf.items import Segments
 from lpf.metrics.prediction_sets import never_empty, sets, surprise
 from lpf.model.artefact import Artefact
-from lpf.reading.words import has_words, wordless
-from lpf.results import NO_WORDS, UNFAMILIAR_BELOW, UNLIKE
+from lpf.reading.words import wordless
 from lpf.schema import Schema
 from lpf.types import Float32Array, FloatArray, QueryOptions
-
-_LONGEST_TEXT = 72
 
 
 @dataclass(frozen=True)
@@ -67,59 +62,6 @@ class FittedModel:
         """Positions of the items that are not below the threshold chosen with the model."""
         rows = self.engine.countable(items, PREDICATE, options)
         return np.arange(len(items)) if rows is None else rows
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The answer about one entity with N items, and what each item contributed to it.
-
-    ``base`` [V] and ``contributions`` [N, V] (nats) add up to the logarithm of ``probabilities``
-    [V], up to a constant. ``weight`` [N] is each item's exponent. With the variant ``learned`` it
-    is the item's share of the latent code, and ``base`` and ``contributions`` are None. Items with
-    the same number in ``groups`` [N] are copies of each other; -1 means no copies. ``familiarity``
-    [N] is 1 for texts like the training texts and 0 for texts unlike all of them or without a word;
-    None if the model cannot tell. ``relevance`` [N] is how much each text says about its claim,
-    from 0 to 1; None if items were not weighed by it.
-    """
-
-    classes: NDArray[Any]
-    probabilities: FloatArray
-    prior: FloatArray
-    texts: tuple[str, ...]
-    weight: FloatArray
-    groups: NDArray[np.int64]
-    base: FloatArray | None
-    contributions: FloatArray | None
-    familiarity: FloatArray | None = None
-    relevance: FloatArray | None = None
-
-    def __str__(self) -> str:
-        if not self.texts:
-            listed = zip(self.classes, self.prior, strict=True)
-            return f"no answer: no evidence (prior {', '.join(f'{c}: {p:.3f}' for c, p in listed)})"
-        first, second = np.argsort(-self.probabilities, kind="stable")[:2]
-        answer = f"{self.classes[first]}: {self.probabilities[first]:.3f}"
-        lines = [f"{answer} (prior {self.prior[first]:.3f})"]
-        strength, heading = self.weight, "weight of each item:"
-        if self.contributions is not None:
-            strength = self.contributions[:, first] - self.contributions[:, second]
-            heading = f"log odds of {self.classes[first]} against {self.classes[second]}, by item:"
-        order = np.argsort(-np.abs(strength), kind="stable").tolist()
-        lines += [heading, *(self._line(item, strength[item]) for item in order)]
-        return "\n".join(lines)
-
-    def _line(self, item: int, strength: float) -> str:
-        text = " ".join(self.texts[item].split())
-        cut = text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
-        copy = "" if self.groups[item] < 0 else f" [copies {self.groups[item]}]"
-        says = "" if self.relevance is None else f" [relevance {self.relevance[item]:.2f}]"
-        return f"{strength:+8.3f}  {cut}{copy}{self._unlike(item)}{says}"
-
-    def _unlike(self, item: int) -> str:
-        known = 1.0 if self.familiarity is None else float(self.familiarity[item])
-        if known >= UNFAMILIAR_BELOW:
-            return ""
-        return f" [{UNLIKE if has_words(self.texts[item]) else NO_WORDS}]"
 
 
 @dataclass(frozen=True)
@@ -172,50 +114,10 @@ class EntityBatch:
                 values[self._has_evidence] = getattr(of_evidence, name)
         return Uncertainty(**parts)
 
-    def explanations(self, fitted: FittedModel, options: QueryOptions) -> list[Explanation]:
-        """One per entity."""
-        answers = self._answers(fitted, options) if self._has_evidence.any() else None
-        used = fitted.used(self._items, options)
-        places = np.cumsum(self._has_evidence) - 1  # among the entities with evidence
-        return [
-            self._explanation(fitted, answers, used, int(place))
-            if answers is not None and entity.evidence
-            else _prior_only(fitted)
-            for entity, place in zip(self.entities, places, strict=True)
-        ]
-
     def _answers(self, fitted: FittedModel, options: QueryOptions) -> Answers:
-        used = fitted.used(self._items, options)
-        every = len(used) == len(self._items)
-        return fitted.answer(self._items if every else self._items.select(used), options)
-
-    def _explanation(
-        self, fitted: FittedModel, answers: Answers, used: NDArray[np.intp], place: int
-    ) -> Explanation:
-        """``used`` are the positions of the items that were answered from."""
-        combined, groups = answers.combined, self._items.groups[used]
-        rows = slice(*combined.segments.offsets[place : place + 2].tolist())
-        classes, prior = fitted.classes.array, fitted.prior
-        probabilities = answers.distribution[place]
-        texts = tuple(self._texts[position] for position in used[rows])
-        familiarity = answers.item_familiarity(rows)
-        if not isinstance(combined, Combined):
-            weight = combined.weight[rows]
-            return Explanation(
-                classes, probabilities, prior, texts, weight, groups[rows], None, None, familiarity
-            )
-        return Explanation(
-            classes,
-            probabilities,
-            prior,
-            texts,
-            combined.parts["exponent"][rows],
-            groups[rows],
-            combined.base[place],
-            combined.contributions[rows],
-            familiarity,
-            answers.item_relevance(rows),
-        )
+        used = fitted.used(self.items, options)
+        every = len(used) == len(self.items)
+        return fitted.answer(self.items if every else self.items.select(used), options)
 
     @cached_property
     def _has_evidence(self) -> NDArray[np.bool_]:
@@ -223,11 +125,7 @@ class EntityBatch:
         return np.array([bool(entity.evidence) for entity in self.entities], bool)
 
     @cached_property
-    def _texts(self) -> tuple[str, ...]:
-        return tuple(item.text_content for entity in self.entities for item in entity.evidence)
-
-    @cached_property
-    def _items(self) -> Items:
+    def items(self) -> Items:
         """Items of the entities with evidence. Copies are found as in ``training.make_examples``,
         which cannot be called here because its package imports torch."""
         filled = [entity for entity in self.entities if entity.evidence]
@@ -254,12 +152,4 @@ def _copies(entity: Entity, features: Float32Array, similarity: float | None) ->
         [item.report_id for item in entity.evidence],
         features,
         similarity,
-    )
-
-
-def _prior_only(fitted: FittedModel) -> Explanation:
-    prior = fitted.prior
-    no_groups, no_items = np.empty(0, np.int64), np.empty((0, len(prior)))
-    return Explanation(
-        fitted.classes.array, prior, prior, (), no_items[:, 0], no_groups, np.log(prior), no_items
     )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lpf.classifier import saving
-from lpf.classifier.answering import EntityBatch, Explanation, FittedModel
+from lpf.classifier import explaining, saving
+from lpf.classifier.answering import EntityBatch, FittedModel
 from lpf.classifier.base import EntityClassifier
 from lpf.classifier.entities import EntityLike, read_entities
 from lpf.classifier.features import TextFeatureCache, choose_reader
@@ -28,6 +28,7 @@ from lpf.classifier.fitting import (
 from lpf.classifier.labels import Prior
 from lpf.combine.uncertainty import Uncertainty
 from lpf.errors import ConfigError, TrainingError
+from lpf.explain import AnswerExplanation, Changes
 from lpf.index.copies import DEFAULT_SIMILARITY, checked_similarity
 from lpf.model.artefact import Artefact, ModelCard
 from lpf.model.config import AggregatorConfig
@@ -161,10 +162,23 @@ class LPFClassifier(EntityClassifier):
         chosen[~answered] = None
         return np.asarray(chosen)
 
-    def explain(self, X: Iterable[EntityLike]) -> list[Explanation]:
-        """What each item contributed to the answer: one explanation per entity of X."""
+    def explain(self, X: Iterable[EntityLike]) -> list[AnswerExplanation]:
+        """Why each answer is what it is, one explanation per entity of X, as from
+        ``Workspace.explain``: ``print`` shows it. Items are called E1, E2 and so on by their place,
+        unless they came as ``lpf.Evidence`` with an ID."""
         fitted = self._require_fitted()
-        return self._batch(X, fitted).explanations(fitted, self._options())
+        return explaining.explanations(self._batch(X, fitted), fitted, self._options())
+
+    def what_if(self, entity: EntityLike, changes: Changes | None = None) -> AnswerExplanation:
+        """The answer about one entity if ``changes`` were so, taken apart: items left out, added or
+        weighted otherwise. Facts cannot be assumed."""
+        fitted = self._require_fitted()
+        batch = self._batch([entity], fitted)
+        supposing = changes or Changes()
+        (known,) = batch.entities
+        new = {"claim": known.claim, "evidence": list(supposing.add)}
+        added = self._batch([new], fitted).features
+        return explaining.what_if(batch, fitted, self._options(), supposing, added)
 
     def uncertainty(self, X: Iterable[EntityLike], samples: int = 32) -> Uncertainty:
         """How far each answer is open, and why: each field is an array [E], in nats. ``samples``

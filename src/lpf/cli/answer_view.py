@@ -26,7 +26,10 @@ from lpf.cli.terminal import (
     when,
 )
 from lpf.combine.uncertainty import entropy
-from lpf.items import Items
+from lpf.explain.how_sure import how_sure
+from lpf.explain.sentences import METHODS_IN_WORDS, conflict_in_words
+from lpf.explain.weight_reasons import joined
+from lpf.items import Items, LeftOut
 from lpf.orchestrator.inference import NOTHING, RELATED_ONLY
 from lpf.results import (
     NO_ANSWER,
@@ -34,7 +37,6 @@ from lpf.results import (
     STAGES,
     UNLIKE,
     FactUsed,
-    LeftOut,
     QueryResult,
     all_left_out_note,
     beyond_top_k_notes,
@@ -42,7 +44,6 @@ from lpf.results import (
     unfamiliar_places,
 )
 from lpf.storage.values import from_micros
-from lpf.sureness import Decision, PredictionSet, TrackRecord
 from lpf.types import FloatArray
 
 NAT = 1.0 / math.log(2.0)  # in bits
@@ -50,18 +51,7 @@ BARS_FROM = 100  # columns: a terminal this wide has room for bars next to the n
 BAR_WIDTH = 8
 ERASED = "(erased)"
 
-METHODS = {
-    "spn": "combined in the circuit",
-    "learned": "combined with learned weights",
-    "average": "averaged, since the circuit does not have this predicate",
-}
 UNCERTAINTIES = ((0.1, "very low"), (0.4, "low"), (0.8, "high"), (1.1, "close to the maximum"))
-CONFLICTS = (
-    (0.02, "the items agree"),
-    (0.15, "the items mostly agree"),
-    (0.4, "the items disagree"),
-    (1.1, "the items contradict each other"),
-)
 AUDITS = {"pending": "pending: being written in the background", "off": "not recorded"}
 
 
@@ -88,7 +78,7 @@ def show_answer(
         output.print(indented(Text(f"claim: {claim}")))
     for line in _basis(result):
         output.print(indented(Text(one_line(line), style="dim")))
-    for line in _sureness(result):
+    for line in how_sure(result):
         output.print(indented(Text(one_line(line))))
     output.print()
     output.print(indented(distribution(result.distribution, output.width)))
@@ -118,62 +108,6 @@ def _verdict(result: QueryResult) -> str:
     return f"deferred (would be {answer})" if result.is_deferred else answer
 
 
-def _sureness(result: QueryResult) -> Iterator[str]:
-    """How far the answer may be relied on, why it is deferred, and its prediction set."""
-    decision, chosen, known = result.decision, result.prediction_set, result.track_record
-    if decision is not None:
-        if known is not None and known.unlike and decision.answered:
-            yield known.sentence
-        yield "; ".join([_decided(decision, known), *([] if known is None else known.caveats)])
-        if decision.help is not None:
-            yield f"what would help: {decision.help}"
-    elif known is not None:
-        yield known.sentence
-    if chosen is not None:
-        meaning = _meaning(result, chosen)
-        yield f"{_share(chosen.coverage)} set: {', '.join(chosen.values)} ({meaning})"
-
-
-def _decided(decision: Decision, known: TrackRecord | None) -> str:
-    risk = f"a risk of at most {_share(decision.max_risk)}"
-    if not decision.answered:
-        return f"deferred: {decision.why} (asked for {risk})"
-    if decision.answered_share is None:
-        return f"answered at {risk}: the known fact is certain enough"
-    about = "" if known is None or known.apart else "about "
-    return (
-        f"answered at {risk}, with {about}{_share(decision.confidence)} confidence; "
-        f"{_share(decision.answered_share)} of held-out entities get an answer"
-    )
-
-
-def _meaning(result: QueryResult, chosen: PredictionSet) -> str:
-    """What the prediction set promises, and on what it is based."""
-    if chosen.cutoffs is None:
-        if result.source == "canonical":
-            return "by the confidence of the known fact"
-        return f"all values: there is no evidence about {result.predicate} itself"
-    known = result.track_record
-    assert known is not None  # cutoffs come from held-out entities
-    each = " of each value" if chosen.by_value else ""
-    if all(one is None for one in chosen.cutoffs.values()):
-        least = math.ceil(chosen.coverage / (1.0 - chosen.coverage) - 1e-9)
-        return (
-            f"{known.entities} held-out entities are too few to leave any value out; at least "
-            f"{least}{each} are needed, each of a group of its own"
-        )
-    least_share = "at least" if known.apart else "about"
-    return (
-        f"has the true value for {least_share} {_share(chosen.coverage)} of entities{each} like "
-        f"the {known.entities:,} held-out ones"
-    )
-
-
-def _share(number: float) -> str:
-    """0.995 as 99.5 %."""
-    return f"{100 * number:.3g} %"
-
-
 def _basis(result: QueryResult) -> list[str]:
     """What the answer is based on."""
     if result.source == "canonical":
@@ -189,7 +123,7 @@ def _basis(result: QueryResult) -> list[str]:
     if result.facts:
         parts.append(count(len(result.facts), "known fact"))
     mode = ", paper mode" if result.options.mode == "paper" else ""
-    lines = [f"based on {_joined(parts)}, {METHODS[result.method]}{mode}"]
+    lines = [f"based on {joined(parts)}, {METHODS_IN_WORDS[result.method]}{mode}"]
     if used is None and not (result.left_out and result.left_out.count):
         lines.append(f"there is no item about {result.predicate} itself")
     return [*_all_unfamiliar(result), *lines]
@@ -206,10 +140,6 @@ def _all_unfamiliar(result: QueryResult) -> list[str]:
 def _counts_less(result: QueryResult) -> bool:
     """True if items unlike the training texts have less weight in this answer."""
     return result.method == "spn" and result.options.mode == "robust"
-
-
-def _joined(parts: Sequence[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _why_nothing(result: QueryResult) -> list[str]:
@@ -414,7 +344,7 @@ def _closing(result: QueryResult, verbose: bool) -> list[tuple[str, str]]:
     pairs = _uncertainty(result)
     conflict = result.conflict
     if conflict is not None and len(result.evidence_chain) > 1:
-        pairs.append(("conflict", f"{_in_words(conflict, CONFLICTS)} ({conflict:.2f} of 1)"))
+        pairs.append(("conflict", conflict_in_words(conflict)))
     pairs += [("note", note) for note in result.notes if note not in _said_above(result)]
     pairs.append(("record", result.audit_ptr or AUDITS[result.audit]))
     if verbose:

@@ -88,7 +88,7 @@ def explain(
     --credibility, --fact or --add, which may be repeated, the answer under these changes is
     compared with the real one; it is not recorded.
     """
-    from lpf.explain import Changes
+    from lpf.explain import Changes, sentences
     from lpf.ledger.records import is_record_id
 
     changes = Changes(
@@ -137,10 +137,11 @@ def explain(
             result = space.query(asked, predicate, options)
             found = space.explain_result(result)
         values = _values(between, found)
-        lines = [*_sureness(result), *_sentences(found, values)]
+        sure = _how_sure(space, asked, result, is_record=is_record)
+        lines = [*(f"{line}." for line in sure), *sentences(found, values)]
         texts = {} if as_json else _texts(space, found, changes, is_record=is_record)
         if html is not None:
-            _write_case_file(space, html, asked, result, found, lines)
+            _write_case_file(space, html, asked, result, found, values)
     if as_json:
         document = found.to_dict() | {"sentences": lines}
         document |= {} if feedback is None else {"feedback": feedback.to_dict()}
@@ -161,7 +162,7 @@ def _write_case_file(
     asked: str,
     result: QueryResult | None,
     found: AnswerExplanation,
-    lines: Sequence[str],
+    values: tuple[str, str] | None,
 ) -> None:
     """Of a live answer or, without a result, of the record ``asked``."""
     from lpf.report.case_content import case_of_record, case_of_result
@@ -169,9 +170,9 @@ def _write_case_file(
     from lpf.storage.atomic_files import write_atomically
 
     if result is None:
-        case = case_of_record(workspace, asked, sentences=lines, explanation=found)
+        case = case_of_record(workspace, asked, between=values, explanation=found)
     else:
-        case = case_of_result(workspace, result, sentences=lines, explanation=found)
+        case = case_of_result(workspace, result, between=values, explanation=found)
     write_atomically(path, case_file(case).encode())
 
 
@@ -189,26 +190,15 @@ def _say_written(path: Path) -> None:
     console().print(one_line(f"  case file  {path}"), markup=False)
 
 
-def _sureness(result: QueryResult | None) -> list[str]:
-    """Why the answer is deferred, its prediction set, and how far it may be relied on."""
-    if result is None:
-        return []
-    chosen, known = result.prediction_set, result.track_record
-    lines = []
-    if chosen is not None:
-        lines.append(f"{100 * chosen.coverage:g} % set: {', '.join(chosen.values)}.")
-    if known is not None:
-        lines.append(f"{known.sentence}.")
-    return lines
+def _how_sure(
+    workspace: Workspace, asked: str, result: QueryResult | None, *, is_record: bool
+) -> list[str]:
+    """Nothing for what is only supposed."""
+    from lpf.explain.how_sure import how_sure, how_sure_then
 
-
-def _sentences(found: AnswerExplanation, values: tuple[str, str] | None) -> list[str]:
-    from lpf.explain.sentences import contrast, sentences
-
-    lines = sentences(found)
-    if values is not None:
-        lines[0] = contrast(found, *values)
-    return lines
+    if is_record:
+        return how_sure_then(workspace.records.get(asked).fields)
+    return [] if result is None else how_sure(result)
 
 
 def _values(between: str | None, found: AnswerExplanation) -> tuple[str, str] | None:

@@ -21,7 +21,8 @@ from lpf.cli.terminal import (
     table,
 )
 from lpf.explain import AnswerExplanation, ItemPart, Part
-from lpf.explain.sentences import KIND_NAMES, reason_for_weight
+from lpf.explain.sentences import KIND_NAMES, conflict_in_words, not_used
+from lpf.explain.weight_reasons import listed_reasons
 
 HALF = 12  # columns of a bar on each side of zero
 BARS_FROM = 100
@@ -47,8 +48,6 @@ def show_explanation(
     output.print(Text.assemble(head, (one_line(verdict), "bold")))
     if found.claim is not None:
         output.print(indented(Text(one_line(f"claim: {found.claim}"))))
-    if found.deferred is not None:
-        output.print(indented(Text(one_line(f"deferred: {found.deferred}"))))
     if actual is not None:
         output.print(indented(Text(one_line(_change(found, actual)), style="yellow")))
     output.print()
@@ -63,12 +62,13 @@ def show_explanation(
     if values is not None:
         _show_waterfall(output, found, values, texts)
         _show_items(output, found, values)
-    closing = [("note", note) for note in found.notes]
+    closing = [("not used", ": ".join(one)) for one in not_used(found)]
+    if found.not_used is None:
+        closing.append(("not used", "a record does not say which items were not used"))
+    closing += [("note", note) for note in found.notes]
     if found.conflict is not None:
-        between = f"between items {found.conflict:.2f}"
-        if found.source_conflict is not None:
-            between += f", between sources {found.source_conflict:.2f}"
-        closing.insert(0, ("conflict", f"{between} (0: all agree, 1: none does)"))
+        words = conflict_in_words(found.conflict, found.source_conflict)
+        closing.insert(0, ("conflict", words))
     recorded = found.record_id or (NOT_RECORDED if actual is not None else "not recorded")
     print_pairs(output, [*closing, ("record", recorded)])
 
@@ -169,19 +169,4 @@ def _item(found: AnswerExplanation, item: ItemPart, value: str) -> Iterator[str]
     else:
         top = int(item.without.argmax())
         yield f"{found.values[top]} {100 * item.without[top]:.0f} %"
-    yield reason_for_weight(item) or _product(item)
-
-
-def _product(item: ItemPart) -> str:
-    """The factors of a weight that are not 1."""
-    weight = item.weight
-    factors = (
-        (weight.copies, "copies"),
-        (weight.familiarity, "familiarity"),
-        (weight.relevance, "relevance"),
-        (weight.shared, "shared errors"),
-        (weight.trust, "trust"),
-        (weight.given, "as supposed"),
-    )
-    shown = [f"{name} {x:.2f}" for x, name in factors if x is not None and abs(x - 1.0) > 0.005]
-    return " × ".join(shown)
+    yield listed_reasons(item)

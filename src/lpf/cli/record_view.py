@@ -20,8 +20,8 @@ from lpf.cli.terminal import (
     print_table,
     table,
 )
+from lpf.explain.how_sure import how_sure_then
 from lpf.results import NO_ANSWER
-from lpf.sureness import IN_WORDS
 
 PRIOR = "prior"  # the method of an answer without any evidence
 SHOWN_ABOVE = frozenset(
@@ -155,7 +155,7 @@ def _pairs(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         *_query_text(record),
         ("method", f"{record['method']} ({record['query_type']})"),
         *[("fact", _fact(fact)) for fact in record.get("facts", ())],
-        *_sureness(record),
+        *[("how sure", line) for line in how_sure_then(record)],
         *[("note", note) for note in record.get("notes", ())],
         *[(name, str(version)) for name, version in context["versions"].items()],
         ("options", _options(context["hyperparameters"])),
@@ -164,18 +164,6 @@ def _pairs(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if record["checkpoint"]:
         pairs.append(("checkpoint", "signed up to this record"))
-    return pairs
-
-
-def _sureness(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    pairs = []
-    chosen, decision = record.get("prediction_set"), record.get("decision")
-    if chosen is not None:
-        pairs.append((f"{100 * chosen['coverage']:.3g} % set", ", ".join(chosen["values"])))
-    if decision is not None:
-        reasons = ", ".join(IN_WORDS.get(reason, reason) for reason in decision["reasons"])
-        said = "answered" if decision["answered"] else f"deferred: {reasons}"
-        pairs.append((f"risk {100 * decision['max_risk']:.3g} %", said))
     return pairs
 
 

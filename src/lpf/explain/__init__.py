@@ -1,6 +1,6 @@
 """Why an answer is what it is, what would change it, and what to collect next."""
 
-from lpf.explain.explanation import AnswerExplanation, Flip, ItemPart, Part, Weight
+from lpf.explain.explanation import AnswerExplanation, Flip, ItemPart, NotUsed, Part, Weight
 from lpf.explain.future import combination_of
 from lpf.explain.next_evidence import (
     CollectionPlan,
@@ -25,6 +25,7 @@ __all__ = [
     "Metadata",
     "NewText",
     "NextEvidence",
+    "NotUsed",
     "Offer",
     "Part",
     "PlannedStep",

@@ -15,7 +15,8 @@ The log odds of two values are then exactly the sum of what all parts say, in ev
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -85,7 +86,18 @@ class Flip:
     is_smallest: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class NotUsed:
+    """Items that were found and not used: ``why``, how many, and the first of their IDs.
+    ``repeats`` names the used item that one of them is a copy of."""
+
+    why: str
+    count: int
+    evidence_ids: tuple[str, ...]
+    repeats: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class AnswerExplanation:
     """The answer about one entity, taken apart.
 
@@ -94,7 +106,9 @@ class AnswerExplanation:
     [V]. ``flip`` is the smallest set of items whose removal changes the answer; None if no removal
     does. ``conflict`` is how much the items contradict each other (0 to 1), ``source_conflict`` how
     much the sources do. ``claim`` is what the answer is about, if all items have the same.
-    ``deferred`` says why the answer was deferred; None if it was given.
+    ``deferred`` says why the answer was deferred; None if it was given. ``texts`` are those of the
+    items by ID, where they are at hand; they are shown, and not part of ``to_dict``. ``not_used``
+    are the items that were found and not used, by reason; None for a record, which does not say.
     """
 
     entity_id: str
@@ -112,6 +126,19 @@ class AnswerExplanation:
     notes: tuple[str, ...] = ()
     claim: str | None = None
     deferred: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    not_used: tuple[NotUsed, ...] | None = None
+
+    def __str__(self) -> str:
+        """The explanation for people: sentences, and what each part adds."""
+        from lpf.explain.plain_text import plain_text  # which needs this class
+
+        return plain_text(self)
+
+    def __repr__(self) -> str:
+        best, share = self.ranked[0], float(self.probabilities.max())
+        about = f"{self.entity_id!r} {self.predicate}: {best} {share:.3f}"
+        return f"<AnswerExplanation {about} ({len(self.items)} items)>"
 
     @property
     def ranked(self) -> tuple[str, ...]:
@@ -162,6 +189,17 @@ class AnswerExplanation:
                 "value": self.flip.value,
                 "is_smallest": self.flip.is_smallest,
             },
+            "not_used": None
+            if self.not_used is None
+            else [
+                {
+                    "why": one.why,
+                    "count": one.count,
+                    "evidence_ids": list(one.evidence_ids),
+                    "repeats": dict(one.repeats),
+                }
+                for one in self.not_used
+            ],
             "notes": list(self.notes),
         }
 

@@ -16,6 +16,7 @@ from lpf.explain.explanation import (
     AnswerExplanation,
     Flip,
     ItemPart,
+    NotUsed,
     Part,
     Weight,
     averaged_parts,
@@ -34,7 +35,7 @@ from lpf.items import Items, Segments
 from lpf.ledger.contents import require_answer
 from lpf.orchestrator.replay import as_row
 from lpf.results import Method, QueryResult
-from lpf.sureness import IN_WORDS
+from lpf.sureness import Decision
 from lpf.types import FloatArray, Posteriors, QueryOptions
 
 NO_MODEL = (
@@ -100,6 +101,7 @@ class Answered:
     given: FloatArray | None = None
     familiarity: FloatArray | None = None
     deferred: str | None = None
+    not_used: tuple[NotUsed, ...] | None = None
 
     @property
     def alone(self) -> FloatArray:
@@ -136,6 +138,22 @@ def answered_of(result: QueryResult, background: Background) -> Answered:
         record_id=result.record_id,
         notes=result.notes,
         deferred=result.decision.why if result.decision and result.is_deferred else None,
+        not_used=_not_used(result),
+    )
+
+
+def _not_used(result: QueryResult) -> tuple[NotUsed, ...]:
+    left_out = result.left_out
+    if left_out is None:
+        return ()
+    return tuple(
+        NotUsed(
+            words,
+            count,
+            tuple(left_out.named.get(name, ())),
+            left_out.repeats if name == "beyond_top_k" else {},
+        )
+        for name, count, words in left_out.by_reason(result.options, result.threshold)
     )
 
 
@@ -454,6 +472,7 @@ def _explanation(
         answered.record_id,
         answered.notes,
         deferred=answered.deferred,
+        not_used=answered.not_used,
     )
 
 
@@ -461,4 +480,4 @@ def _deferred(decision: Mapping[str, Any] | None) -> str | None:
     """Why a recorded answer was deferred; None if it was not."""
     if decision is None or decision["answered"]:
         return None
-    return ", ".join(IN_WORDS[reason] for reason in decision["reasons"])
+    return Decision.from_dict(decision).why

@@ -3,15 +3,17 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lpf.explain.explanation import AnswerExplanation, ItemPart, Part
 from lpf.explain.flip import MOST_EXACT
+from lpf.explain.weight_reasons import LITTLE, joined, reason_for_weight
+from lpf.results import Method
 
 EQUAL_ODDS = 1.1
 LEAST_BITS = 0.05  # less than this is not worth a word
 MOST_NAMED = 3
-LITTLE = 0.5  # an item that counts less than this share of what it could is worth a reason
+MOST_OF_FLIP = 6
 KIND_NAMES = {
     "prior": "the prior",
     "facts": "known facts",
@@ -21,8 +23,31 @@ KIND_NAMES = {
 }
 
 
-def sentences(explanation: AnswerExplanation) -> list[str]:
-    """The whole explanation, the most important first."""
+METHODS_IN_WORDS: Mapping[Method, str] = {
+    "spn": "combined in the circuit",
+    "learned": "combined with learned weights",
+    "average": "averaged, since the circuit does not have this predicate",
+    "canonical": "a known fact answers",
+    "prior": "nothing counts",
+}
+CONFLICTS = (
+    (0.02, "the items agree"),
+    (0.15, "the items mostly agree"),
+    (0.4, "the items disagree"),
+    (1.1, "the items contradict each other"),
+)
+
+
+def sentences(explanation: AnswerExplanation, between: tuple[str, str] | None = None) -> list[str]:
+    """The whole explanation, the most important first: ``reasons``, and what would change the
+    answer."""
+    flip = change_of_answer(explanation)
+    return [*reasons(explanation, between), *([flip] if flip else [])]
+
+
+def reasons(explanation: AnswerExplanation, between: tuple[str, str] | None = None) -> list[str]:
+    """Why the answer is what it is, and why items count little. ``between`` are the two values to
+    compare, by default the most probable ones."""
     value, *others = explanation.ranked
     if explanation.method == "canonical":
         return [f"{value} because a known fact says so ({explanation.parts[0].name})."]
@@ -32,10 +57,8 @@ def sentences(explanation: AnswerExplanation) -> list[str]:
         return ["Nothing counts for or against any value: this is the prior."]
     if not others:
         return [f"{value} is the only value."]
-    lines = [contrast(explanation, value, others[0])]
-    lines += little_weight(explanation.items)
-    flip = change_of_answer(explanation)
-    return [*lines, flip] if flip else lines
+    lines = [contrast(explanation, *(between or (value, others[0])))]
+    return [*lines, *little_weight(explanation.items)]
 
 
 def contrast(explanation: AnswerExplanation, value: str, against: str) -> str:
@@ -102,10 +125,6 @@ def _named(parts: Sequence[tuple[Part, float]], *, positive: bool) -> str:
     return joined(shown)
 
 
-def joined(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 def name_of(part: Part) -> str:
     """What a sentence calls the part."""
     if part.kind == "item":
@@ -117,6 +136,9 @@ def name_of(part: Part) -> str:
 
 def little_weight(items: Sequence[ItemPart]) -> Iterator[str]:
     """One sentence for each of the first items that counts little, and why."""
+    trust = items[0].weight.trust if items else None
+    if trust is not None and trust <= LITTLE:
+        yield "All items count little because what was learned hardly holds in other groups."
     named = 0
     for item in items:
         reason = reason_for_weight(item)
@@ -125,44 +147,45 @@ def little_weight(items: Sequence[ItemPart]) -> Iterator[str]:
             yield f"{item.name} counts little because {reason}."
 
 
-def reason_for_weight(item: ItemPart) -> str:
-    """Why an item counts little; empty if it does not."""
-    weight, reasons = item.weight, []
-    if item.wordless:
-        return "it has no words"
-    if weight.given is not None and weight.given <= LITTLE:
-        return "it was given little weight"
-    if weight.copies is not None and weight.copies <= LITTLE and item.copies_of:
-        named = joined(item.copies_of[:MOST_NAMED])
-        more = len(item.copies_of) - MOST_NAMED
-        reasons.append(f"it repeats {named}{f' and {more} more' if more > 0 else ''}")
-    if weight.familiarity is not None and weight.familiarity <= LITTLE:
-        reasons.append("it is unlike the texts that the model was trained on")
-    if weight.relevance is not None and weight.relevance <= LITTLE:
-        reasons.append("it says little about the claim")
-    if weight.doubt is not None and weight.doubt >= LITTLE:
-        known = item.credibility is not None
-        reasons.append("its credibility is low" if known else "such items often say nothing")
-    if weight.trust is not None and weight.trust <= LITTLE:
-        reasons.append("what was learned hardly holds in other groups")
-    return joined(reasons)
-
-
-def change_of_answer(explanation: AnswerExplanation) -> str:
-    """What it would take to change the answer by leaving out items; empty without items."""
-    flip = explanation.flip
-    if not explanation.items:
+def change_of_answer(explanation: AnswerExplanation, shown: Callable[[str], str] = str) -> str:
+    """What it would take to change the answer by leaving out items; empty without items, with a
+    known fact and with a single value. ``shown`` is how IDs and values are written."""
+    flip, count = explanation.flip, len(explanation.items)
+    if not count or explanation.method == "canonical" or len(explanation.values) < 2:
         return ""
     if flip is None:
         if explanation.method == "learned" and explanation.items[0].without is None:
-            return ""
-        if len(explanation.items) > MOST_EXACT:
+            return ""  # a record of LPF-Learned cannot tell
+        if count > MOST_EXACT:
             return "No items were found whose removal would change the answer."
-        return f"The answer stays {explanation.ranked[0]} whichever items are left out."
-    count = len(flip.evidence_ids)
-    if count == 1:
-        return f"Without {flip.evidence_ids[0]} the answer would be {flip.value}."
-    named = joined(flip.evidence_ids[:6])
-    more = f" and {count - 6} more" if count > 6 else ""
-    limit = "" if flip.is_smallest else " (fewer may be enough)"
-    return f"Without these {count} items the answer would be {flip.value}{limit}: {named}{more}."
+        return f"The answer stays {shown(explanation.ranked[0])} whichever items are left out."
+    named = [shown(name) for name in flip.evidence_ids[:MOST_OF_FLIP]]
+    value, number = shown(flip.value), len(flip.evidence_ids)
+    if number == 1:
+        return f"Without {named[0]} the answer would be {value}."
+    more = f" and {number - len(named)} more" if number > len(named) else ""
+    bound = "" if flip.is_smallest else " (fewer may be enough)"
+    names = joined(named) if not more else f"{', '.join(named)}{more}"
+    return f"Without these {number} items the answer would be {value}{bound}: {names}."
+
+
+def not_used(explanation: AnswerExplanation) -> list[tuple[str, str]]:
+    """Why items that were found were not used, and which: "2 beyond the best 5" and their IDs."""
+    lines = []
+    for one in explanation.not_used or ():
+        named = [
+            f"{name} (repeats {one.repeats[name]})" if name in one.repeats else name
+            for name in one.evidence_ids
+        ]
+        left = one.count - len(named)
+        if left and named:
+            named.append(f"and {left:,} more")
+        lines.append((f"{one.count:,} {one.why}", ", ".join(named)))
+    return lines
+
+
+def conflict_in_words(conflict: float, between_sources: float | None = None) -> str:
+    """ "the items disagree (0.31 of 1; between sources 0.12)"."""
+    words = next(words for limit, words in CONFLICTS if conflict < limit)
+    sources = "" if between_sources is None else f"; between sources {between_sources:.2f}"
+    return f"{words} ({conflict:.2f} of 1{sources})"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import nsmallest
+from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -35,7 +37,7 @@ from lpf.index.features import (
     FeatureSource,
 )
 from lpf.index.ranking import Ranker, RankingConfig, best_first, relevance_to, take_best
-from lpf.items import GroupArray, Items
+from lpf.items import MOST_UNUSED, GroupArray, Items
 from lpf.reading.reader import Reader
 from lpf.storage.database import Row
 from lpf.storage.evidence import DamagedItem, EvidenceStore
@@ -57,6 +59,7 @@ class Counts(NamedTuple):
     below_credibility: int
     dated_later: int
     damaged: tuple[DamagedItem, ...] = ()
+    unused: Mapping[str, tuple[str, ...]] = {}
 
 
 class Candidates:
@@ -108,15 +111,16 @@ class Candidates:
         last = self._last
         # Usually the same items are chosen again, in the same order: only their scores change.
         if last is None or last[0] != chosen:
-            last = self._last = chosen, self._gather(chosen, labels)
+            last = self._last = chosen, self._gather(chosen, labels, order)
         items = last[1].copy()
         items.scores = np.array([scores[place] for place in chosen])
         return items
 
-    def _gather(self, chosen: list[int], labels: GroupArray | None) -> Items:
-        """The chosen items without scores. Several questions share the arrays, so they are
-        read-only."""
+    def _gather(self, chosen: list[int], labels: GroupArray | None, order: Iterable[int]) -> Items:
+        """The chosen items without scores, and which others of ``order`` were not chosen. Several
+        questions share the arrays, so they are read-only."""
         columns = list(zip(*[self._rows[place] for place in chosen], strict=True))
+        unused, repeats = self._not_chosen(chosen, labels, order)
         return Items(
             _read_only(self.features.take(chosen, axis=0)),
             columns[EVIDENCE_ID],
@@ -132,8 +136,28 @@ class Candidates:
             dated_later=self._counts.dated_later,
             damaged=self._counts.damaged,
             cut=len(self._rows) - len(chosen),
+            unused=unused,
+            repeats=repeats,
             wordless=self._source.wordless(columns[ROW_ID]),
         )
+
+    def _not_chosen(
+        self, chosen: list[int], labels: GroupArray | None, order: Iterable[int]
+    ) -> tuple[Mapping[str, tuple[str, ...]], dict[str, str]]:
+        """The best items beyond top_k, and which of the chosen ones they repeat."""
+        if len(chosen) == len(self._rows):
+            return self._counts.unused, {}
+        taken = set(chosen)
+        others = list(islice((place for place in order if place not in taken), MOST_UNUSED))
+        names = {place: self._rows[place][EVIDENCE_ID] for place in (*others, *chosen)}
+        repeats = {}
+        if labels is not None:  # -1: copies were not looked for
+            first = {labels[one]: one for one in reversed(chosen) if labels[one] >= 0}
+            repeats = {
+                names[one]: names[first[labels[one]]] for one in others if labels[one] in first
+            }
+        beyond = tuple(names[place] for place in others)
+        return {**self._counts.unused, "cut": beyond}, repeats
 
 
 class EvidenceIndex:
@@ -208,11 +232,29 @@ class EvidenceIndex:
         below = len(known) - len(rows)
         if None in [row[VECTOR] for row in rows]:
             rows = source.completed(rows, damaged)
-        counts = Counts(found, below, len(candidates) - len(known), tuple(damaged))
+        later = len(candidates) - len(known)
+        unused: dict[str, tuple[str, ...]] = {}
+        if below or later or damaged:
+            unused = {
+                "below_credibility": _first_ids(
+                    row
+                    for row in known
+                    if (credible := row[CREDIBILITY]) is not None and credible < min_credibility
+                ),
+                "dated_later": _first_ids(
+                    row for row, at in zip(candidates, dated, strict=True) if at > as_of
+                ),
+                "damaged": tuple(one.evidence_id for one in damaged[:MOST_UNUSED]),
+            }
+        counts = Counts(found, below, later, tuple(damaged), unused)
         # One order for everything that follows, so that sums of floats do not depend on the order
         # of ingestion.
         rows.sort(key=_by_evidence_id)
         return rows, counts, (since, until)
+
+
+def _first_ids(rows: Iterable[Row]) -> tuple[str, ...]:
+    return tuple(nsmallest(MOST_UNUSED, (row[EVIDENCE_ID] for row in rows)))
 
 
 def _group_numbers(labels: GroupArray | None, chosen: Sequence[int]) -> GroupArray:

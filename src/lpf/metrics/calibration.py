@@ -145,7 +145,15 @@ def classwise_ece(
 def reliability(
     probabilities: FloatArray, labels: LabelArray, bins: int = BINS, kind: BinKind = "width"
 ) -> Reliability:
-    right, binned = _binned(probabilities, labels, bins, kind)
+    confidence, right = confidence_and_hits(probabilities, labels)
+    return reliability_of_answers(confidence, right, bins, kind)
+
+
+def reliability_of_answers(
+    confidence: FloatArray, right: NDArray[np.bool_], bins: int = BINS, kind: BinKind = "width"
+) -> Reliability:
+    """From the probabilities of the answers [E], and whether they were right [E]."""
+    binned = Bins.of(confidence, bins, kind)
     hits = binned.hits(right[binned.order])
     return Reliability(
         lower=binned.lower,

@@ -148,6 +148,15 @@ def percentiles(drawn: FloatArray, level: float = LEVEL) -> tuple[FloatArray, Fl
     return np.asarray(low), np.asarray(high)
 
 
+def share_interval(hits: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """95 % intervals of shares, hits of counts, by Wilson's formula."""
+    z = 1.959964
+    shares, extra = hits / counts, z * z / counts
+    middle = (shares + extra / 2.0) / (1.0 + extra)
+    half = np.sqrt(shares * (1.0 - shares) * extra + extra * extra / 4.0) / (1.0 + extra)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
 def holm(p_values: FloatArray) -> FloatArray:
     """Holm's adjusted p-values [M], in the given order. Rejecting those at or below a level bounds
     the chance of any false rejection among the M by that level."""

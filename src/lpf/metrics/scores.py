@@ -179,7 +179,11 @@ class RiskCoverage:
 def risk_coverage(probabilities: FloatArray, labels: LabelArray) -> RiskCoverage:
     """Equally confident answers have no order, so each counts as their mean error. The curve is
     then the mean over all their orders and does not depend on the order of the rows."""
-    confidence, right = confidence_and_hits(probabilities, labels)
+    return risk_coverage_of_answers(*confidence_and_hits(probabilities, labels))
+
+
+def risk_coverage_of_answers(confidence: FloatArray, right: NDArray[np.bool_]) -> RiskCoverage:
+    """From the probabilities of the answers [E], and whether they were right [E]."""
     levels, level, sizes = np.unique(-confidence, return_inverse=True, return_counts=True)
     shared = np.bincount(level, weights=~right) / sizes
     accepted = np.arange(1, len(right) + 1)

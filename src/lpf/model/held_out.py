@@ -87,6 +87,11 @@ class HeldOutAnswers:
         """[E]."""
         return np.asarray(self.top == self.labels)
 
+    @property
+    def confidence(self) -> FloatArray:
+        """The probability of each answer, [E]."""
+        return np.exp(-np.asarray(self.top_surprise, np.float64))
+
     @cached_property
     def group_count(self) -> int:
         return len(np.unique(self.groups))

@@ -20,18 +20,16 @@ from lpf.engine.background import read_only
 from lpf.errors import WorkspaceError
 from lpf.factors.convert import StepTimes
 from lpf.index.retrieve import EvidenceIndex
-from lpf.items import Segments
+from lpf.items import LeftOut, Segments, Threshold
 from lpf.options import DEFAULT_MIN_CREDIBILITY
 from lpf.orchestrator.known_facts import FactPolicy, known_facts, unused_note
 from lpf.orchestrator.recording import shared_options
 from lpf.orchestrator.related_evidence import RelatedReader, rough_note
 from lpf.results import (
     FactUsed,
-    LeftOut,
     QueryResult,
     RelatedEvidence,
     Source,
-    Threshold,
     all_left_out_note,
     beyond_top_k_notes,
     unfamiliar_notes,
@@ -352,7 +350,7 @@ class Inference:
             base = self._background.log_prior(predicate.name, known)
         combined = normalised(base, np.empty((0, len(predicate.values))), Segments.one(0), {})
         _add_stage(question, "reasoning", 1e3 * (perf_counter() - begun))
-        left_out = LeftOut(items.dated_later, items.below_credibility, damaged=len(items.damaged))
+        left_out = LeftOut.of(items)
         source: Source = "related" if question.related else "facts" if known else "none"
         notes = [_WITHOUT_EVIDENCE[source], *question.notes, *question.fact_notes]
         if left_out.count:

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lpf.errors import LPFError, ProofError, UnknownEvidenceError, UnknownRecordError
 from lpf.explain import AnswerExplanation, explain_record, explain_result
+from lpf.explain.how_sure import how_sure, how_sure_then
+from lpf.explain.sentences import not_used, reasons
 from lpf.ledger import canonical, prove_inclusion
-from lpf.metrics.calibration import Reliability
-from lpf.model.artefact import WARNING_PREFIX, ModelCard
+from lpf.model.artefact import WARNING_PREFIX, Artefact, ModelCard
+from lpf.model.held_out import HeldOutAnswers
+from lpf.report.case_calibration import CaseCalibration
 from lpf.results import QueryResult
 from lpf.review import AnswerFeedback
 from lpf.storage.evidence import DamagedItem, StoredEvidence
@@ -69,13 +72,14 @@ class CaseRelated:
 class CaseModel:
     """The model that answered. ``card`` is None if it cannot be read, and ``problem`` says why;
     ``scores`` are those of whole held-out entities for this predicate and way of answering.
-    ``reliability`` draws a diagram, if somebody has the numbers: cards do not store them."""
+    ``calibration`` are its answers about held-out entities, if it has any that were given like this
+    one."""
 
     version: str
     card: ModelCard | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     scored_on: str = ""
-    reliability: Reliability | None = None
+    calibration: CaseCalibration | None = None
     problem: str = ""
 
     @property
@@ -107,10 +111,11 @@ class CaseProof:
 class CaseContent:
     """One answer with all that its case file shows.
 
-    ``sentences`` explain it in words, if there are any. ``prediction_set`` are the values that
-    cannot be ruled out, or None. ``texts`` are those of the items and of related evidence, by ID.
-    ``question`` are pairs of a name and a value, such as when it was asked. ``similar`` are known
-    entity IDs like an unknown one. ``feedback`` is what reviewers said about a recorded answer.
+    ``sentences`` explain it in words, and ``how_sure`` say how far it may be relied on.
+    ``prediction_set`` are the values that cannot be ruled out, or None. ``texts`` are those of the
+    items and of related evidence, by ID. ``question`` are pairs of a name and a value, such as when
+    it was asked. ``similar`` are known entity IDs like an unknown one. ``feedback``
+    is what reviewers said about a recorded answer.
     """
 
     explanation: AnswerExplanation
@@ -126,6 +131,7 @@ class CaseContent:
     proof: CaseProof | None = None
     similar: tuple[str, ...] = ()
     feedback: AnswerFeedback | None = None
+    how_sure: tuple[str, ...] = ()
 
     @property
     def claims(self) -> tuple[str, ...]:
@@ -138,11 +144,12 @@ def case_of_result(
     workspace: Workspace,
     result: QueryResult,
     *,
-    sentences: Sequence[str] = (),
+    between: tuple[str, str] | None = None,
     explanation: AnswerExplanation | None = None,
     with_proof: bool = True,
 ) -> CaseContent:
-    """The case of a live answer. ``explanation`` is made here if it is not given."""
+    """The case of a live answer. Its sentences compare the values ``between``, by default the most
+    probable ones; ``explanation`` is made here if it is not given."""
     if explanation is None:
         explanation = explain_result(result, workspace.engine, workspace.background)
     used = [one for one in (result.evidence, *(one.items for one in result.related)) if one]
@@ -151,17 +158,15 @@ def case_of_result(
         for items in used
         for name, mark in zip(items.ids, items.commitments or [b""] * len(items), strict=True)
     ]
-    left_out = result.left_out
     question = [("asked", _minute(iso(result.timestamp)))]
     if result.as_of != result.timestamp:
         question.append(("as of", _minute(iso(result.as_of))))
-    if left_out is not None and left_out.count:
-        question.append(("left out", left_out.reasons(result.options, result.threshold)))
+    question += [("not used", ": ".join(one)) for one in not_used(explanation)]
     version = None if workspace.engine is None else workspace.engine.runtime.version
     return CaseContent(
         explanation,
         result.has_answer,
-        tuple(sentences),
+        tuple(reasons(explanation, between)),
         None if result.prediction_set is None else result.prediction_set.values,
         _description(workspace, result.predicate),
         _texts(workspace, chain),
@@ -179,9 +184,10 @@ def case_of_result(
             for one in result.related
         ),
         tuple(question),
-        _model(workspace, version, result.predicate, result.method),
+        _model(workspace, version, explanation),
         _proof(workspace, result.record_id) if with_proof else None,
         result.similar or (),
+        tuple(how_sure(result)),
     )  # fmt: skip
 
 
@@ -189,7 +195,7 @@ def case_of_record(
     workspace: Workspace,
     record_id: str,
     *,
-    sentences: Sequence[str] = (),
+    between: tuple[str, str] | None = None,
     explanation: AnswerExplanation | None = None,
     with_proof: bool = True,
 ) -> CaseContent:
@@ -211,7 +217,7 @@ def case_of_record(
     return CaseContent(
         explanation,
         fields["method"] != "prior",
-        tuple(sentences),
+        tuple(reasons(explanation, between)),
         tuple(fields["prediction_set"]["values"]) if "prediction_set" in fields else None,
         _description(workspace, fields["predicate"]),
         _texts(workspace, chain),
@@ -229,9 +235,10 @@ def case_of_record(
             for one in related
         ),
         tuple(question),
-        _model(workspace, version, fields["predicate"], fields["method"]),
+        _model(workspace, version, explanation),
         _proof(workspace, record_id) if with_proof else None,
         feedback=workspace.reviews.of(record_id),
+        how_sure=tuple(how_sure_then(fields)),
     )  # fmt: skip
 
 
@@ -319,17 +326,30 @@ def _fact(
 
 
 def _model(
-    workspace: Workspace, version: str | None, predicate: str, method: str
+    workspace: Workspace, version: str | None, explanation: AnswerExplanation
 ) -> CaseModel | None:
+    method, predicate = explanation.method, explanation.predicate
     if version is None or method in NO_MODEL_METHODS:
         return None
     try:
         active = workspace.model if workspace.models.active() == version else None
-        card = (active or workspace.models.load(version)).card
+        model = active or workspace.models.load(version)
     except LPFError as error:  # removed, or damaged since; the answer itself is in the record
         return CaseModel(version, problem=error.message)
-    scores, scored_on = _scores(card, predicate, "learned" if method == "learned" else "spn")
-    return CaseModel(version, card, scores, scored_on)
+    scores, scored_on = _scores(model.card, predicate, "learned" if method == "learned" else "spn")
+    found = _calibration(model, explanation)
+    return CaseModel(version, model.card, scores, scored_on, found)
+
+
+def _calibration(model: Artefact, explanation: AnswerExplanation) -> CaseCalibration | None:
+    """None if the model has no held-out answers that were given as this one."""
+    known = model.config.held_out.get(explanation.predicate)
+    if known is None or explanation.method != "spn" or explanation.mode != "robust":
+        return None
+    values = len(model.config.head(explanation.predicate).values)
+    held = HeldOutAnswers.of(known.kind, values, model.tensors, explanation.predicate)
+    sure = float(explanation.probabilities.max()) if explanation.items else None
+    return CaseCalibration(held, sure)
 
 
 def _scores(card: ModelCard, predicate: str, variant: str) -> tuple[Mapping[str, float], str]:

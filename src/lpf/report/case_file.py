@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from lpf.explain import AnswerExplanation
-from lpf.explain.flip import MOST_EXACT
+from lpf.explain.sentences import METHODS_IN_WORDS, change_of_answer, conflict_in_words
+from lpf.report.case_calibration import calibration_charts
 from lpf.report.case_content import CaseContent, CaseModel, CaseProof, texts_by_id
 from lpf.report.evidence_cards import cards
 from lpf.report.foreign_text import beginning, isolated, shown
@@ -28,7 +29,7 @@ from lpf.report.page import (
     section,
     table,
 )
-from lpf.report.small_charts import reliability_diagram, value_bars
+from lpf.report.small_charts import value_bars
 from lpf.report.waterfall import (
     item_groups,
     rivals,
@@ -44,19 +45,6 @@ from lpf.review.records import Adjudication, Review
 SHEET: Final = "case_file.css"
 TITLE_CHARACTERS: Final = 300
 NAME_CHARACTERS: Final = 80
-CONFLICTS = (
-    (0.02, "The items agree"),
-    (0.15, "The items mostly agree"),
-    (0.4, "The items disagree"),
-    (1.1, "The items contradict each other"),
-)
-METHODS = {
-    "spn": "items combined in the circuit",
-    "learned": "items combined with learned weights",
-    "average": "items averaged",
-    "canonical": "a known fact answers",
-    "prior": "nothing counts",
-}
 HOW_TO_READ = (
     "Each bar adds to the odds where the one above it ended; the last one is the answer. One bit "
     "doubles the odds, two bits make them four times as high."
@@ -132,8 +120,8 @@ def _probabilities(case: CaseContent) -> Iterator[str]:
         value_bars(explanation.values, explanation.probabilities.tolist(), case.prediction_set)
     ]
     if case.prediction_set is not None:
-        names = ", ".join(_name(one) for one in case.prediction_set) or "no value"
-        parts.append(f"<p>Prediction set (✓), the values that are not ruled out: {names}.</p>")
+        parts.append(paragraph("A value with ✓ is in the prediction set: it is not ruled out."))
+    parts += [paragraph(_sentence(line)) for line in case.how_sure]
     yield section("Probabilities", *parts)
 
 
@@ -169,42 +157,27 @@ def waterfall_figure(case: CaseContent, about: str = "") -> str:
 
 
 def _conflict(explanation: AnswerExplanation) -> Iterator[str]:
-    conflict, sources = explanation.conflict, explanation.source_conflict
-    if conflict is None:
-        return
-    words = next(words for limit, words in CONFLICTS if conflict < limit)
-    between = "" if sources is None else f"; between sources {sources:.2f}"
-    yield paragraph(f"{words} (conflict {conflict:.2f} of 1{between}).")
+    if explanation.conflict is not None:
+        words = conflict_in_words(explanation.conflict, explanation.source_conflict)
+        yield paragraph(_sentence(f"conflict: {words}"))
 
 
 def _flip(explanation: AnswerExplanation) -> Iterator[str]:
-    if not explanation.items or item_groups(explanation)[0].bits is None:
-        return
-    flip = explanation.flip
-    title = "What would change the answer"
-    if flip is None:
-        is_exact = len(explanation.items) <= MOST_EXACT
-        none = "Whichever items were removed, the answer would be the same."
-        unknown = "No items were found whose removal would change the answer."
-        yield section(title, paragraph(none if is_exact else unknown))
-        return
+    """What would change the answer, with links to the cards of the items."""
     places = {
         name: number
         for number, group in enumerate(item_groups(explanation), 1)
         for name in group.ids
     }
-    named = ", ".join(
-        f'<a href="#item-{places[name]}">{_name(name)}</a>' for name in flip.evidence_ids
-    )
-    count = len(flip.evidence_ids)
-    which = "the smallest such set" if flip.is_smallest else "there may be a smaller set"
-    size = "this item" if count == 1 else f"these {count} items"
-    more = "" if count == 1 else f" ({which})"
-    yield section(
-        title,
-        f"<p>Without {size} the answer would be <strong>{_name(flip.value)}</strong>{more}: "
-        f"{named}.</p>",
-    )
+
+    def linked(name: str) -> str:
+        if name in places:
+            return f'<a href="#item-{places[name]}">{_name(name)}</a>'
+        return f"<strong>{_name(name)}</strong>"
+
+    words = change_of_answer(explanation, linked)
+    if words:
+        yield section("What would change the answer", f"<p>{words}</p>")
 
 
 def _facts(case: CaseContent) -> Iterator[str]:
@@ -305,8 +278,7 @@ def _model(model: CaseModel | None) -> Iterator[str]:
         ("not for", model.card.unsuitable_use),
     ]
     parts = [glance(list(_scores(model)))] if model.scores else []
-    if model.reliability is not None:
-        parts.append(reliability_diagram(model.reliability))
+    parts.append(calibration_charts(model.calibration))
     if model.warnings:
         parts.append(bullets(model.warnings))
     yield section("Model", *parts, definitions(facts))
@@ -332,7 +304,7 @@ def _question(case: CaseContent) -> Iterator[str]:
         pairs.append(("description", case.description))
     pairs += [("claim", claim) for claim in case.claims]
     pairs += case.question
-    pairs.append(("how", f"{METHODS[explanation.method]}, {explanation.mode} mode"))
+    pairs.append(("how", f"{METHODS_IN_WORDS[explanation.method]}, {explanation.mode} mode"))
     yield section("Question", definitions([(name, beginning(one, 1000)) for name, one in pairs]))
 
 
@@ -375,6 +347,10 @@ def _verification(proof: CaseProof) -> Iterator[str]:
         f"lpf ledger replay {proof.record_id}",
     ]
     yield f'<pre tabindex="0"><code>{shown(chr(10).join(commands))}</code></pre>'
+
+
+def _sentence(line: str) -> str:
+    return f"{line[0].upper()}{line[1:]}."
 
 
 def _name(plain: str) -> str:

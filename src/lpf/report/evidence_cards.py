@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from lpf.explain import AnswerExplanation, ItemPart, Weight
+from lpf.explain import AnswerExplanation, ItemPart
+from lpf.explain.weight_reasons import listed_reasons
 from lpf.report.case_content import CaseContent, CaseText, shown_text
 from lpf.report.foreign_text import beginning, isolated, shown
 from lpf.report.page import section
 from lpf.report.waterfall import ItemGroup, bits_text, item_groups, rivals, share
-from lpf.results import UNFAMILIAR_BELOW, UNLIKE
 
 TEXT_CHARACTERS: Final = 1500
 NAME_CHARACTERS: Final = 80
-FULL: Final = 0.995  # a share of the weight that is shown as 1.00 explains nothing
 
 
 def cards(case: CaseContent) -> Iterator[str]:
@@ -99,34 +98,11 @@ def _effects(explanation: AnswerExplanation, item: ItemPart) -> Iterator[tuple[s
         left = isolated(beginning(new, NAME_CHARACTERS))
         changed = " <strong>(another answer)</strong>" if new != top else ""
         yield "without it", f"{left}, {share(float(item.without.max()))}{changed}"
-    yield "weight", _reasons(item)
+    yield "weight", _weight(item)
 
 
-def _reasons(item: ItemPart) -> str:
-    """The weight, and what it is made of if it is not 1. HTML without any foreign text."""
-    weight = item.weight
-    reasons = list(weight_reasons(weight, wordless=item.wordless))
-    because = f": {'; '.join(reasons)}" if reasons else ""
-    return f"{weight.total:.2f}{because}"
-
-
-def weight_reasons(weight: Weight, *, wordless: bool = False) -> Iterator[str]:
-    """Why an item counts as much as it does, one phrase per reason that changes anything."""
-    if wordless:
-        yield "it has no words"
-    elif weight.familiarity is not None and weight.familiarity < FULL:
-        unlike = UNLIKE if weight.familiarity < UNFAMILIAR_BELOW else f"somewhat {UNLIKE}"
-        yield f"{unlike} ({weight.familiarity:.2f})"
-    if weight.copies is not None and weight.copies < FULL:
-        yield f"one of {round(1 / weight.copies)} copies ({weight.copies:.2f})"
-    if weight.relevance is not None and weight.relevance < FULL:
-        little = (
-            "says little about the claim" if weight.relevance < 0.5 else "relevance to the claim"
-        )
-        yield f"{little} ({weight.relevance:.2f})"
-    if weight.shared is not None and weight.shared < FULL:
-        yield f"may share its errors with other items ({weight.shared:.2f})"
-    if weight.trust is not None and weight.trust < FULL:
-        yield f"evidence as a whole counts {weight.trust:.2f}"
-    if weight.doubt is not None and weight.doubt > 1.0 - FULL:
-        yield f"chance that it says nothing: {share(weight.doubt)}"
+def _weight(item: ItemPart) -> str:
+    """The weight, and what makes it other than 1."""
+    reasons = listed_reasons(item)
+    because = f": {reasons}" if reasons else ""
+    return shown(f"{item.weight.total:.2f}{because}")

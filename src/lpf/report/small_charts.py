@@ -1,17 +1,14 @@
-"""Small charts as HTML and SVG strings: bars of values, a histogram, a reliability diagram."""
+"""Small charts as HTML and SVG strings: bars of values, a histogram."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lpf.metrics.calibration import Reliability
 from lpf.report.foreign_text import beginning, isolated, shown
-from lpf.report.page import PageColumn, PageRow, table
 from lpf.report.waterfall import share
 
 NAME_CHARACTERS = 80
 IN_SET = '<span aria-hidden="true">✓</span><span class="unseen">in the prediction set</span>'
-SIDE, MARGIN = 180, 34  # of the reliability diagram, in pixels
 
 
 def value_bars(
@@ -61,35 +58,3 @@ def histogram(names: Sequence[str], counts: Sequence[int], links: Sequence[str])
         '</th><th scope="col" class="number">answers</th></tr></thead>'
     )
     return f'<table class="bars">{head}<tbody>\n{"".join(rows)}</tbody></table>'
-
-
-def reliability_diagram(found: Reliability) -> str:
-    """Confidence against how often the answers were right, with the numbers as a table."""
-    dots = "".join(
-        f"<g><title>{count:,} answers: {share(sure)} sure, {share(right)} right</title>"
-        f'<circle class="for" cx="{MARGIN + SIDE * sure:.1f}" cy="{8 + SIDE * (1 - right):.1f}" '
-        f'r="{3 + 6 * (count / max(found.count)) ** 0.5:.1f}"/></g>\n'
-        for sure, right, count in zip(
-            found.confidence.tolist(), found.accuracy.tolist(), found.count.tolist(), strict=True
-        )
-    )
-    left, right, low = MARGIN, MARGIN + SIDE, 8 + SIDE
-    drawn = (
-        f'<svg class="reliability" role="img" aria-label="Reliability diagram; the table has the '
-        f'same numbers" width="{SIDE + 2 * MARGIN}" height="{SIDE + 48}">\n'
-        f'<rect class="room" x="{left}" y="8" width="{SIDE}" height="{SIDE}"/>'
-        f'<line class="even" x1="{left}" y1="{low}" x2="{right}" y2="8"/>{dots}'
-        f'<text class="tick" x="{left}" y="{low + 16}">0 %</text>'
-        f'<text class="tick" x="{right}" y="{low + 16}">100 %</text>'
-        f'<text class="tick" x="{left + SIDE / 2}" y="{low + 32}">confidence</text>'
-        f'<text class="axis" x="{left + 6}" y="22">right</text></svg>\n'
-    )
-    columns = (PageColumn("answers"), PageColumn("confidence"), PageColumn("right"))
-    rows = [
-        PageRow([f"{count:,}", share(sure), share(right)])
-        for count, sure, right in zip(
-            found.count.tolist(), found.confidence.tolist(), found.accuracy.tolist(), strict=True
-        )
-    ]
-    caption = "Of answers with this confidence, this share was right"
-    return f'<div class="reliable">{drawn}{table(caption, columns, rows)}</div>'
