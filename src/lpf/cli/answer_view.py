@@ -121,13 +121,15 @@ def _verdict(result: QueryResult) -> str:
 def _sureness(result: QueryResult) -> Iterator[str]:
     """How far the answer may be relied on, why it is deferred, and its prediction set."""
     decision, chosen, known = result.decision, result.prediction_set, result.track_record
+    if result.trust is not None and result.trust.warning is not None:
+        yield result.trust.warning
     if decision is not None:
         if known is not None and known.unlike and decision.answered:
             yield known.sentence
         yield "; ".join([_decided(decision, known), *([] if known is None else known.caveats)])
         if decision.help is not None:
             yield f"what would help: {decision.help}"
-    elif known is not None:
+    elif known is not None and not known.overtaken:
         yield known.sentence
     if chosen is not None:
         meaning = _meaning(result, chosen)
@@ -430,6 +432,8 @@ def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
     said = _all_unfamiliar(result)
+    if result.trust is not None and result.trust.warning is not None:
+        said.append(result.trust.warning)
     if result.evidence is not None:
         said += beyond_top_k_notes(result.evidence, result.options)
     if left_out is None:

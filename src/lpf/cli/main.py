@@ -19,6 +19,7 @@ from lpf.cli import (
     ingest,
     ledger,
     models,
+    monitor,
     query,
     report,
     train,
@@ -30,7 +31,7 @@ from lpf.version import __version__
 
 COMMANDS = (
     *(demo, initialise, ingest, train, query, explain),
-    *(batch, report, entities, evaluate, doctor),
+    *(batch, report, entities, evaluate, monitor, doctor),
 )
 GROUPS = (facts, evidence, ledger, models, domains)  # commands with subcommands; help has them last
 

@@ -62,9 +62,9 @@ class Prediction:
 
 
 class SealedAnswers:
-    """The answers of one model about one predicate with these ``values``. The table of contents finds them, so that only
-    records that count are read; each is compared with its hash. ``skipped`` counts the others by
-    the reason why they do not count."""
+    """The answers of one model about one predicate with these ``values``. The table of contents
+    finds them, so that only records that count are read; each is compared with its hash.
+    ``skipped`` counts the others by the reason why they do not count."""
 
     def __init__(
         self,
