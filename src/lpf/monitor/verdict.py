@@ -51,8 +51,8 @@ def _worse(report: PredicateReport) -> str:
     accuracy, nll = report.scores[0], report.scores[1]
     return (
         f"answers to {report.predicate} are worse than they say: of {report.outcomes:,} outcomes "
-        f"{accuracy.now.mean:.0%} were as answered, {accuracy.stated:.0%} were promised, and the "
-        f"NLL is {nll.now.mean:.2f} instead of {nll.stated:.2f}"
+        f"{_percent(accuracy.now.mean)} were as answered, {_percent(accuracy.stated)} were "
+        f"promised, and the NLL is {nll.now.mean:.2f} instead of {nll.stated:.2f}"
     )
 
 
@@ -66,18 +66,19 @@ def _to_watch(report: PredicateReport) -> Iterator[str]:
     if low:
         one = low[-1]
         yield (
-            f"{one.promised:.0%} prediction sets of {report.predicate} had the true value in only "
-            f"{one.share:.0%} of {one.outcomes:,} cases"
+            f"{_percent(one.promised)} prediction sets of {report.predicate} had the true value in "
+            f"only {_percent(one.share)} of {one.outcomes:,} cases"
         )
     if report.texts is not None and report.texts.is_found:
         yield (
-            f"{report.texts.share:.1%} of the texts about {report.predicate} are unlike the "
-            f"training texts, {report.texts.promised:.0%} were expected"
+            f"{_percent(report.texts.share, 1)} of the texts about {report.predicate} are unlike "
+            f"the training texts, {_percent(report.texts.promised)} were expected"
         )
     if report.answered is not None and report.answered.is_found:
         yield (
-            f"the mix of answers to {report.predicate} has changed: {report.answered.distance:.0%} "
-            "of them have other values than those about held-out entities"
+            f"the mix of answers to {report.predicate} has changed: "
+            f"{_percent(report.answered.distance)} of them have other values than those about "
+            "held-out entities"
         )
     suspects = [one for one in report.sources if one.findings]
     if suspects:
@@ -97,3 +98,7 @@ def _too_few(report: PredicateReport) -> str:
         f"only {report.outcomes:,} of the answers to {report.predicate} have an outcome yet; "
         f"{FEWEST_OUTCOMES} are needed"
     )
+
+
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
