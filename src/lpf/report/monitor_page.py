@@ -50,13 +50,12 @@ def _parts(found: Monitoring) -> Iterator[str]:
             ("verdict", found.trust.state),
             ("outcomes", f"{outcomes:,}"),
             ("entities answered", f"{entities:,}"),
-            ("model", found.model),
         ]
     )
     for report in found.predicates:
         yield from _about(report, named=len(found.predicates) > 1)
     moment = iso(found.at)[:16].replace("T", " ")
-    yield f"<footer>Found {moment} UTC.</footer>"
+    yield f"<footer>Model {text(found.model)}, monitored {moment} UTC.</footer>"
 
 
 def _about(report: PredicateReport, *, named: bool) -> Iterator[str]:
@@ -78,7 +77,7 @@ def _about(report: PredicateReport, *, named: bool) -> Iterator[str]:
 
 def _verdict(report: PredicateReport) -> Iterator[str]:
     reason = report.trust.reason
-    sentence = f"{report.trust.state}: {reason}."
+    sentence = f"{report.trust.state.capitalize()}: {reason}."
     if report.trust.warning is None:
         yield paragraph(sentence)
     else:

@@ -97,7 +97,7 @@ def one_below_the_other(points: Sequence[RangePoint], label: str, least: float) 
         for place, one in enumerate(points)
     )
     return (
-        f'<figure class="wide"><svg role="img" aria-label="{shown(label)}" '
+        f'<figure><svg role="img" aria-label="{shown(label)}" '
         f'viewBox="0 0 {BAR_LEFT + BAR_WIDTH + 40} {tall + 24}">\n{rows}'
         f'<text class="tick" x="{BAR_LEFT}" y="{tall + 18}">{100 * least:.0f} %</text>'
         f'<text class="tick" x="{BAR_LEFT + BAR_WIDTH}" y="{tall + 18}">100 %</text></svg>\n'
