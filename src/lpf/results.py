@@ -359,9 +359,7 @@ class QueryResult:
 
     def _items(self) -> list[dict[str, Any]]:
         used = self.evidence
-        if used is None:
-            return []
-        return [self._item(used, place) for place in range(len(used))]
+        return [] if used is None else [self._item(used, place) for place in range(len(used))]
 
     def _item(self, used: Items, place: int) -> dict[str, Any]:
         credibility = float(used.credibility[place])

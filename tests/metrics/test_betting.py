@@ -63,7 +63,11 @@ def test_a_value_that_was_ruled_out_refutes_at_once() -> None:
 
 def test_more_tests_need_more_evidence() -> None:
     capital = np.log([1.0, 1 / LEVEL, 3 / LEVEL])
-    assert (alarm_at(capital), alarm_at(capital, tests=2), alarm_at(capital, tests=4)) == (1, 2, None)
+    assert (alarm_at(capital), alarm_at(capital, tests=2), alarm_at(capital, tests=4)) == (
+        1,
+        2,
+        None,
+    )
     assert alarm_at(np.empty(0)) is None
 
 
