@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from conftest import Commands
 
+from conftest import Commands
 from lpf.cli.exits import EXIT_CHECK_FAILED
 from lpf.workspace import Workspace
 from monitored_workspaces import ASKED, LEVELS, drawn, make_monitored

@@ -48,7 +48,8 @@ def test_honest_answers_are_trusted(space: Workspace) -> None:
     found = level(space)
     assert found.trust.state == "trusted"
     assert (found.outcomes, found.entities, found.held_out_entities) == (80, 80, 100)
-    assert found.stated_bet is not None and found.stated_bet.alarm is None
+    assert found.stated_bet is not None
+    assert found.stated_bet.alarm is None
     assert space.query("N0000", "level").notes == ()
 
 
@@ -72,7 +73,8 @@ def test_scores_are_those_of_the_recorded_answers(space: Workspace) -> None:
     assert loss.now.mean == pytest.approx(nll(rows, labels))
     assert accuracy.now.mean == pytest.approx((rows.argmax(axis=1) == labels).mean())
     assert loss.now.low < loss.now.mean < loss.now.high
-    assert loss.held_out is not None and brier.held_out is None
+    assert loss.held_out is not None
+    assert brier.held_out is None
     assert accuracy.stated == pytest.approx(rows.max(axis=1).mean())
     assert 0.0 <= ece.now.low <= ece.now.high <= 1.0
 
@@ -131,9 +133,12 @@ def test_answers_of_another_model_do_not_count_and_have_no_verdict(space: Worksp
     unknown = workspaces.evidence("new one", 2)
     workspaces.add(space, unknown)
     warned = space.query("new one", "level")
-    assert warned.trust is not None and warned.trust.state == "not trusted"
-    assert warned.notes and warned.notes[-1] == warned.trust.warning
-    assert warned.track_record is not None and warned.track_record.verdict == "unreliable"
+    assert warned.trust is not None
+    assert warned.trust.state == "not trusted"
+    assert warned.notes
+    assert warned.notes[-1] == warned.trust.warning
+    assert warned.track_record is not None
+    assert warned.track_record.verdict == "unreliable"
     assert warned.to_dict()["monitoring"]["verdict"] == "not trusted"
     workspaces.give_model(space, members=2)
     cleared = space.query("new one", "level")
@@ -151,7 +156,8 @@ def test_an_open_workspace_sees_the_verdict_of_another_process(space: Workspace)
         add_outcomes(other, flipped=0.6)
         other.monitor()
     trust = space.query("new one", "level").trust
-    assert trust is not None and trust.state == "not trusted"
+    assert trust is not None
+    assert trust.state == "not trusted"
 
 
 def test_the_doctor_shows_the_verdict_and_a_damaged_file(space: Workspace) -> None:
@@ -167,7 +173,8 @@ def test_the_doctor_shows_the_verdict_and_a_damaged_file(space: Workspace) -> No
     assert states() == ["warning"]
     workspaces.add(space, workspaces.evidence("new one", 2))
     trust = space.query("new one", "level").trust
-    assert trust is not None and trust.state == "watch"
+    assert trust is not None
+    assert trust.state == "watch"
 
 
 def test_a_part_is_not_stored(space: Workspace) -> None:
@@ -207,9 +214,11 @@ def test_texts_unlike_the_training_texts_are_found() -> None:
 
     as_ever = text_drift([answer(place, 1.0 - (place == 3)) for place in range(60)], None)
     changed = text_drift([answer(place, 0.2 * (place % 2)) for place in range(60)], None)
-    assert as_ever is not None and not as_ever.is_found
+    assert as_ever is not None
+    assert not as_ever.is_found
     assert (as_ever.items, as_ever.unlike) == (120, 1)
-    assert changed is not None and changed.is_found
+    assert changed is not None
+    assert changed.is_found
     assert changed.unlike == 60
     assert sum(one.items for one in changed.windows) == 120
 
@@ -229,6 +238,6 @@ def test_a_window_is_a_number_of_outcomes_or_of_days(space: Workspace, window: s
 
 
 def test_without_a_model_there_is_nothing_to_monitor(tmp_path: Path) -> None:
-    with Workspace.create(tmp_path / "empty", workspaces.schema()) as empty:
-        with pytest.raises(LPFError, match="no model"):
-            empty.monitor()
+    empty = Workspace.create(tmp_path / "empty", workspaces.schema())
+    with empty, pytest.raises(LPFError, match="no model"):
+        empty.monitor()

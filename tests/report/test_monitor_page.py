@@ -34,9 +34,10 @@ def found(name: str = "level") -> Monitoring:
         SealedAnswer("INF1", name, place * DAY, rows[place], (name,), np.array([place % 3 / 3]))
         for place in range(60)
     ]
+    values = (f"{name} yes", f"{name} no")
     report = PredicateReport(
         name,
-        (f"{name} yes", f"{name} no"),
+        values,
         60,
         60,
         60,
@@ -51,7 +52,7 @@ def found(name: str = "level") -> Monitoring:
         tuple(window_lines(scored, WindowSize(12))),
         reliability(rows, labels),
         text_drift(answers, None),
-        AnswerDrift({f"{name} yes": 3, f"{name} no": 4}, {f"{name} yes": 1, f"{name} no": 9}, 0.3, 0.1),
+        AnswerDrift(dict.fromkeys(values, 3), dict.fromkeys(values, 1), 0.3, 0.1),
         (SourceDrift(name, 30, 2, 20, -1.5, 0.001, 0.5, ("unlike the training texts",)),
          SourceDrift(None, 3, 0, 3, 1.0)),
     )  # fmt: skip
