@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from conftest import Commands
 from lpf.cli.exits import EXIT_CHECK_FAILED
 from lpf.workspace import Workspace
 from monitored_workspaces import ASKED, LEVELS, drawn, make_monitored
@@ -32,15 +33,15 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(asked: Path, tmp_path: Path) -> Commands:
+def run(asked: Path, tmp_path: Path, commands_in: Callable[[Path], Any]) -> Any:
     shutil.copytree(asked / "w", tmp_path / "w")
-    return Commands(tmp_path / "w")
+    return commands_in(tmp_path / "w")
 
 
-def test_good_outcomes_end_well(run: Commands, asked: Path, tmp_path: Path) -> None:
+def test_good_outcomes_end_well(run: Any, asked: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     shown = run("monitor", "--outcomes", asked / "good.csv", "--html", page).stdout
-    assert "Verdict: unknown" in shown  # of the other predicate nothing is known
+    assert "Verdict: trusted" in shown  # nobody asked about the other predicate
     assert "Prediction sets" in shown
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     (report,) = run.json("monitor", "--outcomes", asked / "good.csv", "--predicate", "level")[
@@ -50,7 +51,7 @@ def test_good_outcomes_end_well(run: Commands, asked: Path, tmp_path: Path) -> N
     assert sum(one["count"] for one in report["windows"]) == 80
 
 
-def test_worse_than_promised_is_an_exit_code_and_a_warning(run: Commands, asked: Path) -> None:
+def test_worse_than_promised_is_an_exit_code_and_a_warning(run: Any, asked: Path) -> None:
     document = run.json("monitor", "--outcomes", asked / "bad.csv", code=EXIT_CHECK_FAILED)
     assert (document["verdict"], document["stored"]) == ("not trusted", True)
     report = document["predicates"][0]
@@ -66,20 +67,20 @@ def test_worse_than_promised_is_an_exit_code_and_a_warning(run: Commands, asked:
     assert "monitoring" not in str(record)  # it is about the model, not about this answer
 
 
-def test_without_save_nothing_is_stored(run: Commands, asked: Path) -> None:
+def test_without_save_nothing_is_stored(run: Any, asked: Path) -> None:
     words = ("monitor", "--outcomes", asked / "bad.csv", "--no-save", "--window", "30d")
     assert run.json(*words, code=EXIT_CHECK_FAILED)["stored"] is False
     assert run.json("query", ASKED[0], "level")["monitoring"] is None
 
 
-def test_known_facts_are_the_outcomes_by_default(run: Commands) -> None:
+def test_known_facts_are_the_outcomes_by_default(run: Any) -> None:
     assert run.json("monitor")["predicates"][0]["outcomes"] == 0
     run("facts", "set", ASKED[0], "level", LEVELS[0])
     assert run.json("monitor")["predicates"][0]["outcomes"] == 1
     assert run.json("monitor", "--since", "2100-01-01")["predicates"][0]["outcomes"] == 0
 
 
-def test_wrong_calls_are_refused(run: Commands, asked: Path, tmp_path: Path) -> None:
+def test_wrong_calls_are_refused(run: Any, asked: Path, tmp_path: Path) -> None:
     assert run.refused("monitor", "--window", "soon")["field"] == "--window"
     assert run.refused("monitor", "--since", "soon")["field"] == "--since"
     assert run.refused("monitor", "--sheet", "x")["field"] == "--sheet"

@@ -27,11 +27,12 @@ WINDOWS_SHOWN = 8
 
 def show_monitoring(output: Console, found: Monitoring) -> None:
     output.print(Text.assemble("Verdict: ", (found.trust.state, STYLES[found.trust.state])))
-    for report in found.predicates:
+    shown = [one for one in found.predicates if one.entities] or found.predicates[:1]
+    for report in shown:
         output.print(indented(Text(one_line(_sentence(report)))))
-    for report in found.predicates:
+    for report in shown:
         output.print()
-        _show_predicate(output, report, named=len(found.predicates) > 1)
+        _show_predicate(output, report, named=len(shown) > 1)
     output.print()
     pairs = [("model", found.model)]
     if found.read_as:

@@ -150,7 +150,8 @@ class PredicateReport:
 
 @dataclass(frozen=True, eq=False)
 class Monitoring:
-    """What monitoring found about the model ``model``. ``trust`` is the worst of the predicates'.
+    """What monitoring found about the model ``model``. ``trust`` is the worst of the verdicts on
+    predicates that have answers.
     ``read_as`` says what was assumed about the file of outcomes, if there was one."""
 
     model: str
@@ -200,7 +201,7 @@ class MonitorPlan:
 def monitored(parts: MonitoredParts, outcomes: Outcomes, plan: MonitorPlan) -> Monitoring:
     """Score the answers to each predicate and compare them with what the model promised."""
     reports = tuple(_report(parts, outcomes, plan, name) for name in plan.predicates)
-    trust = worst([(one.predicate, one.trust) for one in reports])
+    trust = worst([one.trust for one in reports if one.entities] or [reports[0].trust])
     return Monitoring(parts.model.version, plan.at, trust, reports)
 
 

@@ -40,9 +40,9 @@ def judged(report: PredicateReport, at: int) -> Trust:
     )
 
 
-def worst(verdicts: Sequence[tuple[str, Trust]]) -> Trust:
-    """The worst of the verdicts on several predicates, each with its name."""
-    return max((trust for _, trust in verdicts), key=lambda one: STATES.index(one.state))
+def worst(verdicts: Sequence[Trust]) -> Trust:
+    """The worst of the verdicts on several predicates, the first of those."""
+    return max(verdicts, key=lambda one: STATES.index(one.state))
 
 
 def _worse(report: PredicateReport) -> str:

@@ -52,8 +52,9 @@ def _parts(found: Monitoring) -> Iterator[str]:
             ("entities answered", f"{entities:,}"),
         ]
     )
-    for report in found.predicates:
-        yield from _about(report, named=len(found.predicates) > 1)
+    shown = [one for one in found.predicates if one.entities] or found.predicates[:1]
+    for report in shown:
+        yield from _about(report, named=len(shown) > 1)
     moment = iso(found.at)[:16].replace("T", " ")
     yield f"<footer>Model {text(found.model)}, monitored {moment} UTC.</footer>"
 

@@ -70,7 +70,7 @@ def run_monitor(
     found = monitored(parts, known, plan)
     stores = save and predicate is None and since is None
     if stores:
-        by_predicate = {one.predicate: one.trust for one in found.predicates}
+        by_predicate = {one.predicate: one.trust for one in found.predicates if one.entities}
         write_trust(workspace.folder, StoredTrust(model.version, by_predicate))
     return replace(found, read_as=read_as, is_stored=stores)
 
