@@ -78,16 +78,18 @@ def _show_predicate(output: Console, report: PredicateReport, *, named: bool) ->
     if drift:
         output.print(Text("Drift", style="bold"))
         print_pairs(output, drift)
+        output.print()
     _show_sources(output, report)
 
 
 def _show_scores(output: Console, report: PredicateReport) -> None:
+    columns = 4 if report.held_out_entities else 3
     rows = [
-        (one.name, _estimate(one, one.now), _number(one, one.stated), _held_out(one))
+        (one.name, _estimate(one, one.now), _number(one, one.stated), _held_out(one))[:columns]
         for one in report.scores
     ]
     held = f"{report.held_out_entities:,} held-out entities"
-    names = ("score", "now (95 % interval)", "as stated", held)
+    names = ("score", "now (95 % interval)", "as stated", held)[:columns]
     print_table(output, "Scores", table(names, rows, right=names[1:]))
     output.print()
     stated = report.stated_bet
@@ -164,7 +166,6 @@ def _show_sources(output: Console, report: PredicateReport) -> None:
         for one in ordered[:SOURCES_SHOWN]
     ]
     names = ("source", "items", "unlike", "agree", "bits", " ")
-    output.print()
     print_table(output, "Sources", table(names, rows, right=names[1:5], flexible="source"))
     more = len(ordered) - SOURCES_SHOWN
     if more > 0:

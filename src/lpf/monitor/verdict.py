@@ -94,6 +94,11 @@ def _to_watch(report: PredicateReport) -> Iterator[str]:
 def _too_few(report: PredicateReport) -> str:
     if not report.entities:
         return f"no answer to {report.predicate} by this model from evidence is recorded"
+    if not report.outcomes:
+        return (
+            f"no outcome of an answer to {report.predicate} is known yet; {FEWEST_OUTCOMES} are "
+            "needed"
+        )
     return (
         f"only {report.outcomes:,} of the answers to {report.predicate} have an outcome yet; "
         f"{FEWEST_OUTCOMES} are needed"

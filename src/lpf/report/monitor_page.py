@@ -97,7 +97,7 @@ def _scores(report: PredicateReport) -> Iterator[str]:
         PageColumn("as stated"),
         PageColumn(f"{report.held_out_entities:,} held-out entities"),
         PageColumn("95 % interval"),
-    )
+    )[: 6 if report.held_out_entities else 4]
     rows = [
         PageRow(
             [
@@ -106,7 +106,7 @@ def _scores(report: PredicateReport) -> Iterator[str]:
                 _interval(one, one.now),
                 _number(one, one.stated),
                 *_held_out(one),
-            ]
+            ][: len(columns)]
         )
         for one in report.scores
     ]

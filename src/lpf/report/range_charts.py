@@ -5,6 +5,7 @@ SVG strings with classes of the page's style sheet; every number is in a tooltip
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -37,7 +38,8 @@ class RangePoint:
 def over_time(points: Sequence[RangePoint], label: str, form: Callable[[float], str]) -> str:
     """A line through the points over a band of what was expected, from left to right. ``form``
     writes a number of the axis."""
-    top = max(max(one.value, one.high) for one in points) * 1.05 or 1.0
+    unit = _round_step(max(max(one.value, one.high) for one in points) / TICKS)
+    top = unit * TICKS
     inner, tall = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     step = inner / max(1, len(points) - 1)
 
@@ -56,7 +58,7 @@ def over_time(points: Sequence[RangePoint], label: str, form: Callable[[float], 
         f'<line class="grid" x1="{LEFT}" y1="{y(number):.1f}" x2="{WIDTH - RIGHT}" '
         f'y2="{y(number):.1f}"/><text class="axis end" x="{LEFT - 6}" y="{y(number) + 4:.1f}">'
         f"{shown(form(number))}</text>"
-        for number in (top * part / TICKS for part in range(TICKS + 1))
+        for number in (unit * part for part in range(TICKS + 1))
     )
     dots = "".join(
         f"<g><title>{shown(one.note)}</title>"
@@ -74,6 +76,14 @@ def over_time(points: Sequence[RangePoint], label: str, form: Callable[[float], 
         f'<text class="axis end" x="{WIDTH - RIGHT}" y="{HEIGHT - 8}">{shown(points[-1].name)}'
         f"</text></svg>\n<figcaption>{shown(label)}</figcaption></figure>"
     )
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least ``least``."""
+    if least <= 0.0:
+        return 1.0 / TICKS
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if step * power >= least)
 
 
 def one_below_the_other(points: Sequence[RangePoint], label: str, least: float) -> str:
