@@ -13,7 +13,7 @@ import numpy as np
 
 from lpf.errors import MissingPackageError
 from lpf.items import LEFT_OUT_COUNTS, Items, LeftOut, Threshold, jensen_shannon
-from lpf.sureness import Decision, PredictionSet, TrackRecord, joined, plain
+from lpf.sureness import Decision, PredictionSet, TrackRecord, Trust, joined, plain
 from lpf.types import ColumnKind, FloatArray, QueryOptions
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class QueryResult:
     gives away; else None.
 
     ``prediction_set`` answers a ``coverage``, ``decision`` a ``max_risk``. ``track_record`` tells
-    how often answers as sure were right, if the model knows.
+    how often answers as sure were right, if the model knows. ``trust``: see monitoring.
     """
 
     entity_id: str
@@ -202,6 +202,7 @@ class QueryResult:
     prediction_set: PredictionSet | None = None
     decision: Decision | None = None
     track_record: TrackRecord | None = None
+    trust: Trust | None = None
 
     @property
     def has_answer(self) -> bool:
@@ -298,6 +299,7 @@ class QueryResult:
             "prediction_set": plain(self.prediction_set),
             "decision": plain(self.decision),
             "track_record": plain(self.track_record),
+            "monitoring": plain(self.trust),
             "variant": self.options.variant,
             "mode": self.options.mode,
             "min_credibility": self.options.min_credibility,
@@ -323,9 +325,7 @@ class QueryResult:
 
     def _items(self) -> list[dict[str, Any]]:
         used = self.evidence
-        if used is None:
-            return []
-        return [self._item(used, place) for place in range(len(used))]
+        return [] if used is None else [self._item(used, place) for place in range(len(used))]
 
     def _item(self, used: Items, place: int) -> dict[str, Any]:
         credibility = float(used.credibility[place])

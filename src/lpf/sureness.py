@@ -94,11 +94,35 @@ class Decision:
         }
 
 
+TrustState = Literal["trusted", "unknown", "watch", "not trusted"]  # the worse the later
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whether a model's probabilities can still be trusted, as monitoring found by ``at``
+    (microseconds since 1970). ``reason`` is one sentence."""
+
+    state: TrustState
+    reason: str
+    at: int
+
+    @property
+    def warning(self) -> str | None:
+        """What a reader of an answer must know, if anything."""
+        if self.state == "not trusted":
+            return f"Do not rely on it: {self.reason}"
+        return f"Check before relying on it: {self.reason}" if self.state == "watch" else None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"verdict": self.state, "reason": self.reason}
+
+
 @dataclass(frozen=True, slots=True)
 class TrackRecord:
     """``right`` of the ``nearest`` held-out answers that were about as sure were right; there are
     ``entities`` in all. ``apart`` is True if they were used for nothing else. ``caveats`` say how
-    this answer differs from them; ``unlike`` is True if they say nothing about it at all."""
+    this answer differs from them; ``unlike`` is True if they say nothing about it at all.
+    ``overtaken`` is True if outcomes since then show that answers are worse."""
 
     right: int
     nearest: int
@@ -106,10 +130,11 @@ class TrackRecord:
     apart: bool
     unlike: bool = False
     caveats: tuple[str, ...] = ()
+    overtaken: bool = False
 
     @property
     def verdict(self) -> Literal["reliable", "check", "unreliable", "unknown"]:
-        if self.unlike:
+        if self.unlike or self.overtaken:
             return "unreliable"
         if self.nearest < FEWEST_TOLD:
             return "unknown"
@@ -123,6 +148,11 @@ class TrackRecord:
             return (
                 "Do not rely on it: its texts are unlike the training texts, so held-out entities "
                 "say nothing about this answer"
+            )
+        if self.overtaken:
+            return (
+                "Do not rely on it: outcomes since training show that answers are worse than those "
+                "about held-out entities"
             )
         if self.verdict == "unknown":
             return (
@@ -145,7 +175,7 @@ class TrackRecord:
         return {**{name: getattr(self, name) for name in fields}, "caveats": list(self.caveats)}
 
 
-def plain(part: PredictionSet | Decision | TrackRecord | None) -> dict[str, Any] | None:
+def plain(part: PredictionSet | Decision | TrackRecord | Trust | None) -> dict[str, Any] | None:
     """Plain data for JSON."""
     return None if part is None else part.to_dict()
 

@@ -56,6 +56,12 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def commands_in() -> type[Commands]:
+    """For commands in a workspace that a test makes itself."""
+    return Commands
+
+
+@pytest.fixture
 def lpf(pristine: Path, tmp_path: Path) -> Commands:
     """Commands in a workspace of their own: two entities, a model, no facts, no records."""
     shutil.copytree(pristine, tmp_path / "workspace")

@@ -60,7 +60,7 @@ def test_an_intact_workspace_has_no_faults(folder: Path, full: bool) -> None:
     assert {check.state for check in checks} == {"ok"}, checks
     assert {check.name for check in checks} == {
         *("settings", "store", "evidence", "facts", "index", "key", "ledger"),
-        *("model", "reader", "circuit", "cache", "permissions", "disk"),
+        *("model", "monitoring", "reader", "circuit", "cache", "permissions", "disk"),
     }
 
 

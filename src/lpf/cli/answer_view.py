@@ -360,6 +360,8 @@ def _said_above(result: QueryResult) -> tuple[str, ...]:
     """Notes that other lines repeat in more detail."""
     left_out = result.left_out
     said = _all_unfamiliar(result)
+    if result.trust is not None and result.trust.warning is not None:
+        said.append(result.trust.warning)
     if result.evidence is not None:
         said += beyond_top_k_notes(result.evidence, result.options)
     if left_out is None:

@@ -19,6 +19,7 @@ from lpf.cli import (
     ingest,
     ledger,
     models,
+    monitor,
     next_evidence,
     query,
     report,
@@ -32,7 +33,7 @@ from lpf.version import __version__
 
 COMMANDS = (
     *(demo, initialise, ingest, train, query, explain, next_evidence),
-    *(batch, report, entities, evaluate, doctor),
+    *(batch, report, entities, evaluate, monitor, doctor),
 )
 # Commands with subcommands; help has them last.
 GROUPS = (facts, evidence, ledger, review, models, domains)

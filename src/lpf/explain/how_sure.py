@@ -13,15 +13,16 @@ from lpf.sureness import Decision, PredictionSet, TrackRecord
 
 def how_sure(result: QueryResult) -> list[str]:
     """Lines about a live answer, without a full stop; none if the model cannot tell."""
-    return list(
-        _lines(
-            result.decision,
-            result.prediction_set,
-            result.track_record,
-            result.source,
-            result.predicate,
-        )
+    lines = _lines(
+        result.decision,
+        result.prediction_set,
+        result.track_record,
+        result.source,
+        result.predicate,
     )
+    trust = result.trust
+    warning = [] if trust is None or trust.warning is None else [trust.warning]
+    return [*warning, *lines]
 
 
 def how_sure_then(record: Mapping[str, Any]) -> list[str]:
@@ -52,7 +53,7 @@ def _lines(
         yield "; ".join([_decided(decision, known), *([] if known is None else known.caveats)])
         if decision.help is not None:
             yield f"what would help: {decision.help}"
-    elif known is not None:
+    elif known is not None and not known.overtaken:
         yield known.sentence
     if chosen is not None:
         meaning = _meaning(chosen, known, source, predicate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,16 +35,24 @@ class FactFile:
     """The facts of a JSONL, CSV, Excel or Parquet file. With a ``schema``, names in another case
     are recognised, and facts that do not fit it are named with the other errors.
 
-    ``read_as`` says what was assumed about the file; it is complete after reading.
+    ``read_as`` says what was assumed about the file; it is complete after reading. Rows without a
+    date are an error, unless ``undated`` is the date that they have; then the column may also be
+    called ``date``.
     """
 
     def __init__(
-        self, path: str | Path, options: FileOptions | None = None, schema: Schema | None = None
+        self,
+        path: str | Path,
+        options: FileOptions | None = None,
+        schema: Schema | None = None,
+        undated: datetime | None = None,
     ) -> None:
         self._file = open_input(path, options)
+        self._undated = undated
         self._schema = schema
         self._only_predicate = _predicate_of_all(options, schema)
-        names = REQUIRED if self._only_predicate else ("predicate", *REQUIRED)
+        needed = REQUIRED if undated is None else REQUIRED[:-1]
+        names = needed if self._only_predicate else ("predicate", *needed)
         self._file.require(*((name,) for name in names))
         self._cells = CellReader.of(self._file, None if options is None else options.date_format)
 
@@ -71,13 +80,17 @@ class FactFile:
         if row.error:
             raise RowError(row.error)
         values, place, fields = row.values, f"{self._file.unit} {row.line}", FieldReader()
+        if self._undated is not None and "timestamp" not in values and "date" in values:
+            values = {**values, "timestamp": values["date"]}
         fields.take(_check_mistyped_columns, values)
         entity_id = fields.take(_required, identifier_field, values, "entity_id")
         predicate = fields.take(self._predicate, values, place)
         value = fields.take(self._value, values, predicate, place)
         timestamp = fields.take(moment_field, values, "timestamp", self._cells)
         if timestamp is None and values.get("timestamp") in (None, ""):
-            fields.take(_missing, "timestamp")
+            if self._undated is None:
+                fields.take(_missing, "timestamp")
+            timestamp = self._undated
         confidence = fields.take(share_field, values, "confidence", self._cells, place)
         source = fields.take(identifier_field, values, "source")
         fields.finish()

@@ -212,6 +212,10 @@ class EvidenceStore:
         """Content hashes by ID; IDs that are not in the store are left out."""
         return dict(self.database.look_up(statements.HASHES_BY_IDS, evidence_ids))
 
+    def sources(self, evidence_ids: Iterable[str]) -> dict[str, str | None]:
+        """The source of each item, unread: rows are not compared with their seals."""
+        return dict(self.database.look_up(statements.SOURCES_BY_IDS, evidence_ids))
+
     def earlier_hashes(self, evidence_ids: Iterable[str]) -> dict[str, set[bytes]]:
         """Content hashes of the replaced versions by ID; items never replaced are left out."""
         hashes: dict[str, set[bytes]] = {}

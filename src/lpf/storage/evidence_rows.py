@@ -280,6 +280,9 @@ HASHES_BY_IDS = Prepared(
     select(evidence.c.evidence_id, evidence.c.content_hash).where(any_of(evidence.c.evidence_id)),
     *KEYS,
 )
+SOURCES_BY_IDS = Prepared(
+    select(evidence.c.evidence_id, evidence.c.source).where(any_of(evidence.c.evidence_id)), *KEYS
+)
 IDS_BY_ENTITIES = Prepared(
     select(evidence.c.entity_id, evidence.c.evidence_id).where(any_of(evidence.c.entity_id)), *KEYS
 )

@@ -27,6 +27,7 @@ from lpf.index.vector_folders import VectorFolders
 from lpf.ledger import LedgerReader, load_private, public_bytes, verify
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
+from lpf.monitor.trust_file import DAMAGED
 from lpf.orchestrator.orchestrator import CLOCK_TOLERANCE, clock_note
 from lpf.reading import ReadRequest, is_pair, stance_is_installed
 from lpf.reading.export import STANCE
@@ -40,7 +41,7 @@ from lpf.storage.migrations import NEWEST, version_of
 from lpf.storage.seals import printable
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import METADATA, facts
-from lpf.storage.values import now_micros
+from lpf.storage.values import iso, now_micros
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import CIRCUIT_FILE
 from lpf.workspace.folder import find_folder, store_files
@@ -412,6 +413,30 @@ def _model_warnings(workspace: Workspace, model: Artefact) -> Iterator[Check]:
         yield Check("model", "warning", f"{model.version}: {sentence}", remedy)
 
 
+def _check_monitoring(workspace: Workspace, _: bool) -> Iterator[Check]:
+    stored, model = workspace.trust.read(), workspace.model
+    if model is None:
+        return
+    if stored is not None and not stored.model:
+        yield Check("monitoring", "warning", DAMAGED, "run it again: lpf monitor")
+        return
+    if stored is None or stored.model != model.version:
+        message = "this model was not monitored yet; 'lpf monitor' does when outcomes are known"
+        yield Check("monitoring", "ok", message)
+        return
+    for trust in stored.by_predicate.values():
+        message = f"{trust.state}: {trust.reason} ({_when_found(trust.at)})"
+        if trust.warning is None:
+            yield Check("monitoring", "ok", message)
+        else:
+            remedy = "see what changed: lpf monitor; then label newer entities and train again"
+            yield Check("monitoring", "warning", message, remedy)
+
+
+def _when_found(micros: int) -> str:
+    return f"found {iso(micros)[:10]}"
+
+
 def _check_reader(workspace: Workspace, _: bool) -> Iterator[Check]:
     if workspace.model is None:  # what reads evidence depends on the store, which may be broken
         yield Check("reader", "ok", f"{workspace.text_reader.reader_id} opens")
@@ -536,6 +561,7 @@ WITH_STORE: dict[str, CheckFunction] = {
 }
 WITHOUT_STORE: dict[str, CheckFunction] = {
     "model": _check_model,
+    "monitoring": _check_monitoring,
     "reader": _check_reader,
     "circuit": _check_circuit,
     "cache": _check_cache,

@@ -18,6 +18,7 @@ from lpf.ledger.keys import load_private
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.writer import Ledger
 from lpf.model.artefact import Artefact
+from lpf.monitor.trust_file import TrustFile
 from lpf.orchestrator import Orchestrator, Parts
 from lpf.reading import Reader, claim_reader, is_pair, open_reader
 from lpf.reading.fitted_words import without_words, words_width
@@ -267,6 +268,11 @@ class Wiring:
     def contents(self) -> LedgerContents:
         """Finds records by what they are about."""
         return LedgerContents(self.database)
+
+    @part
+    def trust(self) -> TrustFile:
+        """What monitoring found about the active model."""
+        return TrustFile(self.folder)
 
     @part
     def orchestrator(self) -> Orchestrator:

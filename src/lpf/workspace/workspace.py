@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,7 @@ from lpf.workspace.entities import (
 )
 from lpf.workspace.folder import create_workspace, find_folder
 from lpf.workspace.models import previous_model
+from lpf.workspace.monitor_runs import add_trust, run_monitor
 from lpf.workspace.settings import check_asked_by, read_settings
 from lpf.workspace.training_runs import (
     Reporter,
@@ -75,6 +77,7 @@ from lpf.workspace.training_sources import TrainingSource
 from lpf.workspace.wiring import CIRCUIT_PARTS, MODEL_PARTS, REJECTS, Wiring, part
 
 if TYPE_CHECKING:
+    from lpf.monitor import Monitoring
     from lpf.workspace.synthetic import AddedDomain
 
 QUERY_BATCH = 1000  # questions answered and recorded together
@@ -151,6 +154,7 @@ class Workspace(Wiring):
         )
         self._add_claims([result])
         self._add_similar([result])
+        self._add_trust([result])
         return result
 
     def explain(
@@ -261,6 +265,7 @@ class Workspace(Wiring):
             answers = self.orchestrator.query_many(chunk, options or self.settings.query, audit)
             self._add_claims(answers)
             self._add_similar(answers)
+            self._add_trust(answers)
             results += answers
             if progress is not None:
                 progress(len(results), len(pairs))
@@ -386,6 +391,46 @@ class Workspace(Wiring):
             similar = similar_entities(self.database, names)
             for result in unanswered:
                 result.similar = similar.get(result.entity_id)
+
+    def _add_trust(self, results: Sequence[QueryResult]) -> None:
+        """What monitoring found about the model, for answers that come from it. Records do not have
+        it: it is about the model, not about this answer."""
+        stored = self.trust.read()
+        if stored is None or self.model is None:
+            return
+        for result in results:
+            if result.source in ("inference", "related"):
+                trust = stored.of(self.model.version, result.predicate)
+                if trust is not None:
+                    add_trust(result, trust)
+
+    def monitor(
+        self,
+        outcomes: Path | str | None = None,
+        *,
+        predicate: str | None = None,
+        since: datetime | None = None,
+        window: str | None = None,
+        options: FileOptions | None = None,
+        save: bool = True,
+    ) -> Monitoring:
+        """Score recorded answers whose outcome is known, compare texts, answers and sources with
+        training, and say whether the model's probabilities can still be trusted.
+
+        ``outcomes`` is a file of outcomes; by default they are the known facts. ``predicate`` and
+        ``since`` restrict what counts; ``window`` is the size of windows, such as 100 (outcomes) or
+        30d (days). With ``save`` the verdict is stored, and answers of this model show it from then
+        on; one on a part of the predicates or of the time is never stored.
+        """
+        return run_monitor(
+            self,
+            outcomes,
+            predicate=predicate,
+            since=since,
+            window=window,
+            options=options,
+            save=save,
+        )
 
     def predicate(self, name: str | None) -> str:
         """``name`` if the schema has it, or (None) the only predicate of the schema."""

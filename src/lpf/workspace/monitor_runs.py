@@ -1,0 +1,84 @@
+"""Monitoring a workspace's active model, and its verdict in answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lpf.errors import ConfigError
+from lpf.ingest import FileOptions
+from lpf.monitor import (
+    MonitoredParts,
+    Monitoring,
+    MonitorPlan,
+    StoredTrust,
+    WindowSize,
+    monitored,
+    outcomes_from_facts,
+    outcomes_from_file,
+    write_trust,
+)
+from lpf.results import QueryResult
+from lpf.storage.values import now_micros, to_micros
+from lpf.sureness import Trust
+
+if TYPE_CHECKING:
+    from lpf.workspace.workspace import Workspace
+
+
+def run_monitor(
+    workspace: Workspace,
+    outcomes: Path | str | None,
+    *,
+    predicate: str | None,
+    since: datetime | None,
+    window: str | None,
+    options: FileOptions | None,
+    save: bool,
+) -> Monitoring:
+    """See ``Workspace.monitor``."""
+    model = workspace.model
+    if model is None:
+        raise ConfigError(
+            "there is no model to monitor: only known facts answer. Nothing was computed.",
+            hint="Train one: lpf train, or add one: lpf models add FOLDER.",
+        )
+    names = [one.name for one in model.config.predicates if one.name in workspace.schema]
+    if predicate is not None:
+        wanted = workspace.predicate(predicate)
+        if wanted not in names:
+            raise ConfigError(
+                f"the model {model.version} was not trained for {wanted!r}. Nothing was computed.",
+                field="predicate",
+                hint=f"It answers {', '.join(names)}.",
+            )
+        names = [wanted]
+    size = None if window is None else WindowSize.parse(window)
+    start = None if since is None else to_micros(since)
+    plan = MonitorPlan(tuple(names), now_micros(), start, size)
+    read_as: tuple[str, ...] = ()
+    if outcomes is None:
+        confident = workspace.settings.facts.min_confidence
+        known = outcomes_from_facts(workspace.facts, names, confident)
+    else:
+        if options is None and predicate is not None:
+            options = FileOptions(predicate=predicate)
+        known, read_as = outcomes_from_file(outcomes, workspace.schema, options, plan.at)
+    parts = MonitoredParts(workspace.records, workspace.contents, workspace.evidence, model)
+    found = monitored(parts, known, plan)
+    stores = save and predicate is None and since is None
+    if stores:
+        by_predicate = {one.predicate: one.trust for one in found.predicates if one.entities}
+        write_trust(workspace.folder, StoredTrust(model.version, by_predicate))
+    return replace(found, read_as=read_as, is_stored=stores)
+
+
+def add_trust(result: QueryResult, trust: Trust) -> None:
+    """The verdict on the model, in an answer that comes from it."""
+    result.trust = trust
+    if trust.warning is not None:
+        result.notes = (*result.notes, trust.warning)
+    if trust.state == "not trusted" and result.track_record is not None:
+        result.track_record = replace(result.track_record, overtaken=True)
