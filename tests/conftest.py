@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shared_fixtures import commands_built_once as commands_built_once
 from shared_fixtures import one_thread as one_thread
 
 if TYPE_CHECKING:
