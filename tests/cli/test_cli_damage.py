@@ -81,6 +81,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
         workspace.query(*QUESTION, QueryOptions(query_text="a question"))
         workspace.evidence.erase("C0002_E001")
         workspace.ledger.checkpoint()
+        workspace.contents.update()
         with closing(sqlite3.connect(folder / "store.db")) as connection, connection:
             # Tiles are stored from 256 records on.
             connection.execute("INSERT INTO ledger_tiles VALUES (9, 9, x'00')")
