@@ -21,7 +21,7 @@ from lpf.storage.evidence import NewEvidence
 from lpf.storage.facts import NewFact
 from lpf.storage.tables import METADATA
 from lpf.types import QueryOptions
-from lpf.workspace import Workspace
+from lpf.workspace import Workspace, wiring
 
 QUESTION = ("C0001", "level")
 COMMANDS = (
@@ -60,6 +60,12 @@ CASES = [
     ("facts", "value", "NULL"),
     ("ledger", "body", "NULL"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def opened_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No damage concerns the reader, so it is opened once."""
+    monkeypatch.setattr(wiring, "open_reader", lambda *_, **__: workspaces.reader())
 
 
 @pytest.fixture(scope="session")
