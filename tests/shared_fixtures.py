@@ -19,8 +19,8 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def commands_built_once() -> Iterator[None]:
-    """``lpf`` builds its commands once per process. The runner of tests does so for each call, which
-    takes longer than most calls."""
+    """``lpf`` builds its commands once per process. The runner of tests would do so for each call,
+    which takes longer than most calls."""
     from typer import testing
 
     with pytest.MonkeyPatch.context() as patch:
