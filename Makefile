@@ -41,7 +41,7 @@ demo: $(DEMO)  ## Train on generated companies, answer a question, verify the re
 	@$(BIN)/lpf demo
 
 test: $(DEV)  ## The tests a change must pass, of both packages (minutes)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(DEV)  ## Claims, damaged input, comparisons with other implementations (longer)
 	$(BIN)/python -m pytest -m slow

@@ -21,10 +21,46 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shared_fixtures import commands_built_once as commands_built_once
 from shared_fixtures import one_thread as one_thread
 
 if TYPE_CHECKING:
     from servers import PostgresServer, RedisServer
+
+
+# The longest files, in order. Workers take whole files, and nobody should wait for one of these at
+# the end of a run.
+LONGEST = (
+    "evaluation/test_runner.py",
+    "training/test_linear.py",
+    "baselines/test_baseline_contract.py",
+    "workspace/test_workspace_tuned.py",
+    "classifier/test_classifier_contract.py",
+    "cli/test_cli_arguments.py",
+    "classifier/test_classifier_baselines.py",
+    "training/test_small_data.py",
+    "training/test_ladder.py",
+    "cli/test_cli_train_view.py",
+    "cli/test_cli_train.py",
+    "cli/test_cli_damage.py",
+    "evaluation/test_feature_cache.py",
+    "evaluation/test_fitted_methods.py",
+    "training/test_words_in_models.py",
+    "workspace/test_training_data.py",
+    "workspace/test_workspace_claims.py",
+    "training/test_trainer.py",
+    "training/test_few_groups.py",
+    "cli/test_cli_demo.py",
+    "classifier/test_classifier_tuned.py",
+    "evaluation/test_evaluation_tuned.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first; ``make test`` keeps this order."""
+    here = Path(__file__).parent
+    places = {here / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 def pytest_configure() -> None:

@@ -3,17 +3,22 @@ in a second."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from labelled_workspaces import WordReader
 from lpf.datasets import Dataset, DatasetEntity, DatasetItem
+from lpf.model.runtime import Runtime
 from lpf.reading import PairReader, StanceReader
 from lpf.schema import Predicate, Schema
-from lpf.training import ladder
+from lpf.training import Examples, ladder, lexical, linear, model_choice, trainer
 from lpf.training.ladder import Rung
+from lpf.training.model_choice import ChosenModel
 from lpf.training.reader_choice import RungOutcome
 from lpf.training.tuning import TuningSettings
 from tiny_stance import tiny_stance
@@ -62,9 +67,48 @@ def coloured(count: int, *, seed: int = 0, own_labels: bool = False) -> Dataset:
 
 
 def quick_ladder(monkeypatch: pytest.MonkeyPatch, *, always_better: bool = True) -> None:
-    """Few entities suffice, tuning takes a second, and a tuned reader is always preferred."""
+    """Few entities suffice, tuning takes a second, and a tuned reader is always preferred. Linear
+    models are searched for in few steps, and on the same features only once per process."""
     monkeypatch.setattr(ladder, "FEWEST_LABELS", 20)
     monkeypatch.setattr(ladder, "RUNGS", QUICK_RUNGS)
-    monkeypatch.setattr("lpf.training.trainer.RUNGS", QUICK_RUNGS)
+    monkeypatch.setattr(trainer, "RUNGS", QUICK_RUNGS)
+    monkeypatch.setattr(lexical, "FOLDS", 2)
+    monkeypatch.setattr(model_choice, "FOLDS", 2)
+    monkeypatch.setattr(linear, "PENALTIES", (3.0, 0.3))
+    monkeypatch.setattr(linear, "WORDS_PENALTIES", (30.0, 3.0))
+    for choose in (model_choice.choose_model, model_choice.choose_linear):
+        monkeypatch.setattr(trainer, choose.__name__, _once(choose))
     if always_better:
         monkeypatch.setattr(RungOutcome, "is_better", property(lambda one: one.nll is not None))
+
+
+_CHOSEN: dict[tuple[object, ...], ChosenModel] = {}
+
+
+def _once(choose: Callable[..., ChosenModel]) -> Callable[..., ChosenModel]:
+    """Answers a repeated call with the result of the first."""
+
+    def chosen(*given: object) -> ChosenModel:
+        key = (choose.__name__, *map(_content, given))
+        if key not in _CHOSEN:
+            _CHOSEN[key] = choose(*given)
+        return _CHOSEN[key]
+
+    return chosen
+
+
+def _content(given: Any) -> object:
+    """What a search depends on, as a key."""
+    if isinstance(given, Runtime):
+        return repr(given.config), _digest(given.tensors[name] for name in sorted(given.tensors))
+    if isinstance(given, Examples):
+        arrays = (given.features, given.credibility, given.groups, given.wordless)
+        return given.dataset.digest, _digest(arrays)
+    return given
+
+
+def _digest(arrays: Iterable[np.ndarray | None]) -> str:
+    hashed = hashlib.sha256()
+    for one in arrays:
+        hashed.update(b"none" if one is None else one.tobytes())
+    return hashed.hexdigest()

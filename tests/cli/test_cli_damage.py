@@ -21,7 +21,7 @@ from lpf.storage.evidence import NewEvidence
 from lpf.storage.facts import NewFact
 from lpf.storage.tables import METADATA
 from lpf.types import QueryOptions
-from lpf.workspace import Workspace
+from lpf.workspace import Workspace, wiring
 
 QUESTION = ("C0001", "level")
 COMMANDS = (
@@ -62,6 +62,12 @@ CASES = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def opened_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No damage concerns the reader, so it is opened once."""
+    monkeypatch.setattr(wiring, "open_reader", lambda *_, **__: workspaces.reader())
+
+
 @pytest.fixture(scope="session")
 def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with a row in every table."""
@@ -81,6 +87,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
         workspace.query(*QUESTION, QueryOptions(query_text="a question"))
         workspace.evidence.erase("C0002_E001")
         workspace.ledger.checkpoint()
+        workspace.contents.update()
         with closing(sqlite3.connect(folder / "store.db")) as connection, connection:
             # Tiles are stored from 256 records on.
             connection.execute("INSERT INTO ledger_tiles VALUES (9, 9, x'00')")

@@ -175,13 +175,13 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path, killed_by: signal.Sign
         tmp_path,
         "import os, time\n"
         "from dataclasses import replace\n"
-        "from small_specs import TRAIN_SPEC, Cell, EvalSpec\n"
+        "from small_specs import Cell, EvalSpec, two_train_specs\n"
         "class Endless:\n"
         "    def fit(self, X, y):\n"
         "        os.write(1, b'%d\\n' % os.getpid())\n"  # at once: workers must not mix
         "        time.sleep(600)\n"
         "    def predict_proba(self, X): ...\n"
-        "specs = [replace(TRAIN_SPEC, seed=seed) for seed in (1, 2)]\n"
+        "specs = {cell.train_spec for cell in two_train_specs()}\n"
         "cells = [Cell(one, EvalSpec(), 'endless') for one in specs]\n"
         "Endless.__module__ = 'run'\n"
         "if __name__ == '__main__':\n"

@@ -98,7 +98,12 @@ def test_rows_that_differ_from_their_records_are_found(store_url: str) -> None:
         contents = LedgerContents(database)
         ledger.append_many([answer("A"), answer("B"), answer("C")])
         assert list(contents.differences()) == []
+        assert contents.update() == 3  # comparing lists nothing
+        assert list(contents.differences()) == []
         execute(database, "UPDATE ledger_contents SET value = 'low' WHERE seq = 2")
+        assert list(contents.differences()) == ["INF00000002"]
+        contents.rebuild()
+        execute(database, "DELETE FROM ledger_contents WHERE seq = 2")
         assert list(contents.differences()) == ["INF00000002"]
         contents.rebuild()
         assert list(contents.differences()) == []

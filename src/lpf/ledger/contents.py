@@ -182,12 +182,12 @@ class LedgerContents:
         return self.update()
 
     def differences(self) -> Iterator[str]:
-        """The IDs of the records that are listed otherwise than they are, or not at all."""
-        self.update()
+        """The IDs of the records that are listed otherwise than they are, or left out. Records
+        after the last listed one are added by ``update``. Nothing is written."""
         listed = (row for chunk in self._database.stream(_ALL) for row in chunk)
-        (size,) = self._database.row(statements.SIZE) or (0,)
+        (last,) = self._database.row(_SIZE) or (0,)
         row = next(listed, None)
-        for chunk in self._database.stream(statements.RECORDS, (1, size or 0)):
+        for chunk in self._database.stream(statements.RECORDS, (1, int(last or 0))):
             for seq, _, body, _ in chunk:
                 if row == _row_of(seq, body):
                     row = next(listed, None)
