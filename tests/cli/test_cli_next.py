@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 import workspaces
+from conftest import Commands
 from lpf.workspace import Workspace
 
 
-@pytest.fixture
-def stored(lpf):
-    """Enough items about other entities, one of them from a source with a hostile name."""
-    with Workspace(lpf.folder) as space:
+@pytest.fixture(scope="module")
+def stored(pristine: Path, tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    """Enough items about other entities, some of them from a source with a hostile name."""
+    folder = tmp_path_factory.mktemp("next") / "workspace"
+    shutil.copytree(pristine, folder)
+    with Workspace(folder) as space:
         for number in range(3):
             workspaces.add(space, workspaces.evidence(f"D{number:04d}", 4, start=number))
         odd = workspaces.evidence("E0001", 8, source="\x1b[31m[bold]red")
         workspaces.add(space, odd)
         workspaces.add(space, workspaces.evidence("U0001", 1, credibility=0.6))
-    return lpf
+    return Commands(folder)
 
 
 def test_json_has_all_numbers_and_nothing_is_recorded(stored) -> None:

@@ -50,11 +50,11 @@ class Kinds:
         left_out = []
         if few := sorted(kinds.keys() - enough.keys()):
             left_out.append(
-                f"fewer than {FEWEST} items about other entities are stored of {_listed(few)}"
+                f"fewer than {FEWEST} items about other entities are stored of {listed(few)}"
             )
         if rest := often[MOST_KINDS:]:
             left_out.append(
-                f"only the {MOST_KINDS} kinds with the most items are compared, not {_listed(rest)}"
+                f"only the {MOST_KINDS} kinds with the most items are compared, not {listed(rest)}"
             )
         return cls(found, tuple(left_out))
 
@@ -101,6 +101,7 @@ def _places(what: str, names: Sequence[str | None]) -> dict[str, Places]:
     return {name: np.array(places, np.intp) for name, places in found.items()}
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The first three, and how many more."""
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return f"{', '.join(names[:3])}{more}"

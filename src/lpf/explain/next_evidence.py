@@ -18,7 +18,7 @@ from lpf.engine import Background, Engine
 from lpf.errors import ConfigError
 from lpf.explain.future import Future, Path
 from lpf.explain.information import Outlook, entropy_bits
-from lpf.explain.kinds import FEWEST
+from lpf.explain.kinds import FEWEST, listed
 from lpf.explain.recombination import Places
 from lpf.explain.stored_pool import StoredPool, stored_pool
 from lpf.index.features import FeatureSource
@@ -270,7 +270,7 @@ def _notes(result: QueryResult, offers: Sequence[Offer]) -> list[str]:
     rough = [one.kind for one in offers if one.unseen > ROUGH]
     if rough:
         notes.append(
-            f"{', '.join(rough)}: stored items nearly all speak against a value that is still "
+            f"{listed(rough)}: stored items nearly all speak against a value that is still "
             "likely here, so these bits are rough"
         )
     return notes
