@@ -104,11 +104,11 @@ def row(found: Rivals) -> str:
     cells = [found.name, f"{len(keys[0]):,}", str(len(keys)), title_of(found.baseline)]
     for coverage in COVERAGES:
         one = selective_difference(ours, theirs, keys, coverage, np.random.default_rng(0))
-        between = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}"
+        between = f"{100 * one.low:+z.1f} to {100 * one.high:+z.1f}"
         if too_few(keys, found.groups):
             between = "too few groups"
         cells += [f"{100 * one.first:.1f} %", f"{100 * one.second:.1f} %"]
-        cells.append(f"{100 * (one.first - one.second):+.1f} ({between})")
+        cells.append(f"{100 * (one.first - one.second):+z.1f} ({between})")
     return f"| {' | '.join(cells)} |"
 
 
