@@ -55,7 +55,7 @@ def test_a_query_text_is_shown_until_it_is_erased(lpf) -> None:
     assert lpf.json("ledger", "show", second)["query_words"] is None
     assert "with --yes" in lpf.error("ledger", "forget", first)
     shown = lpf("ledger", "forget", first, second, "--yes").stdout
-    assert shown == f"Erased the text of 1 question.\n{second}: was asked without a text.\n"
+    assert shown == f"Erased the text of 1 record.\n{second}: was asked without a text.\n"
     assert "query text  erased" in lpf("ledger", "show", first).stdout
     assert lpf.json("ledger", "forget", first)["without_words"] == {first: "its text is erased"}
     assert "is not in the ledger" in lpf.error("ledger", "forget", "INF00000009")

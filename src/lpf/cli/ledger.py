@@ -440,7 +440,7 @@ def forget(
     if as_json:
         print_document({"erased": erased, "without_words": without, "warnings": list(warnings)})
         return
-    typer.echo(f"Erased {count(erased, 'text')}.")
+    typer.echo(f"Erased the text of {count(erased, 'record')}.")
     for record_id, why in without.items():
         typer.echo(f"{record_id}: {why}.")
     for warning in warnings:
