@@ -13,8 +13,9 @@ import workspaces
 from lpf import QueryOptions
 from lpf.errors import ConfigError, InputFileError, LPFError
 from lpf.metrics.scores import nll
-from lpf.monitor import Outcome, PredicateReport
 from lpf.monitor.drift import text_drift
+from lpf.monitor.monitoring import PredicateReport
+from lpf.monitor.outcomes import Outcome
 from lpf.monitor.sealed import (
     KNEW,
     NOT_ASKED,

@@ -12,10 +12,11 @@ from test_case_file import NASTY
 from lpf.metrics.betting import against_probabilities
 from lpf.metrics.calibration import reliability
 from lpf.model.held_out import HeldOutAnswers
-from lpf.monitor import BetAgainstPromise, Monitoring, PredicateReport, WindowSize
 from lpf.monitor.drift import AnswerDrift, SourceDrift, text_drift
+from lpf.monitor.monitoring import BetAgainstPromise, Monitoring, PredicateReport
 from lpf.monitor.scoring import Scored, coverage_lines, score_lines, window_lines
 from lpf.monitor.sealed import SealedAnswer
+from lpf.monitor.windows import WindowSize
 from lpf.report.foreign_text import HIDDEN
 from lpf.report.monitor_page import monitor_page
 from lpf.report.range_charts import RangePoint, one_below_the_other, over_time

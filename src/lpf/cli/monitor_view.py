@@ -12,7 +12,7 @@ from lpf.cli.safe_output import one_line
 from lpf.cli.terminal import count, indented, print_pairs, print_table, table
 
 if TYPE_CHECKING:
-    from lpf.monitor import Monitoring, PredicateReport
+    from lpf.monitor.monitoring import Monitoring, PredicateReport
     from lpf.monitor.scoring import Estimate, ScoreLine
 
 STYLES = {

@@ -244,7 +244,9 @@ def _report(
         sources=source_drift(totals),
     )
     if len(scored):
-        report = replace(report, **_scores(scored, held, _brier(model, predicate), plan, tests))
+        report = replace(
+            report, **_scores(scored, held, _brier(model, predicate, held), plan, tests)
+        )
     return replace(report, trust=judged(report, plan.at))
 
 
@@ -291,10 +293,16 @@ def _newest(
     return answers, totals
 
 
-def _brier(model: Artefact, predicate: str) -> float | None:
-    """Of held-out entities, from the model card."""
+def _brier(model: Artefact, predicate: str, held: HeldOutAnswers | None) -> float | None:
+    """Of the held-out entities, from the model card; None if the card has no score of them."""
+    if held is None:
+        return None
     found = [
-        one.metrics.get("brier") for one in model.card.held_out() if one.predicate == predicate
+        one.metrics.get("brier")
+        for one in model.card.scores()
+        if one.predicate == predicate
+        and (one.variant, one.metrics.get("entities")) == ("spn", len(held))
+        and one.data != "test"
     ]
     return found[0] if found else None
 

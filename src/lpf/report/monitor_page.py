@@ -25,7 +25,7 @@ from lpf.report.small_charts import reliability_diagram
 from lpf.storage.values import iso
 
 if TYPE_CHECKING:
-    from lpf.monitor import Monitoring, PredicateReport
+    from lpf.monitor.monitoring import Monitoring, PredicateReport
     from lpf.monitor.scoring import Estimate, ScoreLine
 
 NAME_CHARACTERS: Final = 80

@@ -1,4 +1,4 @@
-"""Monitoring a workspace's active model, and its verdict in answers."""
+"""Monitoring of a workspace's active model."""
 
 from __future__ import annotations
 
@@ -9,20 +9,11 @@ from typing import TYPE_CHECKING
 
 from lpf.errors import ConfigError
 from lpf.ingest import FileOptions
-from lpf.monitor import (
-    MonitoredParts,
-    Monitoring,
-    MonitorPlan,
-    StoredTrust,
-    WindowSize,
-    monitored,
-    outcomes_from_facts,
-    outcomes_from_file,
-    write_trust,
-)
-from lpf.results import QueryResult
+from lpf.monitor import StoredTrust, write_trust
+from lpf.monitor.monitoring import MonitoredParts, Monitoring, MonitorPlan, monitored
+from lpf.monitor.outcomes import outcomes_from_facts, outcomes_from_file
+from lpf.monitor.windows import WindowSize
 from lpf.storage.values import now_micros, to_micros
-from lpf.sureness import Trust
 
 if TYPE_CHECKING:
     from lpf.workspace.workspace import Workspace
@@ -73,12 +64,3 @@ def run_monitor(
         by_predicate = {one.predicate: one.trust for one in found.predicates if one.entities}
         write_trust(workspace.folder, StoredTrust(model.version, by_predicate))
     return replace(found, read_as=read_as, is_stored=stores)
-
-
-def add_trust(result: QueryResult, trust: Trust) -> None:
-    """The verdict on the model, in an answer that comes from it."""
-    result.trust = trust
-    if trust.warning is not None:
-        result.notes = (*result.notes, trust.warning)
-    if trust.state == "not trusted" and result.track_record is not None:
-        result.track_record = replace(result.track_record, overtaken=True)

@@ -64,7 +64,6 @@ from lpf.workspace.entities import (
 )
 from lpf.workspace.folder import create_workspace, find_folder
 from lpf.workspace.models import previous_model
-from lpf.workspace.monitor_runs import add_trust, run_monitor
 from lpf.workspace.settings import check_asked_by, read_settings
 from lpf.workspace.training_runs import (
     Reporter,
@@ -77,7 +76,7 @@ from lpf.workspace.training_sources import TrainingSource
 from lpf.workspace.wiring import CIRCUIT_PARTS, MODEL_PARTS, REJECTS, Wiring, part
 
 if TYPE_CHECKING:
-    from lpf.monitor import Monitoring
+    from lpf.monitor.monitoring import Monitoring
     from lpf.workspace.synthetic import AddedDomain
 
 QUERY_BATCH = 1000  # questions answered and recorded together
@@ -399,10 +398,14 @@ class Workspace(Wiring):
         if stored is None or self.model is None:
             return
         for result in results:
-            if result.source in ("inference", "related"):
-                trust = stored.of(self.model.version, result.predicate)
-                if trust is not None:
-                    add_trust(result, trust)
+            trust = stored.of(self.model.version, result.predicate)
+            if trust is None or result.source not in ("inference", "related"):
+                continue
+            result.trust = trust
+            if trust.warning is not None:
+                result.notes = (*result.notes, trust.warning)
+            if trust.state == "not trusted" and result.track_record is not None:
+                result.track_record = replace(result.track_record, overtaken=True)
 
     def monitor(
         self,
@@ -422,6 +425,8 @@ class Workspace(Wiring):
         30d (days). With ``save`` the verdict is stored, and answers of this model show it from then
         on; one on a part of the predicates or of the time is never stored.
         """
+        from lpf.workspace.monitor_runs import run_monitor  # queries do not need it
+
         return run_monitor(
             self,
             outcomes,
