@@ -1,5 +1,5 @@
-"""The calibration of the model that answered, from its answers about held-out entities: a
-reliability diagram and a risk-coverage curve, each with a sentence that says how to read it."""
+"""Charts of calibration, each with a sentence that says how to read it: a reliability diagram, and
+for the model that answered also a risk-coverage curve, from its answers about held-out entities."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def calibration_charts(found: CaseCalibration | None) -> str:
     curve = risk_coverage_of_answers(held.confidence, held.right)
     return (
         '<div class="calibration">\n'
-        f"{_figure('reliability', *_reliability(diagram, found))}"
+        f"{reliability_figure(diagram, confidence=found.confidence)}"
         f"{_figure('risk', *_risk(curve, found))}</div>"
     )
 
@@ -66,10 +66,18 @@ def _figure(name: str, title: str, spoken: str, drawn: str, caption: str) -> str
     )
 
 
-def _reliability(found: Reliability, case: CaseCalibration) -> tuple[str, str, str, str]:
+def reliability_figure(
+    found: Reliability,
+    *,
+    confidence: float | None = None,
+    answers: str = "held-out answers",
+    name: str = "reliability",
+) -> str:
+    """Confidence against how often ``answers`` were right. ``confidence`` is that of one answer to
+    mark, and ``name`` is unique on the page."""
     counts = found.count.astype(np.float64)
     low, high = share_interval(found.accuracy * counts, counts)
-    least = min(float(found.confidence.min()), float(low.min()), case.confidence or 1.0)
+    least = min(float(found.confidence.min()), float(low.min()), confidence or 1.0)
     begin = np.floor(10.0 * least) / 10.0
     axes = _Axes(float(begin), 1.0, float(begin), 1.0)
     dots = "".join(
@@ -90,7 +98,7 @@ def _reliability(found: Reliability, case: CaseCalibration) -> tuple[str, str, s
         f'<line class="even" x1="{axes.x(axes.left)}" y1="{axes.y(axes.left)}" '
         f'x2="{axes.x(1.0)}" y2="{axes.y(1.0)}"/>'
     )
-    drawn = f"{axes.frame('confidence', 'right')}{diagonal}{_here(axes, case.confidence)}{dots}"
+    drawn = f"{axes.frame('confidence', 'right')}{diagonal}{_here(axes, confidence)}{dots}"
     spoken = "; ".join(
         _bin(*row)
         for row in zip(
@@ -98,11 +106,11 @@ def _reliability(found: Reliability, case: CaseCalibration) -> tuple[str, str, s
         )
     )
     caption = (
-        "Each dot stands for held-out answers of about one confidence. On the diagonal, answers "
-        "were right as often as they said; below it, less often. A line shows how far chance alone "
-        "may have moved the dot (95 %)."
+        f"Each dot stands for {answers} of about one confidence. On the diagonal, answers were "
+        "right as often as they said; below it, less often. A line shows how far chance alone may "
+        "have moved the dot (95 %)."
     )
-    return "Were answers right as often as they said?", spoken, drawn, caption
+    return _figure(name, "Were answers right as often as they said?", spoken, drawn, caption)
 
 
 def _bin(count: int, sure: float, right: float) -> str:

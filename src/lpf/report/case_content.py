@@ -187,7 +187,7 @@ def case_of_result(
         _model(workspace, version, explanation),
         _proof(workspace, result.record_id) if with_proof else None,
         result.similar or (),
-        tuple(how_sure(result)),
+        how_sure=tuple(how_sure(result)),
     )  # fmt: skip
 
 

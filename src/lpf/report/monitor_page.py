@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from lpf.report.case_calibration import reliability_figure
 from lpf.report.case_file import SHEET
 from lpf.report.foreign_text import beginning
 from lpf.report.page import (
@@ -21,7 +22,6 @@ from lpf.report.page import (
     text,
 )
 from lpf.report.range_charts import RangePoint, one_below_the_other, over_time
-from lpf.report.small_charts import reliability_diagram
 from lpf.storage.values import iso
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ def _parts(found: Monitoring) -> Iterator[str]:
         ]
     )
     shown = [one for one in found.predicates if one.entities] or found.predicates[:1]
-    for report in shown:
-        yield from _about(report, named=len(shown) > 1)
+    for number, report in enumerate(shown):
+        yield from _about(report, number, named=len(shown) > 1)
     moment = iso(found.at)[:16].replace("T", " ")
     yield f"<footer>Model {text(found.model)}, monitored {moment} UTC.</footer>"
 
 
-def _about(report: PredicateReport, *, named: bool) -> Iterator[str]:
+def _about(report: PredicateReport, number: int, *, named: bool) -> Iterator[str]:
     name = beginning(report.predicate, NAME_CHARACTERS)
     ending = f": {name}" if named else ""
     yield section(f"Verdict{ending}", *_verdict(report))
@@ -68,7 +68,12 @@ def _about(report: PredicateReport, *, named: bool) -> Iterator[str]:
     if len(report.windows) > 1:
         yield section(f"Over time{ending}", *_over_time(report))
     if report.reliability is not None:
-        yield section(f"Reliability{ending}", reliability_diagram(report.reliability))
+        drawn = reliability_figure(
+            report.reliability,
+            answers="answers with an outcome",
+            name=f"reliability-{number}",
+        )
+        yield section(f"Reliability{ending}", drawn)
     if report.coverage:
         yield section(f"Prediction sets{ending}", *_coverage(report))
     yield section(f"Drift{ending}", *_drift(report))
