@@ -34,6 +34,7 @@ MORE_COMMANDS = {
     "evidence": (("evidence", "list", "--json"), ("evidence", "show", "C0001_E001")),
     "facts": (("facts", "list", "--json"),),
     "ledger": (("ledger", "verify", "--json"),),
+    "ledger_contents": (("entities", "--json"), ("review", "queue", "--json")),
 }
 # Of the right type, but out of range or with another meaning.
 HUGE = "9223372036854775807"

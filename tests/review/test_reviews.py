@@ -300,9 +300,13 @@ def test_reviews_that_cannot_be_read_are_named_and_not_counted(space: Workspace)
     space.ledger.append(Draft({"kind": "review", **common, "verdict": 7, "top_value": "low"}))
     space.ledger.append(Draft({"kind": "something_else", **common}))
     space.ledger.append(Draft({"kind": "review", **common, "verdict": "accept", "top_value": None}))
+    sound = {"kind": "review", **common, "verdict": "accept", "top_value": "low"}
+    applied = {"target": "facts", "confidence": 0.9, "fact_id": "one"}
+    space.ledger.append(Draft({**sound, "revised": ["low"]}))
+    space.ledger.append(Draft({**sound, "kind": "review_application", **applied}))
     found = space.reviews.all()
     assert not found.by_answer
-    assert len(found.unreadable) == 2
+    assert len(found.unreadable) == 4
     assert "INF00000003" in found.unreadable[0]
     assert space.reviews.of(FIRST).status == "unreviewed"
 

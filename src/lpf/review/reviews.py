@@ -145,7 +145,8 @@ class Reviews:
 
     def blind_case(self, entity_id: str, predicate: str) -> BlindCase:
         """The evidence of the newest answer to a question, without the answer. A question that was
-        not asked yet is asked and recorded now."""
+        not asked yet is asked and recorded now. If it was only asked again since a review, with the
+        same answer from the same items, it is the answer that was reviewed."""
         answer = self._newest_answer(entity_id, predicate)
         description = self.workspace.schema[predicate].description
         return blind_case(answer, description, self.workspace.evidence)
@@ -383,10 +384,20 @@ class Reviews:
             if one.predicate == predicate
         ]
         if found:
-            return self._answer(found[-1])
+            return self._as_reviewed(self._answer(found[-1]))
         asked = self.workspace.query(entity_id, predicate).record_id
         assert asked is not None  # questions are recorded before they are answered
         return self._answer(asked)
+
+    def _as_reviewed(self, newest: dict[str, Any]) -> dict[str, Any]:
+        """The same answer as it was given when it was last reviewed, if it was: reviewers of one
+        answer meet on one record, also if the question was asked again between them."""
+        given = self._feedback_on(newest["entity_id"], newest["predicate"])
+        reviewed = [name for name, one in given.by_answer.items() if one.current]
+        for name in sorted(reviewed, key=sequence_of, reverse=True):
+            if is_same_answer(newest, self.workspace.records.get(name).fields):
+                return self._answer(name)
+        return newest
 
     def _has_seen(self, answer: Mapping[str, Any], reviewer: str) -> bool:
         """Return True if this reviewer is known to have seen the answer, also if it was given
