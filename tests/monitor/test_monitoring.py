@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +28,7 @@ from lpf.monitor.sealed import (
     SealedAnswer,
     SealedAnswers,
 )
-from lpf.monitor.trust_file import FILE
+from lpf.monitor.trust_file import FILE, TrustFile
 from lpf.storage.facts import NewFact
 from lpf.workspace import Workspace
 from lpf.workspace.doctor import check_workspace
@@ -209,7 +211,8 @@ def test_outcomes_of_a_file(space: Workspace, tmp_path: Path) -> None:
     assert report.skipped[TOO_LATE] == 1
     row = f"N0003,level,low,{tomorrow}"
     file.write_text(f"entity_id,predicate,value,date,confidence\n{row},0.2\n", encoding="utf-8")
-    assert level(space.monitor(file, save=False)).outcomes == 0  # too unsure to answer, too
+    (report,) = space.monitor(file, predicate="level").predicates
+    assert report.outcomes == 0  # the row is less sure than a fact that answers
     file.write_text("entity_id,predicate,value\nN0000,level,tall\n", encoding="utf-8")
     with pytest.raises(InputFileError, match="tall"):
         space.monitor(file)

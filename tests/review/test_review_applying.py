@@ -31,7 +31,9 @@ def settle(space: Workspace, value: str, *reviewers: str) -> None:
 
 def test_confidence_follows_from_the_votes() -> None:
     assert vote_confidence(Counter(low=1), "low", LEVELS, 0.9) == pytest.approx(0.9)
-    assert vote_confidence(Counter(low=1, high=1), "low", ("low", "high"), 0.9) == pytest.approx(0.5)
+    assert vote_confidence(Counter(low=1, high=1), "low", ("low", "high"), 0.9) == pytest.approx(
+        0.5
+    )
     both = 0.9**2 / (0.9**2 + 2 * 0.05**2)
     assert vote_confidence(Counter(low=2), "low", LEVELS, 0.9) == pytest.approx(both)
     two_to_one = Counter(low=2, high=1)
@@ -101,7 +103,9 @@ def test_what_is_left_out_is_named_with_its_reason(space: Workspace) -> None:
     assert "disputed" in space.reviews.apply(FACTS).left_out[FIRST]
     space.reviews.adjudicate(FIRST, "low")
     (made,) = space.reviews.apply(ApplyOptions("facts", reviewers=3, dry_run=True)).applied
-    assert made.confidence == pytest.approx(vote_confidence(Counter(low=2, high=1), "low", LEVELS, 0.9))
+    assert made.confidence == pytest.approx(
+        vote_confidence(Counter(low=2, high=1), "low", LEVELS, 0.9)
+    )
     space.facts.add([NewFact("C0001", "level", "medium", workspaces.days_ago(0))])
     space.reviews.unsure(SECOND)
     reasons = space.reviews.apply(FACTS).left_out

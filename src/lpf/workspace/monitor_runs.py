@@ -61,9 +61,7 @@ def run_monitor(
     else:
         if options is None and predicate is not None:
             options = FileOptions(predicate=predicate)
-        known, read_as = outcomes_from_file(
-            outcomes, workspace.schema, confident, options, plan.at
-        )
+        known, read_as = outcomes_from_file(outcomes, workspace.schema, confident, options, plan.at)
     parts = MonitoredParts(workspace.records, workspace.contents, workspace.evidence, model)
     found = monitored(parts, known, plan)
     stores = save and predicate is None and since is None
