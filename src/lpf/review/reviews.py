@@ -23,7 +23,7 @@ from lpf.orchestrator.replay import Replay
 from lpf.results import QueryResult
 from lpf.review.agreement import Agreement, AgreementOptions, agreement
 from lpf.review.applying import ApplyOptions, ApplyOutcome, apply_reviews
-from lpf.review.blind import BlindCase, blind_case, items_of
+from lpf.review.blind import BlindCase, blind_case
 from lpf.review.export import export_format, write_feedback
 from lpf.review.feedback import (
     AllFeedback,
@@ -147,9 +147,7 @@ class Reviews:
         """The evidence of the newest answer to a question, without the answer. A question that was
         not asked yet is asked and recorded now. If it was only asked again since a review, with the
         same answer from the same items, it is the answer that was reviewed."""
-        answer = self._newest_answer(entity_id, predicate)
-        description = self.workspace.schema[predicate].description
-        return blind_case(answer, description, self.workspace.evidence)
+        return self._case_of(self._newest_answer(entity_id, predicate))
 
     def blind(
         self,
@@ -163,7 +161,7 @@ class Reviews:
         unsure. ReviewError if this reviewer has seen it."""
         name = self.reviewer(reviewer)
         answer = self._newest_answer(entity_id, predicate)
-        items_of(answer)  # there must be something to judge
+        self._case_of(answer)  # there must be something to judge
         _check_value(answer, value)
         about, question = answer["record_id"], (answer["entity_id"], answer["predicate"])
         found = self.of(about)
@@ -388,6 +386,10 @@ class Reviews:
         asked = self.workspace.query(entity_id, predicate).record_id
         assert asked is not None  # questions are recorded before they are answered
         return self._answer(asked)
+
+    def _case_of(self, answer: Mapping[str, Any]) -> BlindCase:
+        description = self.workspace.schema[answer["predicate"]].description
+        return blind_case(answer, description, self.workspace.evidence)
 
     def _as_reviewed(self, newest: dict[str, Any]) -> dict[str, Any]:
         """The same answer as it was given when it was last reviewed, if it was: reviewers of one
