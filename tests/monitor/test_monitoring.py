@@ -211,8 +211,9 @@ def test_outcomes_of_a_file(space: Workspace, tmp_path: Path) -> None:
     assert report.skipped[TOO_LATE] == 1
     row = f"N0003,level,low,{tomorrow}"
     file.write_text(f"entity_id,predicate,value,date,confidence\n{row},0.2\n", encoding="utf-8")
-    (report,) = space.monitor(file, predicate="level").predicates
-    assert report.outcomes == 0  # the row is less sure than a fact that answers
+    unsure = space.monitor(file, predicate="level")
+    assert unsure.predicates[0].outcomes == 0  # the row is less sure than a fact that answers
+    assert "without 1 less sure than 0.95" in unsure.read_as
     file.write_text("entity_id,predicate,value\nN0000,level,tall\n", encoding="utf-8")
     with pytest.raises(InputFileError, match="tall"):
         space.monitor(file)

@@ -78,7 +78,9 @@ def outcomes_from_file(
         for key, row in newest.items()
         if row.confidence >= min_confidence
     }
-    return found, file.read_as
+    unsure = len(newest) - len(found)
+    left_out = f"without {unsure:,} less sure than {min_confidence:g}"
+    return found, (*file.read_as, left_out) if unsure else file.read_as
 
 
 def _all_facts(facts: FactStore, predicate: str) -> Iterator[Fact]:

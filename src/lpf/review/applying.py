@@ -178,8 +178,12 @@ class _Run:
         if value is None:
             still = ""
             if before is not None:
-                what = "its labels" if before.fact_id is None else f"fact {before.fact_id}"
-                still = f"; {what} from before still count: withdraw them yourself"
+                still = (
+                    "; the labels set before still count: change them with 'lpf evidence edit'"
+                    if before.fact_id is None
+                    else f"; fact {before.fact_id} still counts: withdraw it with 'lpf facts "
+                    f"withdraw {before.fact_id}'"
+                )
             raise NotApplicable(f"its reviews are {answer.status}, not settled{still}")
         schema = self._workspace.schema
         if answer.predicate not in schema or value not in schema[answer.predicate].index:
