@@ -172,6 +172,19 @@ def test_a_damaged_cell_gives_a_named_error_or_a_note(
         assert outcome.codes["doctor --full"] == 1
 
 
+def test_a_damaged_table_of_contents_is_made_again(used: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "workspace"
+    shutil.copytree(used, folder)
+    lpf = Commands(folder)
+    before = lpf.json("entities")
+    assert damage(folder / "store.db", "ledger_contents", "predicate", "x'00FF'")
+    assert lpf.refused("entities")["kind"] == "StoreDamagedError"
+    checks = lpf.json("doctor", "--full", code=1)["checks"]
+    assert any("lpf ledger reindex" in (one["remedy"] or "") for one in checks)
+    lpf("ledger", "reindex")
+    assert lpf.json("entities") == before
+
+
 def test_a_swapped_vector_is_noticed(used: Path, tmp_path: Path) -> None:
     folder = tmp_path / "workspace"
     shutil.copytree(used, folder)
