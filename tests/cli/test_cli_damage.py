@@ -34,6 +34,7 @@ MORE_COMMANDS = {
     "evidence": (("evidence", "list", "--json"), ("evidence", "show", "C0001_E001")),
     "facts": (("facts", "list", "--json"),),
     "ledger": (("ledger", "verify", "--json"),),
+    "ledger_contents": (("entities", "--json"), ("review", "queue", "--json")),
 }
 # Of the right type, but out of range or with another meaning.
 HUGE = "9223372036854775807"
@@ -169,6 +170,19 @@ def test_a_damaged_cell_gives_a_named_error_or_a_note(
         assert same or outcome.answer["left_out"]["damaged"], outcome.answer
     if table in SEALED and column != "row_id":
         assert outcome.codes["doctor --full"] == 1
+
+
+def test_a_damaged_table_of_contents_is_made_again(used: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "workspace"
+    shutil.copytree(used, folder)
+    lpf = Commands(folder)
+    before = lpf.json("entities")
+    assert damage(folder / "store.db", "ledger_contents", "predicate", "x'00FF'")
+    assert lpf.refused("entities")["kind"] == "StoreDamagedError"
+    checks = lpf.json("doctor", "--full", code=1)["checks"]
+    assert any("lpf ledger reindex" in (one["remedy"] or "") for one in checks)
+    lpf("ledger", "reindex")
+    assert lpf.json("entities") == before
 
 
 def test_a_swapped_vector_is_noticed(used: Path, tmp_path: Path) -> None:

@@ -89,3 +89,11 @@ def test_wrong_calls_are_refused(run: Any, asked: Path, tmp_path: Path) -> None:
     assert run.refused("monitor", "--outcomes", tmp_path / "none.csv")["kind"] == "InputFileError"
     with Workspace(run.folder) as space:
         assert space.trust.read() is None
+
+
+def test_the_page_does_not_overwrite_the_outcomes(run: Any, asked: Path, tmp_path: Path) -> None:
+    file = tmp_path / "outcomes.csv"
+    shutil.copy(asked / "good.csv", file)
+    before = file.read_bytes()
+    assert run.refused("monitor", "--outcomes", file, "--html", file)["field"] == "--html"
+    assert file.read_bytes() == before

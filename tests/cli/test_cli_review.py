@@ -65,6 +65,8 @@ def test_judgements_are_read_from_options(reviewed) -> None:
     ]
     assert document["revised"].keys() == {"low", "medium", "high"}
     assert reviewed.json("ledger", "replay", document["record_id"])["agrees"]
+    refused = reviewed.refused("ledger", "replay", document["record_id"], "--deep")
+    assert (refused["kind"], refused["field"]) == ("ReplayError", "deep")
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,7 @@ def test_judgements_are_read_from_options(reviewed) -> None:
         (["accept", FIRST, "--reason", "C0001_E001=x"], "ConfigError", "--reason"),
         (["reveal", "C0001", "level"], "ReviewError", "entity"),
         (["reveal", FIRST], "ReviewError", "record"),
+        (["reveal", FIRST, "level"], "ConfigError", "predicate"),
         (["reveal", "C0001", "level", "--accept", "--unsure"], "ConfigError", "verdict"),
         (["withdraw", FIRST], "ReviewError", "record"),
         (["adjudicate", FIRST, "low"], "ReviewError", "record"),

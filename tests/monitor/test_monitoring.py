@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +28,7 @@ from lpf.monitor.sealed import (
     SealedAnswer,
     SealedAnswers,
 )
-from lpf.monitor.trust_file import FILE
+from lpf.monitor.trust_file import FILE, TrustFile
 from lpf.storage.facts import NewFact
 from lpf.workspace import Workspace
 from lpf.workspace.doctor import check_workspace
@@ -170,8 +172,15 @@ def test_the_doctor_shows_the_verdict_and_a_damaged_file(space: Workspace) -> No
     add_outcomes(space, flipped=0.6)
     space.monitor()
     assert states() == ["warning"]  # about level; nobody asked about outcome
+    document = json.loads((space.folder / FILE).read_text(encoding="utf-8"))
     (space.folder / FILE).write_text("{", encoding="utf-8")
     assert states() == ["warning"]
+    for moment in (math.inf, 1e30, 10**30, "now"):
+        document["predicates"]["level"]["at"] = moment
+        (space.folder / FILE).write_text(json.dumps(document), encoding="utf-8")
+        stored = TrustFile(space.folder).read()
+        assert stored is not None
+        assert stored.model == ""
     workspaces.add(space, workspaces.evidence("new one", 2))
     trust = space.query("new one", "level").trust
     assert trust is not None
@@ -200,6 +209,11 @@ def test_outcomes_of_a_file(space: Workspace, tmp_path: Path) -> None:
     assert space.facts.count() == before
     assert report.outcomes == 2  # N0001 was known before anybody asked
     assert report.skipped[TOO_LATE] == 1
+    row = f"N0003,level,low,{tomorrow}"
+    file.write_text(f"entity_id,predicate,value,date,confidence\n{row},0.2\n", encoding="utf-8")
+    unsure = space.monitor(file, predicate="level")
+    assert unsure.predicates[0].outcomes == 0  # the row is less sure than a fact that answers
+    assert "without 1 less sure than 0.95" in unsure.read_as
     file.write_text("entity_id,predicate,value\nN0000,level,tall\n", encoding="utf-8")
     with pytest.raises(InputFileError, match="tall"):
         space.monitor(file)

@@ -20,6 +20,7 @@ from lpf.workspace import Workspace
 from lpf.workspace.training_data import known_labels
 
 FIRST, SECOND = "INF00000001", "INF00000002"
+LEVELS = ("low", "medium", "high")
 FACTS, LABELS = ApplyOptions("facts"), ApplyOptions("labels")
 
 
@@ -29,14 +30,21 @@ def settle(space: Workspace, value: str, *reviewers: str) -> None:
 
 
 def test_confidence_follows_from_the_votes() -> None:
-    assert vote_confidence(Counter(low=1), "low", 3, 0.9) == pytest.approx(0.9)
-    assert vote_confidence(Counter(low=1, high=1), "low", 2, 0.9) == pytest.approx(0.5)
+    assert vote_confidence(Counter(low=1), "low", LEVELS, 0.9) == pytest.approx(0.9)
+    assert vote_confidence(Counter(low=1, high=1), "low", ("low", "high"), 0.9) == pytest.approx(
+        0.5
+    )
     both = 0.9**2 / (0.9**2 + 2 * 0.05**2)
-    assert vote_confidence(Counter(low=2), "low", 3, 0.9) == pytest.approx(both)
+    assert vote_confidence(Counter(low=2), "low", LEVELS, 0.9) == pytest.approx(both)
     two_to_one = Counter(low=2, high=1)
     joint = {"low": 0.9**2 * 0.05, "high": 0.9 * 0.05**2, "medium": 0.05**3}
     expected = joint["low"] / sum(joint.values())
-    assert vote_confidence(two_to_one, "low", 3, 0.9) == pytest.approx(expected)
+    assert vote_confidence(two_to_one, "low", LEVELS, 0.9) == pytest.approx(expected)
+
+
+def test_votes_for_values_that_the_schema_lost_do_not_count() -> None:
+    votes = Counter(low=1, high=1, medium=1, gone=3)
+    assert vote_confidence(votes, "low", ("low", "high"), 0.9) == pytest.approx(0.5)
 
 
 def test_settled_answers_become_facts_once(space: Workspace) -> None:
@@ -95,7 +103,9 @@ def test_what_is_left_out_is_named_with_its_reason(space: Workspace) -> None:
     assert "disputed" in space.reviews.apply(FACTS).left_out[FIRST]
     space.reviews.adjudicate(FIRST, "low")
     (made,) = space.reviews.apply(ApplyOptions("facts", reviewers=3, dry_run=True)).applied
-    assert made.confidence == pytest.approx(vote_confidence(Counter(low=2, high=1), "low", 3, 0.9))
+    assert made.confidence == pytest.approx(
+        vote_confidence(Counter(low=2, high=1), "low", LEVELS, 0.9)
+    )
     space.facts.add([NewFact("C0001", "level", "medium", workspaces.days_ago(0))])
     space.reviews.unsure(SECOND)
     reasons = space.reviews.apply(FACTS).left_out

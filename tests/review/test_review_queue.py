@@ -127,6 +127,19 @@ def test_options_of_a_queue_are_checked(options: dict[str, object]) -> None:
     assert refused.value.field in options
 
 
+def test_reviewers_meet_on_one_record_if_the_question_is_asked_again(space: Workspace) -> None:
+    first = space.reviews.blind("C0001", "level", "low", reviewer="ann")
+    space.query("C0001", "level")
+    second = space.reviews.blind("C0001", "level", "high", reviewer="ben")
+    assert (first.about, second.about) == (FIRST, FIRST)
+    assert space.reviews.of(FIRST).status == "disputed"
+    (found,) = space.reviews.agreement()
+    assert found.overall.ratings == 2
+    workspaces.add(space, workspaces.evidence("C0001", 6)[5:])
+    other = space.query("C0001", "level").record_id
+    assert space.reviews.blind("C0001", "level", "high", reviewer="eve").about == other
+
+
 def test_agreement_counts_blind_passes_only(space: Workspace) -> None:
     reviews = space.reviews
     values = {"ann": ("low", "low"), "ben": ("low", "high"), "eve": ("low", None)}

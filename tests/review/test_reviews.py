@@ -199,6 +199,19 @@ def test_a_question_that_was_not_asked_is_asked_for_a_blind_pass(space: Workspac
     assert space.records.size == size + 1
 
 
+def test_there_is_no_blind_pass_without_texts(space: Workspace) -> None:
+    for name in ITEMS:
+        space.evidence.erase(name)
+    for call in (
+        lambda: space.reviews.blind_case("C0001", "level"),
+        lambda: space.reviews.blind("C0001", "level", "low"),
+    ):
+        with pytest.raises(ReviewError) as refused:
+            call()
+        assert refused.value.field == "entity"
+    assert not space.reviews.all().by_answer
+
+
 def test_an_answer_from_a_fact_has_nothing_to_judge_blind(space: Workspace) -> None:
     space.facts.add([NewFact("C0001", "level", "low", workspaces.days_ago(1))])
     space.query("C0001", "level")
@@ -300,9 +313,13 @@ def test_reviews_that_cannot_be_read_are_named_and_not_counted(space: Workspace)
     space.ledger.append(Draft({"kind": "review", **common, "verdict": 7, "top_value": "low"}))
     space.ledger.append(Draft({"kind": "something_else", **common}))
     space.ledger.append(Draft({"kind": "review", **common, "verdict": "accept", "top_value": None}))
+    sound = {"kind": "review", **common, "verdict": "accept", "top_value": "low"}
+    applied = {"target": "facts", "confidence": 0.9, "fact_id": "one"}
+    space.ledger.append(Draft({**sound, "revised": ["low"]}))
+    space.ledger.append(Draft({**sound, "kind": "review_application", **applied}))
     found = space.reviews.all()
     assert not found.by_answer
-    assert len(found.unreadable) == 2
+    assert len(found.unreadable) == 4
     assert "INF00000003" in found.unreadable[0]
     assert space.reviews.of(FIRST).status == "unreviewed"
 

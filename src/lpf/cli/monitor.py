@@ -28,7 +28,7 @@ from lpf.cli.options import (
     file_options,
 )
 from lpf.cli.safe_output import one_line
-from lpf.errors import LPFError
+from lpf.errors import ConfigError, LPFError
 
 
 def register(app: typer.Typer) -> None:
@@ -82,6 +82,12 @@ def monitor(
     """
     if html is not None:
         check_page(html)
+        if outcomes is not None and html.exists() and outcomes.exists() and html.samefile(outcomes):
+            raise ConfigError(
+                f"{html} is the file of outcomes, which the page would overwrite. Nothing was "
+                "computed.",
+                field="--html",
+            )
     options = file_options(columns, encoding, sheet, date_format, predicate)
     with open_workspace(workspace) as space, file_fields_as_given(), _fields_as_given():
         if outcomes is None:

@@ -49,13 +49,11 @@ def _sentence(report: PredicateReport) -> str:
 def _show_predicate(output: Console, report: PredicateReport, *, named: bool) -> None:
     if named:
         output.print(Text(one_line(report.predicate), style="bold"))
-    counts = [
-        f"{count(report.outcomes, 'outcome')} of {count(report.entities, 'entity', 'entities')} "
-        "with an answer"
-    ]
-    counts += [f"{number:,} {reason}" for reason, number in report.skipped.items()]
-    output.print(indented(Text(one_line("; not counted: ".join([counts[0], ", ".join(counts[1:])])
-                                        if counts[1:] else counts[0]), style="dim")))  # fmt: skip
+    entities = count(report.entities, "entity", "entities")
+    counted = f"{count(report.outcomes, 'outcome')} of {entities} with an answer"
+    skipped = ", ".join(f"{number:,} {reason}" for reason, number in report.skipped.items())
+    words = f"{counted}; not counted: {skipped}" if skipped else counted
+    output.print(indented(Text(one_line(words), style="dim")))
     if report.scores:
         output.print()
         _show_scores(output, report)

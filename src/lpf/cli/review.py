@@ -20,7 +20,7 @@ from lpf.cli.common import (
 )
 from lpf.cli.exits import FileName
 from lpf.cli.safe_output import one_line
-from lpf.errors import ConfigError
+from lpf.errors import ConfigError, ReviewError
 
 if TYPE_CHECKING:
     from lpf.review import Judgement, Review
@@ -236,6 +236,13 @@ def blind(
                 _say_how(case.to_dict(), as_json)
                 return
             value = typer.prompt(f"Your value ({one_line(', '.join(case.values))}, or unsure)")
+            if space.reviews.blind_case(entity, name) != case:
+                raise ReviewError(
+                    f"the evidence about {entity!r} has changed since it was shown. Nothing was "
+                    "recorded.",
+                    field="entity",
+                    hint="Look at it again: run the same command.",
+                )
         given = None if value == UNSURE and UNSURE not in space.schema[name].values else value
         review = space.reviews.blind(entity, name, given, comment, reviewer)
     if as_json:
@@ -293,6 +300,12 @@ def reveal(
         raise ConfigError(
             "give only one of --accept, --override and --unsure. Nothing was shown.",
             field="verdict",
+        )
+    if predicate is not None and is_record_id(asked):
+        raise ConfigError(
+            f"{asked} is one blind pass, so no predicate goes with it. Nothing was shown.",
+            field="predicate",
+            hint="Leave it out.",
         )
     judged = judgements(exclude, reweight, duplicate, reason)
     has_verdict = accepted or is_unsure or overridden is not None
@@ -389,6 +402,8 @@ def agreement(
     options = AgreementOptions(with_open, unsure_as_value, seed)
     with open_workspace(workspace) as space:
         found = space.reviews.agreement(predicate, options)
+        unreadable = space.reviews.all().unreadable
+    _warn(unreadable)
     if as_json:
         document = [one.to_dict() for one in found]
         print_document({"predicates": document, "seed": seed, "draws": options.draws})
@@ -428,6 +443,8 @@ def apply(
     options = ApplyOptions(target, predicate, reviewers, accuracy, dry_run)
     with open_workspace(workspace) as space:
         outcome = space.reviews.apply(options, reviewer)
+        unreadable = space.reviews.all().unreadable
+    _warn(unreadable)
     if as_json:
         print_document(outcome.to_dict())
     else:
@@ -450,6 +467,8 @@ def export(
 
     with open_workspace(workspace) as space:
         rows = space.reviews.export(file)
+        unreadable = space.reviews.all().unreadable
+    _warn(unreadable)
     if as_json:
         print_document({"file": file, "rows": rows})
     else:

@@ -37,7 +37,7 @@ class FactFile:
 
     ``read_as`` says what was assumed about the file; it is complete after reading. Rows without a
     date are an error, unless ``undated`` is the date that they have; then the column may also be
-    called ``date``.
+    called ``date``. ``undone`` is what errors say was not done.
     """
 
     def __init__(
@@ -46,8 +46,10 @@ class FactFile:
         options: FileOptions | None = None,
         schema: Schema | None = None,
         undated: datetime | None = None,
+        undone: str = "No fact was added",
     ) -> None:
         self._file = open_input(path, options)
+        self._undone = undone
         self._undated = undated
         self._schema = schema
         self._only_predicate = _predicate_of_all(options, schema)
@@ -74,7 +76,7 @@ class FactFile:
                 first = first or error
                 problems.append(f"{named_problems(error.problems)} ({where})")
         if first is not None:
-            raise _refusal(self._file, problems)
+            raise _refusal(self._file, problems, self._undone)
 
     def _fact(self, row: InputRow, where: str) -> NewFact:
         if row.error:
@@ -135,13 +137,13 @@ def read_facts(
     return FactFile(path, options, schema).facts()
 
 
-def _refusal(file: InputFile, problems: list[str]) -> InputFileError:
+def _refusal(file: InputFile, problems: list[str], undone: str) -> InputFileError:
     hidden = len(problems) - PROBLEMS_SHOWN
     more = [f"and {hidden:,} more"] if hidden > 0 else []
     listed = problems[:PROBLEMS_SHOWN] + more
     text = listed[0] if len(listed) == 1 else "".join(f"\n  {problem}" for problem in listed)
     count = "" if len(problems) == 1 else f"{file.name}: {len(problems):,} rows are invalid:"
-    return InputFileError(f"{count}{text}.", hint="No fact was added; correct it and try again.")
+    return InputFileError(f"{count}{text}.", hint=f"{undone}; correct it and try again.")
 
 
 def _checked(look_up: Callable[[], Found], field: str) -> Found:

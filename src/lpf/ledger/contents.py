@@ -16,12 +16,13 @@ from typing import Any, Final
 
 from sqlalchemy import Select, bindparam, delete, func, select
 
-from lpf.errors import NotAnAnswerError, UnknownRecordError
+from lpf.errors import NotAnAnswerError, StoreDamagedError, UnknownRecordError
 from lpf.ledger import statements
 from lpf.ledger.reader import is_digest
 from lpf.ledger.records import record_id, sequence_of
 from lpf.ledger.statements import LedgerStatement
 from lpf.storage.database import Database, Row
+from lpf.storage.seals import is_sound
 from lpf.storage.statements import KEYS, Prepared, any_of
 from lpf.storage.tables import ledger_contents
 from lpf.storage.values import to_micros
@@ -38,6 +39,10 @@ _COLUMNS = (
     *(_TABLE.confidence, _TABLE.timestamp, _TABLE.about, _TABLE.context),
 )
 _NAMES = tuple(column.name for column in _COLUMNS)
+_KINDS = (
+    *("number", "text", "text", "text", "text?"),
+    *("share?", "time", "number?", "bytes?"),
+)
 _IS_ANSWER = _TABLE.kind == ANSWER
 
 
@@ -136,7 +141,7 @@ class LedgerContents:
         """The newest answer to every question about these entities."""
         self.update()
         for row in self._database.look_up(_NEWEST_OF, entity_ids):
-            yield Entry(*row)
+            yield _entry(row)
 
     def newest_about(self, predicate: str) -> Iterator[Entry]:
         """The newest answer about each entity, in the order in which they were given."""
@@ -154,7 +159,7 @@ class LedgerContents:
         """All records that refer to one of these records."""
         self.update()
         for row in self._database.look_up(_ABOUT, numbers):
-            yield Entry(*row)
+            yield _entry(row)
 
     def linked(self) -> Iterator[Entry]:
         """All records that refer to another one, in order."""
@@ -200,7 +205,18 @@ class LedgerContents:
         self.update()
         for chunk in self._database.stream(statement, arguments):
             for row in chunk:
-                yield Entry(*row)
+                yield _entry(row)
+
+
+def _entry(row: Row) -> Entry:
+    """StoreDamagedError for a row that was not made by ``update``."""
+    if not is_sound(row, _KINDS):
+        raise StoreDamagedError(
+            f"the ledger's table of contents is damaged: the row of record {ascii(row[0])[:40]} "
+            "does not have the right types. Nothing was listed or done.",
+            hint="Make it again: lpf ledger reindex.",
+        )
+    return Entry(*row)
 
 
 def _row_of(seq: int, body: object) -> Row:
@@ -218,6 +234,8 @@ def _checked(fields: Any) -> Row:
     answered = fields.get("method") != NO_ANSWER_METHOD
     digest = context.get("blob") if isinstance(context, dict) else None
     confidence = fields.get("confidence") if answered else None
+    if confidence is not None and not 0.0 <= confidence <= 1.0:
+        raise ValueError("not a probability")
     return (
         _text(fields.get("kind", ANSWER)),
         _text(fields["entity_id"]),

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from lpf.ingest import FactFile, FileOptions
 from lpf.schema import Schema
-from lpf.storage.facts import Fact, FactStore
-from lpf.storage.values import from_micros, to_micros
+from lpf.storage.facts import Fact, FactStore, NewFact
+from lpf.storage.values import from_micros, now_micros, to_micros
 
 FACTS_AT_ONCE = 5000
 
@@ -56,20 +55,32 @@ def outcomes_from_facts(
 
 
 def outcomes_from_file(
-    path: str | Path, schema: Schema, options: FileOptions | None = None, now: int | None = None
+    path: str | Path,
+    schema: Schema,
+    min_confidence: float,
+    options: FileOptions | None = None,
+    now: int | None = None,
 ) -> tuple[Outcomes, tuple[str, ...]]:
     """The outcomes of a JSONL, CSV, Excel or Parquet file with the columns of a facts file, and
     what was assumed about the file. The column ``timestamp`` (or ``date``) is optional: an outcome
     without one is known since ``now``. Of several rows about one entity and predicate the newest
-    counts, of equally new ones the last. InputFileError names invalid rows."""
-    moment = datetime.now(UTC) if now is None else from_micros(now)
-    file = FactFile(path, options, schema, undated=moment)
-    found: Outcomes = {}
+    counts, of equally new ones the last, unless its confidence is below ``min_confidence``.
+    InputFileError names invalid rows."""
+    moment = now_micros() if now is None else now
+    file = FactFile(path, options, schema, from_micros(moment), undone="Nothing was computed")
+    newest: dict[tuple[str, str], NewFact] = {}
     for row in file.facts():
-        key, known_at = (row.entity_id, row.predicate), to_micros(row.timestamp)
-        if key not in found or found[key].known_at <= known_at:
-            found[key] = Outcome(row.entity_id, row.predicate, row.value, known_at)
-    return found, file.read_as
+        key = (row.entity_id, row.predicate)
+        if key not in newest or newest[key].timestamp <= row.timestamp:
+            newest[key] = row
+    found = {
+        key: Outcome(*key, row.value, to_micros(row.timestamp))
+        for key, row in newest.items()
+        if row.confidence >= min_confidence
+    }
+    unsure = len(newest) - len(found)
+    left_out = f"without {unsure:,} less sure than {min_confidence:g}"
+    return found, (*file.read_as, left_out) if unsure else file.read_as
 
 
 def _all_facts(facts: FactStore, predicate: str) -> Iterator[Fact]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, get_args
 
 from lpf.storage.atomic_files import write_atomically
+from lpf.storage.seals import is_sound
 from lpf.storage.values import now_micros
 from lpf.sureness import Trust, TrustState
 
@@ -61,14 +62,14 @@ class TrustFile:
         """None if there is no file."""
         try:
             status = self._path.stat()
-        except FileNotFoundError:
+            seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+            with self._lock:
+                if seen != self._seen:
+                    self._stored = _parsed(self._path.read_bytes())
+                    self._seen = seen
+                return self._stored
+        except FileNotFoundError:  # also if it is deleted between the two
             return None
-        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
-        with self._lock:
-            if seen != self._seen:
-                self._stored = _parsed(self._path.read_bytes())
-                self._seen = seen
-            return self._stored
 
 
 def _parsed(content: bytes) -> StoredTrust:
@@ -77,10 +78,13 @@ def _parsed(content: bytes) -> StoredTrust:
         if document["format"] != FORMAT or not isinstance(document["model"], str):
             return StoredTrust("")
         found = {
-            name: Trust(one["state"], one["reason"], int(one["at"]))
+            name: Trust(one["state"], one["reason"], one["at"])
             for name, one in document["predicates"].items()
         }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return StoredTrust("")
-    typed = all(one.state in STATES and isinstance(one.reason, str) for one in found.values())
-    return StoredTrust(document["model"], found) if typed else StoredTrust("")
+    sound = all(
+        one.state in STATES and is_sound((one.reason, one.at), ("text", "time"))
+        for one in found.values()
+    )
+    return StoredTrust(document["model"], found) if sound else StoredTrust("")

@@ -99,8 +99,9 @@ def _too_few(report: PredicateReport) -> str:
             f"no outcome of an answer to {report.predicate} is known yet; {FEWEST_OUTCOMES} are "
             "needed"
         )
+    have = "has" if report.outcomes == 1 else "have"
     return (
-        f"only {report.outcomes:,} of the answers to {report.predicate} have an outcome yet; "
+        f"only {report.outcomes:,} of the answers to {report.predicate} {have} an outcome yet; "
         f"{FEWEST_OUTCOMES} are needed"
     )
 

@@ -113,12 +113,13 @@ class ApplyOptions:
         check_accuracy(self.accuracy)
 
 
-def vote_confidence(votes: Counter[str], value: str, values: int, accuracy: float) -> float:
-    """The probability of ``value`` among ``values`` equally probable ones, given these votes."""
-    counts = np.zeros(values)
-    listed = [votes[value], *(count for name, count in votes.items() if name != value)]
-    counts[: len(listed)] = listed
-    odds = counts * np.log(accuracy * (values - 1) / (1.0 - accuracy))
+def vote_confidence(
+    votes: Counter[str], value: str, values: Sequence[str], accuracy: float
+) -> float:
+    """The probability of ``value``, one of the equally probable ``values``, given these votes. A
+    vote for anything else, such as a value that was removed from the schema, does not count."""
+    counts = np.array([votes[one] for one in (value, *(v for v in values if v != value))], float)
+    odds = counts * np.log(accuracy * (len(values) - 1) / (1.0 - accuracy))
     shares = np.exp(odds - odds.max())
     return float(shares[0] / shares.sum())
 
@@ -177,8 +178,12 @@ class _Run:
         if value is None:
             still = ""
             if before is not None:
-                what = "its labels" if before.fact_id is None else f"fact {before.fact_id}"
-                still = f"; {what} from before still count: withdraw them yourself"
+                still = (
+                    "; the labels set before still count: change them with 'lpf evidence edit'"
+                    if before.fact_id is None
+                    else f"; fact {before.fact_id} still counts: withdraw it with 'lpf facts "
+                    f"withdraw {before.fact_id}'"
+                )
             raise NotApplicable(f"its reviews are {answer.status}, not settled{still}")
         schema = self._workspace.schema
         if answer.predicate not in schema or value not in schema[answer.predicate].index:
@@ -192,10 +197,10 @@ class _Run:
         votes = answer.votes
         if answer.decision is not None:
             votes[value] += 1
-        count = len(self._workspace.schema[answer.predicate].values)
-        if count < 2:
+        values = self._workspace.schema[answer.predicate].values
+        if len(values) < 2:
             return 1.0
-        return vote_confidence(votes, value, count, self._options.accuracy)
+        return vote_confidence(votes, value, values, self._options.accuracy)
 
     def _as_fact(self, answer: AnswerFeedback, value: str, confidence: float) -> Applied | None:
         before = answer.applied("facts")

@@ -82,8 +82,16 @@ def items_of(answer: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 
 def blind_case(answer: Mapping[str, Any], description: str, store: EvidenceStore) -> BlindCase:
     """The case of a recorded answer, whose fields have all blobs filled in. ReviewError as from
-    ``items_of``."""
+    ``items_of``, and if all texts are erased or damaged."""
     chain = items_of(answer)
+    items = tuple(_item(name, *chain[name], store) for name in sorted(chain))
+    if all(one.text is None for one in items):
+        raise ReviewError(
+            f"no item of the answer about {answer['entity_id']!r} can be shown any more: "
+            f"{items[0].evidence_id} is {items[0].missing}. Nothing was shown or recorded.",
+            field="entity",
+            hint="Ask the question again: lpf query.",
+        )
     facts = {
         one["predicate"]: one["value"]
         for one in answer.get("facts", ())
@@ -94,7 +102,7 @@ def blind_case(answer: Mapping[str, Any], description: str, store: EvidenceStore
         answer["predicate"],
         description,
         tuple(answer["context"]["values"]),
-        tuple(_item(name, *chain[name], store) for name in sorted(chain)),
+        items,
         facts,
     )
 

@@ -347,7 +347,7 @@ def parsed(fields: Mapping[str, Any], text: QueryText | None) -> AnyReviewRecord
     erased. ReviewError if a field is missing or of another type."""
     try:
         return _parsed(fields, text)
-    except (KeyError, TypeError, ValueError, LPFError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, LPFError) as error:
         raise ReviewError(
             f"{fields.get('record_id')}: cannot be read as a {fields.get('kind')}: {error!s:.200}"
         ) from error
@@ -369,7 +369,7 @@ def _parsed(fields: Mapping[str, Any], text: QueryText | None) -> AnyReviewRecor
             target=_one_of(fields["target"], get_args(Target)),
             value=_name(fields["top_value"]),
             confidence=float(fields["confidence"]),
-            fact_id=fields.get("fact_id"),
+            fact_id=_optional_number(fields.get("fact_id")),
             items=tuple(map(_name, fields.get("items", ()))),
         )
     comment, reasons, is_erased = _words(fields, text)
@@ -424,6 +424,12 @@ def _name(value: Any) -> str:
 
 def _optional_name(value: Any) -> str | None:
     return None if value is None else _name(value)
+
+
+def _optional_number(value: Any) -> int | None:
+    if value is not None and type(value) is not int:
+        raise TypeError(f"a number is a {type(value).__name__}")
+    return value
 
 
 def _one_of(value: Any, names: Sequence[Any]) -> Any:

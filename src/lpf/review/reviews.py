@@ -23,7 +23,7 @@ from lpf.orchestrator.replay import Replay
 from lpf.results import QueryResult
 from lpf.review.agreement import Agreement, AgreementOptions, agreement
 from lpf.review.applying import ApplyOptions, ApplyOutcome, apply_reviews
-from lpf.review.blind import BlindCase, blind_case, items_of
+from lpf.review.blind import BlindCase, blind_case
 from lpf.review.export import export_format, write_feedback
 from lpf.review.feedback import (
     AllFeedback,
@@ -145,10 +145,9 @@ class Reviews:
 
     def blind_case(self, entity_id: str, predicate: str) -> BlindCase:
         """The evidence of the newest answer to a question, without the answer. A question that was
-        not asked yet is asked and recorded now."""
-        answer = self._newest_answer(entity_id, predicate)
-        description = self.workspace.schema[predicate].description
-        return blind_case(answer, description, self.workspace.evidence)
+        not asked yet is asked and recorded now. If it was only asked again since a review, with the
+        same answer from the same items, it is the answer that was reviewed."""
+        return self._case_of(self._newest_answer(entity_id, predicate))
 
     def blind(
         self,
@@ -162,7 +161,7 @@ class Reviews:
         unsure. ReviewError if this reviewer has seen it."""
         name = self.reviewer(reviewer)
         answer = self._newest_answer(entity_id, predicate)
-        items_of(answer)  # there must be something to judge
+        self._case_of(answer)  # there must be something to judge
         _check_value(answer, value)
         about, question = answer["record_id"], (answer["entity_id"], answer["predicate"])
         found = self.of(about)
@@ -383,10 +382,24 @@ class Reviews:
             if one.predicate == predicate
         ]
         if found:
-            return self._answer(found[-1])
+            return self._as_reviewed(self._answer(found[-1]))
         asked = self.workspace.query(entity_id, predicate).record_id
         assert asked is not None  # questions are recorded before they are answered
         return self._answer(asked)
+
+    def _case_of(self, answer: Mapping[str, Any]) -> BlindCase:
+        description = self.workspace.schema[answer["predicate"]].description
+        return blind_case(answer, description, self.workspace.evidence)
+
+    def _as_reviewed(self, newest: dict[str, Any]) -> dict[str, Any]:
+        """The same answer as it was given when it was last reviewed, if it was: reviewers of one
+        answer meet on one record, also if the question was asked again between them."""
+        given = self._feedback_on(newest["entity_id"], newest["predicate"])
+        reviewed = [name for name, one in given.by_answer.items() if one.current]
+        for name in sorted(reviewed, key=sequence_of, reverse=True):
+            if is_same_answer(newest, self.workspace.records.get(name).fields):
+                return self._answer(name)
+        return newest
 
     def _has_seen(self, answer: Mapping[str, Any], reviewer: str) -> bool:
         """Return True if this reviewer is known to have seen the answer, also if it was given

@@ -40,7 +40,7 @@ from lpf.storage.driver_errors import translate_errors
 from lpf.storage.migrations import NEWEST, version_of
 from lpf.storage.seals import printable
 from lpf.storage.statements import Prepared
-from lpf.storage.tables import METADATA, facts
+from lpf.storage.tables import METADATA, facts, ledger_contents
 from lpf.storage.values import iso, now_micros
 from lpf.types import QueryOptions
 from lpf.workspace.circuit import CIRCUIT_FILE
@@ -54,6 +54,7 @@ RECORDS_CHECKED = 100  # the newest ones, without ``full``
 NAMES_SHOWN = 3
 OTHERS, OTHERS_ENTER = stat.S_IRWXG | stat.S_IRWXO, stat.S_IXGRP | stat.S_IXOTH
 PUBLIC = (".pub", ".lock")
+REINDEX = "make it again: lpf ledger reindex"
 SQLITE_TYPES = {int: "integer", float: "real", str: "text", bytes: "blob"}
 LOW_SPACE, NO_SPACE = 2**30, 100 * 2**20
 # What the model is asked about.
@@ -189,7 +190,7 @@ def _wrong_type(database: Database, table: str, column: Column[Any]) -> Iterator
             "fault",
             f"table {table}, column {column.name}: {len(rows):,} values of the wrong type, in the "
             f"rows {', '.join(rows)}",
-            "restore a backup",
+            REINDEX if table == ledger_contents.name else "restore a backup",
         )
 
 
@@ -327,7 +328,7 @@ def _check_ledger(workspace: Workspace, full: bool) -> Iterator[Check]:
         wrong = list(islice(workspace.contents.differences(), NAMES_SHOWN))
         if wrong:
             message = f"the ledger's table of contents does not match {', '.join(wrong)}"
-            yield Check("contents", "warning", message, "make it again: lpf ledger reindex")
+            yield Check("contents", "warning", message, REINDEX)
     else:
         Ledger(workspace.database).close()  # compares tree and last checkpoint, signs nothing
         _check_newest_records(records)

@@ -37,6 +37,11 @@ def run_monitor(
             hint="Train one: lpf train, or add one: lpf models add FOLDER.",
         )
     names = [one.name for one in model.config.predicates if one.name in workspace.schema]
+    if not names:
+        raise ConfigError(
+            f"the model {model.version} answers no predicate of the schema. Nothing was computed.",
+            hint="Train one for this schema: lpf train.",
+        )
     if predicate is not None:
         wanted = workspace.predicate(predicate)
         if wanted not in names:
@@ -50,13 +55,13 @@ def run_monitor(
     start = None if since is None else to_micros(since)
     plan = MonitorPlan(tuple(names), now_micros(), start, size)
     read_as: tuple[str, ...] = ()
+    confident = workspace.settings.facts.min_confidence
     if outcomes is None:
-        confident = workspace.settings.facts.min_confidence
         known = outcomes_from_facts(workspace.facts, names, confident)
     else:
         if options is None and predicate is not None:
             options = FileOptions(predicate=predicate)
-        known, read_as = outcomes_from_file(outcomes, workspace.schema, options, plan.at)
+        known, read_as = outcomes_from_file(outcomes, workspace.schema, confident, options, plan.at)
     parts = MonitoredParts(workspace.records, workspace.contents, workspace.evidence, model)
     found = monitored(parts, known, plan)
     stores = save and predicate is None and since is None
