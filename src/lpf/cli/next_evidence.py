@@ -75,7 +75,7 @@ def next_evidence(
 
     costs = dict(_cost(text) for text in cost or ())
     with _flags():
-        plan = CollectionPlan(steps, costs, enough, least, pool, given.get("seed", 0))
+        plan = CollectionPlan(steps, costs, enough, least, pool)
     with (
         open_workspace(workspace) as space,
         fields_as_given(QueryOptions, given),
@@ -85,6 +85,7 @@ def next_evidence(
             space.settings.query,
             **{**given, "coverage": None, "coverage_by_value": False, "max_risk": None},
         )
+        plan = replace(plan, seed=options.seed)
         found = space.next_evidence(entity_id, predicate, plan, options)
     _show(found, as_json=as_json)
 
