@@ -21,8 +21,8 @@ from lpf.storage.statements import Prepared
 from lpf.storage.tables import evidence
 
 MOST_ROWS: Final = 100_000  # a store may have millions
-# An order that looks random and is always the same: steps of the golden ratio favour no source, even
-# if sources take turns. The remainder keeps the product within 64 bits.
+# An order that looks random and is always the same: steps of the golden ratio favour no source,
+# even if sources take turns. The remainder keeps the product within 64 bits.
 _SCATTERED = evidence.c.row_id % 2**30 * 2_654_435_761 % 2**32
 
 _OTHERS = Prepared(
@@ -94,5 +94,9 @@ def stored_pool(
             for name, places in drawn.items()
         },
         {name: len(places) for name, places in kinds.places.items()},
-        (*full, *kinds.left_out, *(f"{one.evidence_id} is damaged: {one.reason}" for one in damaged)),
+        (
+            *full,
+            *kinds.left_out,
+            *(f"{one.evidence_id} is damaged: {one.reason}" for one in damaged),
+        ),
     )

@@ -51,7 +51,7 @@ def listed_reasons(item: ItemPart) -> str:
 
 
 def joined(words: Sequence[str], most: int | None = None) -> str:
-    """ "one, two and three", or "one, two and 5 more" if only the first ``most`` are to be named."""
+    """ "one, two and three"; "one, two and 5 more" if only the first ``most`` are named."""
     if most is not None and len(words) > most:
         words = [*words[:most], f"{len(words) - most:,} more"]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
