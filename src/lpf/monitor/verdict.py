@@ -100,8 +100,8 @@ def _too_few(report: PredicateReport) -> str:
             "needed"
         )
     return (
-        f"only {report.outcomes:,} of the answers to {report.predicate} have an outcome yet; "
-        f"{FEWEST_OUTCOMES} are needed"
+        f"too few outcomes of answers to {report.predicate} are known yet: {report.outcomes:,}, "
+        f"and {FEWEST_OUTCOMES} are needed"
     )
 
 
