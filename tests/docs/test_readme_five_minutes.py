@@ -77,6 +77,14 @@ def test_the_commands_do_what_the_readme_says(
     assert "about equally likely" in said["explain S10"]
     assert "what if" in said["explain S10 --drop S10_E001"]
     assert Path("case.html").read_text().startswith("<!DOCTYPE html>")
+    said = {}
+    for arguments in commands("## What next, who disagrees, does it hold"):
+        done = RUN.invoke(app, arguments)
+        assert done.exit_code == 0, (arguments, done.output)
+        said[" ".join(arguments[:2])] = done.output
+    assert len(said) == 5
+    assert "bits of doubt" in said["next S10"]
+    assert "S10" in said["review queue"]
 
 
 def test_opposite_claims_get_the_answers_in_the_readme(

@@ -29,6 +29,7 @@ from lpf.training.linear import (
     LinearTrainer,
 )
 from lpf.training.material import channel_between
+from lpf.training.model_choice import ModelChoice
 from lpf.training.softmax_regression import (
     RegressionRows,
     Scaling,
@@ -195,6 +196,18 @@ def test_the_linear_model_is_chosen_if_networks_overfit(linear: Trained) -> None
     assert linear.config.encoder.hidden == ()
     assert linear.config.members == SMALL.members
     assert any(note.startswith("model: linear, held-out NLL") for note in linear.card.notes)
+
+
+@pytest.mark.parametrize(
+    ("networks", "error", "linear"),
+    [(0.30, 0.01, True), (0.22, 0.01, False), (0.22, 0.04, True), (0.25, 0.0, False)],
+)
+def test_networks_have_to_be_better_by_a_standard_error(
+    networks: float, error: float, linear: bool
+) -> None:
+    choice = ModelChoice(networks, 0.25, {}, networks_error=error)
+    assert choice.is_linear == linear
+    assert choice.describe().startswith("linear" if linear else "networks")
 
 
 def test_networks_are_chosen_if_values_are_not_linearly_separable() -> None:

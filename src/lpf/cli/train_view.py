@@ -117,6 +117,8 @@ def _model_choice(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         compared = f"held-out NLL {linear:.4f}; networks are not tried on a tuned reader"
     else:
         compared = f"held-out NLL: networks {networks:.4f}, linear model {linear:.4f}"
+        if chosen == "linear model" and networks < linear:
+            compared += f", standard error {choice['networks_error']:.4f}"
     if choice["verdicts_nll"] is not None:
         compared += f", starting from verdicts without labels {choice['verdicts_nll']:.4f}"
     return [("model", f"{chosen} ({compared})")]
@@ -503,6 +505,7 @@ def _choice_document(choice: ModelChoice | None) -> dict[str, Any] | None:
     return {
         "chosen": _chosen(choice),
         "networks_nll": choice.networks_nll,
+        "networks_error": choice.networks_error,
         "linear_nll": choice.linear_nll,
         "verdicts_nll": choice.verdicts_nll,
         "linear": {

@@ -27,7 +27,7 @@ from lpf.combine.calibration import (
 from lpf.datasets import Split, grouped_folds
 from lpf.errors import ConfigError, DatasetError
 from lpf.metrics import log_losses
-from lpf.metrics.groups import few_groups
+from lpf.metrics.groups import few_groups, standard_error
 from lpf.model.runtime import Runtime
 from lpf.reading.fitted_words import FittedWords
 from lpf.reading.pair import is_pair, stance_start
@@ -66,8 +66,9 @@ SOURCES_IN_FOLDS = 2  # the best on validation entities; folds choose from these
 @dataclass(frozen=True)
 class ModelChoice:
     """Held-out NLL of networks and linear model, each a mean over the predicates (see
-    ``mean_nll``), and the linear model's settings by predicate. The lower NLL wins. Networks that
-    were not trained have none.
+    ``mean_nll``), and the linear model's settings by predicate. The lower NLL wins, but networks
+    only if the difference is above its standard error ``networks_error``: the linear model is
+    simpler, and fitted to more entities in the end. Networks that were not trained have no NLL.
 
     ``has_words`` is True if the linear model has the logits of words among its features. The one
     that does not (or does) was worse by ``words_gain`` in NLL where settings are chosen; None if
@@ -83,12 +84,14 @@ class ModelChoice:
     words_gain: float | None = None
     verdicts_nll: float | None = None
     keeps_verdicts: bool = False
+    networks_error: float = 0.0
 
     @property
     def is_linear(self) -> bool:
         return (
             self.verdicts_nll is not None
             or self.networks_nll is None
+            or self.linear_nll - self.networks_nll < self.networks_error
             or self.linear_nll < self.networks_nll
         )
 
@@ -108,10 +111,18 @@ class ModelChoice:
             )
             settings = [one.describe(name) for name, one in self.linear.items()]
             return "; ".join([f"{chosen}, held-out NLL {self.verdicts_nll:.4f}", others, *settings])
-        lower, higher = sorted((self.linear_nll, self.networks_nll))
-        chosen, other = (self._linear, "networks") if self.is_linear else ("networks", self._linear)
-        sentence = f"{chosen}, held-out NLL {lower:.4f} against {higher:.4f} of the {other}"
-        return self._with_settings(sentence) if self.is_linear else sentence
+        if not self.is_linear:
+            return (
+                f"networks, held-out NLL {self.networks_nll:.4f} against {self.linear_nll:.4f} of "
+                f"the {self._linear}"
+            )
+        sentence = (
+            f"{self._linear}, held-out NLL {self.linear_nll:.4f} against {self.networks_nll:.4f} "
+            "of the networks"
+        )
+        if self.networks_nll < self.linear_nll:
+            sentence += f", which is less than a standard error ({self.networks_error:.4f}) lower"
+        return self._with_settings(sentence)
 
     @property
     def _linear(self) -> str:
@@ -264,15 +275,19 @@ def choose_model(networks: Runtime, examples: Examples, predicates: tuple[str, .
     """The better of ``networks`` and linear models with as many members."""
     linear = _LinearModels(networks.config.reader_id, networks.config.seeds, predicates)
     found = linear.chosen(examples)
-    folds, nll = found.in_folds, None
+    trained, folds, choice = ChosenModel(networks, None, examples), found.in_folds, found.choice
+    assert choice is not None  # a linear model has settings
     if folds is None or few_groups([one.group_id for one in folds.known.dataset]) is None:
-        nll = _held_out_nll(networks, examples, predicates)
+        gain = found.held_out_losses(predicates) - trained.held_out_losses(predicates)
+        choice = replace(
+            choice,
+            networks_nll=_held_out_nll(networks, examples, predicates),
+            networks_error=standard_error(gain, np.ones(len(gain)), None),
+        )
     # Otherwise validation entities are of too few groups to choose networks.
-    assert found.choice is not None  # a linear model has settings
-    choice = replace(found.choice, networks_nll=nll)
     if choice.is_linear:
         return replace(found, choice=choice)
-    return ChosenModel(networks, choice, examples, seconds=found.seconds)
+    return replace(trained, choice=choice, seconds=found.seconds)
 
 
 def choose_linear(
