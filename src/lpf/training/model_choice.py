@@ -58,7 +58,7 @@ from lpf.training.linear import (
 from lpf.types import FloatArray
 
 # With fewer validation entities, folds of training and validation entities choose the settings.
-ENOUGH_VALIDATION = 500
+ENOUGH_VALIDATION = 1_000
 FOLDS, FOLDS_SEED = 5, 0
 SOURCES_IN_FOLDS = 2  # the best on validation entities; folds choose from these
 
