@@ -159,7 +159,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--budget", help="the one that was given to lpf evaluate, such as 20m")
     parser.add_argument("--curves", type=Path, help="folder for one figure per file")
     given = parser.parse_args(arguments)
-    budget = DEFAULT_BUDGET if given.budget is None else parse_time(given.budget, "--budget")
+    try:
+        budget = DEFAULT_BUDGET if given.budget is None else parse_time(given.budget, "--budget")
+    except LPFError as error:
+        parser.error(str(error))
     missing = []
     print(heading())
     for file in given.files:

@@ -73,6 +73,19 @@ def test_items_keep_ids_of_their_own() -> None:
     assert [item.name for item in found.items] == ["S1_E007", "E2"]
 
 
+@pytest.mark.parametrize("ids", [("A", "A"), ("E2", None), ("new-1", "A")])
+def test_no_two_texts_have_the_same_name(ids: tuple[str | None, ...]) -> None:
+    texts = ["Audit 2 found forged invoices.", "Order 1 came on time."]
+    entity = [
+        text if name is None else Evidence(name, "S1", "label", text)
+        for name, text in zip(ids, texts, strict=True)
+    ]
+    changes = Changes(drop=("E1",), add=("Order 3 was complete.",))
+    found = fitted().what_if(entity, changes)
+    assert [item.name for item in found.items] == ["E2", "new-1"]
+    assert found.texts == {"E1": texts[0], "E2": texts[1], "new-1": changes.add[0]}
+
+
 def test_what_if_texts_are_added_and_weights_changed() -> None:
     classifier, entity = fitted(), X[1]
     plain = classifier.what_if(entity)

@@ -59,10 +59,22 @@ def test_two_values_may_be_named(lpf) -> None:
         ["--drop", "nobody"],
         ["--fact", "level=low"],
         ["--add", " "],
+        ["--drop", ""],
+        ["--weight", "nothing=2"],
     ],
 )
 def test_what_makes_no_sense_is_refused(lpf, words: list[str]) -> None:
-    assert "Nothing was" in lpf.error("explain", "C0001", "level", *words)
+    error = lpf.error("explain", "C0001", "level", *words)
+    assert "Nothing was" in error
+    assert words[0] in error
+    assert lpf.json("query", "C0001", "level")["audit_ptr"] == "INF00000001"
+
+
+def test_every_item_that_is_named_is_dropped(lpf) -> None:
+    names = [f"C0001_E00{number}" for number in (1, 2, 3)]
+    lists = ["--drop", ",".join(names[:2]), "--drop", names[2]]
+    then = lpf.json("explain", "C0001", "level", *lists)["then"]
+    assert not {one["name"] for one in then["items"]} & set(names)
 
 
 def test_a_record_cannot_be_supposed_otherwise(lpf) -> None:

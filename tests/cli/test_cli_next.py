@@ -69,6 +69,7 @@ def test_options_of_a_question_apply(stored) -> None:
         (["U0001", "level", "--enough", "95"], "--enough"),
         (["U0001", "level", "--least", "-1"], "--least"),
         (["U0001", "level", "--pool", "1"], "--pool"),
+        (["U0001", "level", "--seed", "-1"], "--seed"),
     ],
 )
 def test_what_makes_no_sense_is_refused(stored, words: list[str], field: str | None) -> None:

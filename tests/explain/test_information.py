@@ -30,6 +30,17 @@ def test_gain_is_a_mutual_information(seed: int, count: int, values: int) -> Non
     assert 0.0 <= found.unseen <= 1.0
 
 
+@pytest.mark.parametrize("rest", [1e-300, 1e-310, 5e-324, 0.0])
+def test_a_value_that_is_all_but_impossible_breaks_nothing(rest: float) -> None:
+    after = random_case(1, 20, 2)[1]
+    with np.errstate(all="raise", under="ignore"):
+        found = outlook_of_pool(np.array([1.0 - rest, rest]), after)
+        assert found.gain == pytest.approx(0.0, abs=1e-9)
+        assert np.isfinite(found.error)
+    np.testing.assert_allclose(found.chances.sum(), 1.0)
+    assert found.changes == 0.0
+
+
 def test_the_true_information_of_a_drawn_pool() -> None:
     """Though the pool's entities have other shares of the values than this entity's answer."""
     generator = np.random.default_rng(3)

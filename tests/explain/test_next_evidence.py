@@ -15,6 +15,7 @@ from lpf.errors import ConfigError, UnknownPredicateError
 from lpf.explain import Changes, CollectionPlan, Offer, next_sentences
 from lpf.explain.future import Future
 from lpf.explain.future import Path as SupposedPath
+from lpf.explain.stored_pool import stored_pool
 from lpf.types import QueryOptions
 from lpf.workspace import Workspace
 from workspaces import LEVELS, add, days_ago, evidence, make
@@ -129,6 +130,21 @@ def test_items_that_do_not_count_tell_nothing(workspace: Workspace) -> None:
     items = [one for one in found.offers if one.stored is not None]
     assert items
     assert all(one.bits < 1e-12 and one.changes == 0.0 for one in items)
+
+
+def test_of_very_many_items_some_are_looked_at(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Always the same ones, from all over the store, and the output says so."""
+    monkeypatch.setattr("lpf.explain.stored_pool.MOST_ROWS", 20)
+    found = workspace.next_evidence("U0001", "level", SMALL)
+    every = next(one for one in found.offers if one.kind == "any")
+    assert (every.stored, every.drawn) == (20, 16)
+    assert any("20 items" in reason for reason in found.left_out)
+    assert workspace.next_evidence("U0001", "level", SMALL).to_dict() == found.to_dict()
+    pool = stored_pool(workspace.index.source, "U0001", "level", 20, 0)
+    numbers = {name.split("_")[0] for name in pool.items.ids}
+    assert len(numbers) > 6  # of ten entities
 
 
 def test_costs_change_the_order(workspace: Workspace) -> None:

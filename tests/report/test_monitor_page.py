@@ -65,7 +65,7 @@ def test_the_page_has_scores_charts_and_tables() -> None:
     outline = Outline(page)
     assert not outline.open
     assert outline.tags.count("svg") == 4  # log loss, reliability, coverage, texts
-    assert outline.tags.count("table") == 5
+    assert outline.tags.count("table") == 5  # the diagram describes its points itself
     assert {"accuracy", "NLL", "Brier score", "ECE", "(none)"} <= set(outline.cells)
     assert "default-src 'none'" in page
     assert not re.search(r"https?:|<script|style=|src=|href=", page)

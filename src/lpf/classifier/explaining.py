@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from lpf.items import MOST_UNUSED, LeftOut
 from lpf.reading.words import wordless
 from lpf.results import QueryResult, unfamiliar_notes
 from lpf.types import Evidence, Float32Array, QueryOptions
+
+NEW: Final = "new-"  # and a number: what texts that are added are called
 
 
 def explanations(
@@ -48,7 +51,7 @@ def what_if(
     blank = wordless(changes.add)
     new = [
         NewText(
-            f"new-{place + 1}",
+            f"{NEW}{place + 1}",
             added[place],
             content_key(text, entity.claim),
             is_wordless=blank is not None and bool(blank[place]),
@@ -61,11 +64,15 @@ def what_if(
 
 
 def item_names(entity: Entity) -> list[str]:
-    """E1, E2 ... by place, except for items that came as ``lpf.Evidence`` with IDs of their own."""
-    return [
-        f"E{place}" if name is None else name
-        for place, name in enumerate(map(_own_id, entity.evidence), 1)
+    """E1, E2 ... by place, except for items that came as ``lpf.Evidence`` with IDs of their own. If
+    two would have the same name, or one that of a text that may be added, all go by their place."""
+    by_place = [f"E{place}" for place in range(1, len(entity.evidence) + 1)]
+    names = [
+        name if own is None else own
+        for name, own in zip(by_place, map(_own_id, entity.evidence), strict=True)
     ]
+    are_distinct = len(set(names)) == len(names)
+    return names if are_distinct and not any(map(_is_new, names)) else by_place
 
 
 def results(batch: EntityBatch, fitted: FittedModel, options: QueryOptions) -> list[QueryResult]:
@@ -83,7 +90,8 @@ def results(batch: EntityBatch, fitted: FittedModel, options: QueryOptions) -> l
         rows = start + np.flatnonzero(kept[start : start + len(entity.evidence)])
         names = item_names(entity)
         chosen = [names[row - start] for row in rows.tolist()]
-        left_out = [name for name in names if name not in chosen]
+        taken = set(chosen)
+        left_out = [name for name in names if name not in taken]
         items = None
         if answers is not None and len(rows):
             items = _items(batch.items, rows, chosen)
@@ -152,8 +160,12 @@ def _finished(
     """With texts and claim."""
     names = item_names(entity)
     texts = dict(zip(names, (one.text_content for one in entity.evidence), strict=True))
-    texts |= {f"new-{place + 1}": text for place, text in enumerate(added)}
+    texts |= {f"{NEW}{place + 1}": text for place, text in enumerate(added)}
     return replace(found, texts=texts, claim=entity.claim)
+
+
+def _is_new(name: str) -> bool:
+    return name.startswith(NEW)
 
 
 def _own_id(item: Evidence) -> str | None:

@@ -19,7 +19,7 @@ from lpf.cli.common import (
     warn_of_damage,
 )
 from lpf.cli.exits import EXIT_NO_ANSWER
-from lpf.cli.options import AskedBy, fields_as_given, with_options
+from lpf.cli.options import AskedBy, fields_as_flags, fields_as_given, with_options
 from lpf.errors import ConfigError
 from lpf.options import QueryOptions
 
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from lpf.review import AnswerFeedback
     from lpf.storage.seals import DamagedItem
     from lpf.workspace import Workspace
+
+
+FLAGS = {
+    "drop": "--drop",
+    "weights": "--weight",
+    "credibility": "--credibility",
+    "facts": "--fact",
+    "add": "--add",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +62,7 @@ def explain(
         typer.Option(metavar="VALUE,VALUE", help="Explain one value against another one."),
     ] = None,
     drop: Annotated[
-        str | None, typer.Option(metavar="ID,...", help="What if these items were left out?")
+        list[str] | None, typer.Option(metavar="ID,...", help="What if these items were left out?")
     ] = None,
     weight: Annotated[
         list[str] | None,
@@ -91,16 +100,17 @@ def explain(
     from lpf.explain import Changes, sentences
     from lpf.ledger.records import is_record_id
 
-    changes = Changes(
-        tuple(name for name in (drop or "").split(",") if name),
-        {name: _number("--weight", name, text) for name, text in _pairs("--weight", weight)},
-        {
-            name: _number("--credibility", name, text)
-            for name, text in _pairs("--credibility", credibility)
-        },
-        dict(_pairs("--fact", fact)),
-        tuple(add or ()),
-    )
+    with fields_as_flags(FLAGS):
+        changes = Changes(
+            _ids(drop or ()),
+            {name: _number("--weight", name, text) for name, text in _pairs("--weight", weight)},
+            {
+                name: _number("--credibility", name, text)
+                for name, text in _pairs("--credibility", credibility)
+            },
+            dict(_pairs("--fact", fact)),
+            tuple(add or ()),
+        )
     is_record = is_record_id(asked)
     if is_record and changes:
         raise ConfigError(
@@ -125,18 +135,25 @@ def explain(
         )
     if html is not None:
         check_page(html)
-    with open_workspace(workspace, asked_by) as space, fields_as_given(QueryOptions, given):
+    with (
+        open_workspace(workspace, asked_by) as space,
+        fields_as_given(QueryOptions, given),
+        fields_as_flags(FLAGS),
+    ):
         options = replace(space.settings.query, **given)
         actual, result, feedback = None, None, None
         if is_record:
             found, feedback = space.explain_record(asked), space.reviews.of(asked)
-        elif changes:
-            found = space.what_if(asked, predicate, changes, options)
-            actual = space.what_if(asked, predicate, None, options)
+            values = _values(between, found.values)
         else:
-            result = space.query(asked, predicate, options)
-            found = space.explain_result(result)
-        values = _values(between, found)
+            # Before the question is asked, and recorded.
+            values = _values(between, space.schema[space.predicate(predicate)].values)
+            if changes:
+                found = space.what_if(asked, predicate, changes, options)
+                actual = space.what_if(asked, predicate, None, options)
+            else:
+                result = space.query(asked, predicate, options)
+                found = space.explain_result(result)
         sure = _how_sure(space, asked, result, is_record=is_record)
         lines = [*(f"{line}." for line in sure), *sentences(found, values)]
         texts = {} if as_json else _texts(space, found, changes, is_record=is_record)
@@ -201,14 +218,24 @@ def _how_sure(
     return [] if result is None else how_sure(result)
 
 
-def _values(between: str | None, found: AnswerExplanation) -> tuple[str, str] | None:
+def _ids(lists: Sequence[str]) -> tuple[str, ...]:
+    names = [name.strip() for text in lists for name in text.split(",")]
+    if "" in names:
+        raise ConfigError(
+            f"must be item IDs with commas between them, got {','.join(lists)!r}. Nothing was "
+            "computed.",
+            field="drop",
+        )
+    return tuple(names)
+
+
+def _values(between: str | None, known: tuple[str, ...]) -> tuple[str, str] | None:
     if between is None:
         return None
     names = between.split(",")
-    if len(names) != 2 or names[0] == names[1] or any(n not in found.values for n in names):
+    if len(names) != 2 or names[0] == names[1] or any(n not in known for n in names):
         raise ConfigError(
-            f"must be two different values of {list(found.values)}, got {between!r}. Nothing was "
-            "shown.",
+            f"must be two different values of {list(known)}, got {between!r}. Nothing was shown.",
             field="--between",
         )
     return names[0], names[1]

@@ -64,7 +64,7 @@ def show_explanation(
         _show_items(output, found, values)
     closing = [("not used", ": ".join(one)) for one in not_used(found)]
     if found.not_used is None:
-        closing.append(("not used", "a record does not say which items were not used"))
+        closing.append(("not used", "records do not say"))
     closing += [("note", note) for note in found.notes]
     if found.conflict is not None:
         words = conflict_in_words(found.conflict, found.source_conflict)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lpf.cli.common import AsJson, WorkspaceFolder, command, open_workspace, print_document
-from lpf.cli.options import fields_as_given, with_options
-from lpf.errors import ConfigError, LPFError
+from lpf.cli.options import fields_as_flags, fields_as_given, with_options
+from lpf.errors import ConfigError
 from lpf.options import QueryOptions
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 # Options of a question that say how sure an answer is: here it is not given.
 NOT_HERE = ("coverage", "coverage_by_value", "max_risk", "uncertainty_samples")
+FLAGS = {name: f"--{name}" for name in ("steps", "enough", "least", "pool")} | {"costs": "--cost"}
 
 
 def register(app: typer.Typer) -> None:
@@ -74,17 +74,18 @@ def next_evidence(
     from lpf.explain import CollectionPlan
 
     costs = dict(_cost(text) for text in cost or ())
-    with _flags():
-        plan = CollectionPlan(steps, costs, enough, least, pool, given.get("seed", 0))
+    with fields_as_flags(FLAGS):
+        plan = CollectionPlan(steps, costs, enough, least, pool)
     with (
         open_workspace(workspace) as space,
         fields_as_given(QueryOptions, given),
-        _flags(),
+        fields_as_flags(FLAGS),
     ):
         options = replace(
             space.settings.query,
             **{**given, "coverage": None, "coverage_by_value": False, "max_risk": None},
         )
+        plan = replace(plan, seed=options.seed)
         found = space.next_evidence(entity_id, predicate, plan, options)
     _show(found, as_json=as_json)
 
@@ -100,17 +101,6 @@ def _cost(text: str) -> tuple[str, float]:
             f"must be KIND=NUMBER, such as any=2.5, got {text!r}. Nothing was computed.",
             field="--cost",
         ) from None
-
-
-@contextmanager
-def _flags() -> Iterator[None]:
-    """Rename the field in errors about the plan as the user wrote it."""
-    try:
-        yield
-    except LPFError as error:
-        if error.field in ("steps", "enough", "least", "pool", "costs"):
-            error.field = "--cost" if error.field == "costs" else f"--{error.field}"
-        raise
 
 
 def _show(found: NextEvidence, *, as_json: bool) -> None:

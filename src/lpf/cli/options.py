@@ -200,6 +200,16 @@ def whole_numbers(text: str, option: str, form: str) -> tuple[int, ...]:
 
 
 @contextmanager
+def fields_as_flags(flags: Mapping[str, str]) -> Iterator[None]:
+    """Rename the field in errors to the flag of the command, by ``flags``."""
+    try:
+        yield
+    except LPFError as error:
+        error.field = flags.get(error.field or "", error.field)
+        raise
+
+
+@contextmanager
 def fields_as_given(kind: type, given: Mapping[str, Any]) -> Iterator[None]:
     """Rename the field in errors as the user wrote it: ``options.top_k`` becomes ``--top-k``, or
     ``lpf.toml: query.top_k`` if the value came from there."""

@@ -53,7 +53,7 @@ def _lines(
         yield "; ".join([_decided(decision, known), *([] if known is None else known.caveats)])
         if decision.help is not None:
             yield f"what would help: {decision.help}"
-    elif known is not None and not known.overtaken:
+    elif known is not None and (known.unlike or not known.overtaken):
         yield known.sentence
     if chosen is not None:
         meaning = _meaning(chosen, known, source, predicate)

@@ -27,6 +27,7 @@ from lpf.types import FloatArray
 MOST_ROUNDS: Final = 500
 CLOSE: Final = 1e-7
 TIE: Final = 1e-9
+SMALLEST: Final = float(np.finfo(np.float64).tiny)  # a ratio to less than this may overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +91,11 @@ def entropy_bits(rows: FloatArray) -> FloatArray:
 def outlook_of_pool(now: FloatArray, after: FloatArray) -> Outlook:
     """``now`` [..., V] is the answer, ``after`` [..., n, V] what it would be with each item of the
     pool. A pool of one item says nothing about how items differ, so its gain is 0."""
+    possible = now > SMALLEST
     likelihood = np.divide(
-        after, now[..., None, :], out=np.zeros_like(after), where=now[..., None, :] > 0
+        after, now[..., None, :], out=np.zeros_like(after), where=possible[..., None, :]
     )
-    shares = np.where(now > 0, 1.0, 0.0)
+    shares = np.where(possible, 1.0, 0.0)
     shares /= shares.sum(axis=-1, keepdims=True)
     count = after.shape[-2]
     for _ in range(MOST_ROUNDS):

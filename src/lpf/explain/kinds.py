@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from lpf.explain.recombination import Places
+from lpf.explain.weight_reasons import joined
 from lpf.types import FloatArray
 
 ANY: Final = "any"
@@ -103,5 +104,4 @@ def _places(what: str, names: Sequence[str | None]) -> dict[str, Places]:
 
 def listed(names: Sequence[str]) -> str:
     """The first three, and how many more."""
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more}"
+    return joined(names, 3)

@@ -30,7 +30,7 @@ MOST_STEPS: Final = 10
 PATHS: Final = 24  # what steps before may have brought
 LATER_ITEMS: Final = 64  # of a kind, from the second step on
 LARGEST_COST: Final = 1e9
-ROUGH: Final = 0.1  # of the probability, for which no stored item speaks
+ROUGH: Final = 0.1  # of the probability, which the stored items do not account for
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Offer:
     items are a sample; ``changes`` is the chance that another value becomes the answer,
     ``confidence`` the expected probability of the top value afterwards. Based on ``drawn`` of
     ``stored`` items; both are None for a fact, which is computed exactly. ``unseen`` is the
-    probability of values that no such item speaks for: above a tenth, the bits are rough."""
+    probability that such items do not account for: above a tenth, the bits are rough."""
 
     kind: str
     bits: float
@@ -270,8 +270,8 @@ def _notes(result: QueryResult, offers: Sequence[Offer]) -> list[str]:
     rough = [one.kind for one in offers if one.unseen > ROUGH]
     if rough:
         notes.append(
-            f"{listed(rough)}: stored items nearly all speak against a value that is still "
-            "likely here, so these bits are rough"
+            f"{listed(rough)}: what stored items say does not fit this answer well, so these bits "
+            "are rough"
         )
     return notes
 

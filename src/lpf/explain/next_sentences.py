@@ -6,6 +6,7 @@ import math
 
 from lpf.explain.kinds import ANY
 from lpf.explain.next_evidence import FACT, NextEvidence, Offer
+from lpf.explain.weight_reasons import joined
 
 NOTHING_LEFT = 0.005  # bits; less doubt than this is shown as none
 CLOSE = 0.001  # bits
@@ -98,8 +99,7 @@ def _about_as_good(found: NextEvidence) -> str:
     ]
     if not near:
         return ""
-    more = f" and {len(near) - MOST_NAMED} more" if len(near) > MOST_NAMED else ""
-    return f"About as good, as far as the stored items tell: {', '.join(near[:MOST_NAMED])}{more}."
+    return f"About as good, as far as the stored items tell: {joined(near, MOST_NAMED)}."
 
 
 def basis(offer: Offer) -> str:

@@ -159,13 +159,12 @@ def change_of_answer(explanation: AnswerExplanation, shown: Callable[[str], str]
         if count > MOST_EXACT:
             return "No items were found whose removal would change the answer."
         return f"The answer stays {shown(explanation.ranked[0])} whichever items are left out."
-    named = [shown(name) for name in flip.evidence_ids[:MOST_OF_FLIP]]
-    value, number = shown(flip.value), len(flip.evidence_ids)
+    named = [shown(name) for name in flip.evidence_ids]
+    value, number = shown(flip.value), len(named)
     if number == 1:
         return f"Without {named[0]} the answer would be {value}."
-    more = f" and {number - len(named)} more" if number > len(named) else ""
     bound = "" if flip.is_smallest else " (fewer may be enough)"
-    names = joined(named) if not more else f"{', '.join(named)}{more}"
+    names = joined(named, MOST_OF_FLIP)
     return f"Without these {number} items the answer would be {value}{bound}: {names}."
 
 

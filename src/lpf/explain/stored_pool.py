@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Final
 
 import numpy as np
 from sqlalchemy import bindparam, select
@@ -18,23 +20,30 @@ from lpf.storage.seals import DamagedItem
 from lpf.storage.statements import Prepared
 from lpf.storage.tables import evidence
 
+MOST_ROWS: Final = 100_000  # a store may have millions
+# An order that looks random and is always the same: steps of the golden ratio favour no source,
+# even if sources take turns. The remainder keeps the product within 64 bits.
+_SCATTERED = evidence.c.row_id % 2**30 * 2_654_435_761 % 2**32
+
 _OTHERS = Prepared(
     select(evidence.c.row_id, evidence.c.source, evidence.c.evidence_type, evidence.c.credibility)
     .where(
         evidence.c.predicate == bindparam("predicate"),
         evidence.c.entity_id != bindparam("entity_id"),
     )
-    .order_by(evidence.c.row_id),
+    .order_by(_SCATTERED, evidence.c.row_id)
+    .limit(bindparam("most")),
     "predicate",
     "entity_id",
+    "most",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class StoredPool:
     """Items of other entities as one entity's, without groups. ``kinds`` are positions of the items
-    that were drawn for a kind, ``stored`` how many there are of it in the store. ``source_names``
-    are those of the items."""
+    that were drawn for a kind, ``stored`` how many it has among the MOST_ROWS items of the store
+    that are looked at. ``source_names`` are those of the items."""
 
     items: Items
     source_names: tuple[str | None, ...]
@@ -48,7 +57,9 @@ def stored_pool(
 ) -> StoredPool:
     """Up to ``most`` items of each kind about other entities, drawn with ``seed``. Features that
     are missing are read now and stored. Damaged items are left out."""
-    rows = source.store.database.rows(_OTHERS, (predicate, entity_id))
+    scattered = source.store.database.rows(_OTHERS, (predicate, entity_id, MOST_ROWS))
+    rows = sorted(scattered, key=itemgetter(0))
+    full = (f"only {MOST_ROWS:,} items are looked at",) if len(rows) == MOST_ROWS else ()
     kinds = Kinds.of(*([row[column] for row in rows] for column in (1, 2, 3)))
     # One order for all kinds, so that the samples overlap and few items have to be read.
     rank = np.random.default_rng(seed).permutation(len(rows))
@@ -83,5 +94,9 @@ def stored_pool(
             for name, places in drawn.items()
         },
         {name: len(places) for name, places in kinds.places.items()},
-        (*kinds.left_out, *(f"{one.evidence_id} is damaged: {one.reason}" for one in damaged)),
+        (
+            *full,
+            *kinds.left_out,
+            *(f"{one.evidence_id} is damaged: {one.reason}" for one in damaged),
+        ),
     )

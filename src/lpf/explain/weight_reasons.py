@@ -50,8 +50,10 @@ def listed_reasons(item: ItemPart) -> str:
     return "; ".join(map(str, weight_reasons(item)))
 
 
-def joined(words: Sequence[str]) -> str:
-    """ "one, two and three"."""
+def joined(words: Sequence[str], most: int | None = None) -> str:
+    """ "one, two and three"; "one, two and 5 more" if only the first ``most`` are named."""
+    if most is not None and len(words) > most:
+        words = [*words[:most], f"{len(words) - most:,} more"]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
@@ -64,9 +66,8 @@ def _reasons(item: ItemPart) -> Iterator[WeightReason]:
         amount = "little" if weight.given <= LITTLE else "less" if weight.given < 1.0 else "more"
         yield _reason(f"it was given {amount} weight", weight.given)
     if _takes(weight.copies) and item.copies_of:
-        named = joined(item.copies_of[:MOST_COPIES_NAMED])
-        more = len(item.copies_of) - MOST_COPIES_NAMED
-        yield _reason(f"it repeats {named}{f' and {more} more' if more > 0 else ''}", weight.copies)
+        named = joined(item.copies_of, MOST_COPIES_NAMED)
+        yield _reason(f"it repeats {named}", weight.copies)
     if _takes(weight.familiarity) and not item.wordless:
         degree = "" if _is_little(weight.familiarity) else "somewhat "
         yield _reason(f"it is {degree}{UNLIKE}", weight.familiarity)

@@ -73,6 +73,11 @@ class Changes:
         """The items that are spoken of."""
         return (*self.drop, *self.weights, *self.credibility)
 
+    def field_of(self, name: str) -> str:
+        """The field that speaks of an item."""
+        fields = ("drop", "weights", "credibility")
+        return next(field for field in fields if name in getattr(self, field))
+
     def __bool__(self) -> bool:
         return bool(self.names or self.facts or self.add)
 
@@ -97,7 +102,7 @@ def supposed(
         raise ConfigError(
             f"the answer was not computed from {unknown}; its items are {list(used)[:20]}. Nothing "
             "was computed.",
-            field="drop",
+            field=changes.field_of(unknown[0]),
         )
     if not changes.names and not added:
         return explained(answered if items is None else with_engine(answered, result, engine))

@@ -29,7 +29,7 @@ from lpf.types import FloatArray
 
 PROMISED_UNLIKE: Final = 1.0 - HALF_SHARE  # share of ordinary texts that count less than half
 FINDING = 0.01  # p-values up to this one are findings
-TWICE = 2.0  # so many times the promised share of unlike texts matter
+TWICE = 2.0  # times the promised share of unlike texts: less does not matter
 OTHER_MIX = 0.1  # this share of answers with another value matters
 LESS_AGREEMENT = 0.1  # this much less agreement than of other sources matters
 FEWEST_ITEMS = 20  # of a source that is tested

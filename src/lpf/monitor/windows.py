@@ -1,4 +1,4 @@
-"""Consecutive windows of events in time: of so many events, or of so many days."""
+"""Consecutive windows of events in time: of a number of events, or of days."""
 
 from __future__ import annotations
 

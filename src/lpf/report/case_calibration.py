@@ -106,7 +106,7 @@ def reliability_figure(
         )
     )
     caption = (
-        f"Each dot stands for {answers} of about one confidence. On the diagonal, answers were "
+        f"Each dot is a group of {answers}, all about as sure. On the diagonal, answers were "
         "right as often as they said; below it, less often. A line shows how far chance alone may "
         "have moved the dot (95 %)."
     )

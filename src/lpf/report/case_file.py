@@ -259,8 +259,8 @@ def _review(one: Review | Adjudication, feedback: AnswerFeedback) -> list[str]:
     withdrawn = ", withdrawn" if one.record_id in feedback.withdrawn else ""
     when = f"{one.timestamp:%Y-%m-%d %H:%M}"
     said = f"{_short(one.words)}{withdrawn}"
-    told = beginning("; ".join(words), TITLE_CHARACTERS)
-    return [_short(one.reviewer), when, said, revised, told, one.record_id]
+    comment = beginning("; ".join(words), TITLE_CHARACTERS)
+    return [_short(one.reviewer), when, said, revised, comment, one.record_id]
 
 
 def _model(model: CaseModel | None) -> Iterator[str]:

@@ -120,12 +120,14 @@ def _scores(report: PredicateReport) -> Iterator[str]:
     assert bet is not None  # there are scores
     refuted = "not refuted" if bet.alarm is None else f"refuted after outcome {bet.alarm + 1:,}"
     shown = f"{bet.now:,.2f}" if bet.now < 1e6 else "over 1,000,000"
+    tolerated = (
+        f" Up to {percent(report.tolerated)} of outcomes may have nothing to do with the answers: "
+        "held-out entities do not rule that out."
+    )
     yield paragraph(
-        f"Evidence that outcomes are worse than the stated probabilities: {shown} to 1. "
-        f"{bet.needed:.0f} to 1 refutes the model, with a chance of false alarms of at most 5 %, "
-        f"however often one looks; it is {refuted}. Up to {percent(report.tolerated)} of outcomes "
-        "that have nothing to do with the answers are tolerated, which held-out entities do not "
-        "rule out."
+        f"Evidence that outcomes are worse than the stated probabilities: {shown} to 1. The model "
+        f"is {refuted}; that takes {bet.needed:.0f} to 1, so the chance of a false alarm is at "
+        f"most 5 %, however often one looks.{tolerated if report.tolerated else ''}"
     )
 
 

@@ -100,7 +100,7 @@ class NotApplicable(Exception):  # noqa: N818  (never leaves this file)
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """What becomes of which answers: those about ``predicate`` (None: any) with at least
+    """Which answers are applied, and as what: those about ``predicate`` (None: any) with at least
     ``reviewers`` reviewers who gave a value. With ``dry_run`` nothing is written."""
 
     target: Target
