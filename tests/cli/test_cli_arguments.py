@@ -161,6 +161,8 @@ BASE: dict[str, list[str]] = {
     "train": ["missing.jsonl"],
     "query": ["C0001", "level"],
     "explain": ["C0001", "level"],
+    "next": ["C0001", "level"],
+    "monitor": ["--no-save"],
     "batch": ["questions.jsonl", "out.jsonl"],
     "report": ["questions.jsonl", "--html", "report.html"],
     "entities": [],

@@ -28,7 +28,6 @@ from lpf.cli.common import (
 from lpf.cli.exits import FileName
 from lpf.cli.safe_output import ascii_json, one_line, quoted
 from lpf.errors import ConfigError, LedgerBrokenError, LedgerKeyError
-from lpf.ledger.formats import TEXT_FIELDS
 
 if TYPE_CHECKING:
     from lpf.ledger import Checkpoint, StoredRecord, Verification
@@ -450,6 +449,8 @@ def forget(
 def _erasable_words(workspace: Workspace, record: StoredRecord) -> str | None:
     """The text a question was asked with, or the words of a review; None if there are none, or they
     were erased."""
+    from lpf.ledger.formats import TEXT_FIELDS
+
     commitment = next((one for one in map(record.fields.get, TEXT_FIELDS) if one), None)
     stored = commitment and workspace.records.query_text(bytes.fromhex(commitment))
     return stored.text if stored else None
@@ -457,6 +458,8 @@ def _erasable_words(workspace: Workspace, record: StoredRecord) -> str | None:
 
 def _why_no_text(workspace: Workspace, record_id: str) -> str | None:
     """Why there is nothing to erase; None if there is. A text that was changed can be erased."""
+    from lpf.ledger.formats import TEXT_FIELDS
+
     record = workspace.records.get(record_id)
     if not any(name in record.fields for name in TEXT_FIELDS):
         return "has no comment" if "kind" in record.fields else "was asked without a text"

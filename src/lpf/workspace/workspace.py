@@ -135,8 +135,7 @@ class Workspace(Wiring):
 
     @part
     def reviews(self) -> Reviews:
-        """What people say about the answers: see docs/review.md. By default the reviewer is who
-        asks."""
+        """What people say about the answers. By default the reviewer is who asks."""
         return Reviews(self, self.settings.asked_by if self.asked_by is None else self.asked_by)
 
     def query(
@@ -513,9 +512,8 @@ class Workspace(Wiring):
             ) from error
 
     def erase_query_texts(self, *record_ids: str) -> tuple[int, tuple[str, ...]]:
-        """Destroy the texts that questions were asked with, and the comments of reviews. Returns
-        how many there were, and warnings if bytes of them may remain on disk. The records stay
-        valid."""
+        """Destroy the texts of questions and the comments of reviews; their records stay valid.
+        Returns how many there were, and warnings if bytes of them may remain on disk."""
         erased = erase_query_texts(self.database, record_ids)
         warning = scrub(self.database)
         return erased, (warning,) if warning else ()
