@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from lpf.errors import ReviewError, UnknownValueError
+from lpf.errors import ReplayError, ReviewError, UnknownValueError
 from lpf.ledger.contents import ANSWER, NO_ANSWER_METHOD, LedgerContents, require_answer
 from lpf.ledger.reader import LedgerReader
 from lpf.ledger.records import Draft, sequence_of
@@ -305,13 +305,21 @@ class Reviews:
         """The feedback about every answer."""
         return all_feedback(self.workspace.contents, self.workspace.records)
 
-    def replay(self, record_id: str) -> Replay:
-        """Compute the revised answer of a review again. ReviewError if it has none."""
+    def replay(self, record_id: str, *, deep: bool = False) -> Replay:
+        """Compute the revised answer of a review again. ReviewError if it has none; ReplayError if
+        asked to do so from texts and model."""
         review = read_review_record(self.workspace.records, record_id)
         if not isinstance(review, Review):
             raise ReviewError(
                 f"{record_id} is not a review: there is nothing to compute. Nothing was done.",
                 field="record",
+            )
+        if deep:
+            raise ReplayError(
+                f"{record_id} is a review: its revised answer comes from the record of the answer, "
+                "not from texts and model. Nothing was computed.",
+                field="deep",
+                hint=f"Leave out --deep, or replay the answer: {review.about}.",
             )
         return replay_review(review, self._answer(review.about))
 

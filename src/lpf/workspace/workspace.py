@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lpf.errors import CacheUnavailableError, ConfigError, ReplayError, StoreDamagedError
+from lpf.errors import CacheUnavailableError, ConfigError, StoreDamagedError
 from lpf.explain import (
     AnswerExplanation,
     Changes,
@@ -530,14 +530,7 @@ class Workspace(Wiring):
         Of a review, its revised answer, from the record of the answer."""
         fields = self.records.expand(self.records.get(record_id))
         if fields.get("kind") == REVIEW:
-            if deep:
-                raise ReplayError(
-                    f"{record_id} is a review: its revised answer comes from the record of the "
-                    "answer, not from texts and model. Nothing was computed.",
-                    field="deep",
-                    hint=f"Leave out --deep, or replay the answer: {fields['about']}.",
-                )
-            return self.reviews.replay(record_id)
+            return self.reviews.replay(record_id, deep=deep)
         require_answer(fields)
         if not deep:
             return replay(fields)
