@@ -45,7 +45,10 @@ def answered(
     examples = make_examples(asked, read_features(asked, reader or plain_reader()))
     engine = Engine(model.runtime(), asked.schema)
     items = with_logits(examples, engine.runtime.words).items
-    return engine.answer(items, "label", options).distribution
+    rows = engine.countable(items, "label", options)
+    return engine.answer(
+        items if rows is None else items.select(rows), "label", options
+    ).distribution
 
 
 @pytest.mark.parametrize(
