@@ -82,17 +82,9 @@ class PairLayer(nn.Module):
 class PairEncoder(nn.Module):
     """Claims with texts to a hidden vector [B, width] and the logits of the stances [B, 3]."""
 
-    def __init__(
-        self,
-        width: int,
-        layers: int,
-        *,
-        words: int = 30522,
-        inner: int = 1536,
-        dropout: float = 0.1,
-    ) -> None:
+    def __init__(self, width: int, layers: int, *, inner: int = 1536, dropout: float = 0.1) -> None:
         super().__init__()
-        self.words = nn.Embedding(words, width)
+        self.words = nn.Embedding(30522, width)
         self.places = nn.Embedding(512, width)
         self.segments = nn.Embedding(2, width)
         self.norm = nn.LayerNorm(width, EPSILON)
@@ -174,8 +166,7 @@ def load_pair_encoder(tensors: Mapping[str, Float32Array], *, dropout: float = 0
     layers = 1 + max(int(name.split(".")[2]) for name in tensors if name.startswith("encoder."))
     width = tensors["embeddings.LayerNorm.weight"].shape[0]
     inner = tensors["encoder.layer.0.intermediate.dense.bias"].shape[0]
-    words = tensors["embeddings.word_embeddings.weight"].shape[0]
-    network = PairEncoder(width, layers, words=words, inner=inner, dropout=dropout)
+    network = PairEncoder(width, layers, inner=inner, dropout=dropout)
     state = network.state_dict()
     for published, own in _names(layers):
         state[own] = torch.tensor(tensors[published])
