@@ -226,6 +226,8 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
              "--workers", "1", "--keep", str(at.files / "keep"), "--protected", f"group{P}"]),
         (2, [at.labelled("e.jsonl"), "--methods", P]),
     ],
+    "next": lambda at: [(2, [ENTITY, LEVEL]), (2, [P]), (2, [ENTITY, LEVEL, "--cost", f"{P}=1"])],
+    "monitor": lambda at: [(0, []), (2, ["--predicate", P]), (2, ["--window", P])],
     "doctor": lambda at: [(0, []), (0, ["--full"])],
     "facts add": lambda at: [
         (0, [at.file("facts.jsonl", json.dumps({"entity_id": f"A{P}", "predicate": LEVEL,
@@ -293,7 +295,7 @@ CASES: dict[str, Callable[[Place], list[Case]]] = {
     ],
 }  # fmt: skip
 # These print nothing of the workspace's texts.
-WITHOUT_FOREIGN = {"domains list", "evidence reindex"}
+WITHOUT_FOREIGN = {"domains list", "evidence reindex", "ledger reindex"}
 # Data for other programs: exact bytes in a pipe, escaped only on a terminal.
 RAW_IN_A_PIPE = {("ledger export", "-")}
 
