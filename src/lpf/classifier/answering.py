@@ -66,11 +66,13 @@ class FittedModel:
 
 @dataclass(frozen=True)
 class EntityBatch:
-    """Entities to answer about, with the features of all their items [N, width]. An entity without
-    evidence gets the prior with every variant; the engine does not see it."""
+    """Entities to answer about, with the features of all their items [N, width], of which the
+    first ``text_width`` are not those of words. An entity without evidence gets the prior with
+    every variant; the engine does not see it."""
 
     entities: Sequence[Entity]
     features: Float32Array
+    text_width: int
     copy_similarity: float | None
 
     def distribution(self, fitted: FittedModel, options: QueryOptions) -> FloatArray:
@@ -134,7 +136,7 @@ class EntityBatch:
         credibility = [np.nan if item.credibility is None else item.credibility for item in every]
         groups = [np.empty(0, np.int64)]
         for entity, start in zip(filled, segments.offsets, strict=False):
-            rows = self.features[start : start + len(entity.evidence)]
+            rows = self.features[start : start + len(entity.evidence), : self.text_width]
             groups.append(_copies(entity, rows, self.copy_similarity))
         return Items(
             self.features,

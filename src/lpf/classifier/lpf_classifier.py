@@ -34,6 +34,7 @@ from lpf.model.artefact import Artefact, ModelCard
 from lpf.model.config import AggregatorConfig
 from lpf.options import Sampler, WeightForm
 from lpf.reading import Reader
+from lpf.reading.fitted_words import words_width
 from lpf.types import FloatArray, Mode, QueryOptions, Variant
 
 if TYPE_CHECKING:
@@ -217,8 +218,11 @@ class LPFClassifier(EntityClassifier):
     def _batch(self, X: Iterable[EntityLike], fitted: FittedModel) -> EntityBatch:
         entities = read_entities(X)
         model = fitted.artefact
-        features = self._features(entities, fitted.with_claim, model.config.reader_id, model)
-        return EntityBatch(entities, features, checked_similarity(self.copy_similarity))
+        reader_id = model.config.reader_id
+        features = self._features(entities, fitted.with_claim, reader_id, model)
+        text_width = features.shape[1] - words_width(reader_id)
+        similarity = checked_similarity(self.copy_similarity)
+        return EntityBatch(entities, features, text_width, similarity)
 
     def _options(self, uncertainty_samples: int = 0) -> QueryOptions:
         return QueryOptions(
