@@ -16,13 +16,11 @@ from typing import Any, Protocol
 
 from lpf.errors import ReplayError, ReviewError, UnknownValueError
 from lpf.ledger.contents import ANSWER, NO_ANSWER_METHOD, LedgerContents, require_answer
-from lpf.ledger.reader import LedgerReader
 from lpf.ledger.records import Draft, sequence_of
-from lpf.ledger.writer import Ledger
 from lpf.orchestrator.replay import Replay
 from lpf.results import QueryResult
 from lpf.review.agreement import Agreement, AgreementOptions, agreement
-from lpf.review.applying import ApplyOptions, ApplyOutcome, apply_reviews
+from lpf.review.applying import Applicable, ApplyOptions, ApplyOutcome, apply_reviews
 from lpf.review.blind import BlindCase, blind_case
 from lpf.review.export import export_format, write_feedback
 from lpf.review.feedback import (
@@ -48,31 +46,16 @@ from lpf.review.records import (
     withdrawal_draft,
 )
 from lpf.review.revised import replay_review, revised_answer
-from lpf.schema import Schema
 from lpf.storage.atomic_files import atomic_file
-from lpf.storage.evidence import EvidenceStore
-from lpf.storage.facts import FactStore
 
 
-class Reviewable(Protocol):
+class Reviewable(Applicable, Protocol):
     """What reviews need of a workspace."""
 
     @property
-    def schema(self) -> Schema: ...
-    @property
     def contents(self) -> LedgerContents: ...
     @property
-    def records(self) -> LedgerReader: ...
-    @property
-    def ledger(self) -> Ledger: ...
-    @property
-    def evidence(self) -> EvidenceStore: ...
-    @property
-    def facts(self) -> FactStore: ...
-    @property
     def query(self) -> Callable[[str, str], QueryResult]: ...
-    @property
-    def edit(self) -> Callable[..., object]: ...
 
 
 @dataclass(frozen=True)
